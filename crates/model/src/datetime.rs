@@ -1,0 +1,290 @@
+//! Edm.DateTime: UTC in steps of 100 ns, as .NET counts them, from year 1 to year 9999.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Ticks of 100 ns since 0001-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DateTime(i64);
+
+const TICKS_PER_SECOND: i64 = 10_000_000;
+const TICKS_PER_DAY: i64 = 86_400 * TICKS_PER_SECOND;
+const UNIX_EPOCH_TICKS: i64 = 719_162 * TICKS_PER_DAY;
+
+impl DateTime {
+    pub const MIN: Self = Self(0);
+    pub const MAX: Self = Self(3_652_059 * TICKS_PER_DAY - 1);
+    /// 1601-01-01: the earliest time a property may hold.
+    pub const MIN_STORED: Self = Self(584_388 * TICKS_PER_DAY);
+
+    pub fn from_ticks(ticks: i64) -> Option<Self> {
+        (Self::MIN.0..=Self::MAX.0).contains(&ticks).then_some(Self(ticks))
+    }
+
+    pub fn ticks(self) -> i64 {
+        self.0
+    }
+
+    pub fn now() -> Self {
+        Self::from(SystemTime::now())
+    }
+
+    /// Seconds since 1970, negative before it.
+    pub fn unix_seconds(self) -> i64 {
+        (self.0 - UNIX_EPOCH_TICKS).div_euclid(TICKS_PER_SECOND)
+    }
+
+    pub fn plus(self, duration: Duration) -> Self {
+        let ticks = i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(ticks).min(Self::MAX.0))
+    }
+
+    /// `YYYY-MM-DD[THH:MM[:SS[.f…]]][Z|±HH:MM]`; no zone means UTC, digits past the seventh are dropped.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.as_bytes();
+        let year = number(&mut rest, 4)?;
+        literal(&mut rest, b'-')?;
+        let month = number(&mut rest, 2)?;
+        literal(&mut rest, b'-')?;
+        let day = number(&mut rest, 2)?;
+        let mut ticks = days_before(year, month, day)? * TICKS_PER_DAY;
+        if !rest.is_empty() {
+            literal(&mut rest, b'T')?;
+            ticks += time_of_day(&mut rest)?;
+            ticks -= offset(&mut rest)?;
+        }
+        Self::from_ticks(ticks)
+    }
+
+    /// With all seven digits of the fraction, as error bodies show the time.
+    pub fn to_fixed_string(self) -> String {
+        let (y, mo, d, h, mi, s, fraction) = self.fields();
+        format!("{y:04}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}.{fraction:07}Z")
+    }
+
+    /// Without the fraction, as Atom's `updated` shows it.
+    pub fn to_seconds_string(self) -> String {
+        let (y, mo, d, h, mi, s, _) = self.fields();
+        format!("{y:04}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}Z")
+    }
+
+    /// `MM/dd/yyyy HH:mm:ss`: how the service names a time that is out of range.
+    pub fn to_invariant_string(self) -> String {
+        let (y, mo, d, h, mi, s, _) = self.fields();
+        format!("{mo:02}/{d:02}/{y:04} {h:02}:{mi:02}:{s:02}")
+    }
+
+    /// Year, month, day, hour, minute, second, fraction in ticks.
+    fn fields(self) -> (i64, i64, i64, i64, i64, i64, i64) {
+        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
+        let of_day = self.0 % TICKS_PER_DAY;
+        let seconds = of_day / TICKS_PER_SECOND;
+        (year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60, of_day % TICKS_PER_SECOND)
+    }
+}
+
+impl fmt::Display for DateTime {
+    /// The fraction without trailing zeros, and without its point when it is zero.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Written digit by digit: every entity of every page passes here.
+        let (y, mo, d, h, mi, s, mut fraction) = self.fields();
+        let mut text = *b"0000-00-00T00:00:00.0000000Z";
+        for (at, width, mut value) in [(0, 4, y), (5, 2, mo), (8, 2, d), (11, 2, h), (14, 2, mi), (17, 2, s)]
+        {
+            for digit in text[at..at + width].iter_mut().rev() {
+                *digit = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+        }
+        for digit in text[20..27].iter_mut().rev() {
+            *digit = b'0' + (fraction % 10) as u8;
+            fraction /= 10;
+        }
+        let mut end = 27;
+        while text[end - 1] == b'0' && end > 20 {
+            end -= 1;
+        }
+        if end == 20 {
+            end = 19;
+        }
+        text[end] = b'Z';
+        f.write_str(std::str::from_utf8(&text[..=end]).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl From<SystemTime> for DateTime {
+    fn from(time: SystemTime) -> Self {
+        // A clock before 1970 is a broken clock; 1970 keeps the order of ETags intact all the same.
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(UNIX_EPOCH_TICKS).plus(since)
+    }
+}
+
+fn time_of_day(rest: &mut &[u8]) -> Option<i64> {
+    let hour = number(rest, 2)?;
+    literal(rest, b':')?;
+    let minute = number(rest, 2)?;
+    let (mut second, mut fraction) = (0, 0);
+    if rest.first() == Some(&b':') {
+        literal(rest, b':')?;
+        second = number(rest, 2)?;
+        if rest.first() == Some(&b'.') {
+            literal(rest, b'.')?;
+            let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            if digits == 0 {
+                return None;
+            }
+            for place in 0..7 {
+                fraction = fraction * 10 + rest[..digits].get(place).map_or(0, |b| i64::from(b - b'0'));
+            }
+            *rest = &rest[digits..];
+        }
+    }
+    // 24:00:00 names the midnight that ends the day.
+    let midnight = hour == 24 && minute == 0 && second == 0 && fraction == 0;
+    if (hour > 23 && !midnight) || minute > 59 || second > 59 {
+        return None;
+    }
+    Some(((hour * 60 + minute) * 60 + second) * TICKS_PER_SECOND + fraction)
+}
+
+fn offset(rest: &mut &[u8]) -> Option<i64> {
+    let sign = match *rest {
+        [] | [b'Z'] => return Some(0),
+        [b'+', ..] => 1,
+        [b'-', ..] => -1,
+        _ => return None,
+    };
+    *rest = &rest[1..];
+    let hours = number(rest, 2)?;
+    literal(rest, b':')?;
+    let minutes = number(rest, 2)?;
+    if !rest.is_empty() || hours > 14 || minutes > 59 {
+        return None;
+    }
+    Some(sign * (hours * 60 + minutes) * 60 * TICKS_PER_SECOND)
+}
+
+fn number(rest: &mut &[u8], width: usize) -> Option<i64> {
+    let digits = rest.get(..width)?;
+    let mut value = 0;
+    for digit in digits {
+        value = value * 10 + i64::from(digit.is_ascii_digit().then(|| digit - b'0')?);
+    }
+    *rest = &rest[width..];
+    Some(value)
+}
+
+fn literal(rest: &mut &[u8], expected: u8) -> Option<()> {
+    let (first, tail) = rest.split_first()?;
+    *rest = tail;
+    (*first == expected).then_some(())
+}
+
+/// Days from 0001-01-01 to the given date, in the Gregorian calendar for all time.
+fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || day < 1 || day > month_length(year, month)
+    {
+        return None;
+    }
+    // Counting years from March puts the leap day last, so that months need no table.
+    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    Some(365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 306)
+}
+
+fn month_length(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// The inverse of `days_before`.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 306; // days since 0000-03-01
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown = DateTime::parse(text).map_or_else(|| "refused".to_owned(), |time| time.to_string());
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn reads_the_documented_forms_and_shows_the_shortest() {
+        check("2021-05-06T07:08:09.1234567Z", "2021-05-06T07:08:09.1234567Z");
+        check("2021-05-06T07:08:09.1230000Z", "2021-05-06T07:08:09.123Z");
+        check("2021-05-06T07:08:09.000Z", "2021-05-06T07:08:09Z");
+        check("2021-05-06T07:08Z", "2021-05-06T07:08:00Z");
+        check("2021-05-06T07:08:10", "2021-05-06T07:08:10Z");
+        check("2021-05-06", "2021-05-06T00:00:00Z");
+        check("2021-05-06T07:08:09.12345678999Z", "2021-05-06T07:08:09.1234567Z");
+        check("2021-05-06T01:08:09+02:00", "2021-05-05T23:08:09Z");
+        check("2021-05-06T23:08:09-02:30", "2021-05-07T01:38:09Z");
+        check("2020-02-29T24:00:00Z", "2020-03-01T00:00:00Z");
+        check("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z");
+        check("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z");
+        check("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn refuses_what_is_no_time() {
+        for text in [
+            "",
+            "x",
+            "2021",
+            "2021-13-01T00:00Z",
+            "2021-02-29T00:00Z",
+            "1900-02-29T00:00Z",
+            "2021-01-01 00:00Z",
+            "2021-01-01T25:00Z",
+            "2021-01-01T24:01Z",
+            "2021-01-01T00:60Z",
+            "2021-01-01T00:00:60Z",
+            "2021-01-01T00:00:00.Z",
+            "2021-01-01T00:00:00ZZ",
+            "2021-01-01T00:00:00+2:00",
+            "0000-01-01T00:00Z",
+            "9999-12-31T23:59:59-01:00",
+            "0001-01-01T00:00:00+01:00",
+            "２021-01-01T00:00Z",
+        ] {
+            check(text, "refused");
+        }
+    }
+
+    #[test]
+    fn named_instants_are_where_dotnet_has_them() {
+        assert_eq!(DateTime::parse("1601-01-01T00:00:00Z"), Some(DateTime::MIN_STORED));
+        assert_eq!(DateTime::parse("9999-12-31T23:59:59.9999999Z"), Some(DateTime::MAX));
+        assert_eq!(
+            DateTime::parse("1970-01-01T00:00:00Z").map(DateTime::ticks),
+            Some(621_355_968_000_000_000)
+        );
+        assert_eq!(DateTime::MIN.to_invariant_string(), "01/01/0001 00:00:00");
+        assert_eq!(DateTime::MIN.to_fixed_string(), "0001-01-01T00:00:00.0000000Z");
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_ticks_are_the_same_thing(ticks in DateTime::MIN.0..=DateTime::MAX.0) {
+            let time = DateTime(ticks);
+            prop_assert_eq!(DateTime::parse(&time.to_string()), Some(time));
+            prop_assert_eq!(DateTime::parse(&time.to_fixed_string()), Some(time));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How the service writes an Edm.Double: .NET Framework's `R` format.
+
+/// Fifteen significant digits if they read back as the same number, else seventeen; scientific from 1E+15
+/// up and from 1E-05 down; always with a point or an exponent, so that it can't be taken for an Int32.
+/// Not for NaN and the infinities, which have names instead.
+pub fn format_double(value: f64) -> String {
+    if value == 0.0 {
+        return "0.0".to_owned(); // JSON of the service knows no negative zero
+    }
+    let short = format!("{value:.14e}");
+    let text = if short.parse() == Ok(value) { short } else { format!("{value:.16e}") };
+    // `{:e}` always gives d.ddde±n.
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let digits = digits.trim_end_matches('0');
+
+    if (-4..15).contains(&exponent) {
+        let (whole, fraction) = if exponent < 0 {
+            ("0".to_owned(), format!("{}{digits}", "0".repeat((-exponent - 1) as usize)))
+        } else {
+            let point = exponent as usize + 1;
+            if digits.len() > point {
+                (digits[..point].to_owned(), digits[point..].to_owned())
+            } else {
+                (format!("{digits:0<point$}"), "0".to_owned())
+            }
+        };
+        format!("{sign}{whole}.{fraction}")
+    } else {
+        let (first, rest) = digits.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        format!("{sign}{first}{point}{rest}E{exponent_sign}{:02}", exponent.abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_double;
+    use proptest::prelude::*;
+
+    fn check(value: f64, expected: &str) {
+        assert_eq!(format_double(value), expected);
+    }
+
+    #[test]
+    fn writes_what_the_service_was_seen_to_write() {
+        check(3.0, "3.0");
+        check(1.1, "1.1");
+        check(8_589_934_592.0, "8589934592.0");
+        check(123_456_789_012_345.12, "123456789012345.12");
+        check(1.234_567_890_123_46e24, "1.23456789012346E+24");
+        check(f64::MAX, "1.7976931348623157E+308");
+        check(5e-324, "4.94065645841247E-324");
+    }
+
+    #[test]
+    fn changes_to_exponents_where_dotnet_does() {
+        check(0.0001, "0.0001");
+        check(0.00001, "1E-05");
+        check(999_999_999_999_999.0, "999999999999999.0");
+        check(1e15, "1E+15");
+        check(-1.5e100, "-1.5E+100");
+        check(-0.0, "0.0");
+        check(0.1 + 0.2, "0.30000000000000004");
+        check(-20.0, "-20.0");
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_as_the_same_number(value in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            prop_assert_eq!(format_double(value).parse(), Ok(value));
+        }
+    }
+}

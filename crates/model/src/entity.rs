@@ -1,0 +1,210 @@
+//! Entities: two keys and up to 252 properties of the user's choosing.
+
+use std::collections::HashSet;
+
+use crate::value::utf16_units;
+use crate::{DateTime, Key, KeyFault, Refusal, Value, ValueRef, limits};
+
+/// Where an entity lives in its table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityKey {
+    pub partition: Key,
+    pub row: Key,
+}
+
+impl EntityKey {
+    pub fn parse(partition: &str, row: &str) -> Result<Self, KeyFault> {
+        Ok(Self { partition: Key::parse(partition)?, row: Key::parse(row)? })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    pub name: String,
+    pub value: Value,
+}
+
+/// The custom properties of one entity, within every limit that concerns one property or their number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Properties(Vec<Property>);
+
+/// What a client wants stored: the key and the custom properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    pub key: EntityKey,
+    pub properties: Properties,
+}
+
+impl Properties {
+    /// Checks in the service's order: names, their number, the whole size, each value, times.
+    pub fn new(properties: Vec<Property>) -> Result<Self, Refusal> {
+        let mut seen = HashSet::with_capacity(properties.len());
+        for property in &properties {
+            if utf16_units(&property.name) > limits::PROPERTY_NAME_UNITS_MAX {
+                return Err(Refusal::PropertyNameTooLong);
+            }
+            if !is_property_name(&property.name) {
+                return Err(Refusal::PropertyNameInvalid);
+            }
+            if !seen.insert(property.name.as_str()) {
+                return Err(Refusal::DuplicateProperties);
+            }
+        }
+        if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
+            return Err(Refusal::TooManyProperties);
+        }
+        // A single value of over 1 MiB is called a large entity, not a large value, so the sum comes first.
+        let size: usize = properties.iter().map(|p| property_size(&p.name, p.value.as_ref())).sum();
+        if size > limits::ENTITY_BYTES_MAX {
+            return Err(Refusal::EntityTooLarge);
+        }
+        for Property { name, value } in &properties {
+            if value.as_ref().payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
+                return Err(Refusal::PropertyValueTooLarge);
+            }
+            if let Value::DateTime(time) = value
+                && *time < DateTime::MIN_STORED
+            {
+                let value = time.to_invariant_string();
+                return Err(Refusal::ParameterOutOfRange { name: name.clone(), value });
+            }
+        }
+        Ok(Self(properties))
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
+        self.0.iter().map(|p| (p.name.as_str(), p.value.as_ref()))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// In ordinal order of their names: how the service shows an entity last written by PUT or MERGE.
+    pub fn sort(&mut self) {
+        self.0.sort_by(|a, b| crate::ordinal_cmp(&a.name, &b.name));
+    }
+}
+
+impl Entity {
+    pub fn new(key: EntityKey, properties: Properties) -> Result<Self, Refusal> {
+        if entity_size(&key, properties.iter()) > limits::ENTITY_BYTES_MAX {
+            return Err(Refusal::EntityTooLarge);
+        }
+        Ok(Self { key, properties })
+    }
+}
+
+impl EntityKey {
+    /// Whether an entity with this key and these properties keeps within the limits. For merges, whose
+    /// result only the store sees.
+    pub fn check_properties<'a>(
+        &self,
+        properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)>,
+    ) -> Result<(), Refusal> {
+        if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
+            return Err(Refusal::TooManyProperties);
+        }
+        if entity_size(self, properties) > limits::ENTITY_BYTES_MAX {
+            return Err(Refusal::EntityTooLarge);
+        }
+        Ok(())
+    }
+}
+
+/// The storage team's formula (spec: 3.5).
+fn entity_size<'a>(key: &EntityKey, properties: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> usize {
+    let keys = utf16_units(key.partition.as_str()) + utf16_units(key.row.as_str());
+    4 + 2 * keys + properties.map(|(name, value)| property_size(name, value)).sum::<usize>()
+}
+
+fn property_size(name: &str, value: ValueRef<'_>) -> usize {
+    8 + 2 * utf16_units(name) + value.size()
+}
+
+/// A C# identifier, as the service's documentation asks for.
+pub fn is_property_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    let Some(first) = chars.next() else { return false };
+    let starts = |c: char| c == '_' || unicode_ident::is_xid_start(c);
+    // C# also lets formatting characters stand inside an identifier.
+    let formats =
+        |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    starts(first) && chars.all(|c| unicode_ident::is_xid_continue(c) || formats(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(list: Vec<(&str, Value)>) -> Result<Properties, Refusal> {
+        Properties::new(
+            list.into_iter().map(|(name, value)| Property { name: name.to_owned(), value }).collect(),
+        )
+    }
+
+    fn check(list: Vec<(&str, Value)>, expected: Option<Refusal>) {
+        assert_eq!(properties(list).err(), expected);
+    }
+
+    #[test]
+    fn property_limits_hold_at_their_edges() {
+        let text = |units: usize| Value::String("x".repeat(units));
+        let name = |units: usize| "é".repeat(units);
+        check(vec![("A", text(32 * 1024))], None);
+        check(vec![("A", text(32 * 1024 + 1))], Some(Refusal::PropertyValueTooLarge));
+        check(vec![("A", Value::Binary(vec![0; 64 * 1024]))], None);
+        check(vec![("A", Value::Binary(vec![0; 64 * 1024 + 1]))], Some(Refusal::PropertyValueTooLarge));
+        check(vec![("A", Value::Binary(vec![0; 1024 * 1024]))], Some(Refusal::EntityTooLarge));
+        check(vec![(&name(255), text(1))], None);
+        check(vec![(&name(256), text(1))], Some(Refusal::PropertyNameTooLong));
+        check(vec![("A", text(1)), ("A", text(1))], Some(Refusal::DuplicateProperties));
+        check(vec![("A", text(1)), ("a", text(1))], None);
+        let early = DateTime::from_ticks(DateTime::MIN_STORED.ticks() - 1).unwrap();
+        let refused = Refusal::ParameterOutOfRange { name: "D".into(), value: "12/31/1600 23:59:59".into() };
+        check(vec![("D", Value::DateTime(early))], Some(refused));
+        check(vec![("D", Value::DateTime(DateTime::MIN_STORED))], None);
+    }
+
+    #[test]
+    fn an_entity_has_252_properties_at_most() {
+        let names: Vec<String> = (0..253).map(|i| format!("P{i}")).collect();
+        let list = |n: usize| names[..n].iter().map(|name| (name.as_str(), Value::Boolean(true))).collect();
+        check(list(252), None);
+        check(list(253), Some(Refusal::TooManyProperties));
+    }
+
+    #[test]
+    fn size_is_counted_as_the_service_counts() {
+        let key = EntityKey::parse("sf", "1").unwrap();
+        let list = properties(vec![
+            ("S", Value::String("ab".into())),
+            ("B", Value::Boolean(true)),
+            ("I", Value::Int32(1)),
+            ("L", Value::Int64(1)),
+            ("D", Value::Double(1.0)),
+            ("T", Value::DateTime(DateTime::MAX)),
+            ("G", Value::Guid(Guid([0; 16]))),
+            ("X", Value::Binary(vec![0; 3])),
+        ])
+        .unwrap();
+        let expected = 4 + 2 * 3 + 8 * (8 + 2) + (4 + 4) + 1 + 4 + 8 + 8 + 8 + 16 + (3 + 4);
+        assert_eq!(entity_size(&key, list.iter()), expected);
+    }
+
+    use crate::Guid;
+
+    #[test]
+    fn names_are_identifiers() {
+        for name in ["A", "_", "_1", "été", "Ж", "日本", "ETag", "timestamp", "a_b1"] {
+            assert!(is_property_name(name), "{name}");
+        }
+        for name in ["", "1a", "a-b", "a b", "a.b", "a@b", "a:b", "$a", "a\0", "💩"] {
+            assert!(!is_property_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! ETags: a pure function of the Timestamp, so none is ever stored.
+
+use std::fmt;
+
+use crate::{DateTime, Refusal};
+
+/// `W/"datetime'2021-05-06T07%3A08%3A09.12Z'"`: one text in header, `odata.etag` and `m:etag`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ETag(pub DateTime);
+
+impl fmt::Display for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("W/\"datetime'")?;
+        for (i, piece) in self.0.to_string().split(':').enumerate() {
+            if i > 0 {
+                f.write_str("%3A")?;
+            }
+            f.write_str(piece)?;
+        }
+        f.write_str("'\"")
+    }
+}
+
+/// What an `If-Match` header asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IfMatch {
+    /// `*`: the entity must exist.
+    Any,
+    /// The entity must carry this ETag.
+    Version(DateTime),
+    /// Well formed, but no ETag this service ever gave: matches nothing.
+    Foreign,
+}
+
+impl IfMatch {
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let text = text.trim();
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        if text.is_empty() {
+            return Err(Refusal::InputNotValid);
+        }
+        let opaque = text
+            .strip_prefix("W/\"")
+            .and_then(|rest| rest.strip_suffix('"'))
+            .filter(|inner| !inner.contains('"'))
+            .ok_or_else(|| Refusal::EtagNotValid { etag: text.to_owned() })?;
+        let version = opaque
+            .strip_prefix("datetime'")
+            .and_then(|rest| rest.strip_suffix('\''))
+            .and_then(|time| DateTime::parse(&time.replace("%3A", ":").replace("%3a", ":")));
+        // Only the exact text this service gives matches: another spelling of the instant is another ETag.
+        Ok(match version {
+            Some(time) if ETag(time).to_string() == text.replace("%3a", "%3A").replace(':', "%3A") => {
+                Self::Version(time)
+            }
+            _ => Self::Foreign,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<IfMatch, Refusal>) {
+        assert_eq!(IfMatch::parse(text), expected, "{text}");
+    }
+
+    #[test]
+    fn reads_back_what_it_shows() {
+        let time = DateTime::parse("2021-05-06T07:08:09.12Z").unwrap();
+        let shown = ETag(time).to_string();
+        assert_eq!(shown, "W/\"datetime'2021-05-06T07%3A08%3A09.12Z'\"");
+        check(&shown, Ok(IfMatch::Version(time)));
+        check(&shown.replace("%3A", ":"), Ok(IfMatch::Version(time)));
+    }
+
+    #[test]
+    fn tells_foreign_from_malformed() {
+        let malformed = |text: &str| Err(Refusal::EtagNotValid { etag: text.to_owned() });
+        check("*", Ok(IfMatch::Any));
+        check("W/\"foo\"", Ok(IfMatch::Foreign));
+        check("W/\"datetime'2021-05-06T07%3A08%3A09.120Z'\"", Ok(IfMatch::Foreign));
+        check("W/\"datetime'never'\"", Ok(IfMatch::Foreign));
+        check("", Err(Refusal::InputNotValid));
+        check("abc", malformed("abc"));
+        check("\"strong\"", malformed("\"strong\""));
+        check("W/\"a\", W/\"b\"", malformed("W/\"a\", W/\"b\""));
+    }
+}

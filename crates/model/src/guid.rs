@@ -1,0 +1,74 @@
+//! Edm.Guid, in the byte order of its text.
+
+use std::fmt;
+
+/// Sixteen bytes in the order they are written, which is also the order they compare in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guid(pub [u8; 16]);
+
+impl Guid {
+    /// `8-4-4-4-12` hexadecimal digits of any case.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        if text.len() != 36 {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        let mut filled = 0;
+        let mut at = 0;
+        while at < text.len() {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                if text[at] != b'-' {
+                    return None;
+                }
+                at += 1;
+                continue;
+            }
+            let high = char::from(text[at]).to_digit(16)?;
+            let low = char::from(text[at + 1]).to_digit(16)?;
+            bytes[filled] = (high * 16 + low) as u8;
+            filled += 1;
+            at += 2;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_lower_case_whatever_case_it_was_read_in() {
+        let guid = Guid::parse("0F8FAD5B-d9cb-469f-A165-70867728950E").unwrap();
+        assert_eq!(guid.to_string(), "0f8fad5b-d9cb-469f-a165-70867728950e");
+    }
+
+    #[test]
+    fn refuses_other_forms() {
+        for text in [
+            "",
+            "0f8fad5bd9cb469fa16570867728950e",
+            "{0f8fad5b-d9cb-469f-a165-70867728950e}",
+            "0f8fad5b-d9cb-469f-a165-70867728950",
+            "0f8fad5b-d9cb-469f-a165-70867728950g",
+            "0f8fad5b+d9cb-469f-a165-70867728950e",
+            "0f8fad5-bd9cb-469f-a165-70867728950e",
+            "éf8fad5b-d9cb-469f-a165-7086772895e",
+        ] {
+            assert_eq!(Guid::parse(text), None, "{text}");
+        }
+    }
+}

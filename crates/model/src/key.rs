@@ -1,0 +1,275 @@
+//! Keys, their order, and places between them.
+//!
+//! The service orders keys by UTF-16 code unit. That is the order of `char`s except above U+FFFF, where
+//! surrogate pairs sort below U+E000..=U+FFFF.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::limits;
+
+/// A partition key or row key that may be stored. Empty is legal.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key(String);
+
+/// Why a text can't be a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFault {
+    Forbidden,
+    TooLong,
+}
+
+impl Key {
+    pub fn parse(text: impl Into<String>) -> Result<Self, KeyFault> {
+        let text = text.into();
+        if text.chars().any(is_forbidden) {
+            return Err(KeyFault::Forbidden);
+        }
+        if text.len() > limits::KEY_UNITS_MAX && text.encode_utf16().count() > limits::KEY_UNITS_MAX {
+            return Err(KeyFault::TooLong);
+        }
+        Ok(Self(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// `/ \ # ?` would not survive a URL; control characters are refused by the service too.
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '/' | '\\' | '#' | '?' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        ordinal_cmp(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Compares two texts by UTF-16 code unit, without transcoding them.
+pub fn ordinal_cmp(a: &str, b: &str) -> Ordering {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let common = a.len().min(b.len());
+    match (0..common).find(|&i| a[i] != b[i]) {
+        None => a.len().cmp(&b.len()),
+        Some(i) => {
+            // UTF-8 sorts as UTF-16 does, but for lead bytes F0.. (surrogate pairs), which belong below EE and EF.
+            let rank = |byte: u8| match byte {
+                0xEE | 0xEF => byte + 0x10,
+                0xF0.. => byte - 2,
+                _ => byte,
+            };
+            rank(a[i]).cmp(&rank(b[i]))
+        }
+    }
+}
+
+/// A place between entities in (PartitionKey, RowKey) order. Made of any text, also of one no key can hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Just below this entity, whether it exists or not.
+    Before(String, String),
+    /// Just above this entity.
+    After(String, String),
+    /// Above every entity of this partition.
+    AfterPartition(String),
+    /// Above everything.
+    End,
+}
+
+impl Cut {
+    pub fn start() -> Self {
+        Self::Before(String::new(), String::new())
+    }
+
+    pub fn before(partition: &str, row: &str) -> Self {
+        match (above_controls(partition), above_controls(row)) {
+            (Some(prefix), _) => Self::AfterPartition(prefix.to_owned()),
+            (None, Some(prefix)) => Self::After(partition.to_owned(), prefix.to_owned()),
+            (None, None) => Self::Before(partition.to_owned(), row.to_owned()),
+        }
+    }
+
+    pub fn before_partition(partition: &str) -> Self {
+        Self::before(partition, "")
+    }
+
+    pub fn after(partition: &str, row: &str) -> Self {
+        match above_controls(partition) {
+            Some(prefix) => Self::AfterPartition(prefix.to_owned()),
+            None => Self::After(partition.to_owned(), above_controls(row).unwrap_or(row).to_owned()),
+        }
+    }
+
+    pub fn after_partition(partition: &str) -> Self {
+        Self::AfterPartition(above_controls(partition).unwrap_or(partition).to_owned())
+    }
+}
+
+/// No key holds a character below U+0020, so the place of such a text is just above the part before it.
+fn above_controls(text: &str) -> Option<&str> {
+    text.find(|c| c < ' ').map(|at| &text[..at])
+}
+
+impl Ord for Cut {
+    fn cmp(&self, other: &Self) -> Ordering {
+        use Cut::{After, AfterPartition, Before, End};
+        fn partition(cut: &Cut) -> Option<&str> {
+            match cut {
+                Before(p, _) | After(p, _) | AfterPartition(p) => Some(p.as_str()),
+                End => None,
+            }
+        }
+        let by_partition = match (partition(self), partition(other)) {
+            (Some(a), Some(b)) => ordinal_cmp(a, b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        by_partition.then_with(|| match (self, other) {
+            (Before(_, a), Before(_, b)) | (After(_, a), After(_, b)) => ordinal_cmp(a, b),
+            (Before(_, a), After(_, b)) => ordinal_cmp(a, b).then(Ordering::Less),
+            (After(_, a), Before(_, b)) => ordinal_cmp(a, b).then(Ordering::Greater),
+            (AfterPartition(_), AfterPartition(_)) | (End, _) | (_, End) => Ordering::Equal,
+            (AfterPartition(_), _) => Ordering::Greater,
+            (_, AfterPartition(_)) => Ordering::Less,
+        })
+    }
+}
+
+impl PartialOrd for Cut {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The entities from one place up to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub start: Cut,
+    pub end: Cut,
+}
+
+impl KeyRange {
+    pub fn all() -> Self {
+        Self { start: Cut::start(), end: Cut::End }
+    }
+
+    pub fn entity(partition: &str, row: &str) -> Self {
+        Self { start: Cut::before(partition, row), end: Cut::after(partition, row) }
+    }
+
+    pub fn partition(partition: &str) -> Self {
+        Self { start: Cut::before_partition(partition), end: Cut::after_partition(partition) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+
+    pub fn intersect(&self, other: &Self) -> Self {
+        Self {
+            start: self.start.clone().max(other.start.clone()),
+            end: self.end.clone().min(other.end.clone()),
+        }
+    }
+
+    pub fn contains(&self, partition: &str, row: &str) -> bool {
+        let before = Cut::before(partition, row);
+        self.start <= before && before < self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_refuse_what_the_service_refuses() {
+        for text in ["a/b", "a\\b", "a#b", "a?b", "\0", "\t", "\n", "\u{7f}", "\u{9f}"] {
+            assert_eq!(Key::parse(text), Err(KeyFault::Forbidden), "{text:?}");
+        }
+        for text in ["", " ", "%", "+", "o'clock", "\u{a0}", "é", "𝄞", "!\"$&()*,:;<=>@[]^_`{|}~"] {
+            assert!(Key::parse(text).is_ok(), "{text:?}");
+        }
+        assert!(Key::parse("é".repeat(512)).is_ok());
+        assert_eq!(Key::parse("é".repeat(513)), Err(KeyFault::TooLong));
+        assert_eq!(Key::parse("𝄞".repeat(257)), Err(KeyFault::TooLong));
+    }
+
+    #[test]
+    fn a_range_holds_its_own_keys() {
+        let range = KeyRange::partition("b");
+        assert!(range.contains("b", "") && range.contains("b", "\u{ffff}"));
+        assert!(!range.contains("a", "z") && !range.contains("b ", ""));
+        assert!(KeyRange::entity("p", "r").contains("p", "r"));
+        assert!(!KeyRange::entity("p", "r").contains("p", "r "));
+        assert!(KeyRange { start: Cut::after("p", "r"), end: Cut::before("p", "r") }.is_empty());
+    }
+
+    /// Text with the characters on which the two orders disagree, and with controls.
+    fn tricky() -> impl Strategy<Value = String> {
+        proptest::collection::vec(
+            prop_oneof![
+                Just('a'),
+                Just('b'),
+                Just('\u{1}'),
+                Just(' '),
+                Just('\u{d7ff}'),
+                Just('\u{e000}'),
+                Just('\u{ffff}'),
+                Just('𝄞'),
+                Just('\u{10ffff}')
+            ],
+            0..5,
+        )
+        .prop_map(|chars| chars.into_iter().collect())
+    }
+
+    fn storable() -> impl Strategy<Value = String> {
+        tricky().prop_map(|text| text.replace('\u{1}', ""))
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_that_of_utf16(a in tricky(), b in tricky()) {
+            let expected = a.encode_utf16().collect::<Vec<_>>().cmp(&b.encode_utf16().collect());
+            prop_assert_eq!(ordinal_cmp(&a, &b), expected);
+        }
+
+        #[test]
+        fn cuts_part_keys_as_their_texts_do(p in storable(), r in storable(), cp in tricky(), cr in tricky()) {
+            let key = Cut::before(&p, &r);
+            let by_text = ordinal_cmp(&p, &cp).then_with(|| ordinal_cmp(&r, &cr));
+            prop_assert_eq!(key < Cut::before(&cp, &cr), by_text == Ordering::Less);
+            prop_assert_eq!(key < Cut::after(&cp, &cr), by_text != Ordering::Greater);
+            prop_assert_eq!(key < Cut::after_partition(&cp), ordinal_cmp(&p, &cp) != Ordering::Greater);
+            prop_assert_eq!(key < Cut::before_partition(&cp), ordinal_cmp(&p, &cp) == Ordering::Less);
+            prop_assert!(key < Cut::End);
+        }
+    }
+}

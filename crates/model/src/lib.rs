@@ -1,0 +1,24 @@
+//! What the Table service talks about: names, keys, values, entities, limits and refusals.
+//!
+//! No I/O, no async, no JSON. A value of these types is valid once built; every other crate relies on it.
+
+mod datetime;
+mod double;
+mod entity;
+mod etag;
+mod guid;
+mod key;
+pub mod limits;
+mod refusal;
+mod table_name;
+mod value;
+
+pub use datetime::DateTime;
+pub use double::format_double;
+pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};
+pub use etag::{ETag, IfMatch};
+pub use guid::Guid;
+pub use key::{Cut, Key, KeyFault, KeyRange, ordinal_cmp};
+pub use refusal::{KeyName, Refusal};
+pub use table_name::{AccountName, TableName};
+pub use value::{EdmType, Value, ValueRef};

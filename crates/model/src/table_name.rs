@@ -1,0 +1,100 @@
+//! Names of tables and accounts.
+
+use std::fmt;
+
+use crate::{Refusal, limits};
+
+/// A table name: the case it was written in, compared without it.
+#[derive(Clone, Debug)]
+pub struct TableName {
+    written: String,
+    folded: String,
+}
+
+impl TableName {
+    /// Length first, then characters: the service's order is unrecorded, this is the specification's choice.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let length = text.encode_utf16().count();
+        if !(limits::TABLE_NAME_MIN..=limits::TABLE_NAME_MAX).contains(&length) {
+            return Err(Refusal::ResourceNameLength);
+        }
+        let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !starts_well || !text.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(Refusal::ResourceNameCharacters);
+        }
+        Ok(Self { written: text.to_owned(), folded: text.to_ascii_lowercase() })
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// Lower case: what names are compared and ordered by.
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+}
+
+impl PartialEq for TableName {
+    fn eq(&self, other: &Self) -> bool {
+        self.folded == other.folded
+    }
+}
+
+impl Eq for TableName {}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// A storage account's name: 3 to 24 lower-case letters and digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountName(String);
+
+impl AccountName {
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (3..=24).contains(&text.len());
+        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        (fits && plain).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<Refusal>) {
+        assert_eq!(TableName::parse(text).err(), expected, "{text}");
+    }
+
+    #[test]
+    fn names_follow_the_rules() {
+        check("abc", None);
+        check("A1234567890123456789012345678901234567890123456789012345678901z", None);
+        check("ab", Some(Refusal::ResourceNameLength));
+        check("", Some(Refusal::ResourceNameLength));
+        check(&"a".repeat(64), Some(Refusal::ResourceNameLength));
+        check("1abc", Some(Refusal::ResourceNameCharacters));
+        check("my-table", Some(Refusal::ResourceNameCharacters));
+        check("ééé", Some(Refusal::ResourceNameCharacters));
+        check("$MetricsTransactionsTable", Some(Refusal::ResourceNameCharacters));
+    }
+
+    #[test]
+    fn case_does_not_tell_tables_apart() {
+        assert_eq!(TableName::parse("Books"), TableName::parse("bOOKS"));
+    }
+}
