@@ -1,1 +1,19 @@
-//! In the making.
+//! Table storage as every engine must provide it: the contract, the stored bytes, and the promises as tests.
+//!
+//! Knows nothing of JSON, HTTP or `$filter`. The unit of atomicity is one partition, so that a distributed
+//! engine can keep the same promises as an embedded one.
+
+pub mod encoding;
+mod engine;
+mod error;
+mod memory;
+mod scan;
+pub mod suite;
+mod transaction;
+
+pub use encoding::row::{Row, RowDraft, RowView};
+pub use engine::{Engine, TableRef, TablesPage};
+pub use error::{Error, Fault, Reason};
+pub use memory::MemoryEngine;
+pub use scan::{Budget, Page, PageBuilder, RowFilter, Scan, StoredEntity, StoredRef};
+pub use transaction::{Change, Condition, Operation, Transaction, resolve};

@@ -1,0 +1,5 @@
+//! Stored bytes. The only code that knows them; `docs/storage-format.md` draws them.
+
+pub mod key;
+pub mod row;
+mod varint;

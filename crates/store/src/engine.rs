@@ -1,0 +1,72 @@
+//! The contract between the service and an engine.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{AccountName, DateTime, EntityKey, TableName};
+
+use crate::{Error, Fault, Page, Row, Scan, Transaction};
+
+/// A table of an account. Names compare without case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRef {
+    pub account: AccountName,
+    pub name: TableName,
+}
+
+/// Tables in the order of their lower-case names, each in the case it was created with.
+#[derive(Debug)]
+pub struct TablesPage {
+    pub names: Vec<TableName>,
+    /// Lower-case name of the first table not in this page.
+    pub next: Option<String>,
+}
+
+/// What every engine promises; `suite` holds each of these promises as a test.
+///
+/// - `apply` is all or nothing, and what it answers `Ok` to survives a crash of the process and of the machine.
+/// - An answer of `apply` is the answer of one moment: conditions are judged and changes made with nothing
+///   in between, and every `get` and `scan` started after the answer sees them.
+/// - `get` and one partition's rows in one `scan` never show part of a transaction.
+/// - A row's timestamp grows with every change to it, and no two versions of a row share one, also across
+///   delete and re-insert.
+/// - `scan` gives rows in key order, each at most once, and its cost grows with what lies in its ranges,
+///   not with the table.
+/// - Once `drop_table` has answered, no operation finds the table's rows, nor will a new table of that name.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// `Error::TableAlreadyExists` if there is one.
+    async fn create_table(&self, table: &TableRef) -> Result<(), Error>;
+
+    /// `Error::TableNotFound` if there is none. Takes no longer for a large table than for a small one.
+    async fn drop_table(&self, table: &TableRef) -> Result<(), Error>;
+
+    /// The table's name as it was created; `Error::TableNotFound` if there is none.
+    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error>;
+
+    /// At most `limit` tables of the account, from the lower-case name `from` on.
+    async fn list_tables(&self, account: &AccountName, from: &str, limit: usize)
+    -> Result<TablesPage, Error>;
+
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error>;
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error>;
+
+    /// The timestamps given to the operations, in their order; a delete gets one too.
+    async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error>;
+
+    /// What `set_table_metadata` stored last, or nothing. Lost with the table.
+    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error>;
+
+    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error>;
+
+    /// What `set_service_metadata` stored last for the account, or nothing.
+    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error>;
+
+    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error>;
+
+    /// Whether the engine can serve reads and writes now.
+    fn check_health(&self) -> Result<(), Fault>;
+
+    /// Finishes what was accepted and lets go of the storage. Later calls answer with a fault.
+    async fn close(&self);
+}

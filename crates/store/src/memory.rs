@@ -1,0 +1,185 @@
+//! An engine that keeps everything in RAM and nothing after: for tests and for `--in-memory`.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{AccountName, DateTime, EntityKey, TableName};
+
+use crate::encoding::key;
+use crate::{Engine, Error, Fault, Page, PageBuilder, Row, Scan, TableRef, TablesPage, Transaction, resolve};
+
+/// One lock around two maps: simple enough to be the yardstick for the other engines.
+#[derive(Debug, Default)]
+pub struct MemoryEngine {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By account and lower-case name.
+    tables: BTreeMap<(String, String), Table>,
+    services: BTreeMap<String, Bytes>,
+    last_stamp: Option<DateTime>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Table {
+    name: TableName,
+    rows: BTreeMap<Vec<u8>, Row>,
+    metadata: Option<Bytes>,
+}
+
+impl State {
+    fn table(&mut self, table: &TableRef) -> Result<&mut Table, Error> {
+        self.tables.get_mut(&id(table)).ok_or(Error::TableNotFound)
+    }
+}
+
+fn id(table: &TableRef) -> (String, String) {
+    (table.account.as_str().to_owned(), table.name.folded().to_owned())
+}
+
+impl MemoryEngine {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> Result<MutexGuard<'_, State>, Error> {
+        // No code under the lock leaves the maps half changed, so a panic elsewhere does no harm.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.closed { Err(Fault::new("the store is closed").into()) } else { Ok(state) }
+    }
+}
+
+#[async_trait]
+impl Engine for MemoryEngine {
+    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+        let mut state = self.state()?;
+        if state.tables.contains_key(&id(table)) {
+            return Err(Error::TableAlreadyExists);
+        }
+        let created = Table { name: table.name.clone(), rows: BTreeMap::new(), metadata: None };
+        state.tables.insert(id(table), created);
+        Ok(())
+    }
+
+    async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
+        self.state()?.tables.remove(&id(table)).map(drop).ok_or(Error::TableNotFound)
+    }
+
+    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+        self.state()?.table(table).map(|found| found.name.clone())
+    }
+
+    async fn list_tables(
+        &self,
+        account: &AccountName,
+        from: &str,
+        limit: usize,
+    ) -> Result<TablesPage, Error> {
+        let state = self.state()?;
+        let mut names = Vec::new();
+        let start = (account.as_str().to_owned(), from.to_owned());
+        for ((owner, folded), table) in state.tables.range(start..) {
+            if owner != account.as_str() {
+                break;
+            }
+            if names.len() == limit {
+                return Ok(TablesPage { names, next: Some(folded.clone()) });
+            }
+            names.push(table.name.clone());
+        }
+        Ok(TablesPage { names, next: None })
+    }
+
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error> {
+        Ok(self.state()?.table(table)?.rows.get(&key::encode(key)).cloned())
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
+        let mut state = self.state()?;
+        let rows = &state.table(table)?.rows;
+        let mut page = PageBuilder::new(&scan);
+        'page: for range in &scan.ranges {
+            let Some((start, end)) = key::encode_range(range) else { continue };
+            let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+            if matches!(&end, Bound::Excluded(end) if *end <= start) {
+                continue;
+            }
+            for (key, row) in rows.range((Bound::Included(start), end)) {
+                if !page.offer(key, row.as_bytes())? {
+                    break 'page;
+                }
+            }
+        }
+        Ok(page.finish())
+    }
+
+    async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
+        let mut state = self.state()?;
+        let mut stamp = state.last_stamp;
+        let rows = &mut state.table(table)?.rows;
+        let (mut stamps, mut changes) = (Vec::new(), Vec::new());
+        for (index, operation) in transaction.operations().iter().enumerate() {
+            let next = next_stamp(stamp);
+            let key = EntityKey { partition: transaction.partition().clone(), row: operation.row.clone() };
+            let key = key::encode(&key);
+            let outcome = resolve(transaction.partition(), operation, rows.get(&key), next)?;
+            changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
+            stamps.push(next);
+            stamp = Some(next);
+        }
+        for (key, change) in changes {
+            match change {
+                Some(row) => rows.insert(key, row),
+                None => rows.remove(&key),
+            };
+        }
+        state.last_stamp = stamp;
+        Ok(stamps)
+    }
+
+    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {
+        Ok(self.state()?.table(table)?.metadata.clone())
+    }
+
+    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+        self.state()?.table(table)?.metadata = Some(metadata);
+        Ok(())
+    }
+
+    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+        Ok(self.state()?.services.get(account.as_str()).cloned())
+    }
+
+    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
+        self.state()?.services.insert(account.as_str().to_owned(), metadata);
+        Ok(())
+    }
+
+    fn check_health(&self) -> Result<(), Fault> {
+        match self.state() {
+            Err(Error::Fault(fault)) => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    async fn close(&self) {
+        if let Ok(mut state) = self.state() {
+            state.closed = true;
+        }
+    }
+}
+
+/// Now, or a tick after the last stamp if the clock has not moved past it.
+fn next_stamp(last: Option<DateTime>) -> DateTime {
+    let now = DateTime::now();
+    match last {
+        Some(last) if now <= last => last.plus(std::time::Duration::from_nanos(100)),
+        _ => now,
+    }
+}

@@ -1,0 +1,104 @@
+//! Changes to one partition, and what becomes of a row under one of them.
+
+use std::collections::HashSet;
+
+use model::{DateTime, EntityKey, Key};
+
+use crate::encoding::row::{borrowed, overlay};
+use crate::{Fault, Reason, Row, RowDraft};
+
+/// What must hold of a row for its operation, and so for the whole transaction, to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    Absent,
+    Exists,
+    /// Exists and carries this timestamp, of which the ETag is another spelling.
+    Version(DateTime),
+    Anything,
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The row becomes this.
+    Put(RowDraft),
+    /// These properties are laid over those the row has, if there is one.
+    Merge(RowDraft),
+    Delete,
+}
+
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub row: Key,
+    pub condition: Condition,
+    pub change: Change,
+}
+
+/// One or more operations on distinct rows of one partition, done all or not at all.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    partition: Key,
+    operations: Vec<Operation>,
+}
+
+impl Transaction {
+    /// `None` if there is no operation, or a row is named twice.
+    pub fn new(partition: Key, operations: Vec<Operation>) -> Option<Self> {
+        let rows: HashSet<&str> = operations.iter().map(|operation| operation.row.as_str()).collect();
+        let valid = !operations.is_empty() && rows.len() == operations.len();
+        valid.then_some(Self { partition, operations })
+    }
+
+    pub fn of_one(key: EntityKey, condition: Condition, change: Change) -> Self {
+        Self { partition: key.partition, operations: vec![Operation { row: key.row, condition, change }] }
+    }
+
+    pub fn partition(&self) -> &Key {
+        &self.partition
+    }
+
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Rough bytes it will write, for budgets.
+    pub fn weight(&self) -> usize {
+        let payload = |change: &Change| match change {
+            Change::Put(draft) | Change::Merge(draft) => draft.len(),
+            Change::Delete => 0,
+        };
+        self.operations.iter().map(|operation| payload(&operation.change) + 64).sum()
+    }
+}
+
+/// What an operation makes of its row, as every engine decides it: the new row, or none for a delete.
+///
+/// `stamp` is later than the row's present timestamp; engines see to that.
+pub fn resolve(
+    partition: &Key,
+    operation: &Operation,
+    current: Option<&Row>,
+    stamp: DateTime,
+) -> Result<Result<Option<Row>, Reason>, Fault> {
+    let held = match (operation.condition, current) {
+        (Condition::Absent, None) | (Condition::Exists, Some(_)) | (Condition::Anything, _) => Ok(()),
+        (Condition::Absent, Some(_)) => Err(Reason::Exists),
+        (Condition::Exists | Condition::Version(_), None) => Err(Reason::Missing),
+        (Condition::Version(version), Some(row)) if row.timestamp() == version => Ok(()),
+        (Condition::Version(_), Some(_)) => Err(Reason::VersionDiffers),
+    };
+    if let Err(reason) = held {
+        return Ok(Err(reason));
+    }
+    Ok(match (&operation.change, current) {
+        (Change::Delete, _) => Ok(None),
+        (Change::Put(draft), _) | (Change::Merge(draft), None) => Ok(Some(draft.clone().stamp(stamp))),
+        (Change::Merge(draft), Some(row)) => {
+            let merged = overlay(row.view(), draft.view());
+            let key = EntityKey { partition: partition.clone(), row: operation.row.clone() };
+            match key.check_properties(borrowed(&merged)) {
+                Ok(()) => Ok(Some(RowDraft::new(borrowed(&merged)).stamp(stamp))),
+                Err(refusal) => Err(Reason::OverLimit(refusal)),
+            }
+        }
+    })
+}
