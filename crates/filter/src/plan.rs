@@ -1,0 +1,218 @@
+//! Turns a filter into key ranges and what is left to ask of each row found there.
+//!
+//! Knows nothing of storage or HTTP. The promise, property-tested in `tests/plan.rs`: scanning the ranges and
+//! keeping what the residual accepts gives exactly the rows `eval` accepts over the table.
+
+use std::cmp::Ordering;
+use std::slice;
+
+use model::{Cut, KeyRange, Value};
+
+use crate::region::{Band, Budget, Region, Rows};
+use crate::span::{Edge, Span};
+use crate::{Comparison, Expr};
+
+/// Ranges of one plan. A scan pays for each range it opens; beyond this neighbours are joined, and the residual
+/// drops the rows between them.
+const RANGES_MAX: usize = 4096;
+
+/// Row spans written out before neighbours are joined. Shared row lists may stand for many more.
+const ROW_SPANS_MAX: usize = 16 * RANGES_MAX;
+
+/// Where to look, and what still to ask of each row found there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Sorted and disjoint, none empty.
+    pub ranges: Vec<KeyRange>,
+    /// `None` when every row in the ranges is wanted.
+    pub residual: Option<Expr>,
+}
+
+pub fn plan(filter: Option<Expr>) -> Plan {
+    let Some(filter) = filter else {
+        return Plan { ranges: vec![KeyRange::all()], residual: None };
+    };
+    let terms = match &filter {
+        Expr::And(terms) => terms.as_slice(),
+        other => slice::from_ref(other),
+    };
+    let mut budget = Budget::new();
+    let regions: Vec<Region<'_>> = terms.iter().map(|term| region(term, false, &mut budget)).collect();
+    let claims: Vec<Claim> = regions.iter().map(Claim::of).collect();
+    let (ranges, widened) = ranges(&Region::intersect_all(regions, &mut budget));
+    let widened = if budget.exhausted { Widened::Anyhow } else { widened };
+    if ranges.is_empty() {
+        return Plan { ranges, residual: None };
+    }
+    let mut settled = claims.into_iter().map(|claim| claim.is_settled(widened));
+    let residual = match filter {
+        Expr::And(mut terms) => {
+            terms.retain(|_| settled.next() != Some(true));
+            (!terms.is_empty()).then(|| Expr::all(terms))
+        }
+        other => (settled.next() != Some(true)).then_some(other),
+    };
+    Plan { ranges, residual }
+}
+
+/// What a term's region says about the term.
+enum Claim {
+    /// True for exactly these partitions.
+    Partitions,
+    /// True for exactly these keys.
+    Keys,
+    /// Needs asking.
+    Unknown,
+}
+
+/// How the ranges of a plan differ from the region they were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Widened {
+    No,
+    /// They take all rows of partitions of which some rows were wanted.
+    ToPartitions,
+    Anyhow,
+}
+
+impl Claim {
+    fn of(region: &Region<'_>) -> Self {
+        match (region.exact, region.is_whole_partitions()) {
+            (true, true) => Self::Partitions,
+            (true, false) => Self::Keys,
+            (false, _) => Self::Unknown,
+        }
+    }
+
+    /// Whether the term is true for every row of the ranges, so that rows need not be asked.
+    fn is_settled(&self, widened: Widened) -> bool {
+        match self {
+            Self::Partitions => widened != Widened::Anyhow,
+            Self::Keys => widened == Widened::No,
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// Where the expression, or its negation, can be true.
+fn region<'a>(expr: &'a Expr, negated: bool, budget: &mut Budget) -> Region<'a> {
+    match (expr, negated) {
+        (Expr::Constant(value), _) => Region::constant(*value != negated),
+        (Expr::Compare(comparison), _) => region_of_comparison(comparison, negated),
+        (Expr::Not(inner), _) => region(inner, !negated, budget),
+        (Expr::And(terms), false) | (Expr::Or(terms), true) => {
+            let regions = terms.iter().map(|term| region(term, negated, budget)).collect();
+            Region::intersect_all(regions, budget)
+        }
+        (Expr::Or(terms), false) | (Expr::And(terms), true) => {
+            let regions = terms.iter().map(|term| region(term, negated, budget)).collect();
+            Region::unite_all(regions, budget)
+        }
+    }
+}
+
+fn region_of_comparison(comparison: &Comparison, negated: bool) -> Region<'_> {
+    let of_span = match comparison.property.as_str() {
+        "PartitionKey" => Region::of_partitions,
+        "RowKey" => Region::of_rows,
+        _ => return Region::anywhere(),
+    };
+    // Every row has both keys and they have a total order, so for them "not" is the opposite operator.
+    let operator = if negated { comparison.operator.opposite() } else { comparison.operator };
+    match &comparison.literal {
+        Value::String(text) => Span::of(operator, text).map_or_else(Region::anywhere, of_span),
+        // A key is a String, and a String is less than any literal of another type.
+        _ => Region::constant(operator.holds(Some(Ordering::Less))),
+    }
+}
+
+/// Writes a region out as ranges.
+fn ranges(region: &Region<'_>) -> (Vec<KeyRange>, Widened) {
+    let mut widened = Widened::No;
+    let row_spans: usize = region.bands.iter().map(|band| row_spans(band).len()).sum();
+    let mut ranges: Vec<KeyRange> = Vec::with_capacity(row_spans.min(ROW_SPANS_MAX));
+    for Band { partitions, rows } in &region.bands {
+        match (rows, partitions.pinned()) {
+            (Rows::Some(spans), Some(partition)) => {
+                let spans = if row_spans > ROW_SPANS_MAX {
+                    widened = Widened::Anyhow;
+                    &hull(spans)[..]
+                } else {
+                    spans
+                };
+                for span in spans {
+                    let cut = |edge| row_cut(partition, edge);
+                    append(&mut ranges, KeyRange { start: cut(span.start), end: cut(span.end) });
+                }
+            }
+            (rows, _) => {
+                if matches!(rows, Rows::Some(_)) && widened == Widened::No {
+                    widened = Widened::ToPartitions;
+                }
+                let (start, end) = (partition_cut(partitions.start), partition_cut(partitions.end));
+                append(&mut ranges, KeyRange { start, end });
+            }
+        }
+    }
+    if ranges.len() > RANGES_MAX {
+        widened = Widened::Anyhow;
+        ranges = join_neighbours(&ranges);
+    }
+    (ranges, widened)
+}
+
+fn row_spans<'r, 'a>(band: &'r Band<'a>) -> &'r [Span<'a>] {
+    match &band.rows {
+        Rows::All => &[],
+        Rows::Some(spans) => spans,
+    }
+}
+
+fn hull<'a>(spans: &[Span<'a>]) -> Vec<Span<'a>> {
+    match spans {
+        [first, .., last] => vec![Span { start: first.start, end: last.end }],
+        _ => spans.to_vec(),
+    }
+}
+
+/// Adds a range that comes no earlier than those there, joining it to the last if they touch. A range between
+/// texts may be empty between keys, as keys hold no control characters.
+fn append(ranges: &mut Vec<KeyRange>, range: KeyRange) {
+    if range.is_empty() {
+        return;
+    }
+    match ranges.last_mut() {
+        Some(last) if range.start <= last.end => {
+            if last.end < range.end {
+                last.end = range.end;
+            }
+        }
+        _ => ranges.push(range),
+    }
+}
+
+fn join_neighbours(ranges: &[KeyRange]) -> Vec<KeyRange> {
+    let joined = |group: &[KeyRange]| {
+        let (first, last) = (group.first()?, group.last()?);
+        Some(KeyRange { start: first.start.clone(), end: last.end.clone() })
+    };
+    ranges.chunks(ranges.len().div_ceil(RANGES_MAX)).filter_map(joined).collect()
+}
+
+fn partition_cut(edge: Edge<'_>) -> Cut {
+    match edge {
+        Edge::Before(text) => Cut::before_partition(text),
+        Edge::After(text) => Cut::after_partition(text),
+        Edge::End => Cut::End,
+    }
+}
+
+fn row_cut(partition: &str, edge: Edge<'_>) -> Cut {
+    match edge {
+        Edge::Before(text) => Cut::before(partition, text),
+        Edge::After(text) => Cut::after(partition, text),
+        Edge::End => Cut::after_partition(partition),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Stretches of one key: the texts between two edges, in the service's order.
+//!
+//! One dimension only. Borrows its texts from the filter, so that planning copies no keys until it is done.
+
+use std::cmp::Ordering;
+
+use model::ordinal_cmp;
+
+use crate::Operator;
+
+/// A place between texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge<'a> {
+    Before(&'a str),
+    After(&'a str),
+    End,
+}
+
+impl Edge<'_> {
+    /// No text is below the empty one.
+    pub const START: Self = Self::Before("");
+}
+
+impl Ord for Edge<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::End, Self::End) => Ordering::Equal,
+            (Self::End, _) => Ordering::Greater,
+            (_, Self::End) => Ordering::Less,
+            (Self::Before(a), Self::Before(b)) | (Self::After(a), Self::After(b)) => ordinal_cmp(a, b),
+            (Self::Before(a), Self::After(b)) => ordinal_cmp(a, b).then(Ordering::Less),
+            (Self::After(a), Self::Before(b)) => ordinal_cmp(a, b).then(Ordering::Greater),
+        }
+    }
+}
+
+impl PartialOrd for Edge<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span<'a> {
+    pub start: Edge<'a>,
+    pub end: Edge<'a>,
+}
+
+impl<'a> Span<'a> {
+    pub const ALL: Self = Self { start: Edge::START, end: Edge::End };
+
+    /// The texts a comparison with `text` holds for. `None` for `ne`: it would split a stretch in two to skip one
+    /// key, and asking each row is cheaper than a second range.
+    pub fn of(operator: Operator, text: &'a str) -> Option<Self> {
+        let (start, end) = match operator {
+            Operator::Eq => (Edge::Before(text), Edge::After(text)),
+            Operator::Gt => (Edge::After(text), Edge::End),
+            Operator::Ge => (Edge::Before(text), Edge::End),
+            Operator::Lt => (Edge::START, Edge::Before(text)),
+            Operator::Le => (Edge::START, Edge::After(text)),
+            Operator::Ne => return None,
+        };
+        Some(Self { start, end })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+
+    pub fn covers(&self, other: &Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    pub fn intersect(&self, other: &Self) -> Self {
+        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
+    }
+
+    /// The only text in it, if it was pinned to one.
+    pub fn pinned(&self) -> Option<&'a str> {
+        match (self.start, self.end) {
+            (Edge::Before(a), Edge::After(b)) if a == b => Some(a),
+            _ => None,
+        }
+    }
+}
+
+/// What both lists hold; they are sorted and disjoint, as the answer is.
+pub(crate) fn intersect_lists<'a>(a: &[Span<'a>], b: &[Span<'a>]) -> Vec<Span<'a>> {
+    let mut both = Vec::new();
+    walk_pairs(a, b, |span| span, |_, _, span| both.push(span));
+    both
+}
+
+/// Visits every pair of spans with something in common, in order and in one pass over both sorted lists.
+pub(crate) fn walk_pairs<'a, T>(
+    a: &[T],
+    b: &[T],
+    span_of: impl Fn(&T) -> &Span<'a>,
+    mut visit: impl FnMut(&T, &T, Span<'a>),
+) {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
+        let (left_span, right_span) = (span_of(left), span_of(right));
+        let common = left_span.intersect(right_span);
+        if !common.is_empty() {
+            visit(left, right, common);
+        }
+        if left_span.end < right_span.end {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+}
+
+/// What any of the spans holds, sorted and disjoint.
+pub(crate) fn unite(mut spans: Vec<Span<'_>>) -> Vec<Span<'_>> {
+    spans.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut united: Vec<Span<'_>> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match united.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => united.push(span),
+        }
+    }
+    united
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(operator: Operator, text: &str) -> Span<'_> {
+        Span::of(operator, text).unwrap()
+    }
+
+    fn show(spans: &[Span<'_>]) -> String {
+        let edge = |edge: Edge<'_>| match edge {
+            Edge::Before(text) => format!("<{text}"),
+            Edge::After(text) => format!("{text}>"),
+            Edge::End => "end".to_owned(),
+        };
+        spans.iter().map(|s| format!("{} {}", edge(s.start), edge(s.end))).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn comparisons_are_spans() {
+        let check = |operator, expected: &str| assert_eq!(show(&[span(operator, "m")]), expected);
+        check(Operator::Eq, "<m m>");
+        check(Operator::Gt, "m> end");
+        check(Operator::Ge, "<m end");
+        check(Operator::Lt, "< <m");
+        check(Operator::Le, "< m>");
+        assert_eq!(Span::of(Operator::Ne, "m"), None);
+        assert!(span(Operator::Lt, "").is_empty());
+        assert_eq!(span(Operator::Ge, ""), Span::ALL);
+        assert_eq!(span(Operator::Ge, "m").intersect(&span(Operator::Le, "m")).pinned(), Some("m"));
+        assert!(span(Operator::Gt, "m").intersect(&span(Operator::Le, "m")).is_empty());
+    }
+
+    #[test]
+    fn edges_sort_by_utf16_unit() {
+        assert!(Edge::After("𝄞") < Edge::Before("\u{ffff}"));
+        assert!(Edge::Before("a") < Edge::After("a") && Edge::After("a") < Edge::Before("a\0"));
+        assert!(Edge::After("\u{ffff}") < Edge::End);
+    }
+
+    #[test]
+    fn lists_unite_and_intersect() {
+        let points = ["c", "a", "b", "a"].map(|text| span(Operator::Eq, text)).to_vec();
+        let united = unite(points);
+        assert_eq!(show(&united), "<a a>, <b b>, <c c>");
+        assert_eq!(show(&unite(vec![span(Operator::Lt, "b"), span(Operator::Ge, "b")])), "< end");
+        assert_eq!(show(&intersect_lists(&united, &[span(Operator::Gt, "a")])), "<b b>, <c c>");
+        assert_eq!(show(&intersect_lists(&united, &[])), "");
+    }
+}
