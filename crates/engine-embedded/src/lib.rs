@@ -1,1 +1,270 @@
-//! In the making.
+//! The durable engine: tables and rows in RocksDB, in one directory, by one process.
+//!
+//! One thread writes (`commit`), everyone reads (`read`), another thread gives back the space of dropped
+//! tables (`reclaim`). Knows nothing of HTTP, JSON or filters; what a row looks like is `store`'s.
+
+mod catalog;
+mod commit;
+mod counters;
+mod db;
+mod directory;
+mod draft;
+mod health;
+mod layout;
+mod open;
+mod options;
+mod queue;
+mod read;
+mod reclaim;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{AccountName, DateTime, EntityKey, TableName};
+use parking_lot::RwLock;
+use store::{Engine, Error, Fault, Page, Row, Scan, TableRef, TablesPage, Transaction};
+use tokio::sync::watch;
+use tokio::task;
+use tracing::warn;
+
+use crate::catalog::{Catalog, Table};
+use crate::commit::{Answer, Committer, Work};
+pub use crate::counters::Counters;
+use crate::counters::Tally;
+use crate::db::Db;
+use crate::health::Health;
+pub use crate::open::OpenError;
+use crate::open::Opened;
+pub use crate::options::Options;
+use crate::queue::Queue;
+use crate::read::Reader;
+use crate::reclaim::Reclaimer;
+
+pub struct EmbeddedEngine {
+    directory: PathBuf,
+    catalog: Arc<Catalog>,
+    reader: Reader,
+    health: Arc<Health>,
+    tally: Arc<Tally>,
+    statistics: bool,
+    /// Gone once closed.
+    running: RwLock<Option<Running>>,
+    /// Its sender is dropped when the database is closed and the directory free.
+    closed: watch::Receiver<()>,
+}
+
+/// What only an open engine has. Others borrow its parts for one call and never hold the queue while they
+/// wait, so that taking this away ends the committer.
+struct Running {
+    db: Arc<Db>,
+    queue: Arc<Queue>,
+    stopping: Arc<AtomicBool>,
+    committer: JoinHandle<()>,
+    reclaimer: JoinHandle<()>,
+}
+
+impl EmbeddedEngine {
+    /// Opens the store in the directory, or makes one of an empty directory. Blocks on the disk.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let (closing, closed) = watch::channel(());
+        let tally = Arc::new(Tally::default());
+        let Opened { db, catalog, last, committed, dropping } = open::open(&options, &tally, closing)?;
+        let (db, catalog, health) = (Arc::new(db), Arc::new(catalog), Arc::new(Health::new()));
+        let (queue, queued) = queue::queue(options.queue_transactions, options.queue_bytes);
+        let (queue, stopping) = (Arc::new(queue), Arc::new(AtomicBool::new(false)));
+
+        let (dropped, to_reclaim) = mpsc::channel();
+        for id in dropping {
+            // Its receiver is the next thing made.
+            let _ = dropped.send(id);
+        }
+        let started = |error| OpenError::Other {
+            directory: options.directory.clone(),
+            detail: format!("a thread could not be started: {error}"),
+        };
+        let reclaimer =
+            Reclaimer { db: db.clone(), queue: Arc::downgrade(&queue), stopping: stopping.clone() };
+        let reclaimer = thread::Builder::new()
+            .name("partita-reclaim".to_owned())
+            .spawn(move || reclaimer.run(&to_reclaim))
+            .map_err(started)?;
+        let committer = Committer {
+            db: db.clone(),
+            catalog: catalog.clone(),
+            tally: tally.clone(),
+            health: health.clone(),
+            last,
+            committed,
+            dropped,
+        };
+        let committer = thread::Builder::new()
+            .name("partita-commit".to_owned())
+            .spawn(move || committer.run(&queued))
+            .map_err(started)?;
+
+        Ok(Self {
+            directory: options.directory,
+            reader: Reader::new(catalog.clone(), tally.clone(), options.concurrent_scans),
+            catalog,
+            health,
+            tally,
+            statistics: options.statistics,
+            running: RwLock::new(Some(Running { db, queue, stopping, committer, reclaimer })),
+            closed,
+        })
+    }
+
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.tally.read();
+        if self.statistics
+            && let Ok(db) = self.db()
+        {
+            (counters.blocks_asked, counters.blocks_read) = db.blocks();
+        }
+        counters
+    }
+
+    /// Resolves when the storage has failed and nothing more is accepted: time for the server to exit, since
+    /// only a restart can tell what is on the disk.
+    pub fn on_failure(&self) -> impl Future<Output = Fault> + Send + use<> {
+        self.health.failure()
+    }
+
+    fn db(&self) -> Result<Arc<Db>, Fault> {
+        self.health.check()?;
+        self.running.read().as_ref().map(|running| running.db.clone()).ok_or_else(closed)
+    }
+
+    fn queue(&self) -> Result<Arc<Queue>, Fault> {
+        self.health.check()?;
+        self.running.read().as_ref().map(|running| running.queue.clone()).ok_or_else(closed)
+    }
+
+    fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
+        self.check_health()?;
+        self.catalog.table(table).ok_or(Error::TableNotFound)
+    }
+
+    async fn commit(&self, work: Work) -> Answer {
+        let answer = self.queue()?.submit(work)?;
+        // Dropped unanswered: the committer ended in the midst of it.
+        answer.await.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+}
+
+fn closed() -> Fault {
+    Fault::new("the store is closed")
+}
+
+impl Running {
+    /// Finishes what was accepted and closes the database, unless a read still goes on in it.
+    fn stop(self, flush: bool) {
+        self.stopping.store(true, Ordering::SeqCst);
+        drop(self.queue);
+        // A panic has been reported where it happened.
+        let _ = self.committer.join();
+        if flush && let Err(error) = self.db.flush() {
+            // The log has it all; the next open takes longer, no more.
+            warn!(%error, "closed without a flush");
+        }
+        // Ends the compaction the reclaimer may be waiting for.
+        self.db.rocks().cancel_all_background_work(true);
+        let _ = self.reclaimer.join();
+    }
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+        self.commit(Work::Create(table.clone())).await.map(drop)
+    }
+
+    async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
+        self.commit(Work::Drop(table.clone())).await.map(drop)
+    }
+
+    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+        Ok(self.table(table)?.record.name.clone())
+    }
+
+    async fn list_tables(
+        &self,
+        account: &AccountName,
+        from: &str,
+        limit: usize,
+    ) -> Result<TablesPage, Error> {
+        self.check_health()?;
+        Ok(self.catalog.list(account, from, limit))
+    }
+
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error> {
+        let db = self.db()?;
+        self.reader.get(db, &*self.table(table)?, key).await
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
+        let db = self.db()?;
+        self.reader.scan(db, self.table(table)?, scan).await
+    }
+
+    async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
+        let db = self.db()?;
+        self.reader.warm(db, &*self.table(table)?, &transaction).await?;
+        self.commit(Work::Apply(table.clone(), transaction)).await
+    }
+
+    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {
+        Ok(self.table(table)?.record.metadata.clone())
+    }
+
+    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+        self.commit(Work::SetTableMetadata(table.clone(), metadata)).await.map(drop)
+    }
+
+    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+        self.check_health()?;
+        Ok(self.catalog.service(account))
+    }
+
+    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
+        self.commit(Work::SetServiceMetadata(account.clone(), metadata)).await.map(drop)
+    }
+
+    fn check_health(&self) -> Result<(), Fault> {
+        self.health.check()?;
+        if self.running.read().is_some() { Ok(()) } else { Err(closed()) }
+    }
+
+    async fn close(&self) {
+        let running = self.running.write().take();
+        if let Some(running) = running {
+            let flush = self.health.check().is_ok();
+            if task::spawn_blocking(move || running.stop(flush)).await.is_err() {
+                warn!("closing the store was cut short");
+            }
+        }
+        // Reads that were going on hold the database; it is closed when the last of them ends.
+        let mut closed = self.closed.clone();
+        while closed.changed().await.is_ok() {}
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    /// Without a `close`, what was accepted is still made durable; only the flush is left out.
+    fn drop(&mut self) {
+        if let Some(running) = self.running.get_mut().take() {
+            running.stop(false);
+        }
+    }
+}
+
+impl std::fmt::Debug for EmbeddedEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmbeddedEngine").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}

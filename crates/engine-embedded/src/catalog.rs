@@ -1,0 +1,103 @@
+//! Which tables there are: the meta records, in memory.
+//!
+//! Read by everyone, changed only by the committer and only after the change is durable, so what is found here
+//! survives a crash.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use model::{AccountName, TableName};
+use parking_lot::RwLock;
+use store::{TableRef, TablesPage};
+
+use crate::layout::{self, TableRecord};
+
+/// A table as it stands. A change of its metadata makes another one with the same id.
+#[derive(Debug)]
+pub struct Table {
+    /// Of its meta record.
+    pub key: Vec<u8>,
+    pub record: TableRecord,
+    doomed: Arc<AtomicBool>,
+}
+
+impl Table {
+    pub fn new(key: Vec<u8>, record: TableRecord) -> Self {
+        Self { key, record, doomed: Arc::default() }
+    }
+
+    pub fn with_metadata(&self, metadata: Bytes) -> Self {
+        let record = TableRecord { metadata: Some(metadata), ..self.record.clone() };
+        Self { key: self.key.clone(), record, doomed: self.doomed.clone() }
+    }
+
+    /// Said before the drop is written, so that whoever reads what the drop has left finds it said.
+    pub fn doom(&self) {
+        self.doomed.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_doomed(&self) -> bool {
+        self.doomed.load(Ordering::SeqCst)
+    }
+}
+
+/// Changes of one group, to be published together. A table without a value is dropped.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub tables: HashMap<Vec<u8>, Option<Arc<Table>>>,
+    pub services: HashMap<AccountName, Bytes>,
+}
+
+#[derive(Debug, Default)]
+pub struct Catalog {
+    tables: RwLock<BTreeMap<Vec<u8>, Arc<Table>>>,
+    services: RwLock<HashMap<AccountName, Bytes>>,
+}
+
+impl Catalog {
+    pub fn table(&self, table: &TableRef) -> Option<Arc<Table>> {
+        self.table_by_key(&layout::table_key(&table.account, table.name.folded()))
+    }
+
+    pub fn table_by_key(&self, key: &[u8]) -> Option<Arc<Table>> {
+        self.tables.read().get(key).cloned()
+    }
+
+    pub fn service(&self, account: &AccountName) -> Option<Bytes> {
+        self.services.read().get(account).cloned()
+    }
+
+    pub fn list(&self, account: &AccountName, from: &str, limit: usize) -> TablesPage {
+        let tables = self.tables.read();
+        let prefix = layout::table_key(account, "");
+        let mut names: Vec<TableName> = Vec::new();
+        for (key, table) in tables.range(layout::table_key(account, from)..) {
+            if !key.starts_with(&prefix) {
+                break;
+            }
+            let name = &table.record.name;
+            if names.len() == limit {
+                return TablesPage { names, next: Some(name.folded().to_owned()) };
+            }
+            names.push(name.clone());
+        }
+        TablesPage { names, next: None }
+    }
+
+    pub fn publish(&self, changes: Changes) {
+        if !changes.tables.is_empty() {
+            let mut tables = self.tables.write();
+            for (key, table) in changes.tables {
+                match table {
+                    Some(table) => tables.insert(key, table),
+                    None => tables.remove(&key),
+                };
+            }
+        }
+        if !changes.services.is_empty() {
+            self.services.write().extend(changes.services);
+        }
+    }
+}

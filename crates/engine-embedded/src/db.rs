@@ -1,0 +1,125 @@
+//! The open database: RocksDB, its two column families, and the directory's lock for as long as it is open.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocksdb::statistics::Ticker;
+use rocksdb::{
+    ColumnFamily, DB, DBPinnableSlice, ErrorKind, Options as RocksOptions, ReadOptions, ReadTier, WriteBatch,
+    WriteOptions,
+};
+use store::{Fault, Row};
+use tokio::sync::watch;
+
+use crate::counters::Tally;
+use crate::layout;
+
+pub struct Db {
+    rocks: DB,
+    memory_only: ReadOptions,
+    synced: WriteOptions,
+    database_options: RocksOptions,
+    tally: Arc<Tally>,
+    // Fields are dropped in this order: the lock is let go of, and the closing told, after RocksDB is closed.
+    _lock: File,
+    _closing: watch::Sender<()>,
+}
+
+/// What can be said of a row without touching the disk.
+pub enum InMemory {
+    Known(Option<Row>),
+    Unknown,
+}
+
+impl Db {
+    /// `closing` is dropped once the database is closed and the lock released.
+    pub fn new(
+        rocks: DB,
+        database_options: RocksOptions,
+        tally: Arc<Tally>,
+        lock: File,
+        closing: watch::Sender<()>,
+    ) -> Self {
+        let mut memory_only = ReadOptions::default();
+        memory_only.set_read_tier(ReadTier::BlockCache);
+        let mut synced = WriteOptions::default();
+        synced.set_sync(true);
+        Self { rocks, memory_only, synced, database_options, tally, _lock: lock, _closing: closing }
+    }
+
+    pub fn rocks(&self) -> &DB {
+        &self.rocks
+    }
+
+    pub fn meta(&self) -> &ColumnFamily {
+        self.family(layout::META_FAMILY)
+    }
+
+    pub fn data(&self) -> &ColumnFamily {
+        self.family(layout::DATA_FAMILY)
+    }
+
+    fn family(&self, name: &str) -> &ColumnFamily {
+        // `open` creates both, and nothing in this crate drops a column family.
+        self.rocks.cf_handle(name).expect("opened with this column family")
+    }
+
+    pub fn row_in_memory(&self, key: &[u8]) -> Result<InMemory, Fault> {
+        match self.find_in_memory(key)? {
+            Some(found) => Ok(InMemory::Known(found.map(|bytes| open_row(&bytes)).transpose()?)),
+            None => Ok(InMemory::Unknown),
+        }
+    }
+
+    /// Whether `row` would be answered without the disk.
+    pub fn is_in_memory(&self, key: &[u8]) -> Result<bool, Fault> {
+        Ok(self.find_in_memory(key)?.is_some())
+    }
+
+    /// What is known of the row, if anything is.
+    fn find_in_memory(&self, key: &[u8]) -> Result<Option<Option<DBPinnableSlice<'_>>>, Fault> {
+        self.tally.point_gets.add(1);
+        match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(None),
+            Err(error) => Err(fault("could not read a row", &error)),
+        }
+    }
+
+    /// May wait for the disk.
+    pub fn row(&self, key: &[u8]) -> Result<Option<Row>, Fault> {
+        self.tally.point_gets.add(1);
+        let found = self.rocks.get_pinned_cf(self.data(), key);
+        let found = found.map_err(|error| fault("could not read a row", &error))?;
+        found.map(|bytes| open_row(&bytes)).transpose()
+    }
+
+    /// All of the batch or none of it, on the disk before this returns.
+    pub fn write(&self, batch: WriteBatch) -> Result<(), Fault> {
+        self.rocks.write_opt(batch, &self.synced).map_err(|error| fault("could not write a commit", &error))
+    }
+
+    /// Rows to table files, so that the next open has no log to replay.
+    pub fn flush(&self) -> Result<(), Fault> {
+        for family in [self.data(), self.meta()] {
+            self.rocks.flush_cf(family).map_err(|error| fault("could not flush", &error))?;
+        }
+        Ok(())
+    }
+
+    /// Blocks asked for, and those of them that were not in the cache.
+    pub fn blocks(&self) -> (u64, u64) {
+        let ticker = |ticker| self.database_options.get_ticker_count(ticker);
+        let missed = ticker(Ticker::BlockCacheMiss);
+        (ticker(Ticker::BlockCacheHit) + missed, missed)
+    }
+}
+
+fn open_row(bytes: &[u8]) -> Result<Row, Fault> {
+    Row::open(Bytes::copy_from_slice(bytes))
+}
+
+pub fn fault(what: &str, error: &rocksdb::Error) -> Fault {
+    Fault::new(format!("{what}: {error}"))
+}

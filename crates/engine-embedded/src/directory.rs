@@ -1,0 +1,108 @@
+//! The data directory: whose it is, who has it open, and in which format it was written.
+//!
+//! All of it is settled before RocksDB is let near the directory. A refusal leaves everything as it was.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::commit::CommittedFile;
+use crate::layout;
+use crate::open::OpenError;
+
+/// A directory that is ours for as long as this lives.
+#[derive(Debug)]
+pub struct Directory {
+    pub path: PathBuf,
+    pub lock: File,
+}
+
+impl Directory {
+    /// Makes the directory if there is none, and a store of it if it is empty.
+    pub fn claim(path: &Path) -> Result<Self, OpenError> {
+        let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
+        fs::create_dir_all(path).map_err(unwritable)?;
+        // Before the lock, because even that would be a file of ours in a directory that is someone else's.
+        let is_new = !check_format(path)?;
+        let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));
+        let lock = lock.map_err(unwritable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { directory: path.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(unwritable(source)),
+        }
+        // Again, because someone else may have made a store of it since.
+        if is_new && !check_format(path)? {
+            write_format(path).map_err(unwritable)?;
+        }
+        Ok(Self { path: path.to_owned(), lock })
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path.join(layout::DATABASE_DIRECTORY)
+    }
+
+    /// The counter noted last, if there is a readable note.
+    pub fn committed(&self) -> Result<Option<u64>, OpenError> {
+        match fs::read(self.path.join(layout::COMMITTED_FILE)) {
+            Ok(bytes) => Ok(layout::read_committed(&bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(OpenError::Unwritable { directory: self.path.clone(), source }),
+        }
+    }
+
+    /// The file to note counters in, with `counter` in it.
+    pub fn committed_file(&self, counter: u64) -> Result<CommittedFile, OpenError> {
+        let unwritable = |source| OpenError::Unwritable { directory: self.path.clone(), source };
+        let path = self.path.join(layout::COMMITTED_FILE);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let mut file = CommittedFile(file.map_err(unwritable)?);
+        file.write(counter).and_then(|()| file.0.sync_all()).map_err(unwritable)?;
+        Ok(file)
+    }
+}
+
+/// Whether the directory is a store; an error if it is one we can't read, or something else altogether.
+fn check_format(path: &Path) -> Result<bool, OpenError> {
+    let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
+    let not_partita = || OpenError::NotPartita { directory: path.to_owned() };
+    match fs::read_to_string(path.join(layout::FORMAT_FILE)) {
+        Ok(text) => match layout::read_format(&text) {
+            Some(layout::FORMAT_VERSION) => Ok(true),
+            Some(found) => Err(OpenError::NewerFormat {
+                directory: path.to_owned(),
+                found,
+                supported: layout::FORMAT_VERSION,
+            }),
+            None => Err(not_partita()),
+        },
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(not_partita()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let foreign = foreign_entry(path).map_err(unreadable)?;
+            if foreign { Err(not_partita()) } else { Ok(false) }
+        }
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+/// Whether something lies there that neither a first start cut short nor the file system has left.
+fn foreign_entry(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let expected = [layout::LOCK_FILE, layout::FORMAT_DRAFT_FILE, "lost+found"];
+        if !expected.iter().any(|expected| name == *expected) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Appears whole or not at all, also if the power fails.
+fn write_format(path: &Path) -> io::Result<()> {
+    let draft = path.join(layout::FORMAT_DRAFT_FILE);
+    let mut file = File::create(&draft)?;
+    file.write_all(layout::format_text().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(draft, path.join(layout::FORMAT_FILE))?;
+    File::open(path)?.sync_all()
+}

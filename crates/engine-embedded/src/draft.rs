@@ -1,0 +1,179 @@
+//! A group of requests being judged: what is in the database, overlaid with what the group has changed so far.
+//!
+//! Judging is sequential, so a group means what its requests would mean one after the other. Nothing leaves
+//! this draft before the committer has made its batch durable.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{AccountName, DateTime, EntityKey};
+use rocksdb::WriteBatch;
+use store::{Change, Condition, Error, Operation, Row, TableRef, Transaction, resolve};
+
+use crate::catalog::{Catalog, Changes, Table};
+use crate::db::Db;
+use crate::layout::{self, TableId, TableRecord};
+
+const TICK: Duration = Duration::from_nanos(100);
+
+pub struct Draft<'a> {
+    db: &'a Db,
+    catalog: &'a Catalog,
+    /// By stored key, as the group has left them; without a value: deleted.
+    rows: HashMap<Vec<u8>, Option<Row>>,
+    effects: Effects,
+}
+
+/// What a group does, once it is durable.
+pub struct Effects {
+    pub batch: WriteBatch,
+    pub changes: Changes,
+    pub dropped: Vec<Arc<Table>>,
+    /// Dropped tables of earlier groups whose space is back.
+    pub reclaimed: usize,
+    pub last_stamp: DateTime,
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(db: &'a Db, catalog: &'a Catalog, last_stamp: DateTime) -> Self {
+        let effects = Effects {
+            batch: WriteBatch::default(),
+            changes: Changes::default(),
+            dropped: Vec::new(),
+            reclaimed: 0,
+            last_stamp,
+        };
+        Self { db, catalog, rows: HashMap::new(), effects }
+    }
+
+    pub fn into_effects(self) -> Effects {
+        self.effects
+    }
+
+    /// The timestamps given, if every condition holds; else the draft is as it was.
+    pub fn apply(&mut self, table: &TableRef, transaction: &Transaction) -> Result<Vec<DateTime>, Error> {
+        let id = self.table(&table_key(table)).ok_or(Error::TableNotFound)?.record.id;
+        let mut stamps = Vec::with_capacity(transaction.operations().len());
+        let mut changes = Vec::with_capacity(transaction.operations().len());
+        let mut last = self.effects.last_stamp;
+        for (index, operation) in transaction.operations().iter().enumerate() {
+            let partition = transaction.partition();
+            let key = id.row(&EntityKey { partition: partition.clone(), row: operation.row.clone() });
+            let current = if needs_current(operation) { self.row(&key)? } else { None };
+            last = next_stamp(last);
+            let outcome = resolve(partition, operation, current.as_ref(), last)?;
+            changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
+            stamps.push(last);
+        }
+        for (key, row) in changes {
+            match &row {
+                Some(row) => self.effects.batch.put_cf(self.db.data(), &key, row.as_bytes()),
+                None => self.effects.batch.delete_cf(self.db.data(), &key),
+            }
+            self.rows.insert(key, row);
+        }
+        self.effects.last_stamp = last;
+        Ok(stamps)
+    }
+
+    pub fn create(&mut self, table: &TableRef) -> Result<(), Error> {
+        let key = table_key(table);
+        if self.table(&key).is_some() {
+            return Err(Error::TableAlreadyExists);
+        }
+        let record = TableRecord { id: TableId::random(), name: table.name.clone(), metadata: None };
+        self.put_table(Table::new(key, record));
+        Ok(())
+    }
+
+    /// Its name goes, its rows are hidden by one range tombstone, and a record says that they are still there.
+    pub fn drop_table(&mut self, table: &TableRef) -> Result<(), Error> {
+        let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
+        self.effects.batch.delete_cf(self.db.meta(), &table.key);
+        self.effects.batch.put_cf(
+            self.db.meta(),
+            layout::dropping_key(table.record.id),
+            layout::DROPPING_RECORD,
+        );
+        self.hide(table.record.id);
+        self.effects.changes.tables.insert(table.key.clone(), None);
+        self.effects.dropped.push(table);
+        Ok(())
+    }
+
+    pub fn set_table_metadata(&mut self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+        let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
+        self.put_table(table.with_metadata(metadata));
+        Ok(())
+    }
+
+    pub fn set_service_metadata(&mut self, account: AccountName, metadata: Bytes) {
+        let record = layout::service_record(&metadata);
+        self.effects.batch.put_cf(self.db.meta(), layout::service_key(&account), record);
+        self.effects.changes.services.insert(account, metadata);
+    }
+
+    /// Puts a range tombstone above all rows of a dropped table.
+    pub fn hide(&mut self, id: TableId) {
+        let (start, end) = id.all();
+        self.effects.batch.delete_range_cf(self.db.data(), start, end);
+    }
+
+    /// A dropped table's space is back: nothing is left to remember.
+    pub fn forget(&mut self, ids: &[TableId]) {
+        for id in ids {
+            self.effects.batch.delete_cf(self.db.meta(), layout::dropping_key(*id));
+        }
+        self.effects.reclaimed += ids.len();
+    }
+
+    fn put_table(&mut self, table: Table) {
+        self.effects.batch.put_cf(self.db.meta(), &table.key, table.record.encode());
+        self.effects.changes.tables.insert(table.key.clone(), Some(Arc::new(table)));
+    }
+
+    fn table(&self, key: &[u8]) -> Option<Arc<Table>> {
+        match self.effects.changes.tables.get(key) {
+            Some(changed) => changed.clone(),
+            None => self.catalog.table_by_key(key),
+        }
+    }
+
+    fn row(&self, key: &[u8]) -> Result<Option<Row>, Error> {
+        match self.rows.get(key) {
+            Some(changed) => Ok(changed.clone()),
+            None => Ok(self.db.row(key)?),
+        }
+    }
+}
+
+fn table_key(table: &TableRef) -> Vec<u8> {
+    layout::table_key(&table.account, table.name.folded())
+}
+
+/// Whether the present row makes a difference to what becomes of it.
+pub fn needs_current(operation: &Operation) -> bool {
+    let unconditional = matches!(operation.condition, Condition::Anything);
+    !(unconditional && matches!(operation.change, Change::Put(_) | Change::Delete))
+}
+
+/// Now, or a tick after the last stamp if the clock has not moved past it, or was set back.
+fn next_stamp(last: DateTime) -> DateTime {
+    DateTime::now().max(last.plus(TICK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_grow_though_the_clock_stands_or_was_set_back() {
+        let tomorrow = DateTime::now().plus(Duration::from_secs(86_400));
+        let first = next_stamp(tomorrow);
+        assert_eq!(first.ticks(), tomorrow.ticks() + 1);
+        assert_eq!(next_stamp(first).ticks(), first.ticks() + 1);
+        assert!(next_stamp(DateTime::MIN) > DateTime::parse("2020-01-01").unwrap());
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be set, and how RocksDB is set up for it.
+//!
+//! Chosen for two cores and data far larger than memory: all that grows with use is bounded by a number here.
+
+use std::path::PathBuf;
+
+use rocksdb::statistics::StatsLevel;
+use rocksdb::{
+    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, LogLevel, Options as RocksOptions,
+    WriteBufferManager,
+};
+
+const MIB: usize = 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub directory: PathBuf,
+    /// Blocks of table files, their indexes and filters, and the write buffers: nearly all memory there is.
+    pub block_cache_bytes: usize,
+    /// Of these, what newly written rows may take before they go to table files. Also bounds the log, and so
+    /// the time to open after a crash.
+    pub write_buffer_bytes: usize,
+    pub max_open_files: i32,
+    /// Transactions that may wait for the committer; the next one is told `Busy`.
+    pub queue_transactions: usize,
+    /// The same in bytes: large transactions fill memory long before they are many.
+    pub queue_bytes: usize,
+    /// Scans reading at one time; more of them wait their turn.
+    pub concurrent_scans: usize,
+    /// Open although acknowledged commits are missing, and go on without them.
+    pub accept_loss: bool,
+    /// Have RocksDB count the blocks it touches, for `Counters`. Costs a few per cent.
+    pub statistics: bool,
+}
+
+impl Options {
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            block_cache_bytes: 256 * MIB,
+            write_buffer_bytes: 128 * MIB,
+            max_open_files: 512,
+            queue_transactions: 8192,
+            queue_bytes: 64 * MIB,
+            concurrent_scans: 16,
+            accept_loss: false,
+            statistics: false,
+        }
+    }
+}
+
+/// RocksDB's options: of the database and of the two column families.
+pub struct Tuning {
+    pub database: RocksOptions,
+    pub meta: RocksOptions,
+    pub data: RocksOptions,
+}
+
+impl Tuning {
+    pub fn new(options: &Options) -> Result<Self, rocksdb::Error> {
+        let cache = Cache::new_lru_cache(options.block_cache_bytes);
+        let table = table_options(&cache);
+        Ok(Self {
+            database: database_options(options, cache),
+            meta: meta_options(&table),
+            data: data_options(options, &table)?,
+        })
+    }
+}
+
+fn database_options(options: &Options, cache: Cache) -> RocksOptions {
+    let mut database = RocksOptions::default();
+    database.create_if_missing(true);
+    database.create_missing_column_families(true);
+
+    // No stall on a full buffer: a stalled committer would hold up everyone, a flush ahead of time no one.
+    let write_buffers =
+        WriteBufferManager::new_write_buffer_manager_with_cache(options.write_buffer_bytes, false, cache);
+    database.set_write_buffer_manager(&write_buffers);
+    // Every group writes a little to `meta`, whose buffer hardly fills and would keep old logs for ever.
+    database.set_max_total_wal_size(options.write_buffer_bytes as u64);
+    database.set_max_open_files(options.max_open_files);
+    database.set_max_background_jobs(2);
+
+    // A torn last record is what a crash leaves; a hole further back is found by the commit counter.
+    database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    database.set_track_and_verify_wals_in_manifest(true);
+    database.set_paranoid_checks(true);
+
+    // Table files reach the disk as they are written, not in one burst that the log's syncs wait behind.
+    database.set_bytes_per_sync(MIB as u64);
+    // The end of a scan does not pay for deleting the files it was the last to use.
+    database.set_avoid_unnecessary_blocking_io(true);
+
+    database.set_log_level(LogLevel::Warn);
+    database.set_keep_log_file_num(4);
+    database.set_max_log_file_size(4 * MIB);
+    database.set_stats_dump_period_sec(0);
+    database.set_stats_persist_period_sec(0);
+    if options.statistics {
+        database.enable_statistics();
+        database.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    }
+    database
+}
+
+fn table_options(cache: &Cache) -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(cache);
+    table.set_block_size(16 * 1024);
+    // Pinned: the newest format this RocksDB writes, so that an upgrade of it alone changes no stored byte.
+    table.set_format_version(7);
+    table.set_bloom_filter(10.0, false);
+    table.set_whole_key_filtering(true);
+    // In the cache, or else indexes and filters would be memory that no number above bounds.
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_cache_index_and_filter_blocks_with_high_priority(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    table
+}
+
+fn meta_options(table: &BlockBasedOptions) -> RocksOptions {
+    let mut meta = RocksOptions::default();
+    meta.set_block_based_table_factory(table);
+    meta.set_compression_type(DBCompressionType::Lz4);
+    meta.set_level_compaction_dynamic_level_bytes(true);
+    meta.set_write_buffer_size(4 * MIB);
+    meta
+}
+
+fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOptions, rocksdb::Error> {
+    // Each dropped table leaves a range tombstone, and a read sorts anew all that its memtable holds.
+    let mut data = RocksOptions::default().get_options_from_string("memtable_max_range_deletions=256")?;
+    data.set_block_based_table_factory(table);
+    data.set_compression_type(DBCompressionType::Lz4);
+    data.set_bottommost_compression_type(DBCompressionType::Zstd);
+    data.set_level_compaction_dynamic_level_bytes(true);
+    data.set_write_buffer_size((options.write_buffer_bytes / 2).max(MIB));
+    data.set_max_write_buffer_number(4);
+    data.set_target_file_size_base(64 * MIB as u64);
+    data.set_max_bytes_for_level_base(256 * MIB as u64);
+    // A scan steps over every deleted row it meets: files where half are deleted get compacted.
+    data.add_compact_on_deletion_collector_factory(4096, 2048, 0.5);
+    Ok(data)
+}

@@ -1,0 +1,123 @@
+//! A process killed, and a disk that takes no more: what was acknowledged is there, a batch whole or not at all.
+//!
+//! Each test runs this very binary again as the victim.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use model::{Cut, Key, KeyRange, Value};
+use store::suite::{draft, key, scan, table};
+use store::{Change, Condition, Engine, Error, Operation, Transaction};
+use support::open;
+use tempfile::TempDir;
+
+const DIRECTORY: &str = "PARTITA_CRASH_DIRECTORY";
+const ACKNOWLEDGED: &str = "acknowledged ";
+const BATCH: usize = 10;
+
+fn batch(number: usize) -> Transaction {
+    let operation = |row| Operation {
+        row: Key::parse(format!("{row}")).unwrap(),
+        condition: Condition::Absent,
+        change: Change::Put(draft(&[("Filler", Value::Binary(vec![7; 2000]))])),
+    };
+    Transaction::new(Key::parse(format!("{number:06}")).unwrap(), (0..BATCH).map(operation).collect())
+        .unwrap()
+}
+
+/// Not a test but what the tests start: writes for as long as it may, and says what was acknowledged.
+#[tokio::test]
+#[ignore = "started by the tests of this file"]
+async fn victim() {
+    let directory = std::env::var(DIRECTORY).unwrap();
+    let engine = open(Path::new(&directory));
+    let failure = engine.on_failure();
+    engine.create_table(&table("Books")).await.unwrap();
+    for number in 0.. {
+        match engine.apply(&table("Books"), batch(number)).await {
+            Ok(_) => println!("{ACKNOWLEDGED}{number}"),
+            Err(Error::OutcomeUnknown) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    // From here on only a restart helps, and everything says so.
+    println!("told: {}", failure.await);
+    assert!(engine.check_health().is_err());
+    assert!(matches!(engine.apply(&table("Books"), batch(0)).await, Err(Error::Fault(_))));
+    assert!(matches!(engine.get(&table("Books"), &key("000000", "0")).await, Err(Error::Fault(_))));
+    assert!(matches!(engine.create_table(&table("More")).await, Err(Error::Fault(_))));
+    engine.close().await;
+    println!("refused to the end");
+}
+
+fn start(directory: &Path, shell: &str) -> Child {
+    let binary = std::env::current_exe().unwrap();
+    Command::new("sh")
+        .args(["-c", &format!("{shell} exec \"$0\" --exact victim --ignored --nocapture")])
+        .arg(binary)
+        .env(DIRECTORY, directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Reads until `enough` batches are acknowledged, or to the end.
+fn listen(victim: &mut Child, enough: usize) -> (usize, Vec<String>) {
+    let (mut acknowledged, mut rest) = (0, Vec::new());
+    for line in BufReader::new(victim.stdout.as_mut().unwrap()).lines() {
+        let line = line.unwrap();
+        // The test harness writes on the first line what it is about to run.
+        match line.split_once(ACKNOWLEDGED) {
+            Some(_) => acknowledged += 1,
+            None => rest.push(line),
+        }
+        if acknowledged == enough {
+            break;
+        }
+    }
+    (acknowledged, rest)
+}
+
+/// Every acknowledged batch is there, and no batch in part.
+async fn check(directory: &Path, acknowledged: usize) {
+    let engine = open(directory);
+    for number in 0..acknowledged + 20 {
+        let partition = format!("{number:06}");
+        let range = KeyRange { start: Cut::before(&partition, ""), end: Cut::after_partition(&partition) };
+        let rows = engine.scan(&table("Books"), scan(vec![range], 100)).await.unwrap().entities.len();
+        assert!(rows == BATCH || (rows == 0 && number >= acknowledged), "batch {number} has {rows} rows");
+    }
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing_it_acknowledged() {
+    for round in 0..8 {
+        let directory = TempDir::new().unwrap();
+        let mut victim = start(directory.path(), "");
+        let (acknowledged, _) = listen(&mut victim, 30 + round * 17);
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        assert!(acknowledged >= 30);
+        check(directory.path(), acknowledged).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_all_service_and_loses_nothing_acknowledged() {
+    let directory = TempDir::new().unwrap();
+    // No file may grow beyond about a megabyte; beyond, a write fails instead of killing the process.
+    let mut victim = start(directory.path(), "trap '' XFSZ; ulimit -f 2048;");
+    let (acknowledged, rest) = listen(&mut victim, usize::MAX);
+    assert!(victim.wait().unwrap().success(), "{rest:?}");
+    assert!(acknowledged > 10, "{rest:?}");
+    assert!(rest.iter().any(|line| line.starts_with("told: could not write a commit")), "{rest:?}");
+    assert!(rest.iter().any(|line| line == "refused to the end"), "{rest:?}");
+    check(directory.path(), acknowledged).await;
+}

@@ -1,0 +1,155 @@
+//! What a crash may leave is opened; what only a failing disk leaves is told.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use engine_embedded::{EmbeddedEngine, OpenError, Options};
+use store::Engine;
+use store::suite::{insert, key, table};
+use support::{bytes_of, crash, files, open, refusal};
+use tempfile::TempDir;
+
+const COMMITS: i32 = 200;
+
+/// A store that ended without a close, and its log.
+async fn crashed() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    for row in 1..COMMITS {
+        engine.apply(&table("Books"), insert("p", &format!("{row:03}"), row)).await.unwrap();
+    }
+    crash(engine);
+    let logs = files(directory.path(), "log");
+    let log = logs.into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    (directory, log)
+}
+
+async fn rows(directory: &Path) -> i32 {
+    let engine = open(directory);
+    let mut found = 0;
+    for row in 1..COMMITS {
+        let row = engine.get(&table("Books"), &key("p", &format!("{row:03}"))).await.unwrap();
+        found += i32::from(row.is_some());
+    }
+    engine.close().await;
+    found
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+fn note_committed(directory: &Path, counter: u64) {
+    let bytes = [counter.to_le_bytes(), (!counter).to_le_bytes()].concat();
+    fs::write(directory.join("committed"), bytes).unwrap();
+}
+
+fn missing(directory: &Path) -> u64 {
+    let error = refusal(directory);
+    let OpenError::Damaged { missing: Some(missing), .. } = error else { panic!("{error}") };
+    let text = error.to_string();
+    assert!(text.contains(&format!("the last {missing} acknowledged commits are missing")), "{text}");
+    assert!(text.contains("restore a backup, or accept their loss"), "{text}");
+    missing
+}
+
+#[tokio::test]
+async fn a_flipped_bit_inside_the_log_is_noticed_and_nothing_is_touched() {
+    let (directory, log) = crashed().await;
+    let middle = fs::metadata(&log).unwrap().len() as usize / 2;
+    flip(&log, middle);
+    let lost = missing(directory.path());
+    assert!((80..120).contains(&lost), "about half of {COMMITS} lie behind the middle, not {lost}");
+    assert_eq!(missing(directory.path()), lost, "asking twice gives the same answer");
+    // What refusing left alone can still be repaired.
+    flip(&log, middle);
+    assert_eq!(rows(directory.path()).await, COMMITS - 1);
+}
+
+#[tokio::test]
+async fn a_loss_can_be_accepted_once() {
+    let (directory, log) = crashed().await;
+    flip(&log, fs::metadata(&log).unwrap().len() as usize / 2);
+    let lost = missing(directory.path());
+    let options = Options { accept_loss: true, ..Options::new(directory.path()) };
+    let engine = EmbeddedEngine::open(options).unwrap();
+    engine.apply(&table("Books"), insert("p", "after", 1)).await.unwrap();
+    drop(engine);
+    assert_eq!(rows(directory.path()).await as u64, COMMITS as u64 - 1 - lost);
+}
+
+#[tokio::test]
+async fn an_acknowledged_commit_cut_off_the_log_is_noticed() {
+    let (directory, log) = crashed().await;
+    let length = fs::metadata(&log).unwrap().len();
+    fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 3).unwrap();
+    assert_eq!(missing(directory.path()), 1);
+}
+
+#[tokio::test]
+async fn a_commit_torn_before_it_was_acknowledged_is_as_if_it_had_not_been() {
+    for torn in [1, 2, 30, 60] {
+        let (directory, log) = crashed().await;
+        note_committed(directory.path(), COMMITS as u64 - 1);
+        let length = fs::metadata(&log).unwrap().len();
+        fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - torn).unwrap();
+        assert_eq!(rows(directory.path()).await, COMMITS - 2);
+    }
+}
+
+#[tokio::test]
+async fn a_torn_tail_opens() {
+    // Blocks that a crash had given to the file but not yet filled: zeros, or what was there before.
+    let zeros = vec![0; 700];
+    let noise: Vec<u8> = (0..900).map(|_| rand::random()).collect();
+    for tail in [&zeros[..], &zeros[..3], &noise[..], &noise[..3]] {
+        let (directory, log) = crashed().await;
+        let mut bytes = fs::read(&log).unwrap();
+        bytes.extend(tail);
+        fs::write(&log, bytes).unwrap();
+        assert_eq!(rows(directory.path()).await, COMMITS - 1);
+    }
+}
+
+#[tokio::test]
+async fn a_counter_that_lags_or_is_unreadable_does_not_matter() {
+    let (directory, _) = crashed().await;
+    let committed = directory.path().join("committed");
+    note_committed(directory.path(), 50);
+    assert_eq!(rows(directory.path()).await, COMMITS - 1);
+    fs::write(&committed, "half a no").unwrap();
+    assert_eq!(rows(directory.path()).await, COMMITS - 1);
+    fs::remove_file(&committed).unwrap();
+    assert_eq!(rows(directory.path()).await, COMMITS - 1);
+}
+
+#[tokio::test]
+async fn a_database_taken_away_is_noticed() {
+    let (directory, _) = crashed().await;
+    fs::remove_dir_all(directory.path().join("db")).unwrap();
+    assert_eq!(missing(directory.path()), COMMITS as u64);
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_table_file_is_never_read_as_a_row() {
+    let (directory, _) = crashed().await;
+    open(directory.path()).close().await;
+    let tables = files(directory.path(), "sst");
+    assert!(bytes_of(&tables) > 0);
+    let data = tables.into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    flip(&data, 100);
+    match EmbeddedEngine::open(Options::new(directory.path())) {
+        Err(error) => assert!(matches!(error, OpenError::Damaged { .. }), "{error}"),
+        Ok(engine) => {
+            let found = engine.get(&table("Books"), &key("p", "001")).await;
+            assert!(matches!(found, Err(store::Error::Fault(_))), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Dropping a table costs the same whatever is in it, and gives the space back later.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::time::Instant;
+
+use model::KeyRange;
+use store::suite::{insert, key, scan, table};
+use store::{Engine, Error};
+use support::{bytes_of, eventually, files, load, open, partition_name, raw};
+use tempfile::TempDir;
+
+const ROWS: usize = 200_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    let (books, other) = (table("Books"), table("Other"));
+    load(&engine, &books, ROWS).await;
+    load(&engine, &other, 1000).await;
+    engine.close().await;
+    let engine = open(directory.path());
+    let before_bytes = bytes_of(&files(directory.path(), "sst"));
+    assert!(before_bytes > 20_000_000, "{before_bytes}");
+
+    let (before, started) = (engine.counters(), Instant::now());
+    engine.drop_table(&books).await.unwrap();
+    println!("drop of {ROWS} rows answered after {:?}", started.elapsed());
+    let after = engine.counters();
+    assert_eq!(
+        (after.point_gets, after.seeks, after.rows_read),
+        (before.point_gets, before.seeks, before.rows_read)
+    );
+    assert_eq!(after.commits, before.commits + 1);
+    assert!(matches!(engine.get(&books, &key(&partition_name(1), "r00")).await, Err(Error::TableNotFound)));
+
+    eventually("the dropped table is reclaimed", || engine.counters().pending_drops == 0).await;
+    eventually("its files are gone", || bytes_of(&files(directory.path(), "sst")) < before_bytes / 10).await;
+    println!("{before_bytes} bytes reclaimed after {:?}", started.elapsed());
+    let page = engine.scan(&other, scan(vec![KeyRange::all()], 2000)).await.unwrap();
+    assert_eq!(page.entities.len(), 1000, "a neighbour loses nothing");
+}
+
+#[tokio::test]
+async fn an_interrupted_drop_is_taken_up_at_open() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
+    engine.close().await;
+    // What a crash right after a drop leaves: the record, and rows in table files under a tombstone.
+    let id = [0x5a; 16];
+    let dropping = [b"D", &id[..]].concat();
+    {
+        let raw = raw(directory.path());
+        let (meta, data) = (raw.cf_handle("meta").unwrap(), raw.cf_handle("data").unwrap());
+        for row in 0..4000_u32 {
+            let noise: Vec<u8> = (0..1000).map(|_| rand::random()).collect();
+            raw.put_cf(data, [&id[..], &row.to_be_bytes()].concat(), &noise).unwrap();
+        }
+        raw.flush_cf(data).unwrap();
+        raw.delete_range_cf(data, &id[..], &[&id[..], &[0xff]].concat()[..]).unwrap();
+        raw.put_cf(meta, &dropping, [1]).unwrap();
+    }
+    assert!(bytes_of(&files(directory.path(), "sst")) > 4_000_000);
+    let engine = open(directory.path());
+    eventually("the drop is finished", || engine.counters().pending_drops == 0).await;
+    eventually("its files are gone", || bytes_of(&files(directory.path(), "sst")) < 100_000).await;
+    assert!(engine.get(&table("Books"), &key("p", "r")).await.unwrap().is_some());
+    engine.close().await;
+    let raw = raw(directory.path());
+    assert_eq!(raw.get_cf(raw.cf_handle("meta").unwrap(), &dropping).unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_does_not_wait_for_the_space_and_the_next_open_gives_it_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    load(&engine, &table("Books"), ROWS).await;
+    engine.drop_table(&table("Books")).await.unwrap();
+    engine.close().await;
+    let engine = open(directory.path());
+    eventually("the drop is finished", || engine.counters().pending_drops == 0).await;
+    eventually("its files are gone", || bytes_of(&files(directory.path(), "sst")) < 1_000_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_beside_a_drop_see_the_whole_table_or_none() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    let books = table("Books");
+    for _ in 0..30 {
+        load(&engine, &books, 300).await;
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                let (engine, books) = (engine.clone(), books.clone());
+                tokio::spawn(async move {
+                    loop {
+                        match engine.scan(&books, scan(vec![KeyRange::all()], 1000)).await {
+                            Ok(page) => assert_eq!(page.entities.len(), 300),
+                            Err(Error::TableNotFound) => break,
+                            Err(other) => panic!("{other}"),
+                        }
+                        match engine.get(&books, &key(&partition_name(1), "r00")).await {
+                            Ok(row) => assert!(row.is_some()),
+                            Err(Error::TableNotFound) => break,
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        engine.drop_table(&books).await.unwrap();
+        for reader in readers {
+            reader.await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The bytes on the disk are those that `docs/storage-format.md` draws.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::fs;
+
+use bytes::Bytes;
+use model::Value;
+use rocksdb::{DB, IteratorMode};
+use store::suite::{account, draft, key, table};
+use store::{Change, Condition, Engine, Transaction};
+use support::{open, raw};
+use tempfile::TempDir;
+
+type Entry = (Box<[u8]>, Box<[u8]>);
+
+fn entries(raw: &DB, family: &str) -> Vec<Entry> {
+    let family = raw.cf_handle(family).unwrap();
+    raw.iterator_cf(family, IteratorMode::Start).map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn bytes_are_as_documented() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Notes")).await.unwrap();
+    engine.set_table_metadata(&table("Notes"), Bytes::from_static(b"acl")).await.unwrap();
+    engine.set_service_metadata(&account("another"), Bytes::from_static(b"cors")).await.unwrap();
+    let row = draft(&[("Name", Value::String("Ada".into())), ("Age", Value::Int32(36))]);
+    let put = |partition, row_key| {
+        Transaction::of_one(key(partition, row_key), Condition::Absent, Change::Put(row.clone()))
+    };
+    engine.apply(&table("Books"), put("𝄞", "")).await.unwrap();
+    let stamp = engine.apply(&table("Books"), put("Köln", "7")).await.unwrap()[0];
+    engine.close().await;
+
+    assert_eq!(fs::read(directory.path().join("FORMAT")).unwrap(), b"partita-store 1\n");
+    let counter = 6_u64;
+    let committed = [counter.to_le_bytes(), (!counter).to_le_bytes()].concat();
+    assert_eq!(fs::read(directory.path().join("committed")).unwrap(), committed);
+
+    let raw = raw(directory.path());
+    let meta = entries(&raw, "meta");
+    let keys: Vec<&[u8]> = meta.iter().map(|(key, _)| &**key).collect();
+    assert_eq!(keys, [&b"C"[..], b"Sanother", b"Tdevstoreaccount1\0books", b"Tdevstoreaccount1\0notes"]);
+    let commit = [&[1][..], &counter.to_le_bytes(), &stamp.ticks().to_le_bytes()].concat();
+    assert_eq!(*meta[0].1, commit);
+    assert_eq!(*meta[1].1, *b"\x01cors");
+    let (books, notes) = (&meta[2].1, &meta[3].1);
+    assert_eq!((books[0], &books[17..]), (1, &b"\x05Books\x00"[..]));
+    assert_eq!((notes[0], &notes[17..]), (1, &b"\x05Notes\x01acl"[..]));
+    assert_ne!(books[1..17], notes[1..17]);
+
+    let data = entries(&raw, "data");
+    let id = &books[1..17];
+    assert_eq!(*data[0].0, [id, b"\x4b\xc3\xb6\x6c\x6e\x00\x37"].concat());
+    assert_eq!(*data[1].0, [id, b"\xed\xa0\xb4\xed\xb4\x9e\x00"].concat());
+    let properties = b"\x02\x01\x04Name\x03Ada\x03\x03Age\x24\x00\x00\x00";
+    assert_eq!(*data[0].1, [&[1][..], &stamp.ticks().to_le_bytes(), properties].concat());
+    assert_eq!((data.len(), data[0].1.len()), (2, 29));
+}

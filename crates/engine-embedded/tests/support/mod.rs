@@ -1,0 +1,94 @@
+//! What the tests of this crate share.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine_embedded::{EmbeddedEngine, OpenError, Options};
+use model::{Key, Value};
+use rocksdb::DB;
+use store::suite::draft;
+use store::{Change, Condition, Engine, Operation, TableRef, Transaction};
+
+pub const ROWS_PER_TRANSACTION: usize = 100;
+
+pub fn open(directory: &Path) -> Arc<EmbeddedEngine> {
+    Arc::new(EmbeddedEngine::open(Options::new(directory)).unwrap())
+}
+
+pub fn refusal(directory: &Path) -> OpenError {
+    EmbeddedEngine::open(Options::new(directory)).expect_err("must not open")
+}
+
+/// A hundred rows of about 250 bytes that do not compress well, in a partition of their own.
+pub fn hundred_rows(partition: usize) -> Transaction {
+    let operations = (0..ROWS_PER_TRANSACTION).map(|row| {
+        let noise: Vec<u8> = (0..25_u8).flat_map(|_| rand::random::<[u8; 8]>()).collect();
+        Operation {
+            row: Key::parse(format!("r{row:02}")).unwrap(),
+            condition: Condition::Absent,
+            change: Change::Put(draft(&[("Noise", Value::Binary(noise)), ("N", Value::Int32(row as i32))])),
+        }
+    });
+    Transaction::new(partition_key(partition), operations.collect()).unwrap()
+}
+
+pub fn partition_key(partition: usize) -> Key {
+    Key::parse(partition_name(partition)).unwrap()
+}
+
+pub fn partition_name(partition: usize) -> String {
+    format!("p{partition:05}")
+}
+
+/// Fills a new table, from several tasks.
+pub async fn load(engine: &Arc<EmbeddedEngine>, table: &TableRef, rows: usize) {
+    const TASKS: usize = 16;
+    engine.create_table(table).await.unwrap();
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let (engine, table) = (engine.clone(), table.clone());
+            tokio::spawn(async move {
+                for partition in (task..rows / ROWS_PER_TRANSACTION).step_by(TASKS) {
+                    engine.apply(&table, hundred_rows(partition)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    println!("{rows} rows loaded in {:?}", started.elapsed());
+}
+
+/// Ends an engine as a crash of the process would: nothing is flushed.
+pub fn crash(engine: Arc<EmbeddedEngine>) {
+    drop(Arc::into_inner(engine).expect("the only one left"));
+}
+
+/// The database under a closed engine, for tests that look at or forge stored bytes.
+pub fn raw(directory: &Path) -> DB {
+    DB::open_cf(&rocksdb::Options::default(), directory.join("db"), ["default", "meta", "data"]).unwrap()
+}
+
+pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory.join("db")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+pub fn bytes_of(files: &[PathBuf]) -> u64 {
+    // A file may be deleted between listing and asking.
+    files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
