@@ -235,12 +235,12 @@ impl Refusal {
         )
     }
 
-    /// Found by looking at a body or at what is stored; only these answers carry `Cache-Control` (spec: 2.3).
+    /// Found by looking at an entity or at what is stored; only these answers carry `Cache-Control` and repeat
+    /// the preference (spec: 2.3).
     pub const fn reached_the_store(&self) -> bool {
         matches!(
             self,
-            Self::BodyNotReadable
-                | Self::PropertyNameTooLong
+            Self::PropertyNameTooLong
                 | Self::PropertyNameInvalid
                 | Self::DuplicateProperties
                 | Self::TooManyProperties
@@ -248,6 +248,8 @@ impl Refusal {
                 | Self::PropertyValueTooLarge
                 | Self::PropertiesNeedValue
                 | Self::ParameterOutOfRange { .. }
+                | Self::TooManyChanges
+                | Self::DuplicateRow
                 | Self::TableAlreadyExists
                 | Self::TableBeingDeleted
                 | Self::EntityAlreadyExists

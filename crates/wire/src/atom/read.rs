@@ -1,0 +1,468 @@
+//! Reads the properties out of an Atom entry.
+//!
+//! Elements are known by namespace, whatever their prefix; all but `m:properties` is decoration and passed
+//! over (spec: table-operations 8.5). No DTD, so there are no entities to expand, and a bound on depth and
+//! attributes: the names of namespaces in scope are searched at every element.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use model::{DateTime, EdmType, Guid, Refusal, Value};
+use quick_xml::NsReader;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::{Namespace, ResolveResult};
+
+use super::{ATOM, DATA, METADATA};
+
+// A property lies four deep in an entry, and an entry declares half a dozen namespaces.
+const DEPTH_MAX: usize = 8;
+const ATTRIBUTES_MAX: usize = 16;
+
+/// .NET does not look at the bits after the last whole byte.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// The properties in the order they are written, the system ones among them; `None` is null.
+///
+/// An entry that has none is well formed all the same. Names and duplicates are left to the model.
+pub fn read_properties(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
+    // The service has one answer for every fault of a body, so none is told from another here.
+    properties_of_entry(body).ok_or(Refusal::BodyNotReadable)
+}
+
+fn properties_of_entry(body: &[u8]) -> Option<Vec<(String, Option<Value>)>> {
+    let mut xml = Xml::new(std::str::from_utf8(body).ok()?);
+    let mut properties = Vec::new();
+    let mut seen_entry = false;
+    let mut in_content = false;
+    loop {
+        match xml.next()? {
+            Node::Open(element) if xml.depth == 1 => {
+                if seen_entry || !element.is(Space::Atom, "entry") {
+                    return None;
+                }
+                seen_entry = true;
+            }
+            Node::Open(element) if xml.depth == 2 => in_content = element.is(Space::Atom, "content"),
+            Node::Open(element) if in_content && element.is(Space::Metadata, "properties") => {
+                read_children(&mut xml, &mut properties)?;
+            }
+            Node::Text(text) if xml.depth == 0 && !text.trim_ascii().is_empty() => return None,
+            Node::End => return (seen_entry && xml.depth == 0).then_some(properties),
+            Node::Open(_) | Node::Close | Node::Text(_) => {}
+        }
+    }
+}
+
+/// What stands in `m:properties`, up to its end tag.
+fn read_children(xml: &mut Xml<'_>, properties: &mut Vec<(String, Option<Value>)>) -> Option<()> {
+    let depth = xml.depth;
+    while xml.depth >= depth {
+        match xml.next()? {
+            Node::Open(element) if xml.depth == depth + 1 && element.space == Space::Data => {
+                let text = read_text(xml)?;
+                let value = if element.null { None } else { Some(value(element.kind, text)?) };
+                properties.push((element.name, value));
+            }
+            Node::End => return None,
+            // What is in no namespace we know is an extension; ODataLib passes over it as well.
+            Node::Open(_) | Node::Close | Node::Text(_) => {}
+        }
+    }
+    Some(())
+}
+
+/// The text of an element, up to its end tag. Elements inside would be a complex value, which no property
+/// can hold.
+fn read_text(xml: &mut Xml<'_>) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        match xml.next()? {
+            Node::Text(piece) => text.push_str(&piece),
+            Node::Close => return Some(text),
+            Node::Open(_) | Node::End => return None,
+        }
+    }
+}
+
+fn value(kind: EdmType, text: String) -> Option<Value> {
+    let word = text.trim_ascii();
+    Some(match kind {
+        EdmType::String => Value::String(text),
+        EdmType::Boolean => Value::Boolean(boolean(word)?),
+        EdmType::Int32 => Value::Int32(word.parse().ok()?),
+        EdmType::Int64 => Value::Int64(word.parse().ok()?),
+        EdmType::Double => Value::Double(double(word)?),
+        EdmType::DateTime => Value::DateTime(DateTime::parse(word)?),
+        EdmType::Guid => Value::Guid(Guid::parse(word)?),
+        EdmType::Binary => {
+            // Some libraries break base64 into lines.
+            let digits: Vec<u8> = word.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+            Value::Binary(BASE64.decode(digits).ok()?)
+        }
+    })
+}
+
+/// The four spellings of XML Schema.
+fn boolean(word: &str) -> Option<bool> {
+    match word {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn double(word: &str) -> Option<f64> {
+    match word {
+        "NaN" => Some(f64::NAN),
+        "INF" | "Infinity" => Some(f64::INFINITY),
+        "-INF" | "-Infinity" => Some(f64::NEG_INFINITY),
+        // Rust knows more names for these three; and a number too large is not one of them.
+        _ if word.bytes().any(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E')) => None,
+        _ => word.parse().ok().filter(|number: &f64| number.is_finite()),
+    }
+}
+
+/// What an entry is read as: tags and text, everything else passed over or refused.
+enum Node {
+    Open(Element),
+    Close,
+    Text(String),
+    End,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Space {
+    Atom,
+    Data,
+    Metadata,
+    Other,
+}
+
+struct Element {
+    space: Space,
+    name: String,
+    /// `m:type`
+    kind: EdmType,
+    /// `m:null`
+    null: bool,
+}
+
+impl Element {
+    fn is(&self, space: Space, name: &str) -> bool {
+        self.space == space && self.name == name
+    }
+}
+
+struct Xml<'i> {
+    reader: NsReader<&'i [u8]>,
+    /// Elements open now, the one just opened among them.
+    depth: usize,
+}
+
+impl<'i> Xml<'i> {
+    fn new(text: &'i str) -> Self {
+        // In a batch blank lines may stand before the declaration, where XML has no place for them.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
+        let mut reader = NsReader::from_str(text);
+        reader.config_mut().expand_empty_elements = true;
+        Self { reader, depth: 0 }
+    }
+
+    fn next(&mut self) -> Option<Node> {
+        loop {
+            return Some(match self.reader.read_event().ok()? {
+                Event::Start(tag) => {
+                    self.depth += 1;
+                    if self.depth > DEPTH_MAX {
+                        return None;
+                    }
+                    Node::Open(self.element(&tag)?)
+                }
+                Event::End(_) => {
+                    self.depth = self.depth.checked_sub(1)?;
+                    Node::Close
+                }
+                Event::Text(text) => Node::Text(text.xml10_content().ok()?.into_owned()),
+                Event::CData(text) => Node::Text(text.xml10_content().ok()?.into_owned()),
+                Event::GeneralRef(name) => Node::Text(character(&name.decode().ok()?)?.into()),
+                // Empty elements arrive as a start and an end.
+                Event::DocType(_) | Event::Empty(_) => return None,
+                Event::Eof => Node::End,
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
+            });
+        }
+    }
+
+    fn element(&self, tag: &BytesStart<'_>) -> Option<Element> {
+        if tag.attributes().with_checks(false).nth(ATTRIBUTES_MAX).is_some() {
+            return None;
+        }
+        let (space, name) = self.reader.resolve_element(tag.name());
+        let mut element = Element {
+            space: known(&space)?,
+            name: std::str::from_utf8(name.into_inner()).ok()?.to_owned(),
+            kind: EdmType::String,
+            null: false,
+        };
+        for attribute in tag.attributes() {
+            let attribute = attribute.ok()?;
+            let (space, name) = self.reader.resolve_attribute(attribute.key);
+            if known(&space)? != Space::Metadata || element.space != Space::Data {
+                continue;
+            }
+            let value = attribute.unescape_value().ok()?;
+            match name.into_inner() {
+                b"type" => element.kind = EdmType::parse(&value)?,
+                b"null" => element.null = boolean(value.trim_ascii())?,
+                _ => {}
+            }
+        }
+        Some(element)
+    }
+}
+
+/// None for a prefix that was never declared.
+fn known(space: &ResolveResult<'_>) -> Option<Space> {
+    Some(match space {
+        ResolveResult::Bound(Namespace(uri)) if *uri == ATOM.as_bytes() => Space::Atom,
+        ResolveResult::Bound(Namespace(uri)) if *uri == DATA.as_bytes() => Space::Data,
+        ResolveResult::Bound(Namespace(uri)) if *uri == METADATA.as_bytes() => Space::Metadata,
+        ResolveResult::Bound(_) | ResolveResult::Unbound => Space::Other,
+        ResolveResult::Unknown(_) => return None,
+    })
+}
+
+/// What a reference stands for. Control characters are allowed as .NET allows them, so that what we write
+/// reads back; other names would need a DTD.
+fn character(reference: &str) -> Option<char> {
+    if let Some(number) = reference.strip_prefix('#') {
+        let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
+        // `from_str_radix` alone would take a sign.
+        let is_number = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        return char::from_u32(u32::from_str_radix(digits, radix).ok().filter(|_| is_number)?);
+    }
+    Some(match reference {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atom::{AtomContext, AtomDialect, AtomEntry, AtomValue, write_entry};
+    use proptest::prelude::*;
+
+    fn show(body: &str) -> String {
+        match read_properties(body.as_bytes()) {
+            Ok(properties) => {
+                let shown = |(name, value): &(String, Option<Value>)| match value {
+                    Some(value) => format!("{name}={value:?}"),
+                    None => format!("{name}=null"),
+                };
+                properties.iter().map(shown).collect::<Vec<_>>().join(" ")
+            }
+            Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    /// Reads an entry whose `m:properties` holds this.
+    fn check(properties: &str, expected: &str) {
+        let body = format!(
+            r#"<entry xmlns="{ATOM}" xmlns:d="{DATA}" xmlns:m="{METADATA}"><content><m:properties>{properties}</m:properties></content></entry>"#
+        );
+        assert_eq!(show(&body), expected, "{properties}");
+    }
+
+    fn check_document(body: &str, expected: &str) {
+        assert_eq!(show(body), expected, "{body}");
+    }
+
+    #[test]
+    fn reads_every_type() {
+        check("<d:A>x</d:A><d:B m:type='Edm.String'>y</d:B>", r#"A=String("x") B=String("y")"#);
+        check("<d:A></d:A><d:B/>", r#"A=String("") B=String("")"#);
+        check(r#"<d:A m:type="Edm.Boolean"> true </d:A>"#, "A=Boolean(true)");
+        check(r#"<d:A m:type="Edm.Boolean">0</d:A>"#, "A=Boolean(false)");
+        check(r#"<d:A m:type="Edm.Int32">-7</d:A>"#, "A=Int32(-7)");
+        check(r#"<d:A m:type="Edm.Int64">9223372036854775807</d:A>"#, "A=Int64(9223372036854775807)");
+        check(r#"<d:A m:type="Edm.Double">1.5E+3</d:A>"#, "A=Double(1500.0)");
+        check(r#"<d:A m:type="Edm.Double">3</d:A>"#, "A=Double(3.0)");
+        check(r#"<d:A m:type="Edm.Double">-INF</d:A>"#, "A=Double(-inf)");
+        check(r#"<d:A m:type="Edm.Double">NaN</d:A>"#, "A=Double(NaN)");
+        check(
+            r#"<d:A m:type="Edm.DateTime">1970-01-01T00:00:00Z</d:A>"#,
+            "A=DateTime(DateTime(621355968000000000))",
+        );
+        check(r#"<d:A m:type="Edm.Binary">AQ ID&#10;BA==</d:A>"#, "A=Binary([1, 2, 3, 4])");
+        check(r#"<d:A m:type="Edm.Binary"/>"#, "A=Binary([])");
+        check(r#"<d:A m:null="true"/><d:B m:type="Edm.Int32" m:null="1"></d:B>"#, "A=null B=null");
+        check(r#"<d:A m:null="false">x</d:A>"#, r#"A=String("x")"#);
+        let guid = format!("A={:?}", Value::Guid(Guid([0xAB; 16])));
+        check(r#"<d:A m:type="Edm.Guid">ABABABAB-abab-ABAB-abab-abababababab</d:A>"#, &guid);
+    }
+
+    #[test]
+    fn text_is_kept_as_it_was_meant() {
+        check("\r\n  <d:A> a  b\t</d:A>\r\n  <!-- x --> ", r#"A=String(" a  b\t")"#);
+        check("<d:A>   </d:A>", r#"A=String("   ")"#);
+        check("<d:A>a\r\nb\rc&#xD;&#13;</d:A>", r#"A=String("a\nb\nc\r\r")"#);
+        check("<d:A>&lt;&amp;&gt;&quot;&apos;&#233;&#x1;&#x1F600;</d:A>", "A=String(\"<&>\\\"'é\\u{1}😀\")");
+        check("<d:A>a<!-- b -->c<![CDATA[<&]]><?d e?></d:A>", r#"A=String("ac<&")"#);
+    }
+
+    #[test]
+    fn refuses_values_that_do_not_fit() {
+        for properties in [
+            r#"<d:A m:type="Edm.Boolean">True</d:A>"#,
+            r#"<d:A m:type="Edm.Int32">2147483648</d:A>"#,
+            r#"<d:A m:type="Edm.Int32">1.0</d:A>"#,
+            r#"<d:A m:type="Edm.Int32"></d:A>"#,
+            r#"<d:A m:type="Edm.Int64">x</d:A>"#,
+            r#"<d:A m:type="Edm.Double">1e400</d:A>"#,
+            r#"<d:A m:type="Edm.Double">inf</d:A>"#,
+            r#"<d:A m:type="Edm.DateTime">yesterday</d:A>"#,
+            r#"<d:A m:type="Edm.Guid">0f8fad5b</d:A>"#,
+            r#"<d:A m:type="Edm.Binary">AQIDB</d:A>"#,
+            r#"<d:A m:type="Edm.Single">1</d:A>"#,
+            r#"<d:A m:type="">1</d:A>"#,
+            r#"<d:A m:type="Edm.Foo" m:null="true"/>"#,
+            r#"<d:A m:null="yes"/>"#,
+            "<d:A><d:B>1</d:B></d:A>",
+            "<d:A>&nbsp;</d:A>",
+            "<d:A>&#xD800;</d:A>",
+            "<d:A>&#x110000;</d:A>",
+            "<d:A>&#x;</d:A>",
+            "<d:A>&#+65;</d:A>",
+            "<d:A>&amp</d:A>",
+            "<d:A>",
+            "<d:A></d:B>",
+            "<q:A/>",
+            "<d:A q:b='1'/>",
+            "<d:A m:null='true' m:null='true'/>",
+        ] {
+            check(properties, "BodyNotReadable");
+        }
+    }
+
+    #[test]
+    fn namespaces_count_and_prefixes_do_not() {
+        check_document(
+            &format!(
+                "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\" standalone=\"yes\"?>\n<a:entry xmlns:a=\"{ATOM}\"><a:title/><a:updated>2015</a:updated><a:author><a:name/></a:author><a:id/><a:content type=\"application/xml\"><properties xmlns=\"{METADATA}\" xmlns:n=\"{METADATA}\" xml:space=\"preserve\"><Year xmlns=\"{DATA}\" n:type=\"Edm.Int32\" type=\"x\">5</Year></properties></a:content></a:entry>\n"
+            ),
+            "Year=Int32(5)",
+        );
+        // Extensions beside the properties, and properties that are not in the content.
+        check("<x xmlns='urn:x'><y/>z</x><d:A>1</d:A><m:x><d:B>2</d:B></m:x>", r#"A=String("1")"#);
+        check_document(
+            &format!("<entry xmlns='{ATOM}'><m:properties xmlns:m='{METADATA}'/><id>x</id></entry>"),
+            "",
+        );
+        // Line breaks before the declaration, as in a batch.
+        check_document(&format!("\r\n<?xml version='1.0'?><entry xmlns='{ATOM}'/><!-- end -->"), "");
+    }
+
+    #[test]
+    fn refuses_what_is_no_entry() {
+        let deep = format!("<entry xmlns='{ATOM}'>{}{}</entry>", "<a>".repeat(99_999), "</a>".repeat(99_999));
+        let wide: String = (0..99_999).map(|n| format!(" xmlns:n{n}='urn:n'")).collect();
+        for body in [
+            "",
+            " ",
+            "{}",
+            "<entry/>",
+            "text",
+            &format!("<feed xmlns='{ATOM}'/>"),
+            &format!("<entry xmlns='{ATOM}'>"),
+            &format!("<entry xmlns='{ATOM}'/>x"),
+            &format!("<entry xmlns='{ATOM}'/><entry xmlns='{ATOM}'/>"),
+            &format!("<entry xmlns='{ATOM}'></entry></entry>"),
+            &format!("<!DOCTYPE entry><entry xmlns='{ATOM}'/>"),
+            &format!("<!DOCTYPE entry [<!ENTITY a \"aa\">]><entry xmlns='{ATOM}'>&a;</entry>"),
+            &format!("<entry xmlns='{ATOM}'{wide}/>"),
+            &deep,
+        ] {
+            assert_eq!(show(body), "BodyNotReadable", "{}", body.get(..200).unwrap_or(body));
+        }
+        assert_eq!(
+            read_properties(b"<entry xmlns='http://www.w3.org/2005/Atom'>\xff</entry>"),
+            Err(Refusal::BodyNotReadable)
+        );
+        assert_eq!(read_properties(b"\xff\xfe<\0e\0"), Err(Refusal::BodyNotReadable));
+    }
+
+    fn any_value() -> impl Strategy<Value = Option<Value>> {
+        let text = prop::collection::vec(any::<char>(), 0..12).prop_map(|text| text.into_iter().collect());
+        prop_oneof![
+            Just(None),
+            text.prop_map(|text: String| Some(Value::String(text))),
+            "[ \t\r\n&<>\"\u{0}\u{1}]{0,6}".prop_map(|text| Some(Value::String(text))),
+            any::<bool>().prop_map(|value| Some(Value::Boolean(value))),
+            any::<i32>().prop_map(|value| Some(Value::Int32(value))),
+            any::<i64>().prop_map(|value| Some(Value::Int64(value))),
+            prop::num::f64::ANY.prop_map(|value| Some(Value::Double(value))),
+            (0..=DateTime::MAX.ticks()).prop_map(|ticks| DateTime::from_ticks(ticks).map(Value::DateTime)),
+            any::<[u8; 16]>().prop_map(|bytes| Some(Value::Guid(Guid(bytes)))),
+            prop::collection::vec(any::<u8>(), 0..12).prop_map(|bytes| Some(Value::Binary(bytes))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_what_is_written(
+            properties in prop::collection::vec(("[A-Za-z_é][A-Za-z0-9_é]{0,8}", any_value()), 0..6),
+            indented in any::<bool>(),
+            spatial_namespaces in any::<bool>(),
+        ) {
+            let context = AtomContext {
+                dialect: if indented { AtomDialect::V2011 } else { AtomDialect::V2014 },
+                spatial_namespaces,
+                base: "http://127.0.0.1:10002/acct1/",
+                account: "acct1",
+                set: "Books",
+                now: DateTime::MAX,
+            };
+            let entry = AtomEntry {
+                relative_url: "Books(PartitionKey='&amp;',RowKey='%3C')",
+                etag: Some("W/\"<&>\"".to_owned()),
+                properties: properties.iter().map(|(name, value)| {
+                    let value = value.as_ref().map_or(AtomValue::Null, |value| AtomValue::Value(value.as_ref()));
+                    (name.as_str(), value)
+                }),
+            };
+            let mut out = Vec::new();
+            write_entry(&mut out, &context, entry);
+            prop_assert_eq!(read_properties(&out), Ok(properties), "{}", String::from_utf8_lossy(&out));
+        }
+
+        #[test]
+        fn never_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read_properties(&body);
+        }
+
+        #[test]
+        fn never_panics_on_what_looks_like_xml(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    Just("<entry xmlns='http://www.w3.org/2005/Atom'>"), Just("<content>"), Just("</content>"),
+                    Just("<m:properties xmlns:m='http://schemas.microsoft.com/ado/2007/08/dataservices/metadata'>"),
+                    Just("<A xmlns='http://schemas.microsoft.com/ado/2007/08/dataservices'"), Just(" m:type='Edm."),
+                    Just("Int32'"), Just(">"), Just("/>"), Just("</A>"), Just("</m:properties>"), Just("</entry>"),
+                    Just("&#x"), Just("1"), Just(";"), Just("<!--"), Just("-->"), Just("<![CDATA["), Just("]]>"),
+                    Just("<!DOCTYPE"), Just("<?xml"), Just("?>"), Just("é"), Just(" "), Just("="), Just("'"),
+                ],
+                0..30,
+            ),
+        ) {
+            let _ = read_properties(pieces.concat().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Takes a batch request apart.
+//!
+//! As lenient as the service (spec: table-operations 6.2): either line end, blank lines nearly anywhere, a
+//! last boundary without its dashes. Strict about one thing: a part no boundary ends was cut off on its
+//! way, and half of a transaction must not be mistaken for all of it.
+
+use bytes::Bytes;
+use model::limits;
+use thiserror::Error;
+
+use super::multipart::{self, CutOff, Lines, Sections, is_blank};
+
+/// One operation of a batch, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub method: String,
+    /// Absolute, origin-relative or relative; not decoded.
+    pub target: String,
+    /// The HTTP headers, names in lower case. Those of the MIME part around them are not among them: the
+    /// service echoes a `Content-ID` only if it is an HTTP header.
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+impl Part {
+    /// The first header of this (lower-case) name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// The changes, in order; possibly none. No more than one past the limit: that is enough to refuse it.
+    ChangeSet(Vec<Part>),
+    /// A single GET.
+    Query(Part),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BatchFault {
+    #[error("the content type is not multipart or names no boundary")]
+    NotMultipart,
+    #[error("the multipart body is malformed or cut off")]
+    Unreadable,
+    #[error("a batch is one change set or one query, and nothing beside it")]
+    Mixed,
+}
+
+impl From<CutOff> for BatchFault {
+    fn from(_: CutOff) -> Self {
+        Self::Unreadable
+    }
+}
+
+// Headers of one part. Clients send about ten; the bound keeps a body of colons from becoming a million
+// strings.
+const PART_HEADERS_MAX: usize = 100;
+
+pub fn read(content_type: &str, body: &Bytes) -> Result<Batch, BatchFault> {
+    let declared = multipart::boundary(content_type).ok_or(BatchFault::NotMultipart)?;
+    let boundary = multipart::boundary_in_use(body, declared);
+    let mut sections = Sections::new(body, boundary);
+    let Some(section) = sections.section()? else {
+        // Boundaries around nothing are an empty change set; a body without any boundary is no batch.
+        return if sections.opened() {
+            Ok(Batch::ChangeSet(Vec::new()))
+        } else {
+            Err(BatchFault::Unreadable)
+        };
+    };
+    let batch = top_level(body, section)?;
+    match sections.section()? {
+        None => Ok(batch),
+        Some(_) => Err(BatchFault::Mixed),
+    }
+}
+
+fn top_level(whole: &Bytes, section: &[u8]) -> Result<Batch, BatchFault> {
+    let mut lines = Lines::new(section);
+    let mime = headers(&mut lines)?;
+    let content_type = mime.iter().find(|(name, _)| name == "content-type").map_or("", |(_, value)| value);
+    if multipart::is_multipart(content_type) {
+        let boundary = multipart::boundary(content_type).ok_or(BatchFault::Unreadable)?;
+        return change_set(whole, Sections::new(lines.rest(), boundary)).map(Batch::ChangeSet);
+    }
+    let part = operation(whole, lines)?;
+    // A change without a change set around it can only be meant as a change set of one.
+    Ok(if part.method == "GET" { Batch::Query(part) } else { Batch::ChangeSet(vec![part]) })
+}
+
+fn change_set(whole: &Bytes, mut sections: Sections<'_>) -> Result<Vec<Part>, BatchFault> {
+    let mut parts = Vec::new();
+    while parts.len() <= limits::BATCH_OPERATIONS_MAX
+        && let Some(section) = sections.section()?
+    {
+        let mut lines = Lines::new(section);
+        headers(&mut lines)?;
+        let part = operation(whole, lines)?;
+        if part.method == "GET" {
+            return Err(BatchFault::Mixed);
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// Request line, headers and body; `lines` stands behind the MIME headers.
+fn operation(whole: &Bytes, mut lines: Lines<'_>) -> Result<Part, BatchFault> {
+    lines.skip_blank();
+    let (method, target) =
+        lines.next().and_then(text).and_then(request_line).ok_or(BatchFault::Unreadable)?;
+    let headers = http_headers(&mut lines)?;
+    // Inner Content-Length is not asked: some clients count wrongly, and the boundary has already decided.
+    Ok(Part {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        headers,
+        body: whole.slice_ref(lines.rest()),
+    })
+}
+
+/// `METHOD target HTTP/1.1`. Some clients leave blanks in the target as they are, so it is all there is
+/// between the first word and the last.
+fn request_line(line: &str) -> Option<(&str, &str)> {
+    let (method, rest) = line.trim().split_once(' ')?;
+    let (target, version) = rest.rsplit_once(' ')?;
+    let target = target.trim();
+    let is_request =
+        version.starts_with("HTTP/") && !target.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
+    is_request.then_some((method, target))
+}
+
+/// The headers of a MIME part, which may have blank lines before them.
+fn headers(lines: &mut Lines<'_>) -> Result<Vec<(String, String)>, BatchFault> {
+    lines.skip_blank();
+    http_headers(lines)
+}
+
+/// Headers up to and with the blank line that ends them. Without one they end where the part ends, as
+/// they do for a DELETE of some clients.
+fn http_headers(lines: &mut Lines<'_>) -> Result<Vec<(String, String)>, BatchFault> {
+    let mut headers = Vec::new();
+    for line in lines.by_ref() {
+        if is_blank(line) {
+            break;
+        }
+        let (name, value) = text(line).and_then(|line| line.split_once(':')).ok_or(BatchFault::Unreadable)?;
+        let name = name.trim_end();
+        if name.is_empty() || name.contains([' ', '\t']) || headers.len() == PART_HEADERS_MAX {
+            return Err(BatchFault::Unreadable);
+        }
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    Ok(headers)
+}
+
+/// A line as text; none if it holds control characters, which could end a header early when it is echoed.
+fn text(line: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(line).ok()?;
+    (!text.bytes().any(|b| b.is_ascii_control() && b != b'\t')).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TYPE: &str = "multipart/mixed; boundary=b";
+
+    /// One line per part, so that a belief about the reader fits into one.
+    fn show(result: Result<Batch, BatchFault>) -> String {
+        let part = |part: &Part| {
+            let headers: String =
+                part.headers.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            format!("{} {}{headers} {:?}", part.method, part.target, part.body)
+        };
+        match result {
+            Ok(Batch::ChangeSet(parts)) => parts.iter().map(part).collect::<Vec<_>>().join("\n"),
+            Ok(Batch::Query(query)) => format!("query {}", part(&query)),
+            Err(fault) => format!("{fault:?}"),
+        }
+    }
+
+    /// Reads a batch with each kind of line end.
+    fn check(body: &str, expected: &str) {
+        for body in [body.to_owned(), body.replace('\n', "\r\n")] {
+            let shown = show(read(TYPE, &Bytes::from(body.clone()))).replace("\\r\\n", "\\n");
+            assert_eq!(shown, expected, "{body}");
+        }
+    }
+
+    /// A batch of one change set around these parts.
+    fn set(parts: &str) -> String {
+        format!("--b\nContent-Type: multipart/mixed; boundary=c\n\n{parts}--c--\n--b--\n")
+    }
+
+    const HTTP: &str = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n";
+    const GET: &str = "GET /T(PartitionKey='a',RowKey='1') HTTP/1.1\nAccept: x\n\n\n";
+
+    #[test]
+    fn reads_operations_as_they_were_written() {
+        check(
+            &set(&format!(
+                "--c\n{HTTP}\nPOST https://acct1.table.core.windows.net/Books HTTP/1.1\nContent-Type: application/json\nPrefer: return-no-content\nContent-ID: 7\n\n{{\"A\":1}}\n--c\n{HTTP}\nDELETE /Books(PartitionKey='sf',RowKey='2') HTTP/1.1\nIf-Match: *\n\n\n"
+            )),
+            "POST https://acct1.table.core.windows.net/Books content-type=application/json prefer=return-no-content content-id=7 b\"{\\\"A\\\":1}\"\nDELETE /Books(PartitionKey='sf',RowKey='2') if-match=* b\"\"",
+        );
+        check(
+            &format!("--b\n{HTTP}\n{GET}--b--"),
+            "query GET /T(PartitionKey='a',RowKey='1') accept=x b\"\"",
+        );
+        // A change that stands alone is a change set of one.
+        check(&format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n--b--"), "PUT /T b\"{}\"");
+    }
+
+    #[test]
+    fn forgives_what_the_service_forgives() {
+        let operation = "POST /T HTTP/1.1\nA: 1\n\n{}\n";
+        let read = "POST /T a=1 b\"{}\"";
+        let part = format!("--c\n{HTTP}\n{operation}");
+        let head = "Content-Type: multipart/mixed; boundary=c\n";
+        // The end: no line end, no dashes, neither.
+        check(&format!("--b\n{head}\n{part}--c--\n--b--"), read);
+        check(&format!("--b\n{head}\n{part}--c--\n\n--b\n"), read);
+        check(&format!("--b\n{head}\n{part}--c--\n--b"), read);
+        check(&format!("--b\n{head}\n{part}--c\n--b--\n"), read);
+        // Preamble, epilogue, blanks behind a boundary, blank lines.
+        check(&format!("hello\n--b\n{head}\nhello\n{part}--c--\nbye\n--b--\nbye\n--b\nx"), read);
+        check(&format!("--b  \n{head}\n--c \t\n{HTTP}\n{operation}--c-- \n--b--  "), read);
+        check(&format!("\n\n--b\n\n{head}\n\n\n--c\n\n{HTTP}\n\n\n{operation}--c--\n\n\n--b--\n\n"), read);
+        check(&set(&format!("--c\n{HTTP}\nPOST /T HTTP/1.1\n\n\n{{}}\n\n")), "POST /T b\"\\n{}\\n\"");
+        // MIME headers in any order and case; theirs is the Content-ID nobody echoes.
+        check(&set(&format!("--c\ncontent-id: 3\nCONTENT-TYPE: application/http\n\n{operation}")), read);
+        // Bodies of DELETE: none, no blank line even, or nonsense.
+        check(&set(&format!("--c\n{HTTP}\nDELETE /T HTTP/1.1\n")), "DELETE /T b\"\"");
+        check(&set(&format!("--c\n{HTTP}\nDELETE /T HTTP/1.1\nIf-Match: *\n")), "DELETE /T if-match=* b\"\"");
+        check(
+            &set(&format!("--c\n{HTTP}\nDELETE /T HTTP/1.1\nx-ms-date: a:b\n\nundefined\n")),
+            "DELETE /T x-ms-date=a:b b\"undefined\"",
+        );
+        // A wrong length, a header without value, names as Go writes them.
+        check(
+            &set(&format!(
+                "--c\n{HTTP}\nPOST /T HTTP/1.1\nContent-Length: 1\nDataserviceversion:3.0\nX:\n\n{{}}\n"
+            )),
+            "POST /T content-length=1 dataserviceversion=3.0 x= b\"{}\"",
+        );
+        // Targets: relative, with blanks, with a query.
+        check(
+            &set(&format!(
+                "--c\n{HTTP}\nMERGE T(PartitionKey='a b',RowKey='é')?$format=a;b=c HTTP/1.1\n\n{{}}\n"
+            )),
+            "MERGE T(PartitionKey='a b',RowKey='é')?$format=a;b=c b\"{}\"",
+        );
+        // A line that only begins like the boundary is body.
+        check(&set(&format!("--c\n{HTTP}\nPUT /T HTTP/1.1\n\n--cc\n--c-\n")), "PUT /T b\"--cc\\n--c-\"");
+    }
+
+    #[test]
+    fn an_empty_change_set_has_no_parts() {
+        check(&set(""), "");
+        check(&set("--c\n\n"), "");
+        check("--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--", "");
+        check("--b\n--b--", "");
+        check("--b--", "");
+    }
+
+    #[test]
+    fn refuses_a_query_beside_anything() {
+        let set = "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n";
+        let change = format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n");
+        check(&format!("--b\n{HTTP}\n{GET}--b\n{HTTP}\n{GET}--b--"), "Mixed");
+        check(&format!("--b\n{HTTP}\n{GET}{set}--b--"), "Mixed");
+        check(&format!("{set}--b\n{HTTP}\n{GET}--b--"), "Mixed");
+        check(&format!("{set}{set}--b--"), "Mixed");
+        check(&format!("{change}{change}--b--"), "Mixed");
+        check(&self::set(&format!("--c\n{HTTP}\n{GET}")), "Mixed");
+    }
+
+    #[test]
+    fn refuses_what_is_no_batch() {
+        for body in [
+            "",
+            "\n",
+            "{}",
+            "--x\n--x--",
+            // Cut off: in a body, before the change set was closed, with only the batch closed.
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n\n{{"),
+            &format!(
+                "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n"
+            ),
+            &format!(
+                "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n--b--"
+            ),
+            // A change set without boundary, or with another one.
+            "--b\nContent-Type: multipart/mixed\n\n--c--\n--b--",
+            "--b\nContent-Type: multipart/mixed; boundary=d\n\n--c--\n--b--",
+            // Change sets do not nest.
+            &set("--c\nContent-Type: multipart/mixed; boundary=d\n\n--d--\n"),
+            // No request in a part.
+            &format!("--b\n{HTTP}\n--b--"),
+            &format!("--b\n{HTTP}\n/T HTTP/1.1\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT /T\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT  HTTP/1.1\n\n--b--"),
+            "--b\nPUT /T HTTP/1.1\n\n{}\n--b--",
+            // Headers that are none.
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n: a\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA: 1\n folded\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA: 1\rB: 2\n\n--b--"),
+            &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n{}\n--b--", "A: 1\n".repeat(PART_HEADERS_MAX + 1)),
+        ] {
+            check(body, "Unreadable");
+        }
+        assert_eq!(read("text/plain", &Bytes::from_static(b"--b--")), Err(BatchFault::NotMultipart));
+    }
+
+    #[test]
+    fn stops_one_past_the_limit_and_copies_no_body() {
+        let part = format!("--c\n{HTTP}\nPOST /T HTTP/1.1\n\n{{\"A\":1}}\n");
+        let body = Bytes::from(set(&part.repeat(limits::BATCH_OPERATIONS_MAX + 50)));
+        let Ok(Batch::ChangeSet(parts)) = read(TYPE, &body) else { panic!("no change set") };
+        assert_eq!(parts.len(), limits::BATCH_OPERATIONS_MAX + 1);
+        assert!(body.as_ptr_range().contains(&parts[7].body.as_ptr()));
+        assert_eq!(parts[7].header("prefer"), None);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    struct Habits {
+        line_end: &'static str,
+        closing: &'static str,
+        final_line_end: bool,
+        content_id_in_mime: bool,
+        blank_before_boundary: bool,
+    }
+
+    fn habits() -> impl Strategy<Value = Habits> {
+        let habits = |line_end, closing, final_line_end, content_id_in_mime, blank_before_boundary| Habits {
+            line_end,
+            closing,
+            final_line_end,
+            content_id_in_mime,
+            blank_before_boundary,
+        };
+        prop_oneof![
+            Just(habits("\r\n", "--", true, true, true)), // azure-data-tables for Python
+            Just(habits("\n", "--", false, false, false)), // azure-storage-python
+            Just(habits("\r\n", "", true, false, true)),  // @azure/data-tables
+            Just(habits("\r\n", "--", true, false, false)), // .NET, Go, Java
+        ]
+    }
+
+    fn write(parts: &[Part], habits: Habits) -> Bytes {
+        let mut out = Vec::new();
+        let mut line = |text: &[u8]| {
+            out.extend_from_slice(text);
+            out.extend_from_slice(habits.line_end.as_bytes());
+        };
+        line(b"--b");
+        line(b"Content-Type: multipart/mixed; boundary=c");
+        line(b"");
+        for part in parts {
+            line(b"--c");
+            line(b"Content-Type: application/http");
+            line(b"Content-Transfer-Encoding: binary");
+            if habits.content_id_in_mime {
+                line(b"Content-ID: 1");
+            }
+            line(b"");
+            line(format!("{} {} HTTP/1.1", part.method, part.target).as_bytes());
+            for (name, value) in &part.headers {
+                line(format!("{name}: {value}").as_bytes());
+            }
+            line(b"");
+            line(&part.body);
+        }
+        line(b"--c--");
+        if habits.blank_before_boundary {
+            line(b"");
+        }
+        out.extend_from_slice(format!("--b{}", habits.closing).as_bytes());
+        if habits.final_line_end {
+            out.extend_from_slice(habits.line_end.as_bytes());
+        }
+        Bytes::from(out)
+    }
+
+    prop_compose! {
+        fn part()(
+            method in "POST|PUT|MERGE|PATCH|DELETE",
+            target in "(https://h)?/?[A-Za-z]{3,9}(\\(PartitionKey='[ -~é]{0,9}',RowKey='[!-~]{0,9}'\\))?",
+            headers in prop::collection::vec(("[a-z-]{1,9}", "([!-~]([ -~]{0,9}[!-~])?)?"), 0..4),
+            body in "(\\{[ -~é\n]{0,40}\\})?",
+        ) -> Part {
+            Part { method, target, headers, body: Bytes::from(body) }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_what_clients_write(parts in prop::collection::vec(part(), 0..6), habits in habits()) {
+            let body = write(&parts, habits);
+            prop_assert_eq!(read(TYPE, &body), Ok(Batch::ChangeSet(parts)), "{:?}", body);
+        }
+
+        #[test]
+        fn never_panics(content_type in ".{0,40}", body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let body = Bytes::from(body);
+            let _ = read(&content_type, &body);
+            let _ = read(TYPE, &body);
+        }
+
+        #[test]
+        fn never_panics_on_what_looks_like_a_batch(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    Just("--b"), Just("--c"), Just("--"), Just("\r\n"), Just("\n"), Just(" "), Just(":"),
+                    Just("Content-Type: multipart/mixed; boundary=c"), Just("PUT /T HTTP/1.1"), Just("GET"), Just("é"),
+                ],
+                0..40,
+            ),
+        ) {
+            let _ = read(TYPE, &Bytes::from(pieces.concat()));
+        }
+    }
+}

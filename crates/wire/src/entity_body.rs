@@ -1,0 +1,86 @@
+//! An entity as a request body gives it, before it is known to be valid.
+
+use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Property, Refusal, Value};
+
+use crate::format::BodyFormat;
+use crate::{atom, entity_json, names};
+
+/// What a body said, in either format. Nulls are gone; keys may be missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntityBody {
+    pub partition_key: Option<String>,
+    pub row_key: Option<String>,
+    pub properties: Vec<Property>,
+}
+
+impl EntityBody {
+    pub fn read(format: BodyFormat, body: &[u8]) -> Result<Self, Refusal> {
+        match format {
+            BodyFormat::Json => entity_json::read_entity(body),
+            BodyFormat::Atom => Self::from_atom(atom::read_properties(body)?),
+        }
+    }
+
+    fn from_atom(properties: Vec<(String, Option<Value>)>) -> Result<Self, Refusal> {
+        let mut entity = Self::default();
+        let mut seen_keys = (false, false);
+        for (name, value) in properties {
+            let (slot, seen) = match name.as_str() {
+                names::TIMESTAMP => continue,
+                names::PARTITION_KEY => (&mut entity.partition_key, &mut seen_keys.0),
+                names::ROW_KEY => (&mut entity.row_key, &mut seen_keys.1),
+                _ => {
+                    entity.properties.extend(value.map(|value| Property { name, value }));
+                    continue;
+                }
+            };
+            if std::mem::replace(seen, true) {
+                return Err(Refusal::DuplicateProperties);
+            }
+            *slot = match value {
+                None => None,
+                Some(Value::String(text)) => Some(text),
+                Some(_) => return Err(Refusal::BodyNotReadable),
+            };
+        }
+        Ok(entity)
+    }
+
+    /// For an insert: the keys are in the body.
+    pub fn into_entity(self) -> Result<Entity, Refusal> {
+        let properties = Properties::new(self.properties)?;
+        let (Some(partition), Some(row)) = (self.partition_key, self.row_key) else {
+            return Err(Refusal::PropertiesNeedValue);
+        };
+        let key =
+            EntityKey { partition: key(KeyName::PartitionKey, partition)?, row: key(KeyName::RowKey, row)? };
+        Entity::new(key, properties)
+    }
+
+    /// For an update, merge or upsert: the URL names the entity, keys in the body count for nothing.
+    pub fn into_entity_at(self, key: EntityKey) -> Result<Entity, Refusal> {
+        Entity::new(key, Properties::new(self.properties)?)
+    }
+}
+
+fn key(name: KeyName, text: String) -> Result<Key, Refusal> {
+    Key::parse(text.as_str()).map_err(|fault| match fault {
+        KeyFault::Forbidden => Refusal::ParameterOutOfRange { name: name.to_string(), value: text },
+        KeyFault::TooLong => Refusal::PropertyValueTooLarge,
+    })
+}
+
+/// The name out of a Create Table body, in either format.
+pub fn read_table_name(format: BodyFormat, body: &[u8]) -> Result<String, Refusal> {
+    match format {
+        BodyFormat::Json => entity_json::read_table_name(body),
+        BodyFormat::Atom => {
+            let mut properties = atom::read_properties(body)?.into_iter();
+            match properties.find(|(name, _)| name == names::TABLE_NAME) {
+                Some((_, Some(Value::String(name)))) => Ok(name),
+                Some((_, None)) | None => Err(Refusal::PropertiesNeedValue),
+                Some(_) => Err(Refusal::BodyNotReadable),
+            }
+        }
+    }
+}

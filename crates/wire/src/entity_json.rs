@@ -1,0 +1,10 @@
+//! Entities and tables as JSON, at the three metadata levels, both ways.
+
+mod decode;
+mod encode;
+
+pub use decode::{read_entity, read_table_name};
+pub use encode::{
+    EntityContext, EntityView, write_entity, write_entity_set_end, write_entity_set_start, write_string,
+    write_table, write_table_set,
+};

@@ -1,0 +1,322 @@
+//! Request bodies. The type of a value is its annotation's, or else what its JSON looks like.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::{DateTime, EdmType, Guid, Property, Refusal, Value};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+
+use crate::{EntityBody, names};
+
+const TYPE_ANNOTATION: &str = "@odata.type";
+
+/// A JSON value as it was written: `20` and `20.0` are different things here.
+#[derive(Debug)]
+enum Json {
+    Null,
+    Boolean(bool),
+    Whole(i64),
+    Fraction(f64),
+    Text(String),
+}
+
+/// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
+pub fn read_entity(body: &[u8]) -> Result<EntityBody, Refusal> {
+    let Members { values, types } = read_members(body)?;
+    let mut entity = EntityBody::default();
+    let mut seen_keys = (false, false);
+    for (name, json) in values {
+        let annotated = types.get(&name).map(String::as_str);
+        match name.as_str() {
+            names::TIMESTAMP => {}
+            names::PARTITION_KEY => key(&mut entity.partition_key, &mut seen_keys.0, annotated, json)?,
+            names::ROW_KEY => key(&mut entity.row_key, &mut seen_keys.1, annotated, json)?,
+            _ => {
+                if let Some(value) = value(annotated, json)? {
+                    entity.properties.push(Property { name, value });
+                }
+            }
+        }
+    }
+    Ok(entity)
+}
+
+/// The name out of a Create Table body.
+pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
+    let members = read_members(body)?;
+    match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
+        Some((_, Json::Text(name))) => Ok(name),
+        Some((_, Json::Null)) | None => Err(Refusal::PropertiesNeedValue),
+        Some(_) => Err(Refusal::BodyNotReadable),
+    }
+}
+
+fn key(
+    slot: &mut Option<String>,
+    seen: &mut bool,
+    annotated: Option<&str>,
+    json: Json,
+) -> Result<(), Refusal> {
+    if std::mem::replace(seen, true) {
+        return Err(Refusal::DuplicateProperties);
+    }
+    match value(annotated, json)? {
+        None => Ok(()),
+        Some(Value::String(text)) => {
+            *slot = Some(text);
+            Ok(())
+        }
+        Some(_) => Err(Refusal::BodyNotReadable),
+    }
+}
+
+/// `None` for null, whatever its annotation: a null property is an absent one.
+fn value(annotated: Option<&str>, json: Json) -> Result<Option<Value>, Refusal> {
+    let unreadable = Refusal::BodyNotReadable;
+    let Some(annotation) = annotated else {
+        return Ok(match json {
+            Json::Null => None,
+            Json::Boolean(value) => Some(Value::Boolean(value)),
+            Json::Whole(value) => {
+                Some(i32::try_from(value).map_or(Value::Double(value as f64), Value::Int32))
+            }
+            Json::Fraction(value) => Some(Value::Double(value)),
+            Json::Text(text) => Some(Value::String(text)),
+        });
+    };
+    let kind = EdmType::parse(annotation).ok_or(unreadable.clone())?;
+    let value = match (kind, json) {
+        (_, Json::Null) => return Ok(None),
+        (EdmType::String, Json::Text(text)) => Some(Value::String(text)),
+        (EdmType::Boolean, Json::Boolean(value)) => Some(Value::Boolean(value)),
+        (EdmType::Boolean, Json::Text(text)) => match text.as_str() {
+            "true" => Some(Value::Boolean(true)),
+            "false" => Some(Value::Boolean(false)),
+            _ => None,
+        },
+        (EdmType::Int32, Json::Whole(value)) => i32::try_from(value).ok().map(Value::Int32),
+        (EdmType::Int64, Json::Text(text)) => text.parse().ok().map(Value::Int64),
+        (EdmType::Double, Json::Whole(value)) => Some(Value::Double(value as f64)),
+        (EdmType::Double, Json::Fraction(value)) => Some(Value::Double(value)),
+        (EdmType::Double, Json::Text(text)) => double(&text).map(Value::Double),
+        (EdmType::DateTime, Json::Text(text)) => DateTime::parse(&text).map(Value::DateTime),
+        (EdmType::Guid, Json::Text(text)) => Guid::parse(&text).map(Value::Guid),
+        (EdmType::Binary, Json::Text(text)) => STANDARD.decode(text).ok().map(Value::Binary),
+        _ => None,
+    };
+    value.map(Some).ok_or(unreadable)
+}
+
+fn double(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" | "INF" => Some(f64::INFINITY),
+        "-Infinity" | "-INF" => Some(f64::NEG_INFINITY),
+        // Rust would also read words such as "inf"; a number that is too large for a double is refused.
+        _ if text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) => {
+            text.parse().ok().filter(|value: &f64| value.is_finite())
+        }
+        _ => None,
+    }
+}
+
+/// The members of the one object a body must be, annotations apart.
+#[derive(Default)]
+struct Members {
+    values: Vec<(String, Json)>,
+    types: HashMap<String, String>,
+}
+
+fn read_members(body: &[u8]) -> Result<Members, Refusal> {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
+    json.end().map_err(|_| Refusal::BodyNotReadable)?;
+    Ok(members)
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+        let mut members = Members::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if let Some(property) = name.strip_suffix(TYPE_ANNOTATION) {
+                members.types.insert(property.to_owned(), map.next_value()?);
+            } else if name.starts_with("odata.") || name.contains("@odata.") {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let value = map.next_value_seed(JsonSeed)?;
+                members.values.push((name, value));
+            }
+        }
+        Ok(members)
+    }
+}
+
+struct JsonSeed;
+
+impl<'de> serde::de::DeserializeSeed<'de> for JsonSeed {
+    type Value = Json;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Objects and arrays are left to the default methods, which refuse them.
+impl Visitor<'_> for JsonSeed {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a plain value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Boolean(value))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Whole(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Json, E> {
+        // Above i64 it can only become a double.
+        Ok(i64::try_from(value).map_or(Json::Fraction(value as f64), Json::Whole))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
+        if value.is_finite() { Ok(Json::Fraction(value)) } else { Err(E::custom("number out of range")) }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::Text(value.to_owned()))
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Json, E> {
+        Ok(Json::Text(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(body: &str, expected: &str) {
+        let shown = match read_entity(body.as_bytes()) {
+            Ok(entity) => {
+                let list = entity.properties.iter().map(|p| format!("{}={:?}", p.name, p.value));
+                list.collect::<Vec<_>>().join(" ")
+            }
+            Err(refusal) => refusal.code().to_owned(),
+        };
+        assert_eq!(shown, expected, "{body}");
+    }
+
+    #[test]
+    fn types_are_inferred_from_the_text() {
+        check(
+            r#"{"A":1,"B":-2147483648,"C":2147483648}"#,
+            "A=Int32(1) B=Int32(-2147483648) C=Double(2147483648.0)",
+        );
+        check(
+            r#"{"A":20.0,"B":2e1,"C":5454161346626}"#,
+            "A=Double(20.0) B=Double(20.0) C=Double(5454161346626.0)",
+        );
+        check(r#"{"A":18446744073709551615,"B":1e22}"#, "A=Double(1.8446744073709552e19) B=Double(1e22)");
+        check(
+            r#"{"A":true,"B":"2021-01-01T00:00:00Z","C":null}"#,
+            r#"A=Boolean(true) B=String("2021-01-01T00:00:00Z")"#,
+        );
+    }
+
+    #[test]
+    fn annotations_decide() {
+        check(r#"{"A@odata.type":"Edm.Int64","A":"9000000000"}"#, "A=Int64(9000000000)");
+        check(r#"{"A":"9000000000","A@odata.type":"Edm.Int64"}"#, "A=Int64(9000000000)");
+        check(
+            r#"{"A@odata.type":"Edm.Double","A":3,"B@odata.type":"Edm.Double","B":"1.23e+24"}"#,
+            "A=Double(3.0) B=Double(1.23e24)",
+        );
+        check(
+            r#"{"A@odata.type":"Edm.Double","A":"NaN","B@odata.type":"Edm.Double","B":"-Infinity"}"#,
+            "A=Double(NaN) B=Double(-inf)",
+        );
+        check(r#"{"A@odata.type":"Edm.Binary","A":"AQID"}"#, "A=Binary([1, 2, 3])");
+        check(
+            r#"{"A@odata.type":"Edm.Boolean","A":"true","B@odata.type":"Edm.Int32","B":5}"#,
+            "A=Boolean(true) B=Int32(5)",
+        );
+        check(r#"{"A@odata.type":"Edm.Int64","A":null,"B@odata.type":"Edm.Guid"}"#, "");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for body in [
+            "",
+            "[]",
+            "1",
+            "{",
+            r#"{"A":}"#,
+            r#"{"A":1}x"#,
+            r#"{"A":{}}"#,
+            r#"{"A":[1]}"#,
+            r#"{"A":1e400}"#,
+            r#"{"A":"\ud800"}"#,
+            r#"{"A@odata.type":"Edm.Int64","A":5}"#,
+            r#"{"A@odata.type":"Edm.Int64","A":"5.0"}"#,
+            r#"{"A@odata.type":"Edm.Int64","A":"9223372036854775808"}"#,
+            r#"{"A@odata.type":"Edm.Boolean","A":"True"}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":2147483648}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":1.0}"#,
+            r#"{"A@odata.type":"Edm.Double","A":"inf"}"#,
+            r#"{"A@odata.type":"Edm.Double","A":"13e7705"}"#,
+            r#"{"A@odata.type":"Edm.DateTime","A":"yesterday"}"#,
+            r#"{"A@odata.type":"Edm.Guid","A":"1"}"#,
+            r#"{"A@odata.type":"Edm.Binary","A":"*"}"#,
+            r#"{"A@odata.type":"Edm.Single","A":1}"#,
+            r#"{"A@odata.type":"Edm.String","A":1}"#,
+            r#"{"PartitionKey":5}"#,
+            r#"{"A@odata.type":1,"A":1}"#,
+        ] {
+            check(body, "InvalidInput");
+        }
+    }
+
+    #[test]
+    fn system_members_are_told_apart() {
+        let body = br#"{"odata.etag":"x","odata.x":{"y":1},"PartitionKey":"p","PartitionKey@odata.type":"Edm.String","RowKey":null,"Timestamp":"z","A":1}"#;
+        let entity = read_entity(body).unwrap();
+        assert_eq!((entity.partition_key.as_deref(), entity.row_key.as_deref()), (Some("p"), None));
+        assert_eq!(entity.properties.len(), 1);
+        assert_eq!(read_table_name(br#"{"TableName":"Books"}"#), Ok("Books".into()));
+        assert_eq!(read_table_name(b"{}"), Err(Refusal::PropertiesNeedValue));
+        assert_eq!(read_entity(br#"{"RowKey":"a","RowKey":"a"}"#), Err(Refusal::DuplicateProperties));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = read_entity(&body);
+        }
+
+        #[test]
+        fn doubles_are_read_exactly(value in proptest::num::f64::NORMAL) {
+            let body = format!(r#"{{"A":{}}}"#, model::format_double(value));
+            prop_assert_eq!(&read_entity(body.as_bytes()).unwrap().properties[0].value, &Value::Double(value));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Answers, written straight from where the values lie: no document in between.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::{DateTime, ETag, ValueRef, format_double};
+
+use crate::format::MetadataLevel;
+use crate::{Select, names, url};
+
+/// What the entities of one answer have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct EntityContext<'a> {
+    pub level: MetadataLevel,
+    /// Scheme, host and, in path style, account; with a slash at the end.
+    pub base: &'a str,
+    pub account: &'a str,
+    /// As the request's URL spells it.
+    pub table: &'a str,
+    pub select: Option<&'a Select>,
+    /// Whether this version shows `odata.etag` at the minimal level.
+    pub etag_in_minimal: bool,
+}
+
+/// One entity to show.
+#[derive(Clone, Debug)]
+pub struct EntityView<'a, I> {
+    pub partition: &'a str,
+    pub row: &'a str,
+    pub timestamp: DateTime,
+    /// Custom properties in the order to show them.
+    pub properties: I,
+}
+
+/// The answer to a point read or an insert: one entity with its `odata.metadata`.
+pub fn write_entity<'a, I>(
+    out: &mut Vec<u8>,
+    context: &EntityContext<'_>,
+    entity: EntityView<'a, I>,
+    alone: bool,
+) where
+    I: Iterator<Item = (&'a str, ValueRef<'a>)> + Clone,
+{
+    let mut object = Object::open(out);
+    if alone && context.level != MetadataLevel::None {
+        object.text("odata.metadata", &metadata(context, "/@Element"));
+    }
+    if context.level == MetadataLevel::Full {
+        let link = url::entity_link(context.table, entity.partition, entity.row);
+        object.text("odata.type", &format!("{}.{}", context.account, context.table));
+        object.text("odata.id", &format!("{}{link}", context.base));
+        object.text("odata.etag", &ETag(entity.timestamp).to_string());
+        object.text("odata.editLink", &link);
+    } else if context.level == MetadataLevel::Minimal && context.etag_in_minimal {
+        object.text("odata.etag", &ETag(entity.timestamp).to_string());
+    }
+    let chosen = context.select.and_then(Select::names);
+    let shows = |name: &str| chosen.is_none_or(|names| names.iter().any(|n| n == name));
+    if shows(names::PARTITION_KEY) {
+        object.text(names::PARTITION_KEY, entity.partition);
+    }
+    if shows(names::ROW_KEY) {
+        object.text(names::ROW_KEY, entity.row);
+    }
+    if shows(names::TIMESTAMP) {
+        if context.level == MetadataLevel::Full {
+            object.text("Timestamp@odata.type", "Edm.DateTime");
+        }
+        object.text(names::TIMESTAMP, &entity.timestamp.to_string());
+    }
+    match chosen {
+        None => entity.properties.for_each(|(name, value)| object.property(context.level, name, value)),
+        Some(names) => {
+            for name in names {
+                if matches!(name.as_str(), names::PARTITION_KEY | names::ROW_KEY | names::TIMESTAMP) {
+                    continue;
+                }
+                match entity.properties.clone().find(|(found, _)| found == name) {
+                    Some((name, value)) => object.property(context.level, name, value),
+                    None => object.null(name),
+                }
+            }
+        }
+    }
+    object.close();
+}
+
+pub fn write_entity_set_start(out: &mut Vec<u8>, context: &EntityContext<'_>) {
+    write_set_start(out, context.level, &metadata(context, ""));
+}
+
+pub fn write_entity_set_end(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"]}");
+}
+
+fn write_set_start(out: &mut Vec<u8>, level: MetadataLevel, metadata: &str) {
+    out.push(b'{');
+    if level != MetadataLevel::None {
+        out.extend_from_slice(b"\"odata.metadata\":");
+        write_string(out, metadata);
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"value\":[");
+}
+
+fn metadata(context: &EntityContext<'_>, element: &str) -> String {
+    let select = context.select.map_or(String::new(), Select::metadata_suffix);
+    format!("{}$metadata#{}{element}{select}", context.base, context.table)
+}
+
+/// One table: the answer to its creation or to a look at it.
+pub fn write_table(out: &mut Vec<u8>, level: MetadataLevel, base: &str, account: &str, table: &str) {
+    let metadata = format!("{base}$metadata#Tables/@Element");
+    write_table_object(out, level, Some(&metadata), base, account, table);
+}
+
+/// A page of tables.
+pub fn write_table_set<'a>(
+    out: &mut Vec<u8>,
+    level: MetadataLevel,
+    base: &str,
+    account: &str,
+    tables: impl Iterator<Item = &'a str>,
+) {
+    write_set_start(out, level, &format!("{base}$metadata#Tables"));
+    for (index, table) in tables.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_table_object(out, level, None, base, account, table);
+    }
+    out.extend_from_slice(b"]}");
+}
+
+fn write_table_object(
+    out: &mut Vec<u8>,
+    level: MetadataLevel,
+    metadata: Option<&str>,
+    base: &str,
+    account: &str,
+    table: &str,
+) {
+    let mut object = Object::open(out);
+    if let (Some(metadata), true) = (metadata, level != MetadataLevel::None) {
+        object.text("odata.metadata", metadata);
+    }
+    if level == MetadataLevel::Full {
+        let link = url::table_link(table);
+        object.text("odata.type", &format!("{account}.Tables"));
+        object.text("odata.id", &format!("{base}{link}"));
+        object.text("odata.editLink", &link);
+    }
+    object.text(names::TABLE_NAME, table);
+    object.close();
+}
+
+/// An object being written: knows whether a comma is due.
+struct Object<'o> {
+    out: &'o mut Vec<u8>,
+    first: bool,
+}
+
+impl<'o> Object<'o> {
+    fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, first: true }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !std::mem::replace(&mut self.first, false) {
+            self.out.push(b',');
+        }
+        write_string(self.out, name);
+        self.out.push(b':');
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.name(name);
+        write_string(self.out, value);
+    }
+
+    fn null(&mut self, name: &str) {
+        self.name(name);
+        self.out.extend_from_slice(b"null");
+    }
+
+    fn property(&mut self, level: MetadataLevel, name: &str, value: ValueRef<'_>) {
+        let annotated = match value {
+            ValueRef::Int64(_) | ValueRef::DateTime(_) | ValueRef::Guid(_) | ValueRef::Binary(_) => true,
+            ValueRef::Double(number) => !number.is_finite(),
+            ValueRef::String(_) | ValueRef::Boolean(_) | ValueRef::Int32(_) => false,
+        };
+        if annotated && level != MetadataLevel::None {
+            self.text(&format!("{name}@odata.type"), value.edm_type().name());
+        }
+        self.name(name);
+        write_value(self.out, value);
+    }
+
+    fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    // Writing to a Vec can't fail.
+    let _ = match value {
+        ValueRef::String(text) => {
+            write_string(out, text);
+            Ok(())
+        }
+        ValueRef::Boolean(value) => write!(out, "{value}"),
+        ValueRef::Int32(value) => write!(out, "{value}"),
+        ValueRef::Int64(value) => write!(out, "\"{value}\""),
+        ValueRef::Double(value) if value.is_nan() => write!(out, "\"NaN\""),
+        ValueRef::Double(f64::INFINITY) => write!(out, "\"Infinity\""),
+        ValueRef::Double(f64::NEG_INFINITY) => write!(out, "\"-Infinity\""),
+        ValueRef::Double(value) => write!(out, "{}", format_double(value)),
+        ValueRef::DateTime(value) => write!(out, "\"{value}\""),
+        ValueRef::Guid(value) => write!(out, "\"{value}\""),
+        ValueRef::Binary(bytes) => write!(out, "\"{}\"", STANDARD.encode(bytes)),
+    };
+}
+
+/// A JSON string as the service writes one: everything beyond ASCII as lower-case `\u` escapes.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut plain = 0;
+    for (at, c) in text.char_indices() {
+        let escape: &[u8] = match c {
+            '"' => b"\\\"",
+            '\\' => b"\\\\",
+            '\n' => b"\\n",
+            '\r' => b"\\r",
+            '\t' => b"\\t",
+            ' '..='\u{7f}' => continue,
+            _ => b"",
+        };
+        out.extend_from_slice(&text.as_bytes()[plain..at]);
+        out.extend_from_slice(escape);
+        if escape.is_empty() {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+        plain = at + c.len_utf8();
+    }
+    out.extend_from_slice(&text.as_bytes()[plain..]);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Guid, Value};
+    use proptest::prelude::*;
+
+    const BASE: &str = "https://acct1.table.core.windows.net/";
+
+    fn shown(level: MetadataLevel, select: Option<&str>, alone: bool) -> String {
+        let select = select.map(|raw| Select::parse(raw).unwrap());
+        let context = EntityContext {
+            level,
+            base: BASE,
+            account: "acct1",
+            table: "Books",
+            select: select.as_ref(),
+            etag_in_minimal: true,
+        };
+        let properties = [
+            ("Title", Value::String("Café Noir".into())),
+            ("Year", Value::Int32(1971)),
+            ("Price", Value::Double(3.0)),
+            ("Sold", Value::Int64(9_000_000_000)),
+            ("Odd", Value::Double(f64::NEG_INFINITY)),
+            ("Cover", Value::Binary(vec![1, 2, 3])),
+            ("Uid", Value::Guid(Guid([0xab; 16]))),
+            ("InPrint", Value::Boolean(true)),
+        ];
+        let view = EntityView {
+            partition: "sf",
+            row: "o'clock",
+            timestamp: DateTime::parse("2021-05-06T07:08:09.12Z").unwrap(),
+            properties: properties.iter().map(|(name, value)| (*name, value.as_ref())),
+        };
+        let mut out = Vec::new();
+        write_entity(&mut out, &context, view, alone);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn an_entity_at_each_level() {
+        assert_eq!(
+            shown(MetadataLevel::None, None, true),
+            r#"{"PartitionKey":"sf","RowKey":"o'clock","Timestamp":"2021-05-06T07:08:09.12Z","Title":"Caf\u00e9 Noir","Year":1971,"Price":3.0,"Sold":"9000000000","Odd":"-Infinity","Cover":"AQID","Uid":"abababab-abab-abab-abab-abababababab","InPrint":true}"#
+        );
+        assert_eq!(
+            shown(MetadataLevel::Minimal, None, true),
+            r#"{"odata.metadata":"https://acct1.table.core.windows.net/$metadata#Books/@Element","odata.etag":"W/\"datetime'2021-05-06T07%3A08%3A09.12Z'\"","PartitionKey":"sf","RowKey":"o'clock","Timestamp":"2021-05-06T07:08:09.12Z","Title":"Caf\u00e9 Noir","Year":1971,"Price":3.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000","Odd@odata.type":"Edm.Double","Odd":"-Infinity","Cover@odata.type":"Edm.Binary","Cover":"AQID","Uid@odata.type":"Edm.Guid","Uid":"abababab-abab-abab-abab-abababababab","InPrint":true}"#
+        );
+        let full = shown(MetadataLevel::Full, None, false);
+        assert!(full.starts_with(r#"{"odata.type":"acct1.Books","odata.id":"https://acct1.table.core.windows.net/Books(PartitionKey='sf',RowKey='o''clock')","odata.etag":"W/\"datetime'2021-05-06T07%3A08%3A09.12Z'\"","odata.editLink":"Books(PartitionKey='sf',RowKey='o''clock')","PartitionKey":"sf","RowKey":"o'clock","Timestamp@odata.type":"Edm.DateTime","Timestamp":"#), "{full}");
+    }
+
+    #[test]
+    fn select_shows_what_was_chosen_and_null_for_what_is_not_there() {
+        assert_eq!(
+            shown(MetadataLevel::Minimal, Some("Year,Nope,RowKey"), true),
+            r#"{"odata.metadata":"https://acct1.table.core.windows.net/$metadata#Books/@Element&$select=Year,Nope,RowKey","odata.etag":"W/\"datetime'2021-05-06T07%3A08%3A09.12Z'\"","RowKey":"o'clock","Nope":null,"Year":1971}"#
+        );
+        assert_eq!(shown(MetadataLevel::None, Some("Nope"), false), r#"{"Nope":null}"#);
+    }
+
+    #[test]
+    fn tables_at_each_level() {
+        let one = |level| {
+            let mut out = Vec::new();
+            write_table(&mut out, level, BASE, "acct1", "Books");
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(one(MetadataLevel::None), r#"{"TableName":"Books"}"#);
+        assert_eq!(
+            one(MetadataLevel::Full),
+            r#"{"odata.metadata":"https://acct1.table.core.windows.net/$metadata#Tables/@Element","odata.type":"acct1.Tables","odata.id":"https://acct1.table.core.windows.net/Tables('Books')","odata.editLink":"Tables('Books')","TableName":"Books"}"#
+        );
+        let mut out = Vec::new();
+        write_table_set(&mut out, MetadataLevel::Minimal, BASE, "acct1", ["Books", "Cards"].into_iter());
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"odata.metadata":"https://acct1.table.core.windows.net/$metadata#Tables","value":[{"TableName":"Books"},{"TableName":"Cards"}]}"#
+        );
+    }
+
+    #[test]
+    fn strings_are_escaped_as_recorded() {
+        let mut out = Vec::new();
+        write_string(&mut out, "a\"\\/\n\u{1}é𝄞'<>&\u{7f}");
+        assert_eq!(
+            out,
+            br#""a\"\\/\n\u0001\u00e9\ud834\udd1e'<>&"#.iter().chain(b"\x7f\"").copied().collect::<Vec<_>>()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn strings_read_back(text in any::<String>()) {
+            let mut out = Vec::new();
+            write_string(&mut out, &text);
+            prop_assert!(out.is_ascii());
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+}

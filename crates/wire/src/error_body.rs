@@ -1,0 +1,115 @@
+//! Error documents, in the four shapes the service has (spec: table-operations 7.2).
+
+use model::{DateTime, Refusal};
+
+use crate::entity_json::write_string;
+
+const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
+
+/// What an error document says.
+#[derive(Clone, Debug)]
+pub struct ErrorText {
+    code: &'static str,
+    message: String,
+}
+
+impl ErrorText {
+    /// `index` is that of the failing operation of a batch, if it is to be named.
+    pub fn new(refusal: &Refusal, index: Option<usize>, request_id: &str, time: DateTime) -> Self {
+        let prefix = index.map_or(String::new(), |index| format!("{index}:"));
+        let time = time.to_fixed_string();
+        Self {
+            code: refusal.code(),
+            message: format!("{prefix}{refusal}\nRequestId:{request_id}\nTime:{time}"),
+        }
+    }
+
+    pub fn json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"odata.error\":{\"code\":");
+        write_string(&mut out, self.code);
+        out.extend_from_slice(b",\"message\":{\"lang\":\"en-US\",\"value\":");
+        write_string(&mut out, &self.message);
+        out.extend_from_slice(b"}}}");
+        out
+    }
+
+    /// By the table server, for clients that did not ask for JSON.
+    pub fn xml(&self) -> Vec<u8> {
+        let (code, message) = (self.code, escape(&self.message));
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?><error xmlns=\"{METADATA_NAMESPACE}\"><code>{code}</code><message xml:lang=\"en-US\">{message}</message></error>"
+        )
+        .into_bytes()
+    }
+
+    /// As the versions before 2013-08-15 wrote it.
+    pub fn old_xml(&self) -> Vec<u8> {
+        let (code, message) = (self.code, escape(&self.message));
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\" standalone=\"yes\"?>\r\n<error xmlns=\"{METADATA_NAMESPACE}\">\r\n  <code>{code}</code>\r\n  <message xml:lang=\"en-US\">{message}</message>\r\n</error>"
+        )
+        .into_bytes()
+    }
+
+    /// By the front end, which prefixes its elements.
+    pub fn front_end_xml(&self) -> Vec<u8> {
+        let (code, message) = (self.code, escape(&self.message));
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?><m:error xmlns:m=\"{METADATA_NAMESPACE}\"><m:code>{code}</m:code><m:message xml:lang=\"en-US\">{message}</m:message></m:error>"
+        )
+        .into_bytes()
+    }
+
+    /// The answer to an unreadable `x-ms-version`: always XML, with a byte order mark.
+    pub fn version_xml(&self) -> Vec<u8> {
+        let mut out = b"\xEF\xBB\xBF".to_vec();
+        out.extend(self.old_xml());
+        out
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // The message may quote a client's text; XML has no way to hold these but as references.
+            c if c < ' ' && !matches!(c, '\n' | '\r' | '\t') => out.push_str(&format!("&#x{:X};", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(refusal: &Refusal, index: Option<usize>) -> ErrorText {
+        ErrorText::new(refusal, index, "6f0a1c22-9002-0011-7a31-0c5d1e000000", DateTime::MIN_STORED)
+    }
+
+    #[test]
+    fn bodies_are_the_services_to_the_byte() {
+        let tail = "RequestId:6f0a1c22-9002-0011-7a31-0c5d1e000000";
+        let json = String::from_utf8(text(&Refusal::TableNotFound, Some(2)).json()).unwrap();
+        assert_eq!(
+            json,
+            format!(
+                r#"{{"odata.error":{{"code":"TableNotFound","message":{{"lang":"en-US","value":"2:The table specified does not exist.\n{tail}\nTime:1601-01-01T00:00:00.0000000Z"}}}}}}"#
+            )
+        );
+        let xml = String::from_utf8(text(&Refusal::AuthenticationFailed, None).front_end_xml()).unwrap();
+        assert_eq!(xml.len(), 419, "the recorded Content-Length");
+    }
+
+    #[test]
+    fn quoted_input_is_escaped() {
+        let refusal = Refusal::Syntax { message: "in '<a>&\u{1}'".into() };
+        let xml = String::from_utf8(text(&refusal, None).xml()).unwrap();
+        assert!(xml.contains("in '&lt;a&gt;&amp;&#x1;'"), "{xml}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Strings to sign and their signatures: the client signs and the server verifies with the same code.
+
+mod key;
+pub mod shared_key;
+
+pub use key::AccountKey;

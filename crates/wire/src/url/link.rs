@@ -1,0 +1,62 @@
+//! Links in answers, encoded as the service encodes them.
+
+use std::fmt::Write as _;
+
+/// `Books(PartitionKey='sf',RowKey='o''clock')`
+pub fn entity_link(table: &str, partition: &str, row: &str) -> String {
+    let mut out = String::with_capacity(table.len() + partition.len() + row.len() + 28);
+    out.push_str(table);
+    out.push_str("(PartitionKey='");
+    push_key(&mut out, partition);
+    out.push_str("',RowKey='");
+    push_key(&mut out, row);
+    out.push_str("')");
+    out
+}
+
+/// `Tables('Books')`
+pub fn table_link(table: &str) -> String {
+    format!("Tables('{table}')")
+}
+
+/// Quotes doubled; the marks of RFC 2396 as they are, as .NET leaves them; all else by its UTF-8 bytes.
+fn push_key(out: &mut String, key: &str) {
+    for byte in key.bytes() {
+        match byte {
+            b'\'' => out.push_str("''"),
+            b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'.'
+            | b'_'
+            | b'~'
+            | b'!'
+            | b'*'
+            | b'('
+            | b')' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a String can't fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_encoded_as_recorded() {
+        assert_eq!(entity_link("t", "o'clock", "a bü"), "t(PartitionKey='o''clock',RowKey='a%20b%C3%BC')");
+        assert_eq!(
+            entity_link("t", "x\"@:", "%+,$=&"),
+            "t(PartitionKey='x%22%40%3A',RowKey='%25%2B%2C%24%3D%26')"
+        );
+        assert_eq!(entity_link("t", "", "-_.~!*()"), "t(PartitionKey='',RowKey='-_.~!*()')");
+        assert_eq!(table_link("Books"), "Tables('Books')");
+    }
+}

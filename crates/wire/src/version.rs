@@ -1,0 +1,96 @@
+//! `x-ms-version`: any well-formed date is accepted; what each changes is asked here.
+
+use std::fmt;
+
+/// A protocol version, `YYYY-MM-DD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version([u8; 10]);
+
+const FIRST: Version = Version(*b"2009-04-14");
+const UPSERT_AND_SELECT: Version = Version(*b"2011-08-18");
+const JSON: Version = Version(*b"2013-08-15");
+const ETAG_IN_MINIMAL: Version = Version(*b"2015-04-05");
+const NO_ATOM: Version = Version(*b"2015-12-11");
+const CHALLENGE: Version = Version(*b"2020-12-06");
+
+impl Version {
+    /// What a request that names no version is taken to speak: what today's SDKs send.
+    pub const DEFAULT: Self = Self(*b"2019-02-02");
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; 10] = text.as_bytes().try_into().ok()?;
+        let shaped = bytes
+            .iter()
+            .enumerate()
+            .all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() });
+        let two = |at: usize| (bytes[at] - b'0') * 10 + (bytes[at + 1] - b'0');
+        let version = Self(bytes);
+        (shaped && (1..=12).contains(&two(5)) && (1..=31).contains(&two(8)) && version >= FIRST)
+            .then_some(version)
+    }
+
+    pub fn has_upsert(self) -> bool {
+        self >= UPSERT_AND_SELECT
+    }
+
+    pub fn has_select(self) -> bool {
+        self >= UPSERT_AND_SELECT
+    }
+
+    pub fn has_json(self) -> bool {
+        self >= JSON
+    }
+
+    pub fn has_prefer(self) -> bool {
+        self >= JSON
+    }
+
+    pub fn has_atom(self) -> bool {
+        self < NO_ATOM
+    }
+
+    /// Indented, `standalone="yes"` XML, as the oldest versions wrote it.
+    pub fn writes_old_xml(self) -> bool {
+        self < JSON
+    }
+
+    pub fn has_etag_in_minimal(self) -> bool {
+        self >= ETAG_IN_MINIMAL
+    }
+
+    /// Anonymous requests are told how to sign in.
+    pub fn has_challenge(self) -> bool {
+        self >= CHALLENGE
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `parse` let only ASCII in.
+        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Version;
+
+    #[test]
+    fn any_well_formed_date_is_a_version() {
+        for text in ["2009-04-14", "2019-02-02", "2026-06-06", "2099-12-31"] {
+            assert_eq!(Version::parse(text).map(|v| v.to_string()).as_deref(), Some(text));
+        }
+        for text in [
+            "",
+            "12.0.0b1",
+            "2019-2-2",
+            "2019-13-01",
+            "2019-01-32",
+            "2008-01-01",
+            "2019-02-02 ",
+            "２019-02-0",
+        ] {
+            assert_eq!(Version::parse(text), None, "{text}");
+        }
+    }
+}
