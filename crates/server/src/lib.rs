@@ -1,1 +1,17 @@
-//! In the making.
+//! HTTP and nothing else: from bytes on a socket to the service's operations and back.
+//!
+//! Read `pipeline.rs` first: the checks stand there in the order the service makes them.
+
+pub mod account;
+mod address;
+mod answer;
+mod authenticate;
+pub mod config;
+mod listener;
+mod operation;
+mod pipeline;
+mod respond;
+mod route;
+pub mod telemetry;
+
+pub use listener::{Bounds, Listener, Server};

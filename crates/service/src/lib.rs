@@ -1,1 +1,40 @@
-//! In the making.
+//! The operations of the Table service, without HTTP: who asks has been settled, what is asked has been read.
+
+mod entities;
+mod error;
+mod group;
+mod query;
+mod tables;
+
+use std::sync::Arc;
+
+use store::Engine;
+
+pub use entities::Write;
+pub use error::{Error, Result};
+pub use group::Group;
+pub use query::{EntityPage, EntityQuery};
+pub use tables::{TablePage, TableQuery};
+
+/// One method per operation. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    engine: Arc<dyn Engine>,
+}
+
+impl Service {
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Whether requests can be served now.
+    pub fn check_health(&self) -> std::result::Result<(), store::Fault> {
+        self.engine.check_health()
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Service")
+    }
+}

@@ -1,0 +1,256 @@
+//! Who signed this request. Refusals are the service's; what exactly failed goes to the operator's log.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Method};
+use model::{Refusal, limits};
+use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
+use wire::url::Query;
+use wire::{Version, names};
+
+use crate::account::Account;
+use crate::address::Site;
+use crate::operation::header;
+
+/// The parts of a request that authentication looks at.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub method: &'a Method,
+    /// As it came, undecoded, account and all.
+    pub raw_path: &'a str,
+    pub query: &'a Query,
+    pub headers: &'a HeaderMap,
+    pub version: Version,
+}
+
+/// A refusal, and for the log: why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Denied {
+    pub refusal: Refusal,
+    pub why: String,
+}
+
+impl Denied {
+    fn failed(why: impl Into<String>) -> Self {
+        Self { refusal: Refusal::AuthenticationFailed, why: why.into() }
+    }
+}
+
+/// Checks the signature with each of the account's keys, then the age of the request.
+pub fn verify(
+    claim: &Claim<'_>,
+    site: &Site,
+    account: &Account,
+    check_clock: bool,
+    now: SystemTime,
+) -> Result<(), Denied> {
+    let Some(value) = header(claim.headers, "authorization").filter(|value| !value.trim().is_empty()) else {
+        return Err(anonymous(claim));
+    };
+    let scheme = value.split_whitespace().next().unwrap_or_default();
+    let Some(authorization) = Authorization::parse(value) else {
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Denied::failed("bearer tokens are not accepted here; sign with an account key"));
+        }
+        let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
+        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+    };
+    if authorization.account != account.name.as_str() {
+        let why =
+            format!("signed for account {:?}, but addressed to {}", authorization.account, account.name);
+        return Err(Denied::failed(why));
+    }
+    let date = header(claim.headers, names::X_MS_DATE).or_else(|| header(claim.headers, "date"));
+    let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
+
+    let strings = strings_to_sign(claim, site, authorization.scheme, date);
+    let verified = strings
+        .iter()
+        .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
+    if !verified {
+        return Err(Denied::failed(format!(
+            "the signature is not that of {:?} with any of the account's keys",
+            strings[0]
+        )));
+    }
+    if check_clock { check_date(date, now) } else { Ok(()) }
+}
+
+fn anonymous(claim: &Claim<'_>) -> Denied {
+    if claim.query.get("sig").is_some() {
+        return Denied::failed("shared access signatures are not accepted here; sign with an account key");
+    }
+    let why = "no Authorization header was sent".to_owned();
+    let refusal = if claim.version.has_challenge() {
+        Refusal::NoAuthenticationInformation
+    } else {
+        Refusal::AuthenticationFailed
+    };
+    Denied { refusal, why }
+}
+
+/// One string, but two at a path-style secondary, whose suffix some clients sign and some don't.
+fn strings_to_sign(claim: &Claim<'_>, site: &Site, scheme: Scheme, date: &str) -> Vec<String> {
+    let request = SignedRequest {
+        method: claim.method.as_str(),
+        content_md5: header(claim.headers, names::CONTENT_MD5).unwrap_or_default(),
+        content_type: header(claim.headers, "content-type").unwrap_or_default(),
+        date,
+        account: site.account.as_str(),
+        path: claim.raw_path,
+        comp: claim.query.get_ignoring_case(names::COMP),
+    };
+    let mut strings = vec![request.string_to_sign(scheme)];
+    let typed = format!("/{}{}", site.account, names::SECONDARY_SUFFIX);
+    if site.secondary
+        && let Some(rest) = claim.raw_path.strip_prefix(&typed)
+    {
+        let path = format!("/{}{rest}", site.account);
+        strings.push(SignedRequest { path: &path, ..request }.string_to_sign(scheme));
+    }
+    strings
+}
+
+fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
+    let signed = httpdate::parse_http_date(date)
+        .map_err(|_| Denied::failed(format!("the date {date:?} is no HTTP date")))?;
+    let (skew, side) = match now.duration_since(signed) {
+        Ok(age) => (age, "behind"),
+        Err(ahead) => (ahead.duration(), "ahead of"),
+    };
+    if skew > limits::CLOCK_SKEW_MAX + Duration::from_secs(1) {
+        let why = format!(
+            "the request's date {date:?} is {} s {side} this server's clock; at most {} s are allowed",
+            skew.as_secs(),
+            limits::CLOCK_SKEW_MAX.as_secs()
+        );
+        return Err(Denied::failed(why));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Accounts, DEVELOPMENT_KEY};
+    use wire::signing::AccountKey;
+
+    const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
+    const SECOND_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    /// Signs a GET of the account's tables, changes the headers, and says what becomes of it.
+    fn check(key: &str, path: &str, at_seconds: i64, change: impl Fn(&mut HeaderMap), expected: &str) {
+        let account = Account::parse(&format!("devstoreaccount1:{DEVELOPMENT_KEY}:{SECOND_KEY}")).unwrap();
+        let accounts = Accounts::new([account.clone()]);
+        let string = format!("{DATE}\n/devstoreaccount1{path}");
+        let signature = AccountKey::parse(key).unwrap().sign(&string);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ms-date", DATE.parse().unwrap());
+        headers
+            .insert("authorization", format!("SharedKeyLite devstoreaccount1:{signature}").parse().unwrap());
+        change(&mut headers);
+        let (site, ..) = Site::find("http", "127.0.0.1", path, &accounts).unwrap();
+        let query = Query::default();
+        let claim = Claim {
+            method: &Method::GET,
+            raw_path: path,
+            query: &query,
+            headers: &headers,
+            version: Version::DEFAULT,
+        };
+        let sent = httpdate::parse_http_date(DATE).unwrap();
+        let now = if at_seconds >= 0 {
+            sent + Duration::from_secs(at_seconds.unsigned_abs())
+        } else {
+            sent - Duration::from_secs(at_seconds.unsigned_abs())
+        };
+        let shown = match verify(&claim, &site, &account, true, now) {
+            Ok(()) => "verified".to_owned(),
+            Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
+        };
+        assert!(!shown.contains(key), "a key must never be shown");
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+
+    const TABLES: &str = "/devstoreaccount1/Tables";
+
+    #[test]
+    fn either_key_signs() {
+        check(DEVELOPMENT_KEY, TABLES, 0, |_| (), "verified");
+        check(SECOND_KEY, TABLES, 0, |_| (), "verified");
+        check(
+            "AAAA",
+            TABLES,
+            0,
+            |_| (),
+            "AuthenticationFailed: the signature is not that of \"Fri, 15 Nov 2024 12:00:00 GMT\\n/devstoreaccount1/devstoreaccount1/Tables\"",
+        );
+        check(DEVELOPMENT_KEY, "/devstoreaccount1-secondary/Tables", 0, |_| (), "verified");
+    }
+
+    #[test]
+    fn old_and_future_requests_are_refused() {
+        check(DEVELOPMENT_KEY, TABLES, 15 * 60, |_| (), "verified");
+        check(DEVELOPMENT_KEY, TABLES, -15 * 60, |_| (), "verified");
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            1000,
+            |_| (),
+            "AuthenticationFailed: the request's date \"Fri, 15 Nov 2024 12:00:00 GMT\" is 1000 s behind",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            -1000,
+            |_| (),
+            "AuthenticationFailed: the request's date \"Fri, 15 Nov 2024 12:00:00 GMT\" is 1000 s ahead of",
+        );
+    }
+
+    #[test]
+    fn each_defect_is_named() {
+        let without = |name: &'static str| move |headers: &mut HeaderMap| drop(headers.remove(name));
+        let with = |name: &'static str, value: &'static str| {
+            move |headers: &mut HeaderMap| drop(headers.insert(name, HeaderValue::from_static(value)))
+        };
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            without("authorization"),
+            "AuthenticationFailed: no Authorization header",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            without("x-ms-date"),
+            "AuthenticationFailed: neither x-ms-date nor Date",
+        );
+        check(DEVELOPMENT_KEY, TABLES, 0, with("authorization", "SharedKey"), "InvalidAuthenticationInfo");
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("authorization", "SharedKey a:b"),
+            "AuthenticationFailed: signed for account \"a\"",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("authorization", "Bearer a.b.c"),
+            "AuthenticationFailed: bearer tokens",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("x-ms-date", "Fri, 15 Nov 2024 12:00:01 GMT"),
+            "AuthenticationFailed: the signature",
+        );
+    }
+
+    use http::HeaderValue;
+}

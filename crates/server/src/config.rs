@@ -1,0 +1,252 @@
+//! What the operator chose: flags, over `PARTITA_…` variables, over a TOML file, over defaults.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::account::{Account, Accounts};
+use crate::listener::Bounds;
+use crate::telemetry::LogFormat;
+
+const LISTEN: &str = "127.0.0.1:10002";
+const DATA: &str = "./partita-data";
+const LOG_LEVEL: &str = "info";
+const MAX_CONNECTIONS: usize = 10_000;
+const IDLE_SECONDS: u64 = 120;
+const SHUTDOWN_SECONDS: u64 = 30;
+const CACHE_MIB: usize = 256;
+/// Request line and headers: room for a URL of 64 KiB.
+const HEAD_KIB: usize = 128;
+
+/// As they were said. Each also has a variable, `PARTITA_` and its name, and a key of its name in the file.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Flags {
+    /// Read settings from a TOML file; flags and variables win over it
+    #[arg(long, value_name = "FILE", env = "PARTITA_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one and prints it [default: 127.0.0.1:10002]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_LISTEN")]
+    listen: Option<String>,
+    /// Directory to keep data in; made if it is missing [default: ./partita-data]
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
+    data: Option<PathBuf>,
+    /// Keep everything in memory and nothing after exit
+    #[arg(long, env = "PARTITA_IN_MEMORY")]
+    in_memory: bool,
+    /// An account and its one or two keys, in Base64; may be given several times, or with `;` between
+    /// [default: devstoreaccount1 with its well-known key]
+    #[arg(
+        long = "account",
+        value_name = "NAME:KEY[:KEY2]",
+        env = "PARTITA_ACCOUNTS",
+        value_delimiter = ';',
+        hide_env_values = true
+    )]
+    accounts: Vec<String>,
+    /// Serve requests whatever their date; without it a signed request may be 15 minutes off
+    #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
+    skip_clock_check: bool,
+    /// Memory for cached data and unwritten data, in MiB [default: 256]
+    #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
+    cache_mib: Option<usize>,
+    /// Connections served at once; further ones wait [default: 10000]
+    #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_CONNECTIONS")]
+    max_connections: Option<usize>,
+    /// Close a connection that stands idle, or takes as long to send a request's headers [default: 120]
+    #[arg(long, value_name = "SECONDS", env = "PARTITA_IDLE_SECONDS")]
+    idle_seconds: Option<u64>,
+    /// On shutdown, how long requests under way may take to finish [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "PARTITA_SHUTDOWN_SECONDS")]
+    shutdown_seconds: Option<u64>,
+    /// Open a store whose log was damaged, giving up the writes that it lost
+    #[arg(long, env = "PARTITA_ACCEPT_LOSS")]
+    accept_loss: bool,
+    /// error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL", env = "PARTITA_LOG_LEVEL")]
+    log_level: Option<String>,
+    /// text or json [default: text]
+    #[arg(long, value_name = "FORMAT", env = "PARTITA_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+/// The TOML file: the same names, and accounts as tables of their own.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct File {
+    listen: Option<String>,
+    data: Option<PathBuf>,
+    in_memory: bool,
+    account: Vec<FileAccount>,
+    skip_clock_check: bool,
+    cache_mib: Option<usize>,
+    max_connections: Option<usize>,
+    idle_seconds: Option<u64>,
+    shutdown_seconds: Option<u64>,
+    accept_loss: bool,
+    log_level: Option<String>,
+    log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileAccount {
+    name: String,
+    key: String,
+    key2: Option<String>,
+}
+
+/// What it comes to.
+#[derive(Debug)]
+pub struct Config {
+    pub listen: String,
+    pub storage: Storage,
+    pub accounts: Vec<Account>,
+    /// No account was configured, so the published development account stands in.
+    pub development: bool,
+    pub check_clock: bool,
+    pub bounds: Bounds,
+    pub log_level: String,
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Storage {
+    Memory,
+    Directory { path: PathBuf, cache_bytes: usize, accept_loss: bool },
+}
+
+impl Config {
+    /// Errors are one sentence that names the setting.
+    pub fn from_flags(flags: Flags) -> Result<Self, String> {
+        let file = flags.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let mut accounts = Vec::new();
+        for text in flags.accounts.iter().filter(|text| !text.trim().is_empty()) {
+            accounts.push(Account::parse(text)?);
+        }
+        if accounts.is_empty() {
+            for FileAccount { name, key, key2 } in &file.account {
+                let keys: Vec<&str> = std::iter::once(key.as_str()).chain(key2.as_deref()).collect();
+                accounts.push(Account::new(name, &keys)?);
+            }
+        }
+        let development = accounts.is_empty();
+        if development {
+            accounts.push(Account::development());
+        }
+        let cache_mib = positive("cache-mib", flags.cache_mib.or(file.cache_mib).unwrap_or(CACHE_MIB))?;
+        let storage = if flags.in_memory || (file.in_memory && flags.data.is_none()) {
+            Storage::Memory
+        } else {
+            Storage::Directory {
+                path: flags.data.or(file.data).unwrap_or_else(|| DATA.into()),
+                cache_bytes: cache_mib.saturating_mul(1024 * 1024),
+                accept_loss: flags.accept_loss || file.accept_loss,
+            }
+        };
+        let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
+        let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
+        let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
+        Ok(Self {
+            listen: flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()),
+            storage,
+            accounts,
+            development,
+            check_clock: !(flags.skip_clock_check || file.skip_clock_check),
+            bounds: Bounds {
+                connections: positive("max-connections", connections)?
+                    .min(tokio::sync::Semaphore::MAX_PERMITS),
+                idle: Duration::from_secs(positive("idle-seconds", idle as usize)? as u64),
+                head_bytes: HEAD_KIB * 1024,
+                shutdown: Duration::from_secs(shutdown),
+            },
+            log_level: flags.log_level.or(file.log_level).unwrap_or_else(|| LOG_LEVEL.to_owned()),
+            log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
+        })
+    }
+
+    pub fn accounts(&self) -> Accounts {
+        Accounts::new(self.accounts.iter().cloned())
+    }
+}
+
+fn positive(name: &str, value: usize) -> Result<usize, String> {
+    if value == 0 { Err(format!("{name} is 0; it takes 1 at least")) } else { Ok(value) }
+}
+
+fn read_file(path: &Path) -> Result<File, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
+    toml::from_str(&text).map_err(|error| {
+        // The message only: the parser would also quote the line, and lines hold keys.
+        let at = error.span().map_or(String::new(), |span| format!(" at byte {}", span.start));
+        format!("{} is not a valid configuration{at}: {}", path.display(), error.message())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(file: &str, flags: Flags) -> Result<Config, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("partita.toml");
+        std::fs::write(&path, file).unwrap();
+        Config::from_flags(Flags { config: Some(path), ..flags })
+    }
+
+    #[test]
+    fn defaults_serve_the_development_account() {
+        let config = Config::from_flags(Flags::default()).unwrap();
+        assert!(config.development && config.check_clock);
+        assert_eq!(config.listen, "127.0.0.1:10002");
+        assert_eq!(config.accounts[0].name.as_str(), "devstoreaccount1");
+        assert!(
+            matches!(config.storage, Storage::Directory { path, .. } if path == Path::new("./partita-data"))
+        );
+    }
+
+    #[test]
+    fn every_key_of_the_file_is_read_and_flags_win() {
+        let file = "listen = '0.0.0.0:1'\ndata = '/d'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
+                    idle-seconds = 9\nshutdown-seconds = 10\naccept-loss = true\nlog-level = 'debug'\nlog-format = 'json'\n\
+                    [[account]]\nname = 'one'\nkey = 'AAAA'\nkey2 = 'BBBB'\n[[account]]\nname = 'two'\nkey = 'CCCC'\n";
+        let from_file = config(file, Flags::default()).unwrap();
+        assert_eq!(from_file.listen, "0.0.0.0:1");
+        let expected = Storage::Directory { path: "/d".into(), cache_bytes: 7 << 20, accept_loss: true };
+        assert_eq!(from_file.storage, expected);
+        assert_eq!(from_file.accounts.iter().map(|a| a.keys.len()).collect::<Vec<_>>(), [2, 1]);
+        assert!(!from_file.check_clock);
+        assert_eq!(
+            (
+                from_file.bounds.connections,
+                from_file.bounds.idle.as_secs(),
+                from_file.bounds.shutdown.as_secs()
+            ),
+            (8, 9, 10)
+        );
+        assert_eq!((from_file.log_level.as_str(), from_file.log_format), ("debug", LogFormat::Json));
+        let flags = Flags {
+            listen: Some("h:2".into()),
+            accounts: vec!["abc:AAAA".into()],
+            in_memory: true,
+            ..Flags::default()
+        };
+        let from_flags = config(file, flags).unwrap();
+        assert_eq!((from_flags.listen.as_str(), from_flags.accounts.len()), ("h:2", 1));
+        assert_eq!(from_flags.storage, Storage::Memory);
+    }
+
+    #[test]
+    fn mistakes_are_named_without_showing_secrets() {
+        let unknown = config("lisen = 'x'", Flags::default()).unwrap_err();
+        assert!(unknown.contains("lisen") && unknown.contains("partita.toml"), "{unknown}");
+        let bad = config("[[account]]\nname = 'abc'\nkey = 'secret!'", Flags::default()).unwrap_err();
+        assert_eq!(bad, "key 1 of account abc is not Base64");
+        assert_eq!(
+            config("cache-mib = 0", Flags::default()).unwrap_err(),
+            "cache-mib is 0; it takes 1 at least"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! The `partita` binary: reads settings, opens the store, serves until told to stop.
+
+use std::future::Future;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use engine_embedded::EmbeddedEngine;
+use server::config::{Config, Flags, Storage};
+use server::{Listener, Server, account, telemetry};
+use service::Service;
+use store::{Engine, MemoryEngine};
+
+// Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// A table store that speaks the Azure Table REST API
+#[derive(Parser, Debug)]
+#[command(name = "partita", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Serve the Table service
+    #[command(after_help = SERVE_HELP)]
+    Serve(Box<Flags>),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  partita serve                          the development account on 127.0.0.1:10002, data in ./partita-data
+  partita serve --in-memory              the same, keeping nothing after exit
+  partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
+
+Connect any Azure SDK with the connection string that the start banner prints.";
+
+const SERVE_HELP: &str = "\
+Every flag can also be a variable (PARTITA_LISTEN, PARTITA_DATA, PARTITA_ACCOUNTS, ...) or, with --config,
+a key of a TOML file:
+
+  listen = \"0.0.0.0:10002\"
+  data = \"/var/lib/partita\"
+  [[account]]
+  name = \"shop\"
+  key = \"BASE64KEY1\"
+  key2 = \"BASE64KEY2\"
+
+GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
+SIGTERM or Ctrl-C finishes the requests under way and closes the store.";
+
+fn main() -> ExitCode {
+    let Command::Serve(flags) = Cli::parse().command;
+    match serve(*flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("partita: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(flags: Flags) -> Result<(), String> {
+    let config = Config::from_flags(flags)?;
+    telemetry::start_logging(&config.log_level, config.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config))
+}
+
+/// The only place that names engines.
+async fn run(config: Config) -> Result<(), String> {
+    // The port before the store: a second server on the same port should not touch the data at all.
+    let listener =
+        Listener::bind(&config.listen).await.map_err(|error| bind_error(&config.listen, &error))?;
+    match &config.storage {
+        Storage::Memory => {
+            let failed = std::future::pending();
+            serve_with(&config, listener, Arc::new(MemoryEngine::new()), failed, "in memory; nothing is kept")
+                .await
+        }
+        Storage::Directory { path, cache_bytes, accept_loss } => {
+            let mut options = engine_embedded::Options::new(path);
+            options.block_cache_bytes = *cache_bytes;
+            options.write_buffer_bytes = cache_bytes / 2;
+            options.accept_loss = *accept_loss;
+            let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
+            let engine = engine.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let failed = engine.on_failure();
+            let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            serve_with(&config, listener, Arc::new(engine), failed, &place.display().to_string()).await
+        }
+    }
+}
+
+async fn serve_with(
+    config: &Config,
+    listener: Listener,
+    engine: Arc<dyn Engine>,
+    failed: impl Future<Output = store::Fault>,
+    place: &str,
+) -> Result<(), String> {
+    let server = Server {
+        service: Service::new(engine.clone()),
+        accounts: config.accounts(),
+        check_clock: config.check_clock,
+        bounds: config.bounds,
+    };
+    println!("{}", banner(config, &listener, place));
+    tracing::info!(address = %listener.address(), data = place, "ready");
+
+    let mut outcome = Ok(());
+    let stop = async {
+        tokio::select! {
+            signal = stop_signal() => tracing::info!(signal, "stopping: finishing requests under way"),
+            fault = failed => {
+                // What the disk holds is unknown: acknowledging anything more would be a lie.
+                tracing::error!(%fault, "the store failed; stopping");
+                outcome = Err(format!("the store failed: {fault}"));
+            }
+        }
+    };
+    server.run(listener, stop).await;
+    engine.close().await;
+    tracing::info!("stopped");
+    outcome
+}
+
+fn bind_error(listen: &str, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("{listen} is taken by another program; stop it, or choose another port with --listen")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            format!(
+                "not allowed to listen on {listen}; ports below 1024 need privileges, choose another with --listen"
+            )
+        }
+        _ => format!(
+            "can't listen on {listen:?}: {error}; --listen takes address:port, such as 127.0.0.1:10002"
+        ),
+    }
+}
+
+/// What a person needs to connect, with the key only where it is no secret.
+fn banner(config: &Config, listener: &Listener, place: &str) -> String {
+    let address = listener.address();
+    let mut lines = vec![format!("Partita {} is ready.", env!("CARGO_PKG_VERSION"))];
+    for account in &config.accounts {
+        lines.push(format!("  Table endpoint     http://{address}/{}", account.name));
+    }
+    lines.push(format!("  Data               {place}"));
+    let key = if config.development { account::DEVELOPMENT_KEY } else { "<key>" };
+    for account in &config.accounts {
+        let name = &account.name;
+        lines.push(format!(
+            "  Connection string  DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};TableEndpoint=http://{address}/{name};"
+        ));
+    }
+    lines.join("\n")
+}
+
+async fn stop_signal() -> &'static str {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return "SIGINT";
+    };
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = tokio::signal::ctrl_c() => "SIGINT",
+    }
+}

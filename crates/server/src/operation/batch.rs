@@ -1,0 +1,219 @@
+//! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method};
+use model::Refusal;
+use service::Group;
+use wire::batch::{self, Batch, Part, PartAnswer};
+use wire::url::{Query, Resource};
+use wire::{Format, MetadataLevel, format, names};
+
+use super::entity_write::{self, Prepared, Reply};
+use super::{Call, Context, header};
+use crate::answer::{Answer, Content, Failure, Preference};
+use crate::respond;
+use crate::route::{self, Operation};
+use crate::telemetry;
+
+const CONTENT_ID: &str = "content-id";
+
+pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+    let content_type = call.header("content-type").unwrap_or_default();
+    // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
+    let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
+    let batch_id = telemetry::new_guid();
+    let body = match read {
+        Batch::ChangeSet(parts) => {
+            let answers = change_set(context, call, &parts).await;
+            batch::write_change_set(&batch_id, &telemetry::new_guid(), &answers)
+        }
+        Batch::Query(part) => batch::write_query(&batch_id, &query(context, call, &part).await),
+    };
+    let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
+    Ok(Answer { status: 202, content: Some(content), ..Answer::default() })
+}
+
+/// One part made ready to be routed like a request of its own.
+struct Inner {
+    operation: Result<Operation, Refusal>,
+    headers: HeaderMap,
+    query: Query,
+    format: Format,
+    error_level: Option<MetadataLevel>,
+}
+
+impl Inner {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> Self {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &part.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                headers.append(name, value);
+            }
+        }
+        let target = context.site.inner_path(&part.target);
+        let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
+        let parsed_query = Query::parse(query_text);
+        let query = parsed_query.clone().unwrap_or_default();
+
+        let accept = header(&headers, "accept").or_else(|| outer.header("accept"));
+        let negotiated =
+            format::negotiate(query.get(names::FORMAT), accept, context.version, context.odata_3);
+        let (format, error_level) = match &negotiated {
+            Ok(negotiated) => (negotiated.success, negotiated.error),
+            Err(_) => (Format::Json(MetadataLevel::Minimal), None),
+        };
+        let operation = || {
+            parsed_query.ok_or(Refusal::QuerySyntax)?;
+            let method = Method::from_bytes(part.method.as_bytes()).map_err(|_| Refusal::MethodNotAllowed)?;
+            let method = route::effective_method(&method, &headers)?;
+            let resource = Resource::parse(path)?;
+            let operation = route::resolve(&method, resource, context.site.account.as_str())?;
+            if operation.answers_with_content() {
+                negotiated?;
+            }
+            Ok(operation)
+        };
+        let operation = operation();
+        Self { operation, headers, query, format, error_level }
+    }
+
+    fn call<'a>(&'a self, part: &'a Part) -> Call<'a> {
+        Call { headers: &self.headers, query: &self.query, body: &part.body, format: self.format }
+    }
+
+    fn content_id(&self) -> Option<String> {
+        header(&self.headers, CONTENT_ID).map(str::to_owned)
+    }
+}
+
+/// The answers to all parts, or to the one that made the whole fail.
+async fn change_set(context: &Context<'_>, outer: &Call<'_>, parts: &[Part]) -> Vec<PartAnswer> {
+    if parts.is_empty() {
+        return vec![error_part(context, Refusal::BodyNotReadable.into(), None, None, None)];
+    }
+    let alone = parts.len() == 1;
+    let mut group = Group::new();
+    let mut replies: Vec<(Reply, Option<String>)> = Vec::with_capacity(parts.len());
+    let mut last: Option<Inner> = None;
+    for (index, part) in parts.iter().enumerate() {
+        if group.is_full() {
+            // The service blames the last operation that still fitted.
+            let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
+            return vec![failed(context, last.as_ref(), failure, alone)];
+        }
+        let inner = Inner::new(context, outer, part);
+        match add(context, &inner, part, &mut group).await {
+            Ok(reply) => replies.push((reply, inner.content_id())),
+            Err(failure) => {
+                let failure = Failure { index: Some(index), ..failure };
+                return vec![failed(context, Some(&inner), failure, alone)];
+            }
+        }
+        last = Some(inner);
+    }
+    match context.service.write_group(group).await {
+        Ok(timestamps) => {
+            let answers = replies.into_iter().zip(timestamps);
+            answers
+                .map(|((reply, id), timestamp)| part_answer(reply.answer(context, timestamp), id))
+                .collect()
+        }
+        Err(error) => vec![failed(context, last.as_ref(), error.into(), alone)],
+    }
+}
+
+async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Group) -> Result<Reply, Failure> {
+    let operation = match &inner.operation {
+        Ok(operation) => operation.clone(),
+        Err(refusal) => return Err(refusal.clone().into()),
+    };
+    let Prepared { table, write, reply } =
+        entity_write::prepare(context, &inner.call(part), operation).await?;
+    group.push(&table, write)?;
+    Ok(reply)
+}
+
+async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnswer {
+    let inner = Inner::new(context, outer, part);
+    let answered = match &inner.operation {
+        Ok(Operation::GetEntity(table, key)) => {
+            super::entity_query::get(context, &inner.call(part), table.clone(), key.clone()).await
+        }
+        Ok(Operation::QueryEntities(table)) => {
+            super::entity_query::query(context, &inner.call(part), table.clone()).await
+        }
+        Ok(_) => Err(Refusal::MethodNotAllowed.into()),
+        Err(refusal) => Err(refusal.clone().into()),
+    };
+    match answered {
+        Ok(answer) => part_answer(answer, inner.content_id()),
+        Err(failure) => {
+            let failure = Failure { index: Some(0), ..failure };
+            error_part(context, failure, inner.error_level, inner.content_id(), None)
+        }
+    }
+}
+
+/// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
+/// read last, which need not be the one that failed.
+fn failed(context: &Context<'_>, last: Option<&Inner>, failure: Failure, alone: bool) -> PartAnswer {
+    let named = !alone || failure.refusal.names_index_when_alone();
+    let failure = Failure { index: failure.index.filter(|_| named), ..failure };
+    let preference = last.and_then(|inner| header(&inner.headers, names::PREFER)).and_then(Preference::parse);
+    let content_id = last.and_then(Inner::content_id);
+    error_part(context, failure, last.and_then(|inner| inner.error_level), content_id, preference)
+}
+
+fn error_part(
+    context: &Context<'_>,
+    failure: Failure,
+    level: Option<MetadataLevel>,
+    content_id: Option<String>,
+    preference: Option<Preference>,
+) -> PartAnswer {
+    let (content_type, bytes) = respond::error_document(&failure, level, context.version, context.request_id);
+    let mut headers = Vec::new();
+    headers.extend(content_id.map(|id| ("Content-ID", id)));
+    headers.push(("X-Content-Type-Options", "nosniff".to_owned()));
+    if failure.reached_the_store {
+        headers.push(("Cache-Control", "no-cache".to_owned()));
+    }
+    if let Some(preference) = preference.filter(|_| failure.reached_the_store) {
+        headers.push(("Preference-Applied", preference.as_str().to_owned()));
+    }
+    headers.push(("DataServiceVersion", if level.is_some() { "3.0;" } else { "1.0;" }.to_owned()));
+    headers.push(("Content-Type", content_type.to_owned()));
+    PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
+}
+
+/// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
+fn part_answer(answer: Answer, content_id: Option<String>) -> PartAnswer {
+    let mut headers = Vec::with_capacity(8);
+    let json =
+        answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
+    // Inserts speak OData 3.0 even when they show nothing; other empty answers say 1.0.
+    let version =
+        if json || (answer.content.is_none() && answer.location.is_some()) { "3.0;" } else { "1.0;" };
+    let mut body = bytes::Bytes::new();
+    if let Some(content) = answer.content {
+        headers.push(("DataServiceVersion", version.to_owned()));
+        headers.push(("Content-Type", content.content_type.into_owned()));
+        body = content.bytes;
+    }
+    headers.extend(content_id.map(|id| ("Content-ID", id)));
+    headers.push(("X-Content-Type-Options", "nosniff".to_owned()));
+    headers.push(("Cache-Control", "no-cache".to_owned()));
+    headers.extend(answer.preference_applied.map(|p| ("Preference-Applied", p.as_str().to_owned())));
+    if body.is_empty() {
+        headers.push(("DataServiceVersion", version.to_owned()));
+    }
+    if let Some(location) = answer.location {
+        headers.push(("Location", location.clone()));
+        if answer.names_location_twice {
+            headers.push(("DataServiceId", location));
+        }
+    }
+    headers.extend(answer.etag.map(|etag| ("ETag", etag)));
+    headers.extend(answer.continuation);
+    PartAnswer { status: answer.status, headers, body }
+}

@@ -1,0 +1,85 @@
+//! Get one entity, query many.
+
+use model::{ETag, EntityKey, Refusal, TableName};
+use service::EntityQuery;
+use wire::entity_json::EntityView;
+use wire::url::Query;
+use wire::{Select, names, token};
+
+use super::show::EntityFormat;
+use super::{Call, Context, option, refuse_unknown_options};
+use crate::answer::{Answer, Failure};
+
+pub async fn get(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    table: TableName,
+    key: EntityKey,
+) -> Result<Answer, Failure> {
+    let table = context.table(table);
+    context.service.require_table(&table).await?;
+    refuse_unknown_options(call.query)?;
+    let select = select(context, call.query)?;
+    let row = context.service.get_entity(&table, &key).await?;
+    let entity = EntityView {
+        partition: key.partition.as_str(),
+        row: key.row.as_str(),
+        timestamp: row.timestamp(),
+        properties: row.view().properties(),
+    };
+    let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    Ok(Answer {
+        status: 200,
+        etag: Some(ETag(row.timestamp()).to_string()),
+        content: Some(format.one(entity)),
+        ..Answer::default()
+    })
+}
+
+pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> Result<Answer, Failure> {
+    let table = context.table(table);
+    context.service.require_table(&table).await?;
+    refuse_unknown_options(call.query)?;
+    let select = select(context, call.query)?;
+    let query = EntityQuery {
+        filter: option(call.query, names::FILTER),
+        top: option(call.query, names::TOP).map(EntityQuery::top).transpose()?,
+        from: continuation(call.query)?,
+    };
+    let page = context.service.query_entities(&table, query).await?;
+    let entities = page.entities.iter().map(|entity| EntityView {
+        partition: entity.key.partition.as_str(),
+        row: entity.key.row.as_str(),
+        timestamp: entity.row.timestamp(),
+        properties: entity.row.view().properties(),
+    });
+    let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    let next = page.next.as_ref().map(|next| {
+        [
+            (names::NEXT_PARTITION_KEY_HEADER, token::encode(next.partition.as_str())),
+            (names::NEXT_ROW_KEY_HEADER, token::encode(next.row.as_str())),
+        ]
+    });
+    Ok(Answer {
+        status: 200,
+        continuation: next.into_iter().flatten().collect(),
+        content: Some(format.set(entities)),
+        ..Answer::default()
+    })
+}
+
+fn select(context: &Context<'_>, query: &Query) -> Result<Option<Select>, Refusal> {
+    query.get(names::SELECT).filter(|_| context.version.has_select()).map(Select::parse).transpose()
+}
+
+/// Where to go on from. A row key alone says nothing; an empty token was never given.
+fn continuation(query: &Query) -> Result<Option<(String, Option<String>)>, Refusal> {
+    let decoded = |name: &str| {
+        query.get(name).map(|text| token::decode(text).ok_or(Refusal::InputNotValid)).transpose()
+    };
+    match (decoded(names::NEXT_PARTITION_KEY)?, decoded(names::NEXT_ROW_KEY)?) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Refusal::InputNotValid),
+        (Some(partition), row) => Ok(Some((partition, row))),
+    }
+}

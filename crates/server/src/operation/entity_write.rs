@@ -1,0 +1,141 @@
+//! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
+
+use model::{DateTime, ETag, Entity, TableName};
+use service::Write;
+use store::TableRef;
+use wire::entity_json::EntityView;
+use wire::{EntityBody, Format, format, url};
+
+use super::show::EntityFormat;
+use super::{Call, Context, condition, table};
+use crate::answer::{Answer, Failure, Preference};
+use crate::route::Operation;
+
+/// A write that was read and found valid, and how to answer once it is done.
+pub struct Prepared {
+    pub table: TableRef,
+    pub write: Write,
+    pub reply: Reply,
+}
+
+pub enum Reply {
+    Inserted {
+        table: TableName,
+        location: String,
+        preference: Option<Preference>,
+        /// What to show, unless the client wants nothing shown.
+        shown: Option<(Entity, Format)>,
+    },
+    Written,
+    Deleted,
+}
+
+pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
+    let Prepared { table, write, reply } = prepare(context, call, operation).await?;
+    let timestamp = context.service.write_entity(&table, write).await?;
+    Ok(reply.answer(context, timestamp))
+}
+
+/// Reads a write: table, then conditions, then body. Anything but a write of an entity is not allowed here.
+pub async fn prepare(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    operation: Operation,
+) -> Result<Prepared, Failure> {
+    match operation {
+        Operation::InsertEntity(name) => insert(context, call, name).await,
+        Operation::PutEntity(name, key) => {
+            let table = found(context, name).await?;
+            let condition = condition::of_update(call, context.version, "PUT")?;
+            let entity = body(context, call)?.into_entity_at(key)?;
+            let write = match condition {
+                Some(version) => Write::Update(entity, version),
+                None => Write::InsertOrReplace(entity),
+            };
+            Ok(Prepared { table, write, reply: Reply::Written })
+        }
+        Operation::MergeEntity(name, key) => {
+            let table = found(context, name).await?;
+            let condition = condition::of_update(call, context.version, "MERGE")?;
+            let entity = body(context, call)?.into_entity_at(key)?;
+            let write = match condition {
+                Some(version) => Write::Merge(entity, version),
+                None => Write::InsertOrMerge(entity),
+            };
+            Ok(Prepared { table, write, reply: Reply::Written })
+        }
+        Operation::DeleteEntity(name, key) => {
+            let table = found(context, name).await?;
+            let write = Write::Delete(key, condition::of_delete(call)?);
+            Ok(Prepared { table, write, reply: Reply::Deleted })
+        }
+        Operation::RefuseIn(name, refusal) => {
+            found(context, name).await?;
+            Err(refusal.into())
+        }
+        Operation::QueryTables
+        | Operation::GetTable(_)
+        | Operation::CreateTable
+        | Operation::DeleteTable(_)
+        | Operation::QueryEntities(_)
+        | Operation::GetEntity(..)
+        | Operation::Batch => Err(model::Refusal::MethodNotAllowed.into()),
+    }
+}
+
+async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Prepared, Failure> {
+    let table = found(context, name).await?;
+    let entity = body(context, call)?.into_entity()?;
+    let preference = table::preference(context, call);
+    let link = url::entity_link(table.name.as_str(), entity.key.partition.as_str(), entity.key.row.as_str());
+    let shown = (preference != Some(Preference::NoContent)).then(|| (entity.clone(), call.format));
+    let location = format!("{}{link}", context.site.base);
+    let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
+    Ok(Prepared { table, write: Write::Insert(entity), reply })
+}
+
+async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failure> {
+    let table = context.table(name);
+    context.service.require_table(&table).await?;
+    Ok(table)
+}
+
+fn body(context: &Context<'_>, call: &Call<'_>) -> Result<EntityBody, Failure> {
+    let format = format::of_body(call.header("content-type"), context.version)?;
+    Ok(EntityBody::read(format, call.body)?)
+}
+
+impl Reply {
+    pub fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
+        let etag = Some(ETag(timestamp).to_string());
+        match self {
+            Self::Written => Answer { status: 204, etag, ..Answer::default() },
+            Self::Deleted => Answer { status: 204, ..Answer::default() },
+            Self::Inserted { location, preference, shown: None, .. } => Answer {
+                status: 204,
+                etag,
+                location: Some(location),
+                names_location_twice: true,
+                preference_applied: preference,
+                ..Answer::default()
+            },
+            Self::Inserted { table, location, preference, shown: Some((entity, format)) } => {
+                let view = EntityView {
+                    partition: entity.key.partition.as_str(),
+                    row: entity.key.row.as_str(),
+                    timestamp,
+                    properties: entity.properties.iter(),
+                };
+                let content = EntityFormat { context, format, table: &table, select: None }.one(view);
+                Answer {
+                    status: 201,
+                    etag,
+                    location: Some(location),
+                    preference_applied: preference,
+                    content: Some(content),
+                    ..Answer::default()
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! One file per family of operations: decode, call the service, encode.
+
+mod batch;
+mod condition;
+mod entity_query;
+mod entity_write;
+mod show;
+mod table;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use model::{Refusal, TableName};
+use service::Service;
+use store::TableRef;
+use wire::url::Query;
+use wire::{Format, Version, names};
+
+use crate::address::Site;
+use crate::answer::{Answer, Failure};
+use crate::route::Operation;
+
+/// What all operations of one request share.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    pub service: &'a Service,
+    pub site: &'a Site,
+    pub version: Version,
+    pub odata_3: bool,
+    pub request_id: &'a str,
+}
+
+/// One operation as it was asked, alone or as part of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub headers: &'a HeaderMap,
+    pub query: &'a Query,
+    pub body: &'a Bytes,
+    /// What to answer in. Meaningless where nothing but an error could be shown.
+    pub format: Format,
+}
+
+impl Context<'_> {
+    fn table(&self, name: TableName) -> TableRef {
+        TableRef { account: self.site.account.clone(), name }
+    }
+}
+
+impl Call<'_> {
+    fn header(&self, name: &str) -> Option<&str> {
+        header(self.headers, name)
+    }
+}
+
+/// A header's text; one that is not ASCII counts as absent.
+pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -> Result<Answer, Failure> {
+    match operation {
+        Operation::QueryTables => table::query(context, call).await,
+        Operation::GetTable(name) => table::get(context, call, name).await,
+        Operation::CreateTable => table::create(context, call).await,
+        Operation::DeleteTable(name) => table::delete(context, name).await,
+        Operation::QueryEntities(table) => entity_query::query(context, call, table).await,
+        Operation::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
+        Operation::InsertEntity(_)
+        | Operation::PutEntity(..)
+        | Operation::MergeEntity(..)
+        | Operation::DeleteEntity(..) => entity_write::run(context, call, operation).await,
+        Operation::Batch => batch::run(context, call).await,
+        Operation::RefuseIn(table, refusal) => {
+            context.service.require_table(&context.table(table)).await?;
+            Err(refusal.into())
+        }
+    }
+}
+
+/// OData options the service does not have are not ignored: the answer would not be what was asked for.
+fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
+    let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
+    if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
+        return Err(Refusal::NotImplemented);
+    }
+    Ok(())
+}
+
+/// An option's value; an empty one is as good as none.
+fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
+    query.get(name).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,219 @@
+//! The checks every request passes, in the service's order: read from top to bottom.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use model::{Refusal, limits};
+use service::Service;
+use wire::url::{Query, Resource};
+use wire::{Format, MetadataLevel, Version, format, names};
+
+use crate::account::Accounts;
+use crate::address::Site;
+use crate::answer::{Answer, Failure, Preference};
+use crate::authenticate::{self, Claim};
+use crate::operation::{self, Call, Context, header};
+use crate::respond::{self, Asked, Body};
+use crate::route;
+use crate::telemetry;
+
+/// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
+/// instead of a broken connection.
+const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Everything a request needs to be answered.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub service: Service,
+    pub accounts: Accounts,
+    pub scheme: &'static str,
+    pub check_clock: bool,
+}
+
+pub async fn handle(pipeline: Arc<Pipeline>, request: Request<Incoming>) -> Response<Body> {
+    if let Some(response) = health(&pipeline, &request) {
+        return response;
+    }
+    let started = Instant::now();
+    let (head, body) = request.into_parts();
+    let mut asked = asked(&head.headers);
+    let mut body = Some(body);
+    let result = answer(&pipeline, &head, &mut body, &mut asked).await;
+    if let Some(unread) = body {
+        discard(unread).await;
+    }
+    let response = match result {
+        Ok(answer) => respond::answer(&asked, answer),
+        Err(failure) => respond::failure(&asked, &failure),
+    };
+    tracing::debug!(
+        request_id = asked.request_id,
+        method = %head.method,
+        path = head.uri.path(),
+        status = response.status().as_u16(),
+        elapsed_us = started.elapsed().as_micros() as u64,
+        "request"
+    );
+    response
+}
+
+async fn answer(
+    pipeline: &Pipeline,
+    head: &http::request::Parts,
+    body: &mut Option<Incoming>,
+    asked: &mut Asked,
+) -> Result<Answer, Failure> {
+    let headers = &head.headers;
+    let query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(Refusal::QuerySyntax)?;
+
+    let version = negotiate_version(headers)?;
+    let odata_3 = format::speaks_odata_3(
+        header(headers, names::DATA_SERVICE_VERSION),
+        header(headers, names::MAX_DATA_SERVICE_VERSION),
+    );
+    let negotiated = format::negotiate(query.get(names::FORMAT), header(headers, "accept"), version, odata_3);
+    asked.version = Some(version);
+    asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
+
+    let host = header(headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+    let (site, account, path) =
+        Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &pipeline.accounts)?;
+
+    let claim = Claim { method: &head.method, raw_path: head.uri.path(), query: &query, headers, version };
+    authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now()).map_err(|denied| {
+        tracing::warn!(
+            request_id = asked.request_id, method = %head.method, path = head.uri.path(), code = denied.refusal.code(),
+            why = denied.why, "authentication refused"
+        );
+        denied.refusal
+    })?;
+
+    let resource = Resource::parse(path);
+    refuse_service_operations(&query, &resource)?;
+    let method = route::effective_method(&head.method, headers)?;
+    asked.preference = preference(&method, headers, version);
+    let operation = route::resolve(&method, resource?, site.account.as_str())?;
+    if site.secondary && operation.writes() {
+        return Err(Refusal::WriteOnSecondary.into());
+    }
+    if operation.answers_with_content() {
+        negotiated.clone()?;
+    }
+
+    let body = read_body(headers, body).await?;
+    let context =
+        Context { service: &pipeline.service, site: &site, version, odata_3, request_id: &asked.request_id };
+    let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
+    let call = Call { headers, query: &query, body: &body, format };
+    let time = time_allowed(&query)?;
+    let run = tokio::time::timeout(time, operation::run(&context, operation, &call));
+    run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))
+}
+
+/// Any well-formed version is served; one that is none is refused before anything else is looked at.
+fn negotiate_version(headers: &HeaderMap) -> Result<Version, Refusal> {
+    match headers.get(names::X_MS_VERSION) {
+        None => Ok(Version::DEFAULT),
+        Some(value) => value
+            .to_str()
+            .ok()
+            .and_then(|text| Version::parse(text.trim()))
+            .ok_or(Refusal::HeaderValueInvalid),
+    }
+}
+
+/// `comp` and `restype` name operations of the service itself.
+fn refuse_service_operations(query: &Query, resource: &Result<Resource, Refusal>) -> Result<(), Refusal> {
+    let (comp, restype) = (query.get_ignoring_case(names::COMP), query.get_ignoring_case(names::RESTYPE));
+    match (comp, restype) {
+        (None, None) => Ok(()),
+        (Some("properties" | "stats"), Some("service")) if matches!(resource, Ok(Resource::Service)) => {
+            Err(Refusal::NotImplemented)
+        }
+        (Some("acl"), None) if matches!(resource, Ok(Resource::EntitySet(_))) => Err(Refusal::NotImplemented),
+        _ => Err(Refusal::QueryParameterValueInvalid),
+    }
+}
+
+/// `Prefer` is for POST; its echo stands on refusals too.
+fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
+    let asked = header(headers, names::PREFER).filter(|_| *method == Method::POST && version.has_prefer());
+    asked.and_then(Preference::parse)
+}
+
+/// `timeout` in seconds, up to the service's own limit; a larger one is taken for the limit.
+fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
+    let Some(text) = query.get(names::TIMEOUT).filter(|text| !text.is_empty()) else {
+        return Ok(limits::REQUEST_TIME_MAX);
+    };
+    let seconds: u64 = text.parse().map_err(|_| Refusal::QueryParameterValueInvalid)?;
+    Ok(if seconds == 0 {
+        limits::REQUEST_TIME_MAX
+    } else {
+        Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX)
+    })
+}
+
+async fn read_body(headers: &HeaderMap, body: &mut Option<Incoming>) -> Result<Bytes, Refusal> {
+    let announced = header(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
+        return Err(Refusal::RequestBodyTooLarge);
+    }
+    let Some(body) = body.take() else { return Ok(Bytes::new()) };
+    let collect = Limited::new(body, limits::REQUEST_BODY_BYTES_MAX).collect();
+    match tokio::time::timeout(limits::REQUEST_TIME_MAX, collect).await {
+        Err(_) => Err(Refusal::TimedOut),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::RequestBodyTooLarge),
+        // The connection broke; no one will hear this.
+        Ok(Err(_)) => Err(Refusal::BodyNotReadable),
+    }
+}
+
+async fn discard(body: Incoming) {
+    let read = async {
+        let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
+        while let Some(Ok(_)) = body.frame().await {}
+    };
+    let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
+}
+
+fn asked(headers: &HeaderMap) -> Asked {
+    let client_request_id = headers
+        .get(names::X_MS_CLIENT_REQUEST_ID)
+        .filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
+        .cloned();
+    // Until the version is known: JSON if it was asked for at all.
+    let error_level =
+        format::negotiate(None, header(headers, "accept"), Version::DEFAULT, true).ok().and_then(|n| n.error);
+    Asked {
+        request_id: telemetry::new_request_id(),
+        client_request_id,
+        version: None,
+        error_level,
+        preference: None,
+    }
+}
+
+/// `/health/live`: the process answers. `/health/ready`: the store can be read and written.
+fn health(pipeline: &Pipeline, request: &Request<Incoming>) -> Option<Response<Body>> {
+    let outcome = match request.uri().path() {
+        "/health/live" => Ok(()),
+        "/health/ready" => pipeline.service.check_health(),
+        _ => return None,
+    };
+    let (status, text) = match outcome {
+        Ok(()) => (200, "ok\n".to_owned()),
+        Err(fault) => (503, format!("{fault}\n")),
+    };
+    let mut response = Response::new(Body::sized(text));
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));
+    Some(response)
+}

@@ -1,0 +1,198 @@
+//! From an answer or a failure to an HTTP response, with the headers every one carries.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION, SERVER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use model::{DateTime, Refusal};
+use wire::error_body::ErrorText;
+use wire::{MetadataLevel, Version, names};
+
+use crate::answer::{Answer, Failure, Preference};
+
+/// A response body. The table server sends its documents in chunks, the front end with their length.
+#[derive(Debug)]
+pub struct Body {
+    bytes: Option<Bytes>,
+    chunked: bool,
+}
+
+impl Body {
+    pub fn sized(bytes: impl Into<Bytes>) -> Self {
+        Self { bytes: Some(bytes.into()).filter(|bytes| !bytes.is_empty()), chunked: false }
+    }
+
+    fn chunked(bytes: Bytes) -> Self {
+        Self { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()), chunked: true }
+    }
+
+    fn empty() -> Self {
+        Self { bytes: None, chunked: false }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.bytes, self.chunked) {
+            (Some(_), true) => SizeHint::default(),
+            (bytes, _) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
+    }
+}
+
+/// What is known of a request by the time it is answered.
+#[derive(Debug)]
+pub struct Asked {
+    pub request_id: String,
+    pub client_request_id: Option<HeaderValue>,
+    pub version: Option<Version>,
+    /// JSON at this level, or XML.
+    pub error_level: Option<MetadataLevel>,
+    pub preference: Option<Preference>,
+}
+
+pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
+    let (body, content_type) = match answer.content {
+        Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
+        None => (Body::empty(), None),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    table_server_headers(headers, asked, true);
+    if let Some(content_type) = content_type {
+        put(headers, CONTENT_TYPE, &content_type);
+    } else if answer.status == 204 {
+        // HTTP forbids it, the service sends it, and clients expect what the service sends.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    if let Some(etag) = answer.etag {
+        put(headers, ETAG, &etag);
+    }
+    if let Some(location) = answer.location {
+        put(headers, LOCATION, &location);
+        if answer.names_location_twice {
+            put(headers, HeaderName::from_static(names::DATA_SERVICE_ID), &location);
+        }
+    }
+    if let Some(preference) = answer.preference_applied {
+        put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
+    }
+    for (name, value) in answer.continuation {
+        put(headers, HeaderName::from_static(name), &value);
+    }
+    response
+}
+
+pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
+    let refusal = &failure.refusal;
+    let mut response = if refusal.is_front_end() {
+        front_end(asked, failure)
+    } else if *refusal == Refusal::HeaderValueInvalid {
+        let text = ErrorText::new(refusal, None, &asked.request_id, DateTime::now());
+        let mut response = Response::new(Body::sized(text.version_xml()));
+        put(response.headers_mut(), CONTENT_TYPE, "application/xml");
+        put(response.headers_mut(), SERVER, names::FRONT_END_SERVER);
+        response
+    } else {
+        table_server(asked, failure)
+    };
+    *response.status_mut() =
+        StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    put(response.headers_mut(), HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    response
+}
+
+fn table_server(asked: &Asked, failure: &Failure) -> Response<Body> {
+    let version = asked.version.unwrap_or(Version::DEFAULT);
+    let (content_type, document) = error_document(failure, asked.error_level, version, &asked.request_id);
+    let mut response = Response::new(Body::chunked(document.into()));
+    let headers = response.headers_mut();
+    table_server_headers(headers, asked, failure.reached_the_store);
+    if let Some(preference) = asked.preference.filter(|_| failure.reached_the_store) {
+        put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
+    }
+    put(headers, CONTENT_TYPE, content_type);
+    response
+}
+
+fn front_end(asked: &Asked, failure: &Failure) -> Response<Body> {
+    let refusal = &failure.refusal;
+    let text = ErrorText::new(refusal, None, &asked.request_id, DateTime::now());
+    let (content_type, document) = match asked.error_level {
+        Some(_) => ("application/json", text.json()),
+        None => ("application/xml", text.front_end_xml()),
+    };
+    let mut response = Response::new(Body::sized(document));
+    let headers = response.headers_mut();
+    put(headers, SERVER, names::FRONT_END_SERVER);
+    put(headers, CONTENT_TYPE, content_type);
+    put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
+    if *refusal == Refusal::NoAuthenticationInformation {
+        // Where SDKs learn which tenant to sign in to.
+        put(
+            headers,
+            WWW_AUTHENTICATE,
+            "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize resource_id=https://storage.azure.com",
+        );
+    }
+    response
+}
+
+/// An error in the table server's words; `level` is that of the JSON asked for, if JSON was.
+pub fn error_document(
+    failure: &Failure,
+    level: Option<MetadataLevel>,
+    version: Version,
+    request_id: &str,
+) -> (&'static str, Vec<u8>) {
+    let text = ErrorText::new(&failure.refusal, failure.index, request_id, DateTime::now());
+    match level {
+        Some(level) => (level.content_type(), text.json()),
+        None if version.writes_old_xml() => ("application/xml", text.old_xml()),
+        None => ("application/xml;charset=utf-8", text.xml()),
+    }
+}
+
+fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: bool) {
+    let version = asked.version.unwrap_or(Version::DEFAULT);
+    if cache_control {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+    if version.has_json() {
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
+    put(headers, HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    put(headers, HeaderName::from_static(names::X_MS_VERSION), &version.to_string());
+    if let Some(id) = &asked.client_request_id {
+        headers.insert(HeaderName::from_static(names::X_MS_CLIENT_REQUEST_ID), id.clone());
+    }
+}
+
+/// Everything put here is ASCII without controls: guids, dates, links and tokens are encoded so.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,218 @@
+//! Method and resource to operation.
+
+use http::{HeaderMap, Method};
+use model::{EntityKey, Key, KeyFault, Refusal, TableName};
+use wire::names;
+use wire::url::Resource;
+
+/// Every operation of the Table service this server knows.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    QueryTables,
+    GetTable(TableName),
+    CreateTable,
+    DeleteTable(TableName),
+    QueryEntities(TableName),
+    GetEntity(TableName, EntityKey),
+    InsertEntity(TableName),
+    /// Update, or insert-or-replace without `If-Match`.
+    PutEntity(TableName, EntityKey),
+    /// Merge, or insert-or-merge without `If-Match`.
+    MergeEntity(TableName, EntityKey),
+    DeleteEntity(TableName, EntityKey),
+    Batch,
+    /// An address the service refuses only once it has found the table.
+    RefuseIn(TableName, Refusal),
+}
+
+impl Operation {
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::QueryTables
+            | Self::GetTable(_)
+            | Self::QueryEntities(_)
+            | Self::GetEntity(..)
+            | Self::RefuseIn(..) => false,
+            Self::CreateTable
+            | Self::DeleteTable(_)
+            | Self::InsertEntity(_)
+            | Self::PutEntity(..)
+            | Self::MergeEntity(..)
+            | Self::DeleteEntity(..)
+            | Self::Batch => true,
+        }
+    }
+
+    /// Whether it may answer with a document, so that the client must be able to read one.
+    pub fn answers_with_content(&self) -> bool {
+        match self {
+            Self::QueryTables
+            | Self::GetTable(_)
+            | Self::CreateTable
+            | Self::QueryEntities(_)
+            | Self::GetEntity(..)
+            | Self::InsertEntity(_) => true,
+            Self::DeleteTable(_)
+            | Self::PutEntity(..)
+            | Self::MergeEntity(..)
+            | Self::DeleteEntity(..)
+            | Self::Batch
+            | Self::RefuseIn(..) => false,
+        }
+    }
+}
+
+/// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
+pub fn effective_method(method: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
+    let mut tunnelled = headers.get_all(names::X_HTTP_METHOD).iter();
+    let Some(first) = tunnelled.next() else { return Ok(method.clone()) };
+    if method != Method::POST {
+        return Err(Refusal::XMethodNotUsingPost);
+    }
+    if tunnelled.next().is_some() {
+        return Err(Refusal::XMethodIncorrectCount);
+    }
+    match first.as_bytes().trim_ascii() {
+        b"MERGE" | b"PATCH" => Ok(Method::PATCH),
+        b"PUT" => Ok(Method::PUT),
+        b"DELETE" => Ok(Method::DELETE),
+        _ => Err(Refusal::XMethodIncorrectValue),
+    }
+}
+
+/// The dispatch matrix (spec: table-operations 1.5). The method is judged before the names are.
+pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Operation, Refusal> {
+    let is_merge = *method == Method::PATCH || method.as_str() == "MERGE";
+    match resource {
+        Resource::Service if *method == Method::GET => Err(Refusal::NotImplemented),
+        Resource::Service => Err(Refusal::MethodNotAllowed),
+        Resource::Batch if *method == Method::POST => Ok(Operation::Batch),
+        Resource::Batch => Err(Refusal::MethodNotAllowed),
+        Resource::Tables => match *method {
+            Method::GET => Ok(Operation::QueryTables),
+            Method::POST => Ok(Operation::CreateTable),
+            _ => Err(Refusal::MethodNotAllowed),
+        },
+        Resource::Table(name) => match *method {
+            // Tables that analytics would keep: never listed, but they may be asked for.
+            Method::GET if name.starts_with("$Metrics") => Err(Refusal::ResourceNotFound),
+            Method::GET => Ok(Operation::GetTable(TableName::parse(&name)?)),
+            Method::DELETE => Ok(Operation::DeleteTable(TableName::parse(&name)?)),
+            _ => Err(Refusal::MethodNotAllowed),
+        },
+        Resource::EntitySet(table) => match *method {
+            Method::GET => Ok(Operation::QueryEntities(TableName::parse(&table)?)),
+            Method::POST => Ok(Operation::InsertEntity(TableName::parse(&table)?)),
+            _ => Err(Refusal::MethodNotAllowed),
+        },
+        Resource::Entity { table, partition, row } => {
+            let make: fn(TableName, EntityKey) -> Operation = match *method {
+                Method::GET => Operation::GetEntity,
+                Method::PUT => Operation::PutEntity,
+                Method::DELETE => Operation::DeleteEntity,
+                _ if is_merge => Operation::MergeEntity,
+                _ => return Err(Refusal::MethodNotAllowed),
+            };
+            let table = TableName::parse(&table)?;
+            Ok(make(table, EntityKey { partition: url_key(partition)?, row: url_key(row)? }))
+        }
+        Resource::OneKey(table) => {
+            let refusal = Refusal::KeyCount { resource: format!("{account}.{table}") };
+            Ok(Operation::RefuseIn(TableName::parse(&table)?, refusal))
+        }
+        Resource::Deeper(table) => {
+            TableName::parse(&table)?;
+            Err(Refusal::QuerySyntax)
+        }
+        Resource::Beneath { table, has_key } => {
+            let name = TableName::parse(&table)?;
+            match *method {
+                Method::POST if !has_key => Ok(Operation::InsertEntity(name)),
+                _ if has_key => {
+                    let refusal = Refusal::KeyCount { resource: format!("{account}.{table}") };
+                    Ok(Operation::RefuseIn(name, refusal))
+                }
+                Method::GET => Ok(Operation::RefuseIn(name, Refusal::NotImplemented)),
+                _ => Err(Refusal::MethodNotAllowed),
+            }
+        }
+    }
+}
+
+/// A key out of a URL, where the service refuses in other words than in a body.
+fn url_key(text: String) -> Result<Key, Refusal> {
+    Key::parse(text).map_err(|fault| match fault {
+        KeyFault::Forbidden => Refusal::InputOutOfRange,
+        KeyFault::TooLong => Refusal::PropertyValueTooLarge,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: &str, path: &str, expected: &str) {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let resource = Resource::parse(path).unwrap();
+        let shown = match resolve(&method, resource, "acct") {
+            Ok(operation) => format!("{operation:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
+            Err(refusal) => refusal.code().to_owned(),
+        };
+        assert_eq!(shown, expected, "{method} {path}");
+    }
+
+    #[test]
+    fn the_dispatch_matrix() {
+        let rows = [
+            (
+                "/Tables",
+                ["QueryTables", "CreateTable", "MethodNotAllowed", "MethodNotAllowed", "MethodNotAllowed"],
+            ),
+            (
+                "/Tables('abc')",
+                ["GetTable", "MethodNotAllowed", "MethodNotAllowed", "MethodNotAllowed", "DeleteTable"],
+            ),
+            (
+                "/abc()",
+                ["QueryEntities", "InsertEntity", "MethodNotAllowed", "MethodNotAllowed", "MethodNotAllowed"],
+            ),
+            (
+                "/abc(PartitionKey='p',RowKey='r')",
+                ["GetEntity", "MethodNotAllowed", "PutEntity", "MergeEntity", "DeleteEntity"],
+            ),
+            (
+                "/$batch",
+                ["MethodNotAllowed", "Batch", "MethodNotAllowed", "MethodNotAllowed", "MethodNotAllowed"],
+            ),
+            (
+                "/",
+                [
+                    "NotImplemented",
+                    "MethodNotAllowed",
+                    "MethodNotAllowed",
+                    "MethodNotAllowed",
+                    "MethodNotAllowed",
+                ],
+            ),
+        ];
+        for (path, expected) in rows {
+            for (method, expected) in ["GET", "POST", "PUT", "MERGE", "DELETE"].into_iter().zip(expected) {
+                check(method, path, expected);
+            }
+            check("PATCH", path, expected[3]);
+            check("HEAD", path, "MethodNotAllowed");
+        }
+    }
+
+    #[test]
+    fn names_and_keys_are_judged_after_the_method() {
+        check("GET", "/ab", "OutOfRangeInput");
+        check("GET", "/a-b-c", "InvalidResourceName");
+        check("PUT", "/a-b-c", "MethodNotAllowed");
+        check("GET", "/abc(PartitionKey='a%23',RowKey='')", "OutOfRangeInput");
+        check("GET", "/Tables('$MetricsTransactionsTable')", "ResourceNotFound");
+        check("POST", "/abc/abc", "InsertEntity");
+        check("GET", "/abc/Tables", "RefuseIn");
+        check("DELETE", "/abc/Tables('abc')", "RefuseIn");
+    }
+}

@@ -1,0 +1,63 @@
+//! Logs and request ids.
+
+use std::fmt::Write as _;
+
+use rand::Rng as _;
+use tracing_subscriber::EnvFilter;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Logs go to standard error, so that standard output holds the banner alone.
+pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
+    let filter = EnvFilter::try_new(level).map_err(|error| {
+        format!("{level:?} is no log level ({error}); use error, warn, info, debug or trace")
+    })?;
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    match format {
+        LogFormat::Text => subscriber.init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+pub fn new_guid() -> String {
+    guid_text(rand::rng().random())
+}
+
+/// In the shape of the service's own: `xxxxxxxx-x002-00xx-xxxx-xxxxxx000000`.
+pub fn new_request_id() -> String {
+    let mut bytes: [u8; 16] = rand::rng().random();
+    (bytes[4], bytes[5], bytes[6]) = (bytes[4] & 0xf0, 0x02, 0);
+    bytes[13..].fill(0);
+    guid_text(bytes)
+}
+
+fn guid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        // Writing to a String can't fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn request_ids_have_the_services_shape() {
+        let id = super::new_request_id();
+        assert_eq!(id.len(), 36);
+        assert_eq!((&id[10..16], &id[30..]), ("002-00", "000000"), "{id}");
+        assert_ne!(id, super::new_request_id());
+    }
+}

@@ -1,0 +1,65 @@
+//! What an operation can end in: a refusal the protocol knows, or a fault that is ours.
+
+use filter::FilterError;
+use model::Refusal;
+use store::Reason;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// `index` is that of the operation within its group.
+    #[error("{refusal}")]
+    Refused { refusal: Refusal, index: Option<usize> },
+    #[error(transparent)]
+    Fault(store::Fault),
+}
+
+impl Error {
+    /// Of a write that stood alone: there is nothing to count.
+    pub(crate) fn without_index(self) -> Self {
+        match self {
+            Self::Refused { refusal, .. } => refusal.into(),
+            fault @ Self::Fault(_) => fault,
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused { refusal, index: None }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::TableNotFound => Refusal::TableNotFound.into(),
+            store::Error::TableAlreadyExists => Refusal::TableAlreadyExists.into(),
+            store::Error::Rejected { index, reason } => {
+                let refusal = match reason {
+                    Reason::Exists => Refusal::EntityAlreadyExists,
+                    Reason::Missing => Refusal::ResourceNotFound,
+                    Reason::VersionDiffers => Refusal::UpdateConditionNotSatisfied,
+                    Reason::OverLimit(refusal) => refusal,
+                };
+                Self::Refused { refusal, index: Some(index) }
+            }
+            store::Error::Busy => Refusal::Busy.into(),
+            // The SDKs take this answer for "may have happened", which is the truth.
+            store::Error::OutcomeUnknown => Refusal::TimedOut.into(),
+            store::Error::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Self {
+        let refusal = match error {
+            FilterError::Syntax(message) => Refusal::Syntax { message },
+            FilterError::NotImplemented => Refusal::NotImplemented,
+            FilterError::NotValid => Refusal::InputNotValid,
+        };
+        refusal.into()
+    }
+}

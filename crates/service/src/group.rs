@@ -1,0 +1,58 @@
+//! Entity group transactions: what may stand together in one.
+
+use std::collections::HashSet;
+
+use model::{Key, Refusal, limits};
+use store::{Operation, TableRef};
+
+use crate::Write;
+
+/// Writes to distinct entities of one partition of one table, checked as they are added.
+#[derive(Debug, Default)]
+pub struct Group {
+    place: Option<(TableRef, Key)>,
+    rows: HashSet<String>,
+    operations: Vec<Operation>,
+}
+
+impl Group {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Whether another write would be one too many.
+    pub fn is_full(&self) -> bool {
+        self.operations.len() >= limits::BATCH_OPERATIONS_MAX
+    }
+
+    pub fn push(&mut self, table: &TableRef, write: Write) -> Result<(), Refusal> {
+        let key = write.key();
+        match &self.place {
+            None => self.place = Some((table.clone(), key.partition.clone())),
+            Some((of_group, partition)) => {
+                if of_group != table || *partition != key.partition {
+                    return Err(Refusal::DifferentPartitions);
+                }
+            }
+        }
+        if !self.rows.insert(key.row.as_str().to_owned()) {
+            return Err(Refusal::DuplicateRow);
+        }
+        self.operations.push(write.into_operation());
+        Ok(())
+    }
+
+    /// `None` for an empty group.
+    pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<Operation>)> {
+        let (table, partition) = self.place?;
+        Some((table, partition, self.operations))
+    }
+}

@@ -1,0 +1,107 @@
+//! Queries over entities: filter to plan, plan to scan, scan to page.
+
+use std::sync::Arc;
+
+use filter::{Expr, Plan};
+use model::{Cut, EntityKey, KeyRange, Refusal, ValueRef, limits};
+use store::{Budget, RowFilter, Scan, StoredEntity, StoredRef, TableRef};
+
+use crate::{Result, Service};
+
+#[derive(Clone, Debug, Default)]
+pub struct EntityQuery<'a> {
+    pub filter: Option<&'a str>,
+    pub top: Option<usize>,
+    /// Where the last page said to go on: a partition key, and a row key unless it is the partition's start.
+    pub from: Option<(String, Option<String>)>,
+}
+
+#[derive(Debug, Default)]
+pub struct EntityPage {
+    pub entities: Vec<StoredEntity>,
+    pub next: Option<EntityKey>,
+}
+
+impl Service {
+    /// The table is looked for first, then the filter is read: the order of the service's refusals.
+    pub async fn query_entities(&self, table: &TableRef, query: EntityQuery<'_>) -> Result<EntityPage> {
+        self.require_table(table).await?;
+        let filter = query.filter.map_or(Ok(None), filter::parse)?;
+        let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
+        if rows == 0 {
+            return Ok(EntityPage::default());
+        }
+        let Plan { ranges, residual } = filter::plan(filter);
+        let ranges = from_continuation(ranges, query.from);
+
+        // One entity asked for by both keys is read as one, never scanned for.
+        if let [range] = ranges.as_slice()
+            && let Some(key) = entity_of(range)
+        {
+            return self.query_one(table, key, residual).await;
+        }
+        let filter = residual.map(|residual| Arc::new(Residual(residual)) as Arc<dyn RowFilter>);
+        let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
+        let page = self.engine.scan(table, Scan { ranges, budget, filter }).await?;
+        Ok(EntityPage { entities: page.entities, next: page.next })
+    }
+
+    async fn query_one(
+        &self,
+        table: &TableRef,
+        key: EntityKey,
+        residual: Option<Expr>,
+    ) -> Result<EntityPage> {
+        let found = self.engine.get(table, &key).await?.filter(|row| {
+            let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
+            let stored = StoredRef { partition, row_key, row: row.view() };
+            residual.is_none_or(|residual| filter::eval(&residual, &EntityRow(stored)))
+        });
+        let entities = found.map(|row| StoredEntity { key, row }).into_iter().collect();
+        Ok(EntityPage { entities, next: None })
+    }
+}
+
+fn from_continuation(ranges: Vec<KeyRange>, from: Option<(String, Option<String>)>) -> Vec<KeyRange> {
+    let Some((partition, row)) = from else { return ranges };
+    let rest = KeyRange { start: Cut::before(&partition, row.as_deref().unwrap_or_default()), end: Cut::End };
+    ranges.iter().map(|range| range.intersect(&rest)).filter(|range| !range.is_empty()).collect()
+}
+
+/// The key of a range that holds one entity at most, if that key can exist.
+fn entity_of(range: &KeyRange) -> Option<EntityKey> {
+    match (&range.start, &range.end) {
+        (Cut::Before(p, r), Cut::After(q, s)) if p == q && r == s => EntityKey::parse(p, r).ok(),
+        _ => None,
+    }
+}
+
+/// What the plan's ranges left to ask of each row.
+struct Residual(Expr);
+
+impl RowFilter for Residual {
+    fn keep(&self, entity: StoredRef<'_>) -> bool {
+        filter::eval(&self.0, &EntityRow(entity))
+    }
+}
+
+/// An entity as filters see it.
+struct EntityRow<'a>(StoredRef<'a>);
+
+impl filter::Row for EntityRow<'_> {
+    fn property(&self, name: &str) -> Option<ValueRef<'_>> {
+        match name {
+            "PartitionKey" => Some(ValueRef::String(self.0.partition)),
+            "RowKey" => Some(ValueRef::String(self.0.row_key)),
+            "Timestamp" => Some(ValueRef::DateTime(self.0.row.timestamp())),
+            _ => self.0.row.property(name),
+        }
+    }
+}
+
+impl EntityQuery<'_> {
+    /// A `$top` as it was written.
+    pub fn top(text: &str) -> std::result::Result<usize, Refusal> {
+        text.trim().parse().ok().filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(Refusal::InputNotValid)
+    }
+}

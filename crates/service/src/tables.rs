@@ -1,0 +1,95 @@
+//! Create, delete, look at and list tables.
+
+use model::{AccountName, Refusal, TableName, ValueRef, limits};
+use store::TableRef;
+
+use crate::{Error, Result, Service};
+
+/// A name no table may have: it is the set of tables in every URL.
+const RESERVED: &str = "tables";
+
+#[derive(Clone, Debug, Default)]
+pub struct TableQuery<'a> {
+    pub filter: Option<&'a str>,
+    pub top: Option<usize>,
+    /// Where the last page said to go on.
+    pub from: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct TablePage {
+    pub names: Vec<TableName>,
+    /// Where to go on, if the page is full. As with the service, there may be nothing more.
+    pub next: Option<String>,
+}
+
+impl Service {
+    pub async fn create_table(&self, table: &TableRef) -> Result<()> {
+        if table.name.folded() == RESERVED {
+            return Err(Refusal::InputNotValid.into());
+        }
+        Ok(self.engine.create_table(table).await?)
+    }
+
+    pub async fn delete_table(&self, table: &TableRef) -> Result<()> {
+        self.engine.drop_table(table).await.map_err(missing_table_is_a_resource)
+    }
+
+    /// The name in the case it was created with.
+    pub async fn get_table(&self, table: &TableRef) -> Result<TableName> {
+        self.engine.find_table(table).await.map_err(missing_table_is_a_resource)
+    }
+
+    /// The service looks for the table before it looks at filters and bodies.
+    pub async fn require_table(&self, table: &TableRef) -> Result<()> {
+        self.engine.find_table(table).await?;
+        Ok(())
+    }
+
+    pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
+        let filter = query.filter.map_or(Ok(None), filter::parse)?;
+        let limit = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
+        let mut page = TablePage { names: Vec::new(), next: None };
+        if limit == 0 {
+            return Ok(page);
+        }
+        let mut from = query.from.or(Some(String::new()));
+        while let Some(start) = from {
+            let found = self.engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX).await?;
+            for name in found.names {
+                if filter.as_ref().is_some_and(|filter| !filter::eval(filter, &TableRow(&name))) {
+                    continue;
+                }
+                page.names.push(name);
+                if page.names.len() == limit {
+                    page.next = page.names.last().map(just_after);
+                    return Ok(page);
+                }
+            }
+            from = found.next;
+        }
+        Ok(page)
+    }
+}
+
+/// A text that sorts above this name and below every other table's.
+fn just_after(name: &TableName) -> String {
+    format!("{}\u{1}", name.folded())
+}
+
+/// Operations on a table itself, unlike those on its entities, speak of a missing resource.
+fn missing_table_is_a_resource(error: store::Error) -> Error {
+    match error {
+        store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
+        other => other.into(),
+    }
+}
+
+/// A table as filters see it.
+struct TableRow<'a>(&'a TableName);
+
+impl filter::Row for TableRow<'_> {
+    fn property(&self, name: &str) -> Option<ValueRef<'_>> {
+        (name == "TableName").then(|| ValueRef::String(self.0.as_str()))
+    }
+}
