@@ -1,0 +1,111 @@
+//! The real binary as a child process, and a client that sends exactly what a test says.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+pub mod http;
+pub mod transcript;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub use http::{Answer, Client};
+
+pub const ACCOUNT: &str = "devstoreaccount1";
+pub const KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// A running server. Killed when dropped.
+pub struct Partita {
+    child: Child,
+    pub address: SocketAddr,
+    pub banner: String,
+}
+
+pub fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+impl Partita {
+    pub fn in_memory() -> Self {
+        Self::start(&["--in-memory"])
+    }
+
+    pub fn in_directory(directory: &Path) -> Self {
+        Self::start(&["--data", &directory.display().to_string()])
+    }
+
+    /// Starts on a free port and waits until the banner says where.
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut command = binary();
+        command.arg("serve").args(["--listen", "127.0.0.1:0", "--log-level", "error"]).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut banner = String::new();
+        let mut address = None;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            banner.push_str(&line);
+            banner.push('\n');
+            if let Some((_, rest)) = line.split_once("TableEndpoint=http://") {
+                address = rest.split('/').next().and_then(|text| text.parse().ok());
+                break;
+            }
+        }
+        let address = address.unwrap_or_else(|| panic!("no endpoint in the banner: {banner:?}"));
+        Self { child, address, banner }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.address, ACCOUNT, KEY)
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// kill -9.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how it ended.
+    pub fn stop(mut self) -> ExitStatus {
+        self.terminate();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "did not stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn terminate(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+}
+
+impl Drop for Partita {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
