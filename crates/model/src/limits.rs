@@ -38,6 +38,15 @@ pub const SELECT_NAMES_MAX: usize = 255;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// How far a signed request's date may be from the server's clock. Spec: access-and-service 1.4.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+/// Stored access policies of a table, and the length of their ids. Spec: access-and-service 2.8.
+pub const STORED_POLICIES_MAX: usize = 5;
+pub const POLICY_ID_UNITS_MAX: usize = 64;
+/// CORS rules of an account, their text altogether, and what each list may hold. Spec: access-and-service 4.1.
+pub const CORS_RULES_MAX: usize = 5;
+pub const CORS_TEXT_BYTES_MAX: usize = 2048;
+pub const CORS_ITEMS_MAX: usize = 64;
+pub const CORS_PREFIXES_MAX: usize = 2;
+pub const CORS_ITEM_BYTES_MAX: usize = 256;
 /// Nesting of a `$filter`. Not a service figure: bounds the parser's stack.
 pub const FILTER_DEPTH_MAX: usize = 256;
 

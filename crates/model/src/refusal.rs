@@ -53,6 +53,8 @@ pub enum Refusal {
     AccountNotFound,
     #[error("The request body is too large and exceeds the maximum permissible limit.")]
     RequestBodyTooLarge,
+    #[error("The Content-Length header was not specified.")]
+    ContentLengthMissing,
 
     // Is it a request this resource understands.
     #[error("JSON format is not supported.")]
@@ -124,6 +126,9 @@ pub enum Refusal {
     #[error("The '{name}' parameter of value '{value}' is out of range.")]
     ParameterOutOfRange { name: String, value: String },
 
+    #[error("XML specified is not syntactically valid.")]
+    XmlNotValid,
+
     // Is the group a group.
     #[error("The batch request operation exceeds the maximum 100 changes per change set.")]
     TooManyChanges,
@@ -169,6 +174,7 @@ impl Refusal {
             Self::WriteOnSecondary => (403, "InsufficientAccountPermissions"),
             Self::AccountNotFound | Self::ResourceNotFound => (404, "ResourceNotFound"),
             Self::RequestBodyTooLarge => (413, "RequestBodyTooLarge"),
+            Self::ContentLengthMissing => (411, "MissingContentLengthHeader"),
             Self::JsonFormatNotSupported => (415, "JsonFormatNotSupported"),
             Self::AtomFormatNotSupported => (415, "AtomFormatNotSupported"),
             Self::MediaTypeNotSupported => (415, "MediaTypeNotSupported"),
@@ -191,6 +197,7 @@ impl Refusal {
             }
             Self::ResourceNameCharacters => (400, "InvalidResourceName"),
             Self::TableNotFound => (404, "TableNotFound"),
+            Self::XmlNotValid => (400, "InvalidXmlDocument"),
             Self::PropertyNameTooLong => (400, "PropertyNameTooLong"),
             Self::PropertyNameInvalid => (400, "PropertyNameInvalid"),
             Self::DuplicateProperties => (400, "DuplicatePropertiesSpecified"),
@@ -232,6 +239,7 @@ impl Refusal {
                 | Self::WriteOnSecondary
                 | Self::AccountNotFound
                 | Self::RequestBodyTooLarge
+                | Self::ContentLengthMissing
         )
     }
 

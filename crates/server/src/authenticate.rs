@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use model::{Refusal, limits};
 use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
@@ -44,9 +45,11 @@ pub fn verify(
     check_clock: bool,
     now: SystemTime,
 ) -> Result<(), Denied> {
-    let Some(value) = header(claim.headers, "authorization").filter(|value| !value.trim().is_empty()) else {
+    let Some(value) = claim.headers.get(AUTHORIZATION).filter(|value| !value.is_empty()) else {
         return Err(anonymous(claim));
     };
+    // Nothing that is not ASCII names a scheme.
+    let value = value.to_str().unwrap_or_default();
     let scheme = value.split_whitespace().next().unwrap_or_default();
     let Some(authorization) = Authorization::parse(value) else {
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -229,6 +232,10 @@ mod tests {
             "AuthenticationFailed: neither x-ms-date nor Date",
         );
         check(DEVELOPMENT_KEY, TABLES, 0, with("authorization", "SharedKey"), "InvalidAuthenticationInfo");
+        let foreign = |headers: &mut HeaderMap| {
+            headers.insert("authorization", HeaderValue::from_bytes("Schlüssel".as_bytes()).unwrap());
+        };
+        check(DEVELOPMENT_KEY, TABLES, 0, foreign, "InvalidAuthenticationInfo");
         check(
             DEVELOPMENT_KEY,
             TABLES,

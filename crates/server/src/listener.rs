@@ -91,6 +91,8 @@ impl Server {
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
+                // A client that has said all it had to say still waits for its answer.
+                .half_close(true)
                 .header_read_timeout(bounds.idle)
                 .max_buf_size(bounds.head_bytes)
                 .serve_connection(TokioIo::new(stream), serve);

@@ -1,11 +1,12 @@
 //! The `partita` binary: reads settings, opens the store, serves until told to stop.
 
 use std::future::Future;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-use engine_embedded::EmbeddedEngine;
+use engine_embedded::{EmbeddedEngine, OpenError};
 use server::config::{Config, Flags, Storage};
 use server::{Listener, Server, account, telemetry};
 use service::Service;
@@ -87,7 +88,7 @@ async fn run(config: Config) -> Result<(), String> {
             options.write_buffer_bytes = cache_bytes / 2;
             options.accept_loss = *accept_loss;
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
-            let engine = engine.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
             let failed = engine.on_failure();
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             serve_with(&config, listener, Arc::new(engine), failed, &place.display().to_string()).await
@@ -108,13 +109,16 @@ async fn serve_with(
         check_clock: config.check_clock,
         bounds: config.bounds,
     };
-    println!("{}", banner(config, &listener, place));
+    // Before the banner: whoever has read that may already say stop.
+    let stop_signal = stop_signal();
+    // Nobody has to listen: `partita serve | head -1` is no reason to end.
+    let _ = writeln!(std::io::stdout(), "{}", banner(config, &listener, place));
     tracing::info!(address = %listener.address(), data = place, "ready");
 
     let mut outcome = Ok(());
     let stop = async {
         tokio::select! {
-            signal = stop_signal() => tracing::info!(signal, "stopping: finishing requests under way"),
+            signal = stop_signal => tracing::info!(signal, "stopping: finishing requests under way"),
             fault = failed => {
                 // What the disk holds is unknown: acknowledging anything more would be a lie.
                 tracing::error!(%fault, "the store failed; stopping");
@@ -126,6 +130,14 @@ async fn serve_with(
     engine.close().await;
     tracing::info!("stopped");
     outcome
+}
+
+/// The engine says what is wrong and what could be done; which flag does it is known here.
+fn open_error(error: &OpenError) -> String {
+    match error {
+        OpenError::Damaged { missing: Some(_), .. } => format!("{error} (--accept-loss)"),
+        _ => error.to_string(),
+    }
 }
 
 fn bind_error(listen: &str, error: &std::io::Error) -> String {
@@ -162,14 +174,21 @@ fn banner(config: &Config, listener: &Listener, place: &str) -> String {
     lines.join("\n")
 }
 
-async fn stop_signal() -> &'static str {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        let _ = tokio::signal::ctrl_c().await;
-        return "SIGINT";
-    };
-    tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = tokio::signal::ctrl_c() => "SIGINT",
+/// Watches for signals from the call on, not from the first poll.
+fn stop_signal() -> impl Future<Output = &'static str> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    async fn received(signal: std::io::Result<Signal>) {
+        match signal {
+            Ok(mut signal) => drop(signal.recv().await),
+            // What can't be watched for ends the process as it does by default.
+            Err(_) => std::future::pending().await,
+        }
+    }
+    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        tokio::select! {
+            () = received(terminate) => "SIGTERM",
+            () = received(interrupt) => "SIGINT",
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -70,7 +70,9 @@ async fn answer(
     asked: &mut Asked,
 ) -> Result<Answer, Failure> {
     let headers = &head.headers;
-    let query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(Refusal::QuerySyntax)?;
+    // One that can't be read is refused only once it is known who asks.
+    let parsed_query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(Refusal::QuerySyntax);
+    let query = parsed_query.clone().unwrap_or_default();
 
     let version = negotiate_version(headers)?;
     let odata_3 = format::speaks_odata_3(
@@ -94,18 +96,22 @@ async fn answer(
         denied.refusal
     })?;
 
+    parsed_query?;
     let resource = Resource::parse(path);
     refuse_service_operations(&query, &resource)?;
     let method = route::effective_method(&head.method, headers)?;
     asked.preference = preference(&method, headers, version);
+    if asks_for_a_document(&method, &resource) {
+        negotiated.clone()?;
+    }
     let operation = route::resolve(&method, resource?, site.account.as_str())?;
     if site.secondary && operation.writes() {
         return Err(Refusal::WriteOnSecondary.into());
     }
-    if operation.answers_with_content() {
-        negotiated.clone()?;
-    }
 
+    if operation.takes_body() {
+        require_length(headers)?;
+    }
     let body = read_body(headers, body).await?;
     let context =
         Context { service: &pipeline.service, site: &site, version, odata_3, request_id: &asked.request_id };
@@ -141,6 +147,12 @@ fn refuse_service_operations(query: &Query, resource: &Result<Resource, Refusal>
     }
 }
 
+/// Who does must be able to read one. A batch is answered as multipart, its parts each in their own format.
+fn asks_for_a_document(method: &Method, resource: &Result<Resource, Refusal>) -> bool {
+    matches!(*method, Method::GET | Method::POST)
+        && !matches!(resource, Ok(Resource::Batch | Resource::Service))
+}
+
 /// `Prefer` is for POST; its echo stands on refusals too.
 fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
     let asked = header(headers, names::PREFER).filter(|_| *method == Method::POST && version.has_prefer());
@@ -158,6 +170,12 @@ fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
     } else {
         Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX)
     })
+}
+
+/// A body without a length and not in chunks is none: most likely not what was meant.
+fn require_length(headers: &HeaderMap) -> Result<(), Refusal> {
+    let has_length = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+    if has_length { Ok(()) } else { Err(Refusal::ContentLengthMissing) }
 }
 
 async fn read_body(headers: &HeaderMap, body: &mut Option<Incoming>) -> Result<Bytes, Refusal> {

@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION, SERVER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -82,9 +81,6 @@ pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
     table_server_headers(headers, asked, true);
     if let Some(content_type) = content_type {
         put(headers, CONTENT_TYPE, &content_type);
-    } else if answer.status == 204 {
-        // HTTP forbids it, the service sends it, and clients expect what the service sends.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     if let Some(etag) = answer.etag {
         put(headers, ETAG, &etag);
@@ -132,7 +128,10 @@ fn table_server(asked: &Asked, failure: &Failure) -> Response<Body> {
     if let Some(preference) = asked.preference.filter(|_| failure.reached_the_store) {
         put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
     }
-    put(headers, CONTENT_TYPE, content_type);
+    // The oldest versions do not say what their XML is.
+    if asked.error_level.is_some() || !version.writes_old_xml() {
+        put(headers, CONTENT_TYPE, content_type);
+    }
     response
 }
 

@@ -43,6 +43,24 @@ impl Operation {
         }
     }
 
+    /// Whether it can't do without a body.
+    pub fn takes_body(&self) -> bool {
+        match self {
+            Self::CreateTable
+            | Self::InsertEntity(_)
+            | Self::PutEntity(..)
+            | Self::MergeEntity(..)
+            | Self::Batch => true,
+            Self::QueryTables
+            | Self::GetTable(_)
+            | Self::DeleteTable(_)
+            | Self::QueryEntities(_)
+            | Self::GetEntity(..)
+            | Self::DeleteEntity(..)
+            | Self::RefuseIn(..) => false,
+        }
+    }
+
     /// Whether it may answer with a document, so that the client must be able to read one.
     pub fn answers_with_content(&self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Logs and request ids.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use rand::Rng as _;
 use tracing_subscriber::EnvFilter;
@@ -18,8 +19,11 @@ pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(level).map_err(|error| {
         format!("{level:?} is no log level ({error}); use error, warn, info, debug or trace")
     })?;
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
     match format {
         LogFormat::Text => subscriber.init(),
         LogFormat::Json => subscriber.json().flatten_event(true).init(),

@@ -19,7 +19,7 @@ pub struct TableQuery<'a> {
 #[derive(Debug)]
 pub struct TablePage {
     pub names: Vec<TableName>,
-    /// Where to go on, if the page is full. As with the service, there may be nothing more.
+    /// The first table not looked at, if the page was full before the end.
     pub next: Option<String>,
 }
 
@@ -57,24 +57,18 @@ impl Service {
         while let Some(start) = from {
             let found = self.engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX).await?;
             for name in found.names {
-                if filter.as_ref().is_some_and(|filter| !filter::eval(filter, &TableRow(&name))) {
-                    continue;
-                }
-                page.names.push(name);
                 if page.names.len() == limit {
-                    page.next = page.names.last().map(just_after);
+                    page.next = Some(name.folded().to_owned());
                     return Ok(page);
+                }
+                if filter.as_ref().is_none_or(|filter| filter::eval(filter, &TableRow(&name))) {
+                    page.names.push(name);
                 }
             }
             from = found.next;
         }
         Ok(page)
     }
-}
-
-/// A text that sorts above this name and below every other table's.
-fn just_after(name: &TableName) -> String {
-    format!("{}\u{1}", name.folded())
 }
 
 /// Operations on a table itself, unlike those on its entities, speak of a missing resource.

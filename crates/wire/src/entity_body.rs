@@ -1,5 +1,7 @@
 //! An entity as a request body gives it, before it is known to be valid.
 
+use std::collections::HashSet;
+
 use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Property, Refusal, Value};
 
 use crate::format::BodyFormat;
@@ -17,20 +19,28 @@ impl EntityBody {
     pub fn read(format: BodyFormat, body: &[u8]) -> Result<Self, Refusal> {
         match format {
             BodyFormat::Json => entity_json::read_entity(body),
-            BodyFormat::Atom => Self::from_atom(atom::read_properties(body)?),
+            BodyFormat::Atom => Self::from_members(atom::read_properties(body)?),
         }
     }
 
-    fn from_atom(properties: Vec<(String, Option<Value>)>) -> Result<Self, Refusal> {
+    /// Sorts keys from properties; `None` is null. A null is a mention too: what is there twice is refused.
+    pub(crate) fn from_members(
+        members: impl IntoIterator<Item = (String, Option<Value>)>,
+    ) -> Result<Self, Refusal> {
         let mut entity = Self::default();
         let mut seen_keys = (false, false);
-        for (name, value) in properties {
+        let mut nulls = HashSet::new();
+        for (name, value) in members {
             let (slot, seen) = match name.as_str() {
                 names::TIMESTAMP => continue,
                 names::PARTITION_KEY => (&mut entity.partition_key, &mut seen_keys.0),
                 names::ROW_KEY => (&mut entity.row_key, &mut seen_keys.1),
                 _ => {
-                    entity.properties.extend(value.map(|value| Property { name, value }));
+                    match value {
+                        Some(value) => entity.properties.push(Property { name, value }),
+                        None if nulls.insert(name) => {}
+                        None => return Err(Refusal::DuplicateProperties),
+                    }
                     continue;
                 }
             };
@@ -42,6 +52,10 @@ impl EntityBody {
                 Some(Value::String(text)) => Some(text),
                 Some(_) => return Err(Refusal::BodyNotReadable),
             };
+        }
+        // Two values of one name are the model's to refuse; nulls it never sees.
+        if !nulls.is_empty() && entity.properties.iter().any(|property| nulls.contains(&property.name)) {
+            return Err(Refusal::DuplicateProperties);
         }
         Ok(entity)
     }

@@ -89,7 +89,7 @@ impl Inner {
 /// The answers to all parts, or to the one that made the whole fail.
 async fn change_set(context: &Context<'_>, outer: &Call<'_>, parts: &[Part]) -> Vec<PartAnswer> {
     if parts.is_empty() {
-        return vec![error_part(context, Refusal::BodyNotReadable.into(), None, None, None)];
+        return vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)];
     }
     let alone = parts.len() == 1;
     let mut group = Group::new();
@@ -149,7 +149,7 @@ async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnsw
         Ok(answer) => part_answer(answer, inner.content_id()),
         Err(failure) => {
             let failure = Failure { index: Some(0), ..failure };
-            error_part(context, failure, inner.error_level, inner.content_id(), None)
+            error_part(context, &failure, inner.error_level, inner.content_id(), None)
         }
     }
 }
@@ -161,17 +161,17 @@ fn failed(context: &Context<'_>, last: Option<&Inner>, failure: Failure, alone: 
     let failure = Failure { index: failure.index.filter(|_| named), ..failure };
     let preference = last.and_then(|inner| header(&inner.headers, names::PREFER)).and_then(Preference::parse);
     let content_id = last.and_then(Inner::content_id);
-    error_part(context, failure, last.and_then(|inner| inner.error_level), content_id, preference)
+    error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
 }
 
 fn error_part(
     context: &Context<'_>,
-    failure: Failure,
+    failure: &Failure,
     level: Option<MetadataLevel>,
     content_id: Option<String>,
     preference: Option<Preference>,
 ) -> PartAnswer {
-    let (content_type, bytes) = respond::error_document(&failure, level, context.version, context.request_id);
+    let (content_type, bytes) = respond::error_document(failure, level, context.version, context.request_id);
     let mut headers = Vec::new();
     headers.extend(content_id.map(|id| ("Content-ID", id)));
     headers.push(("X-Content-Type-Options", "nosniff".to_owned()));

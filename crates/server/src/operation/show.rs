@@ -90,19 +90,17 @@ impl EntityFormat<'_> {
             (names::ROW_KEY, ValueRef::String(entity.row)),
             (names::TIMESTAMP, ValueRef::DateTime(entity.timestamp)),
         ];
-        let all =
-            system.into_iter().chain(entity.properties).map(|(name, value)| (name, AtomValue::Value(value)));
+        let shown = |(name, value)| (name, AtomValue::Value(value));
         let properties: Vec<(&'r str, AtomValue<'r>)> = match self.select.and_then(Select::names) {
-            None => all.collect(),
+            None => system.into_iter().chain(entity.properties).map(shown).collect(),
             Some(chosen) => {
-                let mut shown: Vec<_> = all.filter(|(name, _)| chosen.iter().any(|c| c == name)).collect();
-                let missing: Vec<&str> = chosen
-                    .iter()
-                    .map(String::as_str)
-                    .filter(|c| !shown.iter().any(|(name, _)| name == c))
-                    .collect();
-                shown.extend(missing.into_iter().map(|name| (name, AtomValue::Null)));
-                shown
+                let is_system = |name: &str| system.iter().any(|(known, _)| *known == name);
+                let rest = chosen.iter().filter(|name| !is_system(name)).map(|name| {
+                    let value = entity.properties.clone().find(|(found, _)| found == name);
+                    value.map_or((name.as_str(), AtomValue::Null), shown)
+                });
+                let system = system.into_iter().filter(|(name, _)| chosen.iter().any(|c| c == name));
+                system.map(shown).chain(rest).collect()
             }
         };
         (link, etag, properties)

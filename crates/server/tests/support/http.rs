@@ -66,15 +66,25 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Answer> {
-        let target = format!("/{}{path}", self.account);
+        self.send_signed(method, &format!("/{}{path}", self.account), headers, body)
+    }
+
+    /// As `try_send`, but the target is the whole of it: for host style, and for the secondary.
+    pub fn send_signed(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Answer> {
         let date = httpdate::fmt_http_date(SystemTime::now());
-        let authorization = self.authorization(&target, &date);
+        let authorization = self.authorization(target, &date);
         let mut all = vec![("x-ms-date", date.as_str()), ("Authorization", authorization.as_str())];
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-ms-version")) {
+        if !headers.iter().any(|(name, _)| names(name, "x-ms-version")) {
             all.push(("x-ms-version", "2019-02-02"));
         }
         all.extend_from_slice(headers);
-        self.send_raw(method, &target, &all, body)
+        self.send_raw(method, target, &all, body)
     }
 
     pub fn authorization(&self, target: &str, date: &str) -> String {
@@ -93,7 +103,8 @@ impl Client {
         format!("SharedKeyLite {}:{signature}", self.account)
     }
 
-    /// Sends just this, with `Host` and `Content-Length` if they are not given.
+    /// Sends just this, with `Host` and `Content-Length` if they are not given; `!` before a name keeps that
+    /// header out.
     pub fn send_raw(
         &mut self,
         method: &str,
@@ -101,7 +112,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Answer> {
-        let has = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let has = |wanted: &str| headers.iter().any(|(name, _)| names(name, wanted));
         let mut request = format!("{method} {target} HTTP/1.1\r\n");
         if !has("host") {
             request.push_str(&format!("Host: {}\r\n", self.address));
@@ -112,7 +123,7 @@ impl Client {
         {
             request.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
-        for (name, value) in headers {
+        for (name, value) in headers.iter().filter(|(name, _)| !name.starts_with('!')) {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         request.push_str("\r\n");
@@ -145,6 +156,11 @@ impl Client {
             Err(error) => Err(written.err().unwrap_or(error)),
         }
     }
+}
+
+/// Whether a header is said to be there or not to be there.
+fn names(name: &str, wanted: &str) -> bool {
+    name.strip_prefix('!').unwrap_or(name).eq_ignore_ascii_case(wanted)
 }
 
 /// Reads one answer off a stream.

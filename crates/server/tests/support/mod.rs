@@ -1,8 +1,12 @@
 //! The real binary as a child process, and a client that sends exactly what a test says.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
+pub mod batch;
 pub mod http;
+pub mod oracle;
+pub mod random;
 pub mod transcript;
 
 use std::io::{BufRead, BufReader};
@@ -43,8 +47,24 @@ impl Partita {
 
     /// Starts on a free port and waits until the banner says where.
     pub fn start(arguments: &[&str]) -> Self {
+        Self::launch("error", Stdio::inherit(), arguments)
+    }
+
+    /// As `start`, in memory, with a log of this level kept in a file.
+    pub fn logging_to(log: &Path, level: &str, arguments: &[&str]) -> Self {
+        let file = std::fs::File::create(log).unwrap();
+        Self::launch(level, file.into(), &[&["--in-memory"], arguments].concat())
+    }
+
+    fn launch(log_level: &str, log: Stdio, arguments: &[&str]) -> Self {
         let mut command = binary();
-        command.arg("serve").args(["--listen", "127.0.0.1:0", "--log-level", "error"]).args(arguments);
+        command.arg("serve").args(["--listen", "127.0.0.1:0", "--log-level", log_level]).args(arguments);
+        command.stderr(log);
+        Self::spawn(command)
+    }
+
+    /// Runs this command and waits until its banner says where it listens.
+    pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut banner = String::new();
         let mut address = None;

@@ -20,6 +20,11 @@
 //! `{host}` its host and port, `{account}` its name. Bodies are compared byte for byte; an answer without a
 //! body section may have any body. `<~ text` asks for a body that contains the text instead. A body line may
 //! end in `\r` written out, for CRLF. Each case starts with an empty account.
+//!
+//! A path lies behind the account and is signed; `^/path` is signed but begins at the host's root, `@/path` is
+//! sent as it is, unsigned. `{3*text}` is the text three times over, with each `#` in it the count from 0;
+//! `{bom}` is a byte order mark. `> !x-ms-version` keeps a header out that would be added. `{etag:first}` also
+//! gives `{first.time}`, the Timestamp it was made of, and `{first.json}` and `{first.xml}`, escaped.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -55,7 +60,9 @@ fn run_case(client: &mut Client, text: &str) -> Result<(), String> {
         ("base".to_owned(), format!("http://{}/{ACCOUNT}/", client.address)),
         ("host".to_owned(), client.address.to_string()),
         ("account".to_owned(), ACCOUNT.to_owned()),
+        ("bom".to_owned(), "\u{feff}".to_owned()),
     ]);
+    let text = repeat(text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let mut at = 0;
     while at < lines.len() {
@@ -75,6 +82,29 @@ fn run_case(client: &mut Client, text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Writes out every `{3*text}`.
+fn repeat(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let inside = rest[start + 1..].split_once('}').map_or("", |(inside, _)| inside);
+        let times = inside.split_once('*').and_then(|(count, of)| Some((count.parse::<usize>().ok()?, of)));
+        match times {
+            Some((count, of)) => {
+                out.push_str(&rest[..start]);
+                (0..count).for_each(|index| out.push_str(&of.replace('#', &index.to_string())));
+                rest = &rest[start + 1 + inside.len() + 1..];
+            }
+            None => {
+                out.push_str(&rest[..=start]);
+                rest = &rest[start + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The lines from `at` on that start with the mark, without it and one blank.
@@ -116,19 +146,19 @@ fn exchange(
     let (method, path) = first.split_once(' ').ok_or_else(|| format!("no path in {first:?}"))?;
     let headers: Vec<(String, String)> = head[1..]
         .iter()
-        .filter_map(|line| {
-            line.split_once(':').map(|(name, value)| (name.trim().to_owned(), fill(value.trim())))
+        .filter_map(|line| match line.split_once(':') {
+            Some((name, value)) => Some((name.trim().to_owned(), fill(value.trim()))),
+            None => line.starts_with('!').then(|| (line.clone(), String::new())),
         })
         .collect();
     let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let body = fill(&body.unwrap_or_default());
-    // `@path` is sent unsigned and as it is; anything else lies behind the account and is signed.
-    let answer = match path.strip_prefix('@') {
-        Some(target) => {
-            client.send_raw(method, target, &headers, body.as_bytes()).map_err(|e| format!("{first}: {e}"))?
-        }
-        None => client.send(method, path, &headers, body.as_bytes()),
-    };
+    let answer = match (path.strip_prefix('@'), path.strip_prefix('^')) {
+        (Some(target), _) => client.send_raw(method, target, &headers, body.as_bytes()),
+        (_, Some(target)) => client.send_signed(method, target, &headers, body.as_bytes()),
+        _ => client.try_send(method, path, &headers, body.as_bytes()),
+    }
+    .map_err(|error| format!("  {first}\n  {error}"))?;
     compare(known, &answer, expected).map_err(|problem| {
         format!("  {first}\n  {problem}\n  got {} {:?}\n  {}", answer.status, answer.headers, answer.text())
     })
@@ -207,7 +237,14 @@ fn matches(known: &mut HashMap<String, String>, pattern: &str, text: &str) -> Re
             return Err(differs(&shown, &format!("{{{kind}}}"), text_rest));
         }
         if let Some(name) = name {
-            known.insert(name, text_rest[..length].to_owned());
+            let value = &text_rest[..length];
+            if kind == "etag" {
+                let time = value.split('\'').nth(1).unwrap_or_default().replace("%3A", ":");
+                known.insert(format!("{name}.time"), time);
+                known.insert(format!("{name}.json"), value.replace('"', "\\\""));
+                known.insert(format!("{name}.xml"), value.replace('"', "&quot;"));
+            }
+            known.insert(name, value.to_owned());
         }
         text_rest = &text_rest[length..];
         pattern_rest = after;

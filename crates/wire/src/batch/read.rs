@@ -258,6 +258,18 @@ mod tests {
     }
 
     #[test]
+    fn a_boundary_rewritten_in_the_header_is_read_from_the_body() {
+        let body =
+            |boundary: &str| format!("--{boundary}\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n--{boundary}--\n");
+        let read = |body: &str| read(TYPE, &Bytes::copy_from_slice(body.as_bytes()));
+        assert_eq!(read(&body("rewritten")), read(&body("b")));
+        // Where the declared one stands anywhere, it alone counts.
+        assert!(
+            matches!(read(&format!("--x\n{}", body("b"))), Ok(Batch::ChangeSet(parts)) if parts.len() == 1)
+        );
+    }
+
+    #[test]
     fn an_empty_change_set_has_no_parts() {
         check(&set(""), "");
         check(&set("--c\n\n"), "");
@@ -284,7 +296,7 @@ mod tests {
             "",
             "\n",
             "{}",
-            "--x\n--x--",
+            "x\n--x\n--x--",
             // Cut off: in a body, before the change set was closed, with only the batch closed.
             &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n\n{{"),
             &format!(

@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{DateTime, EdmType, Guid, Property, Refusal, Value};
+use model::{DateTime, EdmType, Guid, Refusal, Value};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::{EntityBody, names};
@@ -25,22 +25,12 @@ enum Json {
 /// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody, Refusal> {
     let Members { values, types } = read_members(body)?;
-    let mut entity = EntityBody::default();
-    let mut seen_keys = (false, false);
-    for (name, json) in values {
-        let annotated = types.get(&name).map(String::as_str);
-        match name.as_str() {
-            names::TIMESTAMP => {}
-            names::PARTITION_KEY => key(&mut entity.partition_key, &mut seen_keys.0, annotated, json)?,
-            names::ROW_KEY => key(&mut entity.row_key, &mut seen_keys.1, annotated, json)?,
-            _ => {
-                if let Some(value) = value(annotated, json)? {
-                    entity.properties.push(Property { name, value });
-                }
-            }
-        }
+    let mut members = Vec::with_capacity(values.len());
+    for (name, json) in values.into_iter().filter(|(name, _)| name != names::TIMESTAMP) {
+        let value = value(types.get(&name).map(String::as_str), json)?;
+        members.push((name, value));
     }
-    Ok(entity)
+    EntityBody::from_members(members)
 }
 
 /// The name out of a Create Table body.
@@ -49,25 +39,6 @@ pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
     match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
         Some((_, Json::Text(name))) => Ok(name),
         Some((_, Json::Null)) | None => Err(Refusal::PropertiesNeedValue),
-        Some(_) => Err(Refusal::BodyNotReadable),
-    }
-}
-
-fn key(
-    slot: &mut Option<String>,
-    seen: &mut bool,
-    annotated: Option<&str>,
-    json: Json,
-) -> Result<(), Refusal> {
-    if std::mem::replace(seen, true) {
-        return Err(Refusal::DuplicateProperties);
-    }
-    match value(annotated, json)? {
-        None => Ok(()),
-        Some(Value::String(text)) => {
-            *slot = Some(text);
-            Ok(())
-        }
         Some(_) => Err(Refusal::BodyNotReadable),
     }
 }
@@ -294,6 +265,14 @@ mod tests {
         ] {
             check(body, "InvalidInput");
         }
+    }
+
+    #[test]
+    fn a_null_counts_as_a_mention() {
+        check(r#"{"A":null,"A":1}"#, "DuplicatePropertiesSpecified");
+        check(r#"{"A":1,"A":null}"#, "DuplicatePropertiesSpecified");
+        check(r#"{"A":null,"A":null}"#, "DuplicatePropertiesSpecified");
+        check(r#"{"A":null,"a":1}"#, "a=Int32(1)");
     }
 
     #[test]

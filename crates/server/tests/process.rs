@@ -1,0 +1,497 @@
+//! The server as people run it: starting, settings, what it says when it can't start, stopping.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+use support::{ACCOUNT, Answer, Client, KEY, Partita, binary, http};
+
+const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
+/// Long for anything here, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn create_table(client: &mut Client, name: &str) {
+    let body = format!("{{\"TableName\":\"{name}\"}}");
+    assert_eq!(client.send("POST", "/Tables", &JSON, body.as_bytes()).status, 204);
+}
+
+fn tables(client: &mut Client) -> String {
+    client.send("GET", "/Tables", &[("Accept", "application/json;odata=nometadata")], b"").text()
+}
+
+#[test]
+fn the_banner_says_all_a_client_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("new/data");
+    let server = Partita::in_directory(&data);
+    assert_ne!(server.address.port(), 0);
+    let (banner, endpoint) = (&server.banner, format!("http://{}/{ACCOUNT}", server.address));
+    let connection = format!(
+        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={endpoint};\n"
+    );
+    for part in [&format!("Table endpoint     {endpoint}\n"), &text(&data), &connection] {
+        assert!(banner.contains(part), "{part} is not in\n{banner}");
+    }
+    create_table(&mut server.client(), "Here");
+}
+
+#[test]
+fn nobody_has_to_read_the_banner() {
+    let mut command = binary();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--in-memory", "--log-level", "error"]);
+    command.args(["--account", "shop:AAAA", "--account", "bank:AAAA"]);
+    // The first connection string is the last line that is read.
+    let mut server = Partita::spawn(command);
+    assert_eq!(tables(&mut Client::new(server.address, "bank", "AAAA")), "{\"value\":[]}");
+    assert_eq!(server.try_wait(), None);
+}
+
+#[test]
+fn keys_that_are_secret_are_not_printed() {
+    let server = Partita::start(&["--in-memory", "--account", "shop:c2VjcmV0:c2Vjb25k"]);
+    assert!(server.banner.contains("AccountName=shop;AccountKey=<key>;"), "{}", server.banner);
+    assert!(!server.banner.contains("c2Vj"), "{}", server.banner);
+    for key in ["c2VjcmV0", "c2Vjb25k"] {
+        assert_eq!(tables(&mut Client::new(server.address, "shop", key)), "{\"value\":[]}");
+    }
+    // The development account, whose key everyone knows, is gone.
+    assert_ne!(server.client().send("GET", "/Tables", &[], b"").status, 200);
+}
+
+// Stopping.
+
+#[test]
+fn sigterm_finishes_the_request_under_way() {
+    finishes_the_request_under_way("-TERM");
+}
+
+#[test]
+fn sigint_finishes_the_request_under_way() {
+    finishes_the_request_under_way("-INT");
+}
+
+fn finishes_the_request_under_way(signal: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Partita::in_directory(directory.path());
+    let mut client = server.client();
+    create_table(&mut client, "Slow");
+
+    let body = "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"Text\":\"slowly written\"}";
+    let mut upload = connect(server.address);
+    upload.write_all(head(&client, "POST", "/Slow", body.len()).as_bytes()).unwrap();
+    upload.write_all(&body.as_bytes()[..20]).unwrap();
+    sleep(Duration::from_millis(200));
+
+    let sent = Command::new("kill").args([signal, &server.process_id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    sleep(Duration::from_millis(300));
+    assert_eq!(server.try_wait(), None, "it did not wait for the request");
+    // Nobody new is let in.
+    assert!(TcpStream::connect(server.address).is_err());
+    // Nor is a connection that stands idle kept.
+    assert!(client.try_send("GET", "/Tables", &[], b"").is_err());
+
+    upload.write_all(&body.as_bytes()[20..]).unwrap();
+    let answer = read(&upload).unwrap();
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(wait(&mut server).code(), Some(0));
+
+    let server = Partita::in_directory(directory.path());
+    let entity = server.client().send("GET", "/Slow(PartitionKey='p',RowKey='r')", &[], b"");
+    assert!(entity.text().contains("slowly written"), "{}", entity.text());
+}
+
+#[test]
+fn a_stop_right_after_the_banner_is_an_orderly_one() {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Partita::in_directory(directory.path()).stop().code(), Some(0));
+    }
+}
+
+#[test]
+fn requests_that_never_end_do_not_hold_up_the_stop() {
+    let mut server = Partita::start(&["--in-memory", "--shutdown-seconds", "1"]);
+    let mut upload = connect(server.address);
+    upload.write_all(head(&server.client(), "POST", "/Tables", 100).as_bytes()).unwrap();
+    sleep(Duration::from_millis(200));
+    server.terminate();
+    assert_eq!(wait(&mut server).code(), Some(0));
+}
+
+/// The head of a signed request with a body of this length.
+fn head(client: &Client, method: &str, path: &str, length: usize) -> String {
+    let target = format!("/{}{path}", client.account);
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let authorization = client.authorization(&target, &date);
+    format!(
+        "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
+         Authorization: {authorization}\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
+         Prefer: return-no-content\r\nContent-Length: {length}\r\n\r\n",
+        client.address
+    )
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn read(stream: &TcpStream) -> std::io::Result<Answer> {
+    http::read_answer(&mut BufReader::new(stream), false)
+}
+
+fn wait(server: &mut Partita) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = server.try_wait() {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "did not stop");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+// Not starting.
+
+/// Exit code and standard error of a server that does not start.
+fn refused(command: &mut Command) -> (Option<i32>, String) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("it started");
+        }
+        sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "a banner without a server");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// It ends with 1 and says one sentence with all these words in it.
+fn check_sentence(arguments: &[&str], words: &[&str]) {
+    let (code, said) =
+        refused(binary().args(["serve", "--listen", "127.0.0.1:0", "--log-level", "off"]).args(arguments));
+    let line = said.strip_prefix("partita: ").and_then(|rest| rest.strip_suffix('\n'));
+    let line = line.unwrap_or_else(|| panic!("{said:?}"));
+    assert_eq!((code, line.contains('\n')), (Some(1), false), "{said:?}");
+    for word in words {
+        assert!(line.contains(word), "{word:?} is not in {line:?}");
+    }
+}
+
+#[test]
+fn a_taken_port() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut command = binary();
+    command.args(["serve", "--listen", &address, "--data", &text(&data)]);
+    let (code, said) = refused(&mut command);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with(&format!("partita: {address} is taken by another program")), "{said}");
+    assert!(said.contains("--listen") && said.trim_end().lines().count() == 1, "{said}");
+    assert!(!data.exists(), "the data was touched");
+}
+
+#[test]
+fn addresses_that_are_none() {
+    for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "256.0.0.1:10002"] {
+        let (code, said) = refused(binary().args(["serve", "--in-memory", "--listen", address]));
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(address) && said.contains("--listen"), "{said}");
+    }
+}
+
+#[test]
+fn data_directories_that_cannot_be_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "not a directory").unwrap();
+    check_sentence(&["--data", &text(&file)], &[&text(&file), "check its path"]);
+    let below = file.join("below");
+    check_sentence(&["--data", &text(&below)], &[&text(&below), "check its path"]);
+    check_sentence(&["--data", &text(directory.path())], &[&text(directory.path()), "not a Partita store"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "not a directory");
+}
+
+#[test]
+fn a_directory_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    create_table(&mut server.client(), "Mine");
+    check_sentence(
+        &["--data", &text(directory.path())],
+        &[&text(directory.path()), "in use by another process"],
+    );
+    assert_eq!(tables(&mut server.client()), "{\"value\":[{\"TableName\":\"Mine\"}]}");
+    // However the first one ends, the directory is free.
+    server.kill();
+    let server = Partita::in_directory(directory.path());
+    assert_eq!(tables(&mut server.client()), "{\"value\":[{\"TableName\":\"Mine\"}]}");
+}
+
+#[test]
+fn a_newer_format() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(Partita::in_directory(directory.path()).stop().success());
+    fs::write(directory.path().join("FORMAT"), "partita-store 99\n").unwrap();
+    check_sentence(&["--data", &text(directory.path())], &[&text(directory.path()), "format 99", "newer"]);
+    assert_eq!(fs::read_to_string(directory.path().join("FORMAT")).unwrap(), "partita-store 99\n");
+}
+
+#[test]
+fn settings_that_are_wrong() {
+    check_sentence(&["--in-memory", "--account", "shop"], &["\"shop\" has no key", "name:key"]);
+    check_sentence(&["--in-memory", "--account", "Shop:AAAA"], &["\"Shop\"", "lower-case"]);
+    check_sentence(&["--in-memory", "--account", "shop:sec!ret"], &["account shop", "Base64"]);
+    check_sentence(&["--in-memory", "--max-connections", "0"], &["max-connections"]);
+    check_sentence(&["--in-memory", "--idle-seconds", "0"], &["idle-seconds"]);
+    check_sentence(&["--in-memory", "--config", "/no/such/file"], &["/no/such/file"]);
+    let (code, said) = refused(binary().args(["serve", "--in-memory", "--log-level", "=loud="]));
+    assert_eq!(code, Some(1));
+    assert!(said.contains("=loud=") && said.contains("debug"), "{said}");
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("partita.toml");
+    for (toml, words) in [
+        ("listne = \"127.0.0.1:0\"", "listne"),
+        ("listen = 5", "string"),
+        ("[[account]]\nname = \"shop\"", "key"),
+        ("[[account]]\nname = \"shop\"\nkey = \"sec!ret\"", "Base64"),
+        ("listen = \"", "partita.toml"),
+    ] {
+        fs::write(&file, format!("in-memory = true\n{toml}\n")).unwrap();
+        check_sentence(&["--config", &text(&file)], &[words]);
+    }
+}
+
+#[test]
+fn secrets_stay_out_of_what_is_said() {
+    let (_, said) = refused(binary().args(["serve", "--in-memory", "--account", "shop:sec!ret"]));
+    assert!(!said.contains("sec!ret"), "{said}");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("partita.toml");
+    fs::write(&file, "[[account]]\nname = \"shop\"\nkey = \"c2VjcmV0\" oops\n").unwrap();
+    let (code, said) = refused(binary().args(["serve", "--config", &text(&file)]));
+    assert_eq!(code, Some(1));
+    assert!(said.contains(&text(&file)) && !said.contains("c2VjcmV0"), "{said}");
+}
+
+#[test]
+fn unknown_flags() {
+    let (code, said) = refused(binary().args(["serve", "--prot", "5"]));
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--prot") && said.contains("--help"), "{said}");
+}
+
+// Settings.
+
+#[test]
+fn variables_are_settings() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut command = binary();
+    command.arg("serve").env("PARTITA_LISTEN", "127.0.0.1:0").env("PARTITA_DATA", &data);
+    command.env("PARTITA_ACCOUNTS", "shop:AAAA;bank:BBBB").env("PARTITA_LOG_LEVEL", "error");
+    let server = Partita::spawn(command);
+    for (account, key) in [("shop", "AAAA"), ("bank", "BBBB")] {
+        create_table(&mut Client::new(server.address, account, key), "Here");
+    }
+    assert!(data.join("FORMAT").exists());
+}
+
+#[test]
+fn a_file_holds_settings_and_flags_and_variables_win() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let file = path("partita.toml");
+    let toml = format!(
+        "listen = \"127.0.0.1:0\"\ndata = {:?}\nlog-level = \"error\"\nidle-seconds = 60\n\
+         [[account]]\nname = \"shop\"\nkey = \"AAAA\"\nkey2 = \"BBBB\"\n",
+        text(&path("of-file"))
+    );
+    fs::write(&file, toml).unwrap();
+    let start = |edit: &dyn Fn(&mut Command)| {
+        let mut command = binary();
+        command.args(["serve", "--config"]).arg(&file);
+        edit(&mut command);
+        Partita::spawn(command)
+    };
+    let server = start(&|_| {});
+    assert_eq!(tables(&mut Client::new(server.address, "shop", "BBBB")), "{\"value\":[]}");
+    assert!(server.banner.contains(&text(&path("of-file"))));
+
+    let server = start(&|command| {
+        command.env("PARTITA_DATA", path("of-variable")).env("PARTITA_ACCOUNTS", "bank:CCCC");
+    });
+    assert_eq!(tables(&mut Client::new(server.address, "bank", "CCCC")), "{\"value\":[]}");
+    assert!(path("of-variable").exists());
+
+    let server = start(&|command| {
+        command.env("PARTITA_DATA", path("never")).arg("--data").arg(path("of-flag"));
+        command.env("PARTITA_ACCOUNTS", "bank:CCCC").args(["--account", "desk:DDDD"]);
+    });
+    assert_eq!(tables(&mut Client::new(server.address, "desk", "DDDD")), "{\"value\":[]}");
+    assert!(path("of-flag").exists() && !path("never").exists());
+}
+
+#[test]
+fn help_teaches() {
+    let said = |arguments: &[&str]| {
+        let output = binary().args(arguments).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for word in ["serve", "--in-memory", "connection string", "127.0.0.1:10002"] {
+        assert!(said(&["--help"]).contains(word), "{word}");
+    }
+    let help = said(&["serve", "--help"]);
+    for word in [
+        "PARTITA_LISTEN",
+        "PARTITA_DATA",
+        "PARTITA_ACCOUNTS",
+        "TOML",
+        "[[account]]",
+        "/health/ready",
+        "SIGTERM",
+    ] {
+        assert!(help.contains(word), "{word} is not in\n{help}");
+    }
+    assert!(said(&["--version"]).starts_with("partita "));
+    // Without a word, help too, but as a mistake.
+    let output = binary().output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("serve"));
+}
+
+// Serving.
+
+#[test]
+fn health_needs_no_key() {
+    let directory = tempfile::tempdir().unwrap();
+    for server in [Partita::in_memory(), Partita::in_directory(directory.path())] {
+        for path in ["/health/live", "/health/ready"] {
+            let answer = server.client().send_raw("GET", path, &[], b"").unwrap();
+            assert_eq!((answer.status, answer.text().as_str()), (200, "ok\n"), "{path}");
+        }
+    }
+}
+
+#[test]
+fn idle_connections_are_closed() {
+    let server = Partita::start(&["--in-memory", "--idle-seconds", "1"]);
+    let request = head(&server.client(), "GET", "/Tables", 0);
+    // One that never speaks, one that stops in the middle of a head, one that was answered.
+    for said in ["", &request[..40], &request] {
+        let mut stream = connect(server.address);
+        stream.write_all(said.as_bytes()).unwrap();
+        if said.len() > 40 {
+            assert_eq!(read(&stream).unwrap().status, 200);
+        }
+        let waiting = Instant::now();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap_or_else(|error| panic!("after {said:?}: {error}"));
+        let waited = waiting.elapsed();
+        assert!(
+            waited > Duration::from_millis(500) && waited < Duration::from_secs(5),
+            "{said:?}: {waited:?}"
+        );
+    }
+}
+
+#[test]
+fn connections_beyond_the_bound_wait() {
+    let server = Partita::start(&["--in-memory", "--max-connections", "2"]);
+    let mut first = server.client();
+    let mut second = server.client();
+    assert_eq!(tables(&mut first), "{\"value\":[]}");
+    assert_eq!(tables(&mut second), "{\"value\":[]}");
+
+    let mut third = connect(server.address);
+    third.write_all(head(&first, "GET", "/Tables", 0).as_bytes()).unwrap();
+    third.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let early = read(&third).map(|answer| answer.status);
+    assert!(
+        early.as_ref().is_err_and(|e| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)),
+        "{early:?}"
+    );
+    // Those within the bound are served meanwhile.
+    assert_eq!(tables(&mut second), "{\"value\":[]}");
+    drop(first);
+    third.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(read(&third).unwrap().status, 200);
+}
+
+#[test]
+fn logs_carry_the_request_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    for format in ["text", "json"] {
+        let mut command = binary();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", format]);
+        command.arg("--data").arg(directory.path().join("data")).stderr(fs::File::create(&path).unwrap());
+        let server = Partita::spawn(command);
+        let answer = server.client().send("GET", "/Tables", &[], b"");
+        let id = answer.header("x-ms-request-id").unwrap().to_owned();
+        assert!(server.stop().success());
+        let log = fs::read_to_string(&path).unwrap();
+        let line =
+            log.lines().find(|line| line.contains(&id)).unwrap_or_else(|| panic!("{id} is not in\n{log}"));
+        assert!(line.contains("GET") && line.contains("200"), "{line}");
+        assert!(!log.contains(KEY), "the key is in the log");
+        if format == "json" {
+            for line in log.lines() {
+                let line: serde_json::Value =
+                    serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+                assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
+            }
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(
+                (line["request_id"].as_str(), line["status"].as_u64()),
+                (Some(id.as_str()), Some(200))
+            );
+        }
+    }
+}
+
+#[test]
+fn memory_keeps_nothing_and_the_default_directory_keeps_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = binary();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error"]).args(arguments);
+        command.current_dir(directory.path());
+        Partita::spawn(command)
+    };
+    for _ in 0..2 {
+        let server = start(&["--in-memory"]);
+        assert!(server.banner.contains("in memory; nothing is kept"), "{}", server.banner);
+        assert_eq!(tables(&mut server.client()), "{\"value\":[]}");
+        create_table(&mut server.client(), "Gone");
+        assert!(server.stop().success());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+    let server = start(&[]);
+    create_table(&mut server.client(), "Kept");
+    assert!(server.stop().success());
+    assert!(directory.path().join("partita-data/FORMAT").exists());
+    assert_eq!(tables(&mut start(&[]).client()), "{\"value\":[{\"TableName\":\"Kept\"}]}");
+}
