@@ -56,6 +56,24 @@ pub enum Refusal {
     #[error("The Content-Length header was not specified.")]
     ContentLengthMissing,
 
+    // May you do that, as far as your token says.
+    #[error("This request is not authorized to perform this operation.")]
+    AuthorizationFailure,
+    #[error("This request is not authorized to perform this operation using this permission.")]
+    AuthorizationPermissionMismatch,
+    #[error("This request is not authorized to perform this operation using this resource type.")]
+    AuthorizationResourceTypeMismatch,
+    #[error("This request is not authorized to perform this operation using this service.")]
+    AuthorizationServiceMismatch,
+    #[error("This request is not authorized to perform this operation using this protocol.")]
+    AuthorizationProtocolMismatch,
+    #[error("This request is not authorized to perform this operation using this source IP {ip}.")]
+    AuthorizationSourceIpMismatch { ip: String },
+    #[error("A required CORS header is not present.")]
+    CorsHeaderMissing,
+    #[error("CORS not enabled or no matching rule found for this request.")]
+    CorsPreflightFailure,
+
     // Is it a request this resource understands.
     #[error("JSON format is not supported.")]
     JsonFormatNotSupported,
@@ -172,6 +190,14 @@ impl Refusal {
             Self::AuthenticationInfoMalformed => (400, "InvalidAuthenticationInfo"),
             Self::AuthenticationFailed => (403, "AuthenticationFailed"),
             Self::WriteOnSecondary => (403, "InsufficientAccountPermissions"),
+            Self::AuthorizationFailure => (403, "AuthorizationFailure"),
+            Self::AuthorizationPermissionMismatch => (403, "AuthorizationPermissionMismatch"),
+            Self::AuthorizationResourceTypeMismatch => (403, "AuthorizationResourceTypeMismatch"),
+            Self::AuthorizationServiceMismatch => (403, "AuthorizationServiceMismatch"),
+            Self::AuthorizationProtocolMismatch => (403, "AuthorizationProtocolMismatch"),
+            Self::AuthorizationSourceIpMismatch { .. } => (403, "AuthorizationSourceIPMismatch"),
+            Self::CorsHeaderMissing => (400, "InvalidHeaderValue"),
+            Self::CorsPreflightFailure => (403, "CorsPreflightFailure"),
             Self::AccountNotFound | Self::ResourceNotFound => (404, "ResourceNotFound"),
             Self::RequestBodyTooLarge => (413, "RequestBodyTooLarge"),
             Self::ContentLengthMissing => (411, "MissingContentLengthHeader"),
@@ -238,6 +264,8 @@ impl Refusal {
                 | Self::AuthenticationFailed
                 | Self::WriteOnSecondary
                 | Self::AccountNotFound
+                | Self::CorsHeaderMissing
+                | Self::CorsPreflightFailure
                 | Self::RequestBodyTooLarge
                 | Self::ContentLengthMissing
         )

@@ -2,6 +2,7 @@
 //!
 //! No sockets, no HTTP library, no storage.
 
+pub mod access_policies;
 pub mod atom;
 pub mod batch;
 mod entity_body;
@@ -10,10 +11,12 @@ pub mod error_body;
 pub mod format;
 pub mod names;
 pub mod select;
+pub mod service_properties;
 pub mod signing;
 pub mod token;
 pub mod url;
 mod version;
+mod xml_tree;
 
 pub use entity_body::{EntityBody, read_table_name};
 pub use format::{Format, MetadataLevel};

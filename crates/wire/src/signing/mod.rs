@@ -1,6 +1,7 @@
 //! Strings to sign and their signatures: the client signs and the server verifies with the same code.
 
 mod key;
+pub mod sas;
 pub mod shared_key;
 
 pub use key::AccountKey;

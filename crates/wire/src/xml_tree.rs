@@ -1,0 +1,142 @@
+//! Small XML documents as trees: names, texts, children. For the service's own documents, which have no
+//! attributes that matter and no namespaces.
+//!
+//! No DTD, so there are no entities to expand; depth and number of elements are bounded.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+// The deepest document, service properties, has five levels and some hundred elements.
+const DEPTH_MAX: usize = 8;
+const ELEMENTS_MAX: usize = 2000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Element {
+    pub name: String,
+    text: String,
+    pub children: Vec<Element>,
+}
+
+impl Element {
+    /// The one root of a document; `None` if it is not well formed.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(body).ok()?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
+        let mut reader = Reader::from_str(text);
+        reader.config_mut().expand_empty_elements = true;
+        // The element at the bottom stands for the document.
+        let mut open = vec![Self::default()];
+        let mut elements = 0;
+        loop {
+            let text = match reader.read_event().ok()? {
+                Event::Start(tag) => {
+                    elements += 1;
+                    if open.len() > DEPTH_MAX || elements > ELEMENTS_MAX {
+                        return None;
+                    }
+                    let name = std::str::from_utf8(tag.local_name().into_inner()).ok()?.to_owned();
+                    open.push(Self { name, ..Self::default() });
+                    continue;
+                }
+                Event::End(_) => {
+                    let closed = open.pop()?;
+                    open.last_mut()?.children.push(closed);
+                    continue;
+                }
+                Event::Text(text) => text.xml10_content().ok()?.into_owned(),
+                Event::CData(text) => text.xml10_content().ok()?.into_owned(),
+                Event::GeneralRef(reference) => match reference.resolve_char_ref().ok()? {
+                    Some(character) => character.to_string(),
+                    None => {
+                        quick_xml::escape::resolve_predefined_entity(&reference.decode().ok()?)?.to_owned()
+                    }
+                },
+                Event::DocType(_) | Event::Empty(_) => return None,
+                Event::Eof => break,
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
+            };
+            open.last_mut()?.text.push_str(&text);
+        }
+        let document = open.pop().filter(|_| open.is_empty())?;
+        let only_blanks = document.text.trim_ascii().is_empty();
+        let mut roots = document.children.into_iter();
+        roots.next().filter(|_| only_blanks && roots.len() == 0)
+    }
+
+    /// Text without the blanks around it.
+    pub fn text(&self) -> &str {
+        self.text.trim_ascii()
+    }
+
+    /// The child of this name; an error if there are several.
+    pub fn child(&self, name: &str) -> Result<Option<&Self>, Repeated> {
+        let mut found = self.children.iter().filter(|child| child.name == name);
+        match (found.next(), found.next()) {
+            (first, None) => Ok(first),
+            _ => Err(Repeated),
+        }
+    }
+
+    /// Whether no child has another name than these.
+    pub fn has_only(&self, names: &[&str]) -> bool {
+        self.children.iter().all(|child| names.contains(&child.name.as_str()))
+    }
+}
+
+/// A child that may stand once stands more often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated;
+
+/// Text as it stands between tags.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(body: &str, expected: &str) {
+        fn show(element: &Element) -> String {
+            let children: Vec<String> = element.children.iter().map(show).collect();
+            format!("{}[{}{}]", element.name, element.text(), children.join(""))
+        }
+        let shown = Element::parse(body.as_bytes()).as_ref().map_or("refused".to_owned(), show);
+        assert_eq!(shown, expected, "{body}");
+    }
+
+    #[test]
+    fn documents_are_read() {
+        check("<a/>", "a[]");
+        check(
+            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<a>\n <b> x&amp;&#x41; </b><c/>\n</a>\n",
+            "a[b[x&A]c[]]",
+        );
+        check("<x:a xmlns:x='y'><![CDATA[<]]></x:a>", "a[<]");
+        check("<!-- hello --><a/>", "a[]");
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let deep = format!("{}{}", "<a>".repeat(20), "</a>".repeat(20));
+        let wide = format!("<a>{}</a>", "<b/>".repeat(3000));
+        let bomb = "<!DOCTYPE a [<!ENTITY b \"bbbbbbbb\"><!ENTITY c \"&b;&b;&b;\">]><a>&c;</a>";
+        for body in ["", "x", "<a>", "<a></b>", "<a/><b/>", "<a/>x", "<a>&nope;</a>", bomb, &deep, &wide] {
+            check(body, "refused");
+        }
+        assert_eq!(Element::parse(b"<a>\xff</a>"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Element::parse(&body);
+        }
+
+        #[test]
+        fn any_marked_up_text_is_read_or_refused(body in "[<>/a&;!\\[\\]?x# \"=-]{0,60}") {
+            let _ = Element::parse(body.as_bytes());
+        }
+    }
+}
