@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use model::{Refusal, limits};
+use wire::signing::sas::Sas;
 use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
 use wire::url::Query;
 use wire::{Version, names};
@@ -37,16 +38,25 @@ impl Denied {
     }
 }
 
-/// Checks the signature with each of the account's keys, then the age of the request.
+/// What a right signature proves.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Proven {
+    /// The account's owner sent this very request.
+    Owner,
+    /// The account's owner made this token. Whether it serves here and now is another question.
+    Token(Box<Sas>),
+}
+
+/// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
 pub fn verify(
     claim: &Claim<'_>,
     site: &Site,
     account: &Account,
     check_clock: bool,
     now: SystemTime,
-) -> Result<(), Denied> {
+) -> Result<Proven, Denied> {
     let Some(value) = claim.headers.get(AUTHORIZATION).filter(|value| !value.is_empty()) else {
-        return Err(anonymous(claim));
+        return verify_token(claim, account);
     };
     // Nothing that is not ASCII names a scheme.
     let value = value.to_str().unwrap_or_default();
@@ -76,14 +86,26 @@ pub fn verify(
             strings[0]
         )));
     }
-    if check_clock { check_date(date, now) } else { Ok(()) }
+    if check_clock {
+        check_date(date, now)?;
+    }
+    Ok(Proven::Owner)
+}
+
+fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> {
+    let read = Sas::read(claim.query).map_err(|malformed| Denied::failed(malformed.to_string()))?;
+    let (sas, signature) = read.ok_or_else(|| anonymous(claim))?;
+    let string = sas.string_to_sign(account.name.as_str());
+    if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
+        return Err(Denied::failed(format!(
+            "sig is not the signature of {string:?} with any of the account's keys"
+        )));
+    }
+    Ok(Proven::Token(Box::new(sas)))
 }
 
 fn anonymous(claim: &Claim<'_>) -> Denied {
-    if claim.query.get("sig").is_some() {
-        return Denied::failed("shared access signatures are not accepted here; sign with an account key");
-    }
-    let why = "no Authorization header was sent".to_owned();
+    let why = "no Authorization header was sent, nor a shared access signature".to_owned();
     let refusal = if claim.version.has_challenge() {
         Refusal::NoAuthenticationInformation
     } else {
@@ -168,7 +190,7 @@ mod tests {
             sent - Duration::from_secs(at_seconds.unsigned_abs())
         };
         let shown = match verify(&claim, &site, &account, true, now) {
-            Ok(()) => "verified".to_owned(),
+            Ok(_) => "verified".to_owned(),
             Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
         };
         assert!(!shown.contains(key), "a key must never be shown");

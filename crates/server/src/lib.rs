@@ -12,6 +12,7 @@ mod operation;
 mod pipeline;
 mod respond;
 mod route;
+mod sas;
 pub mod telemetry;
 
 pub use listener::{Bounds, Listener, Server};

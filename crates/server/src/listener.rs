@@ -73,7 +73,7 @@ impl Server {
                 () = &mut stop => break,
                 accepted = accept(&listener.socket, &permits) => accepted,
             };
-            let (stream, permit) = match accepted {
+            let (stream, peer, permit) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, most likely: existing connections must close first.
@@ -87,7 +87,9 @@ impl Server {
             let pipeline = pipeline.clone();
             let serve = service_fn(move |request| {
                 let pipeline = pipeline.clone();
-                async move { Ok::<_, std::convert::Infallible>(pipeline::handle(pipeline, request).await) }
+                async move {
+                    Ok::<_, std::convert::Infallible>(pipeline::handle(pipeline, peer.ip(), request).await)
+                }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -114,9 +116,9 @@ impl Server {
 async fn accept(
     socket: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> std::io::Result<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> std::io::Result<(tokio::net::TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     // The semaphore is never closed.
     let permit = permits.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = socket.accept().await?;
-    Ok((stream, permit))
+    let (stream, peer) = socket.accept().await?;
+    Ok((stream, peer, permit))
 }

@@ -1,25 +1,30 @@
 //! The checks every request passes, in the service's order: read from top to bottom.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use model::{Refusal, limits};
-use service::Service;
+use model::{DateTime, Refusal, TableName, limits};
+use service::{Grant, Service};
+use store::TableRef;
+use wire::access_policies;
+use wire::signing::sas::Sas;
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, format, names};
 
 use crate::account::Accounts;
 use crate::address::Site;
 use crate::answer::{Answer, Failure, Preference};
-use crate::authenticate::{self, Claim};
+use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::operation::{self, Call, Context, header};
 use crate::respond::{self, Asked, Body};
 use crate::route;
+use crate::sas::{self, Caller};
 use crate::telemetry;
 
 /// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
@@ -36,7 +41,7 @@ pub struct Pipeline {
     pub check_clock: bool,
 }
 
-pub async fn handle(pipeline: Arc<Pipeline>, request: Request<Incoming>) -> Response<Body> {
+pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incoming>) -> Response<Body> {
     if let Some(response) = health(&pipeline, &request) {
         return response;
     }
@@ -44,7 +49,8 @@ pub async fn handle(pipeline: Arc<Pipeline>, request: Request<Incoming>) -> Resp
     let (head, body) = request.into_parts();
     let mut asked = asked(&head.headers);
     let mut body = Some(body);
-    let result = answer(&pipeline, &head, &mut body, &mut asked).await;
+    let caller = Caller { ip, https: pipeline.scheme == "https" };
+    let result = answer(&pipeline, caller, &head, &mut body, &mut asked).await;
     if let Some(unread) = body {
         discard(unread).await;
     }
@@ -65,6 +71,7 @@ pub async fn handle(pipeline: Arc<Pipeline>, request: Request<Incoming>) -> Resp
 
 async fn answer(
     pipeline: &Pipeline,
+    caller: Caller,
     head: &http::request::Parts,
     body: &mut Option<Incoming>,
     asked: &mut Asked,
@@ -74,7 +81,7 @@ async fn answer(
     let parsed_query = Query::parse(head.uri.query().unwrap_or_default()).ok_or(Refusal::QuerySyntax);
     let query = parsed_query.clone().unwrap_or_default();
 
-    let version = negotiate_version(headers)?;
+    let version = negotiate_version(headers, &query)?;
     let odata_3 = format::speaks_odata_3(
         header(headers, names::DATA_SERVICE_VERSION),
         header(headers, names::MAX_DATA_SERVICE_VERSION),
@@ -88,33 +95,53 @@ async fn answer(
         Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &pipeline.accounts)?;
 
     let claim = Claim { method: &head.method, raw_path: head.uri.path(), query: &query, headers, version };
-    authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now()).map_err(|denied| {
+    let log = |denied: Denied| {
         tracing::warn!(
             request_id = asked.request_id, method = %head.method, path = head.uri.path(), code = denied.refusal.code(),
-            why = denied.why, "authentication refused"
+            why = denied.why, "access refused"
         );
         denied.refusal
-    })?;
+    };
+    let proven =
+        authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now()).map_err(log)?;
+    let grant = grant(pipeline, proven, &site, caller).await.map_err(log)?;
 
     parsed_query?;
     let resource = Resource::parse(path);
-    refuse_service_operations(&query, &resource)?;
     let method = route::effective_method(&head.method, headers)?;
-    asked.preference = preference(&method, headers, version);
-    if asks_for_a_document(&method, &resource) {
-        negotiated.clone()?;
-    }
-    let operation = route::resolve(&method, resource?, site.account.as_str())?;
+    let operation = match route::resolve_service(&method, &query, &resource, site.secondary) {
+        Some(operation) => {
+            asked.speaks_xml = true;
+            operation?
+        }
+        None => {
+            asked.preference = preference(&method, headers, version);
+            if asks_for_a_document(&method, &resource) {
+                negotiated.clone()?;
+            }
+            route::resolve(&method, resource?, site.account.as_str())?
+        }
+    };
     if site.secondary && operation.writes() {
         return Err(Refusal::WriteOnSecondary.into());
     }
+    let need = operation.need(headers.contains_key(IF_MATCH));
+    grant
+        .permits(&need)
+        .map_err(|refusal| log(Denied { refusal, why: format!("{grant:?} does not permit {need:?}") }))?;
 
     if operation.takes_body() {
         require_length(headers)?;
     }
     let body = read_body(headers, body).await?;
-    let context =
-        Context { service: &pipeline.service, site: &site, version, odata_3, request_id: &asked.request_id };
+    let context = Context {
+        service: &pipeline.service,
+        site: &site,
+        grant: &grant,
+        version,
+        odata_3,
+        request_id: &asked.request_id,
+    };
     let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
     let call = Call { headers, query: &query, body: &body, format };
     let time = time_allowed(&query)?;
@@ -123,28 +150,40 @@ async fn answer(
 }
 
 /// Any well-formed version is served; one that is none is refused before anything else is looked at.
-fn negotiate_version(headers: &HeaderMap) -> Result<Version, Refusal> {
-    match headers.get(names::X_MS_VERSION) {
-        None => Ok(Version::DEFAULT),
-        Some(value) => value
-            .to_str()
-            .ok()
-            .and_then(|text| Version::parse(text.trim()))
-            .ok_or(Refusal::HeaderValueInvalid),
-    }
+///
+/// A token made since 2014-02-14 lets `api-version` or the header choose, and else brings its own; an older one
+/// is always served in its own.
+fn negotiate_version(headers: &HeaderMap, query: &Query) -> Result<Version, Refusal> {
+    let sent = headers.get(names::X_MS_VERSION).map(|value| value.to_str().unwrap_or_default());
+    let text = match query
+        .get("sv")
+        .filter(|_| !headers.contains_key(AUTHORIZATION) && query.get("sig").is_some())
+    {
+        Some(own) if own < "2014-02-14" => Some(own),
+        Some(own) => query.get("api-version").or(sent).or(Some(own)),
+        None => sent,
+    };
+    text.map_or(Ok(Version::DEFAULT), |text| Version::parse(text.trim()).ok_or(Refusal::HeaderValueInvalid))
 }
 
-/// `comp` and `restype` name operations of the service itself.
-fn refuse_service_operations(query: &Query, resource: &Result<Resource, Refusal>) -> Result<(), Refusal> {
-    let (comp, restype) = (query.get_ignoring_case(names::COMP), query.get_ignoring_case(names::RESTYPE));
-    match (comp, restype) {
-        (None, None) => Ok(()),
-        (Some("properties" | "stats"), Some("service")) if matches!(resource, Ok(Resource::Service)) => {
-            Err(Refusal::NotImplemented)
-        }
-        (Some("acl"), None) if matches!(resource, Ok(Resource::EntitySet(_))) => Err(Refusal::NotImplemented),
-        _ => Err(Refusal::QueryParameterValueInvalid),
+/// What the caller may do: everything, or what a token and its stored policy grant here and now.
+async fn grant(pipeline: &Pipeline, proven: Proven, site: &Site, caller: Caller) -> Result<Grant, Denied> {
+    let token = match proven {
+        Proven::Owner => return Ok(Grant::Owner),
+        Proven::Token(token) => token,
+    };
+    let mut policy = None;
+    if let Sas::Table(table) = token.as_ref()
+        && !table.identifier.is_empty()
+        && let Ok(name) = TableName::parse(&table.table)
+    {
+        let table_ref = TableRef { account: site.account.clone(), name };
+        // A table that is not there has no policy either.
+        let stored = pipeline.service.get_policies(&table_ref).await.ok().flatten();
+        let policies = stored.and_then(|document| access_policies::read(&document).ok()).unwrap_or_default();
+        policy = policies.into_iter().find(|policy| policy.id == table.identifier);
     }
+    sas::admit(&token, policy.as_ref(), DateTime::now(), caller)
 }
 
 /// Who does must be able to read one. A batch is answered as multipart, its parts each in their own format.
@@ -216,6 +255,7 @@ fn asked(headers: &HeaderMap) -> Asked {
         version: None,
         error_level,
         preference: None,
+        speaks_xml: false,
     }
 }
 

@@ -28,7 +28,7 @@ impl Body {
     }
 
     fn chunked(bytes: Bytes) -> Self {
-        Self { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()), chunked: true }
+        Self { bytes: Some(bytes), chunked: true }
     }
 
     fn empty() -> Self {
@@ -68,11 +68,15 @@ pub struct Asked {
     /// JSON at this level, or XML.
     pub error_level: Option<MetadataLevel>,
     pub preference: Option<Preference>,
+    /// One of the service's own documents: always XML, with fewer headers.
+    pub speaks_xml: bool,
 }
 
 pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
     let (body, content_type) = match answer.content {
         Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
+        // An empty answer that is not "no content" ends in chunks too.
+        None if answer.status == 202 => (Body::chunked(Bytes::new()), None),
         None => (Body::empty(), None),
     };
     let mut response = Response::new(body);
@@ -110,6 +114,8 @@ pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
         put(response.headers_mut(), CONTENT_TYPE, "application/xml");
         put(response.headers_mut(), SERVER, names::FRONT_END_SERVER);
         response
+    } else if asked.speaks_xml {
+        service_document(asked, failure)
     } else {
         table_server(asked, failure)
     };
@@ -132,6 +138,17 @@ fn table_server(asked: &Asked, failure: &Failure) -> Response<Body> {
     if asked.error_level.is_some() || !version.writes_old_xml() {
         put(headers, CONTENT_TYPE, content_type);
     }
+    response
+}
+
+/// Refusals of the service's own documents look like the front end's, but come from the table server.
+fn service_document(asked: &Asked, failure: &Failure) -> Response<Body> {
+    let text = ErrorText::new(&failure.refusal, None, &asked.request_id, DateTime::now());
+    let mut response = Response::new(Body::sized(text.front_end_xml()));
+    let headers = response.headers_mut();
+    table_server_headers(headers, asked, false);
+    put(headers, CONTENT_TYPE, "application/xml");
+    put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), failure.refusal.code());
     response
 }
 
@@ -175,10 +192,10 @@ pub fn error_document(
 
 fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: bool) {
     let version = asked.version.unwrap_or(Version::DEFAULT);
-    if cache_control {
+    if cache_control && !asked.speaks_xml {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     }
-    if version.has_json() {
+    if version.has_json() && !asked.speaks_xml {
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));

@@ -2,8 +2,9 @@
 
 use http::{HeaderMap, Method};
 use model::{EntityKey, Key, KeyFault, Refusal, TableName};
+use service::{Access, Need};
 use wire::names;
-use wire::url::Resource;
+use wire::url::{Query, Resource};
 
 /// Every operation of the Table service this server knows.
 #[derive(Clone, Debug)]
@@ -21,6 +22,11 @@ pub enum Operation {
     MergeEntity(TableName, EntityKey),
     DeleteEntity(TableName, EntityKey),
     Batch,
+    GetProperties,
+    SetProperties,
+    GetStatistics,
+    GetPolicies(TableName),
+    SetPolicies(TableName),
     /// An address the service refuses only once it has found the table.
     RefuseIn(TableName, Refusal),
 }
@@ -32,8 +38,13 @@ impl Operation {
             | Self::GetTable(_)
             | Self::QueryEntities(_)
             | Self::GetEntity(..)
+            | Self::GetProperties
+            | Self::GetStatistics
+            | Self::GetPolicies(_)
             | Self::RefuseIn(..) => false,
-            Self::CreateTable
+            Self::SetProperties
+            | Self::SetPolicies(_)
+            | Self::CreateTable
             | Self::DeleteTable(_)
             | Self::InsertEntity(_)
             | Self::PutEntity(..)
@@ -50,8 +61,13 @@ impl Operation {
             | Self::InsertEntity(_)
             | Self::PutEntity(..)
             | Self::MergeEntity(..)
+            | Self::SetProperties
+            | Self::SetPolicies(_)
             | Self::Batch => true,
             Self::QueryTables
+            | Self::GetProperties
+            | Self::GetStatistics
+            | Self::GetPolicies(_)
             | Self::GetTable(_)
             | Self::DeleteTable(_)
             | Self::QueryEntities(_)
@@ -75,7 +91,33 @@ impl Operation {
             | Self::MergeEntity(..)
             | Self::DeleteEntity(..)
             | Self::Batch
+            | Self::GetProperties
+            | Self::SetProperties
+            | Self::GetStatistics
+            | Self::GetPolicies(_)
+            | Self::SetPolicies(_)
             | Self::RefuseIn(..) => false,
+        }
+    }
+
+    /// What it asks of the caller; an update without a condition may turn out an insert.
+    pub fn need(&self, conditional: bool) -> Need {
+        let update = if conditional { Access::Update } else { Access::Upsert };
+        let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
+        match self {
+            Self::QueryTables | Self::GetTable(_) => Need::ListTables,
+            Self::CreateTable => Need::CreateTable,
+            Self::DeleteTable(_) => Need::DeleteTable,
+            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
+                entities(table, Access::Read)
+            }
+            Self::InsertEntity(table) => entities(table, Access::Insert),
+            Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
+            Self::DeleteEntity(table, _) => entities(table, Access::Delete),
+            Self::Batch => Need::Batch,
+            Self::GetProperties | Self::GetStatistics => Need::ReadService,
+            Self::SetProperties => Need::WriteService,
+            Self::GetPolicies(_) | Self::SetPolicies(_) => Need::Policies,
         }
     }
 }
@@ -96,6 +138,42 @@ pub fn effective_method(method: &Method, headers: &HeaderMap) -> Result<Method, 
         b"DELETE" => Ok(Method::DELETE),
         _ => Err(Refusal::XMethodIncorrectValue),
     }
+}
+
+/// Operations that `comp` and `restype` name; `None` if neither does. These speak XML.
+pub fn resolve_service(
+    method: &Method,
+    query: &Query,
+    resource: &Result<Resource, Refusal>,
+    secondary: bool,
+) -> Option<Result<Operation, Refusal>> {
+    let (comp, restype) = (query.get_ignoring_case(names::COMP), query.get_ignoring_case(names::RESTYPE));
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    let writes = *method == Method::PUT;
+    let operation = match (comp, restype, resource) {
+        (None, None, _) => return None,
+        (Some("properties"), Some("service"), Ok(Resource::Service)) if reads => Ok(Operation::GetProperties),
+        (Some("properties"), Some("service"), Ok(Resource::Service)) if writes => {
+            Ok(Operation::SetProperties)
+        }
+        // Only the secondary has something to tell of replication.
+        (Some("stats"), Some("service"), Ok(Resource::Service)) if reads && secondary => {
+            Ok(Operation::GetStatistics)
+        }
+        (
+            Some("acl"),
+            None,
+            Ok(Resource::EntitySet(name) | Resource::Beneath { table: name, .. } | Resource::Deeper(name)),
+        ) => match TableName::parse(name) {
+            Ok(name) if reads => Ok(Operation::GetPolicies(name)),
+            Ok(name) if writes => Ok(Operation::SetPolicies(name)),
+            Ok(_) => Err(Refusal::MethodNotAllowed),
+            Err(refusal) => Err(refusal),
+        },
+        (Some("properties"), Some("service"), Ok(Resource::Service)) => Err(Refusal::MethodNotAllowed),
+        _ => Err(Refusal::QueryParameterValueInvalid),
+    };
+    Some(operation)
 }
 
 /// The dispatch matrix (spec: table-operations 1.5). The method is judged before the names are.

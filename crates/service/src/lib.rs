@@ -2,7 +2,9 @@
 
 mod entities;
 mod error;
+mod grant;
 mod group;
+mod metadata;
 mod query;
 mod tables;
 
@@ -12,6 +14,7 @@ use store::Engine;
 
 pub use entities::Write;
 pub use error::{Error, Result};
+pub use grant::{Access, AccountGrant, Grant, Need, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};

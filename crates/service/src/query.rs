@@ -12,6 +12,8 @@ use crate::{Result, Service};
 pub struct EntityQuery<'a> {
     pub filter: Option<&'a str>,
     pub top: Option<usize>,
+    /// The entities that exist for the caller; all, if there is none.
+    pub within: Option<KeyRange>,
     /// Where the last page said to go on: a partition key, and a row key unless it is the partition's start.
     pub from: Option<(String, Option<String>)>,
 }
@@ -32,6 +34,7 @@ impl Service {
             return Ok(EntityPage::default());
         }
         let Plan { ranges, residual } = filter::plan(filter);
+        let ranges = clip(ranges, query.within);
         let ranges = from_continuation(ranges, query.from);
 
         // One entity asked for by both keys is read as one, never scanned for.
@@ -65,7 +68,12 @@ impl Service {
 fn from_continuation(ranges: Vec<KeyRange>, from: Option<(String, Option<String>)>) -> Vec<KeyRange> {
     let Some((partition, row)) = from else { return ranges };
     let rest = KeyRange { start: Cut::before(&partition, row.as_deref().unwrap_or_default()), end: Cut::End };
-    ranges.iter().map(|range| range.intersect(&rest)).filter(|range| !range.is_empty()).collect()
+    clip(ranges, Some(rest))
+}
+
+fn clip(ranges: Vec<KeyRange>, within: Option<KeyRange>) -> Vec<KeyRange> {
+    let Some(within) = within else { return ranges };
+    ranges.iter().map(|range| range.intersect(&within)).filter(|range| !range.is_empty()).collect()
 }
 
 /// The key of a range that holds one entity at most, if that key can exist.

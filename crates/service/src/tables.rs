@@ -72,7 +72,7 @@ impl Service {
 }
 
 /// Operations on a table itself, unlike those on its entities, speak of a missing resource.
-fn missing_table_is_a_resource(error: store::Error) -> Error {
+pub(crate) fn missing_table_is_a_resource(error: store::Error) -> Error {
     match error {
         store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
         other => other.into(),

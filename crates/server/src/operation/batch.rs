@@ -1,6 +1,6 @@
 //! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue, IF_MATCH};
 use http::{HeaderMap, Method};
 use model::Refusal;
 use service::Group;
@@ -127,6 +127,7 @@ async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Grou
         Ok(operation) => operation.clone(),
         Err(refusal) => return Err(refusal.clone().into()),
     };
+    context.grant.permits(&operation.need(inner.headers.contains_key(IF_MATCH)))?;
     let Prepared { table, write, reply } =
         entity_write::prepare(context, &inner.call(part), operation).await?;
     group.push(&table, write)?;
@@ -135,7 +136,10 @@ async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Grou
 
 async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnswer {
     let inner = Inner::new(context, outer, part);
+    let permitted =
+        inner.operation.as_ref().map_or(Ok(()), |operation| context.grant.permits(&operation.need(false)));
     let answered = match &inner.operation {
+        Ok(_) if permitted.is_err() => Err(permitted.err().unwrap_or(Refusal::AuthorizationFailure).into()),
         Ok(Operation::GetEntity(table, key)) => {
             super::entity_query::get(context, &inner.call(part), table.clone(), key.clone()).await
         }

@@ -20,6 +20,10 @@ pub async fn get(
     context.service.require_table(&table).await?;
     refuse_unknown_options(call.query)?;
     let select = select(context, call.query)?;
+    // To a token with a range, what lies outside of it does not exist.
+    if !context.grant.covers(&key) {
+        return Err(Refusal::ResourceNotFound.into());
+    }
     let row = context.service.get_entity(&table, &key).await?;
     let entity = EntityView {
         partition: key.partition.as_str(),
@@ -44,6 +48,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     let query = EntityQuery {
         filter: option(call.query, names::FILTER),
         top: option(call.query, names::TOP).map(EntityQuery::top).transpose()?,
+        within: Some(context.grant.range()),
         from: continuation(call.query)?,
     };
     let page = context.service.query_entities(&table, query).await?;

@@ -42,6 +42,15 @@ pub async fn prepare(
     call: &Call<'_>,
     operation: Operation,
 ) -> Result<Prepared, Failure> {
+    let prepared = read(context, call, operation).await?;
+    // The keys may be in the body, so a token's range can be asked about only now.
+    if !context.grant.covers(prepared.write.key()) {
+        return Err(model::Refusal::AuthorizationFailure.into());
+    }
+    Ok(prepared)
+}
+
+async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Prepared, Failure> {
     match operation {
         Operation::InsertEntity(name) => insert(context, call, name).await,
         Operation::PutEntity(name, key) => {
@@ -79,6 +88,11 @@ pub async fn prepare(
         | Operation::DeleteTable(_)
         | Operation::QueryEntities(_)
         | Operation::GetEntity(..)
+        | Operation::GetProperties
+        | Operation::SetProperties
+        | Operation::GetStatistics
+        | Operation::GetPolicies(_)
+        | Operation::SetPolicies(_)
         | Operation::Batch => Err(model::Refusal::MethodNotAllowed.into()),
     }
 }

@@ -4,13 +4,14 @@ mod batch;
 mod condition;
 mod entity_query;
 mod entity_write;
+mod service_document;
 mod show;
 mod table;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use model::{Refusal, TableName};
-use service::Service;
+use service::{Grant, Service};
 use store::TableRef;
 use wire::url::Query;
 use wire::{Format, Version, names};
@@ -24,6 +25,8 @@ use crate::route::Operation;
 pub struct Context<'a> {
     pub service: &'a Service,
     pub site: &'a Site,
+    /// What the caller may touch.
+    pub grant: &'a Grant,
     pub version: Version,
     pub odata_3: bool,
     pub request_id: &'a str,
@@ -69,6 +72,11 @@ pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -
         | Operation::MergeEntity(..)
         | Operation::DeleteEntity(..) => entity_write::run(context, call, operation).await,
         Operation::Batch => batch::run(context, call).await,
+        Operation::GetProperties => service_document::get_properties(context).await,
+        Operation::SetProperties => service_document::set_properties(context, call).await,
+        Operation::GetStatistics => Ok(service_document::get_statistics()),
+        Operation::GetPolicies(table) => service_document::get_policies(context, table).await,
+        Operation::SetPolicies(table) => service_document::set_policies(context, call, table).await,
         Operation::RefuseIn(table, refusal) => {
             context.service.require_table(&context.table(table)).await?;
             Err(refusal.into())

@@ -1,0 +1,234 @@
+//! What a caller may touch: which operations, which table, which keys.
+
+use model::{EntityKey, KeyRange, Refusal, TableName};
+
+/// What an operation asks of a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    ReadService,
+    WriteService,
+    ListTables,
+    CreateTable,
+    DeleteTable,
+    /// Stored access policies are the owner's alone.
+    Policies,
+    /// Entities of this table.
+    Entities(TableName, Access),
+    /// A batch: each of its parts has its own need.
+    Batch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Insert,
+    Update,
+    /// Insert or update, whichever it turns out to be: takes both.
+    Upsert,
+    Delete,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Signed with an account key: everything.
+    Owner,
+    Table(TableGrant),
+    Account(AccountGrant),
+}
+
+/// By a table's shared access signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableGrant {
+    pub table: TableName,
+    /// Letters of `raud`.
+    pub permissions: String,
+    pub range: KeyRange,
+    /// Tokens of old versions are told that there is nothing, rather than that they may not see it.
+    pub hides: bool,
+}
+
+/// By an account's shared access signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountGrant {
+    pub permissions: String,
+    /// Letters of `sco`: service, container (table), object (entity).
+    pub resource_types: String,
+}
+
+impl Grant {
+    /// The service's order: what kind of resource, then what permission.
+    pub fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        match self {
+            Self::Owner => Ok(()),
+            Self::Table(grant) => grant
+                .permits(need)
+                .map_err(|refusal| if grant.hides { Refusal::ResourceNotFound } else { refusal }),
+            Self::Account(grant) => grant.permits(need),
+        }
+    }
+
+    /// The entities that exist for this caller.
+    pub fn range(&self) -> KeyRange {
+        match self {
+            Self::Table(grant) => grant.range.clone(),
+            Self::Owner | Self::Account(_) => KeyRange::all(),
+        }
+    }
+
+    /// Whether this entity does.
+    pub fn covers(&self, key: &EntityKey) -> bool {
+        match self {
+            Self::Table(grant) => grant.range.contains(key.partition.as_str(), key.row.as_str()),
+            Self::Owner | Self::Account(_) => true,
+        }
+    }
+}
+
+impl TableGrant {
+    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        match need {
+            Need::Entities(table, _) if *table != self.table => Err(Refusal::AuthorizationFailure),
+            Need::Entities(_, access) => access.check(&self.permissions),
+            Need::Batch => Ok(()),
+            Need::ReadService
+            | Need::WriteService
+            | Need::ListTables
+            | Need::CreateTable
+            | Need::DeleteTable
+            | Need::Policies => Err(Refusal::AuthorizationFailure),
+        }
+    }
+}
+
+impl AccountGrant {
+    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        // Which resource types serve, and which permissions.
+        let (types, permissions) = match need {
+            Need::ReadService => ("s", "r"),
+            Need::WriteService => ("s", "w"),
+            // Documentation has named both over the years.
+            Need::ListTables => ("sc", "l"),
+            Need::CreateTable => ("c", "cw"),
+            Need::DeleteTable => ("c", "d"),
+            Need::Policies => return Err(Refusal::AuthorizationFailure),
+            Need::Batch => ("o", ""),
+            Need::Entities(_, access) => {
+                self.of_type("o")?;
+                return access.check(&self.permissions);
+            }
+        };
+        self.of_type(types)?;
+        if permissions.is_empty() || permissions.chars().any(|letter| self.permissions.contains(letter)) {
+            Ok(())
+        } else {
+            Err(Refusal::AuthorizationPermissionMismatch)
+        }
+    }
+
+    fn of_type(&self, types: &str) -> Result<(), Refusal> {
+        if types.chars().any(|letter| self.resource_types.contains(letter)) {
+            Ok(())
+        } else {
+            Err(Refusal::AuthorizationResourceTypeMismatch)
+        }
+    }
+}
+
+impl Access {
+    fn check(self, permissions: &str) -> Result<(), Refusal> {
+        let needed = match self {
+            Self::Read => "r",
+            Self::Insert => "a",
+            Self::Update => "u",
+            Self::Upsert => "au",
+            Self::Delete => "d",
+        };
+        if needed.chars().all(|letter| permissions.contains(letter)) {
+            Ok(())
+        } else {
+            Err(Refusal::AuthorizationPermissionMismatch)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs() -> Vec<(&'static str, Need)> {
+        let entities = |access| Need::Entities(TableName::parse("Books").unwrap(), access);
+        vec![
+            ("get properties", Need::ReadService),
+            ("set properties", Need::WriteService),
+            ("list", Need::ListTables),
+            ("create", Need::CreateTable),
+            ("drop", Need::DeleteTable),
+            ("acl", Need::Policies),
+            ("read", entities(Access::Read)),
+            ("insert", entities(Access::Insert)),
+            ("update", entities(Access::Update)),
+            ("upsert", entities(Access::Upsert)),
+            ("delete", entities(Access::Delete)),
+        ]
+    }
+
+    fn check(grant: &Grant, allowed: &[&str]) {
+        for (name, need) in needs() {
+            assert_eq!(grant.permits(&need).is_ok(), allowed.contains(&name), "{name} under {grant:?}");
+        }
+    }
+
+    fn table(name: &str, permissions: &str) -> Grant {
+        Grant::Table(TableGrant {
+            table: TableName::parse(name).unwrap(),
+            permissions: permissions.to_owned(),
+            range: KeyRange::all(),
+            hides: false,
+        })
+    }
+
+    fn account(resource_types: &str, permissions: &str) -> Grant {
+        Grant::Account(AccountGrant {
+            permissions: permissions.to_owned(),
+            resource_types: resource_types.to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_table_token_reaches_entities_of_its_table_alone() {
+        check(&table("bOOKS", "r"), &["read"]);
+        check(&table("Books", "a"), &["insert"]);
+        check(&table("Books", "u"), &["update"]);
+        check(&table("Books", "au"), &["insert", "update", "upsert"]);
+        check(&table("Books", "d"), &["delete"]);
+        check(&table("Books", ""), &[]);
+        check(&table("Others", "raud"), &[]);
+    }
+
+    #[test]
+    fn an_account_token_reaches_what_its_letters_name() {
+        check(&account("s", "rwdlacup"), &["get properties", "set properties", "list"]);
+        check(&account("c", "rwdlacup"), &["list", "create", "drop"]);
+        check(&account("o", "rwdlacup"), &["read", "insert", "update", "upsert", "delete"]);
+        check(&account("sco", "r"), &["get properties", "read"]);
+        check(&account("sco", "w"), &["set properties", "create"]);
+        check(&account("sco", "c"), &["create"]);
+        check(&account("sco", "d"), &["drop", "delete"]);
+        check(&account("sco", "l"), &["list"]);
+        check(&account("sco", "a"), &["insert"]);
+        check(&account("sco", "u"), &["update"]);
+        check(&Grant::Owner, &needs().iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn refusals_name_the_check_that_failed() {
+        let read = needs().swap_remove(6).1;
+        assert_eq!(account("c", "r").permits(&read), Err(Refusal::AuthorizationResourceTypeMismatch));
+        assert_eq!(account("o", "a").permits(&read), Err(Refusal::AuthorizationPermissionMismatch));
+        assert_eq!(table("Books", "a").permits(&read), Err(Refusal::AuthorizationPermissionMismatch));
+        assert_eq!(table("Others", "r").permits(&read), Err(Refusal::AuthorizationFailure));
+        let Grant::Table(grant) = table("Books", "a") else { unreachable!() };
+        let old = Grant::Table(TableGrant { hides: true, ..grant });
+        assert_eq!(old.permits(&read), Err(Refusal::ResourceNotFound));
+    }
+}

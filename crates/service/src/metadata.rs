@@ -1,0 +1,28 @@
+//! What is kept beside the entities: a table's stored policies, an account's properties. Documents to this crate.
+
+use bytes::Bytes;
+use model::AccountName;
+use store::TableRef;
+
+use crate::tables::missing_table_is_a_resource;
+use crate::{Result, Service};
+
+impl Service {
+    /// The table's stored access policies, if any were ever set.
+    pub async fn get_policies(&self, table: &TableRef) -> Result<Option<Bytes>> {
+        self.engine.table_metadata(table).await.map_err(missing_table_is_a_resource)
+    }
+
+    pub async fn set_policies(&self, table: &TableRef, document: Bytes) -> Result<()> {
+        self.engine.set_table_metadata(table, document).await.map_err(missing_table_is_a_resource)
+    }
+
+    /// The account's service properties, if any were ever set.
+    pub async fn get_properties(&self, account: &AccountName) -> Result<Option<Bytes>> {
+        Ok(self.engine.service_metadata(account).await?)
+    }
+
+    pub async fn set_properties(&self, account: &AccountName, document: Bytes) -> Result<()> {
+        Ok(self.engine.set_service_metadata(account, document).await?)
+    }
+}
