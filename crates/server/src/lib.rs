@@ -7,6 +7,7 @@ mod address;
 mod answer;
 mod authenticate;
 pub mod config;
+mod cors;
 mod listener;
 mod operation;
 mod pipeline;

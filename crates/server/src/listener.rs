@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::account::Accounts;
+use crate::cors::CorsRules;
 use crate::pipeline::{self, Pipeline};
 
 /// Bounds on what strangers may hold of this process.
@@ -64,6 +65,7 @@ impl Server {
             accounts: self.accounts,
             scheme: "http",
             check_clock: self.check_clock,
+            cors: CorsRules::default(),
         });
         let permits = Arc::new(Semaphore::new(bounds.connections));
         let connections = GracefulShutdown::new();

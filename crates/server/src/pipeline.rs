@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -13,6 +13,7 @@ use model::{DateTime, Refusal, TableName, limits};
 use service::{Grant, Service};
 use store::TableRef;
 use wire::access_policies;
+use wire::service_properties::CorsRule;
 use wire::signing::sas::Sas;
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, format, names};
@@ -21,6 +22,7 @@ use crate::account::Accounts;
 use crate::address::Site;
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
+use crate::cors::{self, CorsRules};
 use crate::operation::{self, Call, Context, header};
 use crate::respond::{self, Asked, Body};
 use crate::route;
@@ -39,6 +41,7 @@ pub struct Pipeline {
     pub accounts: Accounts,
     pub scheme: &'static str,
     pub check_clock: bool,
+    pub cors: CorsRules,
 }
 
 pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incoming>) -> Response<Body> {
@@ -49,15 +52,25 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     let (head, body) = request.into_parts();
     let mut asked = asked(&head.headers);
     let mut body = Some(body);
-    let caller = Caller { ip, https: pipeline.scheme == "https" };
-    let result = answer(&pipeline, caller, &head, &mut body, &mut asked).await;
+    let rules = cors_rules(&pipeline, &head).await;
+    let response = if head.method == Method::OPTIONS {
+        // A preflight is anyone's, and about a resource that need not exist.
+        match cors::preflight(&rules, &head.headers) {
+            Ok(allowed) => respond::preflight(&asked, allowed),
+            Err(refusal) => respond::failure(&asked, &refusal.into()),
+        }
+    } else {
+        let caller = Caller { ip, https: pipeline.scheme == "https" };
+        let mut response = match answer(&pipeline, caller, &head, &mut body, &mut asked).await {
+            Ok(answer) => respond::answer(&asked, answer),
+            Err(failure) => respond::failure(&asked, &failure),
+        };
+        cors::decorate(&mut response, &rules, &head.method, head.headers.get(ORIGIN));
+        response
+    };
     if let Some(unread) = body {
         discard(unread).await;
     }
-    let response = match result {
-        Ok(answer) => respond::answer(&asked, answer),
-        Err(failure) => respond::failure(&asked, &failure),
-    };
     tracing::debug!(
         request_id = asked.request_id,
         method = %head.method,
@@ -67,6 +80,15 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
         "request"
     );
     response
+}
+
+/// What browsers may be told of this account; nothing if there is no such account.
+async fn cors_rules(pipeline: &Pipeline, head: &http::request::Parts) -> Arc<[CorsRule]> {
+    let host = header(&head.headers, "host").unwrap_or_default();
+    match Site::find(pipeline.scheme, host, head.uri.path(), &pipeline.accounts) {
+        Ok((site, ..)) => pipeline.cors.of(&pipeline.service, &site.account).await,
+        Err(_) => Arc::from([]),
+    }
 }
 
 async fn answer(

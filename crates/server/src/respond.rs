@@ -104,6 +104,15 @@ pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
     response
 }
 
+/// A browser may go on: the front end says so.
+pub fn preflight(asked: &Asked, allowed: HeaderMap) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.headers_mut() = allowed;
+    put(response.headers_mut(), SERVER, names::SERVER);
+    put(response.headers_mut(), HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    response
+}
+
 pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
     let refusal = &failure.refusal;
     let mut response = if refusal.is_front_end() {
