@@ -1,6 +1,7 @@
 //! The accounts this server answers for, and their keys.
 
 use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use model::AccountName;
 use wire::signing::AccountKey;
@@ -64,6 +65,24 @@ impl Accounts {
 
     pub fn get(&self, name: &str) -> Option<&Account> {
         self.0.get(name)
+    }
+}
+
+/// The accounts as of now. A request takes them once and keeps what it took; a rotation changes those to come.
+#[derive(Clone, Debug, Default)]
+pub struct SharedAccounts(Arc<RwLock<Arc<Accounts>>>);
+
+impl SharedAccounts {
+    pub fn new(accounts: Accounts) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(accounts))))
+    }
+
+    pub fn current(&self) -> Arc<Accounts> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn replace(&self, accounts: Accounts) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(accounts);
     }
 }
 

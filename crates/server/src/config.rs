@@ -90,11 +90,14 @@ struct File {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct FileAccount {
     name: String,
-    key: String,
+    key: Option<String>,
+    /// A file that holds the key and nothing else.
+    key_file: Option<PathBuf>,
     key2: Option<String>,
+    key2_file: Option<PathBuf>,
 }
 
 /// What it comes to.
@@ -126,8 +129,10 @@ impl Config {
             accounts.push(Account::parse(text)?);
         }
         if accounts.is_empty() {
-            for FileAccount { name, key, key2 } in &file.account {
-                let keys: Vec<&str> = std::iter::once(key.as_str()).chain(key2.as_deref()).collect();
+            for FileAccount { name, key, key_file, key2, key2_file } in &file.account {
+                let first = secret(name, "key", key.as_deref(), key_file.as_deref())?;
+                let second = secret(name, "key2", key2.as_deref(), key2_file.as_deref())?;
+                let keys: Vec<&str> = first.as_deref().into_iter().chain(second.as_deref()).collect();
                 accounts.push(Account::new(name, &keys)?);
             }
         }
@@ -168,6 +173,28 @@ impl Config {
 
     pub fn accounts(&self) -> Accounts {
         Accounts::new(self.accounts.iter().cloned())
+    }
+}
+
+/// A key that is written in the file, or in a file of its own.
+fn secret(
+    account: &str,
+    name: &str,
+    text: Option<&str>,
+    path: Option<&Path>,
+) -> Result<Option<String>, String> {
+    match (text, path) {
+        (Some(_), Some(_)) => {
+            Err(format!("account {account} has both {name} and {name}-file; it takes one of them"))
+        }
+        (Some(text), None) => Ok(Some(text.to_owned())),
+        (None, Some(path)) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) => {
+                Err(format!("can't read {name}-file {} of account {account}: {error}", path.display()))
+            }
+        },
+        (None, None) => Ok(None),
     }
 }
 
@@ -242,6 +269,9 @@ mod tests {
     fn mistakes_are_named_without_showing_secrets() {
         let unknown = config("lisen = 'x'", Flags::default()).unwrap_err();
         assert!(unknown.contains("lisen") && unknown.contains("partita.toml"), "{unknown}");
+        let both =
+            config("[[account]]\nname = 'abc'\nkey = 'AAAA'\nkey-file = '/k'", Flags::default()).unwrap_err();
+        assert_eq!(both, "account abc has both key and key-file; it takes one of them");
         let bad = config("[[account]]\nname = 'abc'\nkey = 'secret!'", Flags::default()).unwrap_err();
         assert_eq!(bad, "key 1 of account abc is not Base64");
         assert_eq!(

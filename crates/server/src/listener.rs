@@ -12,7 +12,7 @@ use service::Service;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::account::Accounts;
+use crate::account::SharedAccounts;
 use crate::cors::CorsRules;
 use crate::pipeline::{self, Pipeline};
 
@@ -51,7 +51,7 @@ impl Listener {
 #[derive(Debug)]
 pub struct Server {
     pub service: Service,
-    pub accounts: Accounts,
+    pub accounts: SharedAccounts,
     pub check_clock: bool,
     pub bounds: Bounds,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
+use server::account::SharedAccounts;
 use server::config::{Config, Flags, Storage};
 use server::{Listener, Server, account, telemetry};
 use service::Service;
@@ -51,7 +52,7 @@ a key of a TOML file:
   key2 = \"BASE64KEY2\"
 
 GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
-SIGTERM or Ctrl-C finishes the requests under way and closes the store.";
+SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP reads accounts and keys anew.";
 
 fn main() -> ExitCode {
     let Command::Serve(flags) = Cli::parse().command;
@@ -65,22 +66,31 @@ fn main() -> ExitCode {
 }
 
 fn serve(flags: Flags) -> Result<(), String> {
-    let config = Config::from_flags(flags)?;
+    let config = Config::from_flags(flags.clone())?;
     telemetry::start_logging(&config.log_level, config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config))
+    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config, flags))
 }
 
 /// The only place that names engines.
-async fn run(config: Config) -> Result<(), String> {
+async fn run(config: Config, flags: Flags) -> Result<(), String> {
+    let accounts = SharedAccounts::new(config.accounts());
+    tokio::spawn(reload_on_hangup(flags, accounts.clone()));
     // The port before the store: a second server on the same port should not touch the data at all.
     let listener =
         Listener::bind(&config.listen).await.map_err(|error| bind_error(&config.listen, &error))?;
     match &config.storage {
         Storage::Memory => {
             let failed = std::future::pending();
-            serve_with(&config, listener, Arc::new(MemoryEngine::new()), failed, "in memory; nothing is kept")
-                .await
+            serve_with(
+                &config,
+                accounts,
+                listener,
+                Arc::new(MemoryEngine::new()),
+                failed,
+                "in memory; nothing is kept",
+            )
+            .await
         }
         Storage::Directory { path, cache_bytes, accept_loss } => {
             let mut options = engine_embedded::Options::new(path);
@@ -91,13 +101,15 @@ async fn run(config: Config) -> Result<(), String> {
             let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
             let failed = engine.on_failure();
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(&config, listener, Arc::new(engine), failed, &place.display().to_string()).await
+            serve_with(&config, accounts, listener, Arc::new(engine), failed, &place.display().to_string())
+                .await
         }
     }
 }
 
 async fn serve_with(
     config: &Config,
+    accounts: SharedAccounts,
     listener: Listener,
     engine: Arc<dyn Engine>,
     failed: impl Future<Output = store::Fault>,
@@ -105,7 +117,7 @@ async fn serve_with(
 ) -> Result<(), String> {
     let server = Server {
         service: Service::new(engine.clone()),
-        accounts: config.accounts(),
+        accounts,
         check_clock: config.check_clock,
         bounds: config.bounds,
     };
@@ -130,6 +142,21 @@ async fn serve_with(
     engine.close().await;
     tracing::info!("stopped");
     outcome
+}
+
+/// SIGHUP: accounts and keys are read anew, so that keys can be rotated while requests go on.
+async fn reload_on_hangup(flags: Flags, accounts: SharedAccounts) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        match Config::from_flags(flags.clone()) {
+            Ok(config) => {
+                accounts.replace(config.accounts());
+                tracing::info!(accounts = config.accounts.len(), "accounts and keys were read anew");
+            }
+            Err(error) => tracing::error!(error, "accounts and keys stay as they were"),
+        }
+    }
 }
 
 /// The engine says what is wrong and what could be done; which flag does it is known here.

@@ -18,7 +18,7 @@ use wire::signing::sas::Sas;
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, format, names};
 
-use crate::account::Accounts;
+use crate::account::SharedAccounts;
 use crate::address::Site;
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
@@ -38,7 +38,7 @@ const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Pipeline {
     pub service: Service,
-    pub accounts: Accounts,
+    pub accounts: SharedAccounts,
     pub scheme: &'static str,
     pub check_clock: bool,
     pub cors: CorsRules,
@@ -85,7 +85,7 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
 /// What browsers may be told of this account; nothing if there is no such account.
 async fn cors_rules(pipeline: &Pipeline, head: &http::request::Parts) -> Arc<[CorsRule]> {
     let host = header(&head.headers, "host").unwrap_or_default();
-    match Site::find(pipeline.scheme, host, head.uri.path(), &pipeline.accounts) {
+    match Site::find(pipeline.scheme, host, head.uri.path(), &pipeline.accounts.current()) {
         Ok((site, ..)) => pipeline.cors.of(&pipeline.service, &site.account).await,
         Err(_) => Arc::from([]),
     }
@@ -113,8 +113,9 @@ async fn answer(
     asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
 
     let host = header(headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+    let accounts = pipeline.accounts.current();
     let (site, account, path) =
-        Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &pipeline.accounts)?;
+        Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts)?;
 
     let claim = Claim { method: &head.method, raw_path: head.uri.path(), query: &query, headers, version };
     let log = |denied: Denied| {

@@ -1,0 +1,60 @@
+//! Keys change while the server runs.
+
+mod support;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::{Client, Partita};
+
+const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const NEW: &str = "ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
+
+fn status(server: &Partita, key: &str) -> u16 {
+    let accept = [("Accept", "application/json")];
+    Client::new(server.address, "shop", key).send("GET", "/Tables", &accept, b"").status
+}
+
+fn hang_up(server: &Partita) {
+    let sent = Command::new("kill").args(["-HUP", &server.process_id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, key, key2) =
+        (directory.path().join("c.toml"), directory.path().join("k1"), directory.path().join("k2"));
+    std::fs::write(&key, format!("{OLD}\n")).unwrap();
+    std::fs::write(&key2, NEW).unwrap();
+    let text = |lines: &str| format!("in-memory = true\n[[account]]\nname = 'shop'\n{lines}");
+    std::fs::write(&config, text(&format!("key-file = {key:?}\n"))).unwrap();
+    let server = Partita::start(&["--config", &config.display().to_string()]);
+    assert_eq!((status(&server, OLD), status(&server, NEW)), (200, 403));
+
+    std::fs::write(&config, text(&format!("key-file = {key:?}\nkey2-file = {key2:?}\n"))).unwrap();
+    hang_up(&server);
+    wait_for("both keys sign", || status(&server, NEW) == 200);
+    assert_eq!(status(&server, OLD), 200);
+
+    std::fs::write(&key, NEW).unwrap();
+    hang_up(&server);
+    wait_for("the old key is out", || status(&server, OLD) == 403);
+
+    std::fs::write(&config, "nonsense = 1").unwrap();
+    hang_up(&server);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(
+        (status(&server, OLD), status(&server, NEW)),
+        (403, 200),
+        "a bad file leaves the keys as they were"
+    );
+}
