@@ -9,8 +9,11 @@ use serde::Deserialize;
 use crate::account::{Account, Accounts};
 use crate::listener::Bounds;
 use crate::telemetry::LogFormat;
+use crate::tls::CertificateFiles;
 
 const LISTEN: &str = "127.0.0.1:10002";
+const TLS_LISTEN: &str = "127.0.0.1:10003";
+const DEV_CERT: &str = "./partita-dev-cert";
 const DATA: &str = "./partita-data";
 const LOG_LEVEL: &str = "info";
 const MAX_CONNECTIONS: usize = 10_000;
@@ -29,6 +32,21 @@ pub struct Flags {
     /// Address and port to listen on; port 0 takes a free one and prints it [default: 127.0.0.1:10002]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_LISTEN")]
     listen: Option<String>,
+    /// Certificate chain for HTTPS, in PEM; with it, HTTPS is served at --tls-listen
+    #[arg(long, value_name = "FILE", env = "PARTITA_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", env = "PARTITA_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve HTTPS with a certificate of this machine's own, made in this directory at first use
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DEV_CERT", num_args = 0..=1, default_missing_value = DEV_CERT, conflicts_with = "tls_cert")]
+    dev_cert: Option<PathBuf>,
+    /// Address and port to serve HTTPS on [default: 127.0.0.1:10003]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_TLS_LISTEN")]
+    tls_listen: Option<String>,
+    /// Serve HTTPS only
+    #[arg(long, env = "PARTITA_NO_HTTP")]
+    no_http: bool,
     /// Directory to keep data in; made if it is missing [default: ./partita-data]
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
     data: Option<PathBuf>,
@@ -76,6 +94,11 @@ pub struct Flags {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct File {
     listen: Option<String>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    dev_cert: Option<PathBuf>,
+    tls_listen: Option<String>,
+    no_http: bool,
     data: Option<PathBuf>,
     in_memory: bool,
     account: Vec<FileAccount>,
@@ -103,7 +126,9 @@ struct FileAccount {
 /// What it comes to.
 #[derive(Debug)]
 pub struct Config {
-    pub listen: String,
+    /// Where to serve plain HTTP, if at all.
+    pub listen: Option<String>,
+    pub tls: Option<Tls>,
     pub storage: Storage,
     pub accounts: Vec<Account>,
     /// No account was configured, so the published development account stands in.
@@ -112,6 +137,19 @@ pub struct Config {
     pub bounds: Bounds,
     pub log_level: String,
     pub log_format: LogFormat,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tls {
+    pub listen: String,
+    pub source: CertificateSource,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum CertificateSource {
+    Files(CertificateFiles),
+    /// Made here, in this directory.
+    Development(PathBuf),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -150,11 +188,34 @@ impl Config {
                 accept_loss: flags.accept_loss || file.accept_loss,
             }
         };
+        let tls_listen = flags.tls_listen.or(file.tls_listen).unwrap_or_else(|| TLS_LISTEN.to_owned());
+        let said_by_flags = flags.tls_cert.is_some() || flags.dev_cert.is_some();
+        let (cert, key, dev_cert) = if said_by_flags {
+            (flags.tls_cert, flags.tls_key, flags.dev_cert)
+        } else {
+            (file.tls_cert, file.tls_key, file.dev_cert)
+        };
+        let source = match (cert, key, dev_cert) {
+            (None, None, None) => None,
+            (Some(certificate), Some(key), None) => {
+                Some(CertificateSource::Files(CertificateFiles { certificate, key }))
+            }
+            (None, None, Some(directory)) => Some(CertificateSource::Development(directory)),
+            _ => return Err("HTTPS takes tls-cert and tls-key together, or dev-cert alone".to_owned()),
+        };
+        let tls = source.map(|source| Tls { listen: tls_listen, source });
+        let no_http = flags.no_http || file.no_http;
+        if no_http && tls.is_none() {
+            return Err(
+                "no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert".to_owned()
+            );
+        }
         let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
-            listen: flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()),
+            listen: (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned())),
+            tls,
             storage,
             accounts,
             development,
@@ -227,7 +288,8 @@ mod tests {
     fn defaults_serve_the_development_account() {
         let config = Config::from_flags(Flags::default()).unwrap();
         assert!(config.development && config.check_clock);
-        assert_eq!(config.listen, "127.0.0.1:10002");
+        assert_eq!(config.listen.as_deref(), Some("127.0.0.1:10002"));
+        assert_eq!(config.tls, None);
         assert_eq!(config.accounts[0].name.as_str(), "devstoreaccount1");
         assert!(
             matches!(config.storage, Storage::Directory { path, .. } if path == Path::new("./partita-data"))
@@ -240,7 +302,7 @@ mod tests {
                     idle-seconds = 9\nshutdown-seconds = 10\naccept-loss = true\nlog-level = 'debug'\nlog-format = 'json'\n\
                     [[account]]\nname = 'one'\nkey = 'AAAA'\nkey2 = 'BBBB'\n[[account]]\nname = 'two'\nkey = 'CCCC'\n";
         let from_file = config(file, Flags::default()).unwrap();
-        assert_eq!(from_file.listen, "0.0.0.0:1");
+        assert_eq!(from_file.listen.as_deref(), Some("0.0.0.0:1"));
         let expected = Storage::Directory { path: "/d".into(), cache_bytes: 7 << 20, accept_loss: true };
         assert_eq!(from_file.storage, expected);
         assert_eq!(from_file.accounts.iter().map(|a| a.keys.len()).collect::<Vec<_>>(), [2, 1]);
@@ -261,8 +323,24 @@ mod tests {
             ..Flags::default()
         };
         let from_flags = config(file, flags).unwrap();
-        assert_eq!((from_flags.listen.as_str(), from_flags.accounts.len()), ("h:2", 1));
+        assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
         assert_eq!(from_flags.storage, Storage::Memory);
+    }
+
+    #[test]
+    fn https_comes_with_a_certificate() {
+        let from = |file: &str| config(file, Flags::default());
+        let files = CertificateSource::Files(CertificateFiles { certificate: "/c".into(), key: "/k".into() });
+        let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'").unwrap();
+        assert_eq!(
+            (both.listen.is_some(), both.tls),
+            (true, Some(Tls { listen: "h:1".into(), source: files }))
+        );
+        let alone = from("dev-cert = '/d'\nno-http = true").unwrap();
+        let source = CertificateSource::Development("/d".into());
+        assert_eq!((alone.listen, alone.tls), (None, Some(Tls { listen: TLS_LISTEN.into(), source })));
+        assert!(from("tls-cert = '/c'").unwrap_err().contains("tls-key"));
+        assert!(from("no-http = true").unwrap_err().contains("nothing to serve"));
     }
 
     #[test]

@@ -21,7 +21,13 @@ const ANY: &str = "*";
 
 /// Rules as they were read last, so that a document is read once and not with every request.
 #[derive(Debug, Default)]
-pub struct CorsRules(Mutex<HashMap<AccountName, (Bytes, Arc<[CorsRule]>)>>);
+pub struct CorsRules(Mutex<HashMap<AccountName, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    document: Bytes,
+    rules: Arc<[CorsRule]>,
+}
 
 impl CorsRules {
     /// The account's rules. An account without service properties has none.
@@ -29,11 +35,11 @@ impl CorsRules {
         let Ok(Some(document)) = service.get_properties(account).await else { return Arc::from([]) };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(account) {
-            Some((read, rules)) if *read == document => rules.clone(),
+            Some(known) if known.document == document => known.rules.clone(),
             _ => {
                 let properties = ServiceProperties::read(&document).unwrap_or_default();
                 let rules: Arc<[CorsRule]> = properties.cors.into();
-                known.insert(account.clone(), (document, rules.clone()));
+                known.insert(account.clone(), Known { document, rules: rules.clone() });
                 rules
             }
         }

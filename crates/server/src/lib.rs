@@ -15,5 +15,6 @@ mod respond;
 mod route;
 mod sas;
 pub mod telemetry;
+pub mod tls;
 
 pub use listener::{Bounds, Listener, Server};

@@ -4,14 +4,17 @@ use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
 use server::account::SharedAccounts;
-use server::config::{Config, Flags, Storage};
+use server::config::{CertificateSource, Config, Flags, Storage, Tls};
+use server::tls::{self, Certificate, CertificateFiles};
 use server::{Listener, Server, account, telemetry};
 use service::Service;
 use store::{Engine, MemoryEngine};
+use tokio_rustls::TlsAcceptor;
 
 // Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
 #[global_allocator]
@@ -32,10 +35,13 @@ enum Command {
     Serve(Box<Flags>),
 }
 
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
 const EXAMPLES: &str = "\
 Examples:
   partita serve                          the development account on 127.0.0.1:10002, data in ./partita-data
   partita serve --in-memory              the same, keeping nothing after exit
+  partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
 
 Connect any Azure SDK with the connection string that the start banner prints.";
@@ -76,16 +82,23 @@ fn serve(flags: Flags) -> Result<(), String> {
 async fn run(config: Config, flags: Flags) -> Result<(), String> {
     let accounts = SharedAccounts::new(config.accounts());
     tokio::spawn(reload_on_hangup(flags, accounts.clone()));
-    // The port before the store: a second server on the same port should not touch the data at all.
-    let listener =
-        Listener::bind(&config.listen).await.map_err(|error| bind_error(&config.listen, &error))?;
+    // The ports before the store: a second server on the same port should not touch the data at all.
+    let mut listeners = Vec::new();
+    if let Some(address) = &config.listen {
+        listeners.push(bind(address, "--listen", None).await?);
+    }
+    if let Some(tls) = &config.tls {
+        let certificate = Certificate::load(certificate_files(&tls.source)?)?;
+        listeners.push(bind(&tls.listen, "--tls-listen", Some(certificate.acceptor()?)).await?);
+        tokio::spawn(refresh(certificate));
+    }
     match &config.storage {
         Storage::Memory => {
             let failed = std::future::pending();
             serve_with(
                 &config,
                 accounts,
-                listener,
+                listeners,
                 Arc::new(MemoryEngine::new()),
                 failed,
                 "in memory; nothing is kept",
@@ -101,7 +114,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
             let failed = engine.on_failure();
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(&config, accounts, listener, Arc::new(engine), failed, &place.display().to_string())
+            serve_with(&config, accounts, listeners, Arc::new(engine), failed, &place.display().to_string())
                 .await
         }
     }
@@ -110,7 +123,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
 async fn serve_with(
     config: &Config,
     accounts: SharedAccounts,
-    listener: Listener,
+    listeners: Vec<Listener>,
     engine: Arc<dyn Engine>,
     failed: impl Future<Output = store::Fault>,
     place: &str,
@@ -124,8 +137,8 @@ async fn serve_with(
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
     // Nobody has to listen: `partita serve | head -1` is no reason to end.
-    let _ = writeln!(std::io::stdout(), "{}", banner(config, &listener, place));
-    tracing::info!(address = %listener.address(), data = place, "ready");
+    let _ = writeln!(std::io::stdout(), "{}", banner(config, &listeners, place));
+    tracing::info!(?listeners, data = place, "ready");
 
     let mut outcome = Ok(());
     let stop = async {
@@ -138,7 +151,7 @@ async fn serve_with(
             }
         }
     };
-    server.run(listener, stop).await;
+    server.run(listeners, stop).await;
     engine.close().await;
     tracing::info!("stopped");
     outcome
@@ -167,35 +180,60 @@ fn open_error(error: &OpenError) -> String {
     }
 }
 
-fn bind_error(listen: &str, error: &std::io::Error) -> String {
-    match error.kind() {
+async fn bind(address: &str, flag: &str, tls: Option<TlsAcceptor>) -> Result<Listener, String> {
+    Listener::bind(address, tls).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("{listen} is taken by another program; stop it, or choose another port with --listen")
+            format!("{address} is taken by another program; stop it, or choose another port with {flag}")
         }
         std::io::ErrorKind::PermissionDenied => {
-            format!(
-                "not allowed to listen on {listen}; ports below 1024 need privileges, choose another with --listen"
-            )
+            format!("not allowed to listen on {address}; ports below 1024 need privileges, choose another with {flag}")
         }
-        _ => format!(
-            "can't listen on {listen:?}: {error}; --listen takes address:port, such as 127.0.0.1:10002"
-        ),
+        _ => format!("can't listen on {address:?}: {error}; {flag} takes address:port, such as 127.0.0.1:10002"),
+    })
+}
+
+fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, String> {
+    match source {
+        CertificateSource::Files(files) => Ok(files.clone()),
+        CertificateSource::Development(directory) => Ok(tls::development_certificate(directory)?.0),
+    }
+}
+
+/// Renewed certificates are taken up within a minute.
+async fn refresh(certificate: Arc<Certificate>) {
+    loop {
+        tokio::time::sleep(CERTIFICATE_CHECK_INTERVAL).await;
+        match certificate.refresh() {
+            Ok(true) => tracing::info!("the certificate was read anew"),
+            Ok(false) => {}
+            Err(error) => tracing::error!(error, "the certificate stays as it was"),
+        }
     }
 }
 
 /// What a person needs to connect, with the key only where it is no secret.
-fn banner(config: &Config, listener: &Listener, place: &str) -> String {
-    let address = listener.address();
+fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
     let mut lines = vec![format!("Partita {} is ready.", env!("CARGO_PKG_VERSION"))];
-    for account in &config.accounts {
-        lines.push(format!("  Table endpoint     http://{address}/{}", account.name));
+    let endpoints = || {
+        let each = |listener| config.accounts.iter().map(move |account| (listener, &account.name));
+        listeners.iter().flat_map(each).map(|(listener, name): (&Listener, _)| {
+            let (scheme, address) = (listener.scheme(), listener.address());
+            (scheme, name, format!("{scheme}://{address}/{name}"))
+        })
+    };
+    for (_, _, endpoint) in endpoints() {
+        lines.push(format!("  Table endpoint     {endpoint}"));
     }
     lines.push(format!("  Data               {place}"));
+    if let Some(Tls { source: CertificateSource::Development(directory), .. }) = &config.tls {
+        let authority = directory.join("authority.pem");
+        let authority = std::path::absolute(&authority).unwrap_or(authority);
+        lines.push(format!("  Authority          {} (let HTTPS clients trust it)", authority.display()));
+    }
     let key = if config.development { account::DEVELOPMENT_KEY } else { "<key>" };
-    for account in &config.accounts {
-        let name = &account.name;
+    for (scheme, name, endpoint) in endpoints() {
         lines.push(format!(
-            "  Connection string  DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};TableEndpoint=http://{address}/{name};"
+            "  Connection string  DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={endpoint};"
         ));
     }
     lines.join("\n")

@@ -41,7 +41,7 @@ pub struct Pipeline {
     pub accounts: SharedAccounts,
     pub scheme: &'static str,
     pub check_clock: bool,
-    pub cors: CorsRules,
+    pub cors: Arc<CorsRules>,
 }
 
 pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incoming>) -> Response<Body> {

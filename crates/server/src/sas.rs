@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use model::{Cut, DateTime, KeyRange, Refusal, TableName};
 use service::{AccountGrant, Grant, TableGrant};
-use wire::access_policies::AccessPolicy;
+use wire::access_policies::{self, AccessPolicy};
 use wire::signing::sas::{Sas, TableSas, Terms};
 
 use crate::authenticate::Denied;
@@ -38,8 +38,11 @@ pub fn admit(
         },
     };
     effective.check(now)?;
-    check_address(terms, caller.ip)?;
-    check_protocol(terms, caller.https)?;
+    // Older tokens know neither, and do not sign them.
+    if terms.version.as_str() >= SPECIFIC_REFUSALS {
+        check_address(terms, caller.ip)?;
+        check_protocol(terms, caller.https)?;
+    }
     match sas {
         Sas::Table(table) => {
             let name = TableName::parse(&table.table)
@@ -97,6 +100,10 @@ impl Effective {
 /// Each of start, expiry and permissions may be said by the token or by the policy, not by both.
 fn merge(token: &TableSas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
     let terms = &token.terms;
+    if !access_policies::in_order(&terms.permissions) {
+        let why = format!("sp is {:?}; it may hold letters of raud in this order", terms.permissions);
+        return Err(failed(why));
+    }
     let mut effective = Effective {
         start: time("st", &terms.start)?,
         expiry: time("se", &terms.expiry)?,

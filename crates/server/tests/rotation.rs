@@ -1,5 +1,7 @@
 //! Keys change while the server runs.
 
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
 mod support;
 
 use std::process::Command;

@@ -72,8 +72,8 @@ impl Partita {
             let line = line.unwrap();
             banner.push_str(&line);
             banner.push('\n');
-            if let Some((_, rest)) = line.split_once("TableEndpoint=http://") {
-                address = rest.split('/').next().and_then(|text| text.parse().ok());
+            if let Some((_, rest)) = line.split_once("TableEndpoint=http") {
+                address = rest.split('/').nth(2).and_then(|text| text.parse().ok());
                 break;
             }
         }
