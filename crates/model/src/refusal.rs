@@ -172,10 +172,12 @@ pub enum Refusal {
     // Not the client's doing.
     #[error("Server encountered an internal error. Please try again after some time.")]
     Internal,
-    #[error("The operation could not be completed within the permitted time.")]
+    #[error("Operation could not be completed within the specified time.")]
     TimedOut,
-    #[error("The server is currently unable to receive requests. Please retry your request.")]
+    #[error("The server is busy.")]
     Busy,
+    #[error("Operations per second is over the account limit.")]
+    AccountBusy,
 }
 
 impl Refusal {
@@ -239,7 +241,7 @@ impl Refusal {
             Self::UpdateConditionNotSatisfied => (412, "UpdateConditionNotSatisfied"),
             Self::Internal => (500, "InternalError"),
             Self::TimedOut => (500, "OperationTimedOut"),
-            Self::Busy => (503, "ServerBusy"),
+            Self::Busy | Self::AccountBusy => (503, "ServerBusy"),
         }
     }
 
@@ -249,6 +251,11 @@ impl Refusal {
 
     pub const fn code(&self) -> &'static str {
         self.answer().1
+    }
+
+    /// Not the request's fault: the same one may go through later, so clients must see the status itself.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Internal | Self::TimedOut | Self::Busy | Self::AccountBusy)
     }
 
     /// Answered by the service's front end, before the table server sees the request: other headers, and

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 
+use service::Targets;
+
 use crate::account::{Account, Accounts};
 use crate::listener::Bounds;
 use crate::telemetry::LogFormat;
@@ -66,6 +68,10 @@ pub struct Flags {
     /// Serve requests whatever their date; without it a signed request may be 15 minutes off
     #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
     skip_clock_check: bool,
+    /// Hold callers to targets: azure (20000 entities a second an account, 2000 a partition), or ACCOUNT/PARTITION
+    /// of your own; off serves all there is [default: off]
+    #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
+    throttle: Option<String>,
     /// Memory for cached data and unwritten data, in MiB [default: 256]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     cache_mib: Option<usize>,
@@ -103,6 +109,7 @@ struct File {
     in_memory: bool,
     account: Vec<FileAccount>,
     skip_clock_check: bool,
+    throttle: Option<String>,
     cache_mib: Option<usize>,
     max_connections: Option<usize>,
     idle_seconds: Option<u64>,
@@ -134,6 +141,7 @@ pub struct Config {
     /// No account was configured, so the published development account stands in.
     pub development: bool,
     pub check_clock: bool,
+    pub throttle: Option<Targets>,
     pub bounds: Bounds,
     pub log_level: String,
     pub log_format: LogFormat,
@@ -219,6 +227,7 @@ impl Config {
             storage,
             accounts,
             development,
+            throttle: throttle(flags.throttle.or(file.throttle).as_deref())?,
             check_clock: !(flags.skip_clock_check || file.skip_clock_check),
             bounds: Bounds {
                 connections: positive("max-connections", connections)?
@@ -256,6 +265,21 @@ fn secret(
             }
         },
         (None, None) => Ok(None),
+    }
+}
+
+fn throttle(text: Option<&str>) -> Result<Option<Targets>, String> {
+    let own = |text: &str| {
+        let (account, partition) = text.split_once('/')?;
+        let rate = |text: &str| text.trim().parse().ok().filter(|rate: &u32| *rate > 0);
+        Some(Targets { account: rate(account)?, partition: rate(partition)? })
+    };
+    match text {
+        None | Some("off") => Ok(None),
+        Some("azure") => Ok(Some(Targets::AZURE)),
+        Some(text) => own(text).map(Some).ok_or_else(|| {
+            format!("throttle is {text:?}; it takes off, azure, or two rates such as 20000/2000")
+        }),
     }
 }
 
@@ -325,6 +349,20 @@ mod tests {
         let from_flags = config(file, flags).unwrap();
         assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
         assert_eq!(from_flags.storage, Storage::Memory);
+    }
+
+    #[test]
+    fn targets_are_off_azures_or_ones_own() {
+        let of = |text: &str| {
+            config(&format!("throttle = '{text}'"), Flags::default()).map(|config| config.throttle)
+        };
+        assert_eq!(Config::from_flags(Flags::default()).unwrap().throttle, None);
+        assert_eq!(of("off"), Ok(None));
+        assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, partition: 2_000 })));
+        assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, partition: 7 })));
+        for text in ["", "fast", "5", "0/1", "1/0", "-1/1", "1/2/3"] {
+            assert!(of(text).unwrap_err().contains("20000/2000"), "{text}");
+        }
     }
 
     #[test]

@@ -128,12 +128,11 @@ async fn serve_with(
     failed: impl Future<Output = store::Fault>,
     place: &str,
 ) -> Result<(), String> {
-    let server = Server {
-        service: Service::new(engine.clone()),
-        accounts,
-        check_clock: config.check_clock,
-        bounds: config.bounds,
-    };
+    let mut service = Service::new(engine.clone());
+    if let Some(targets) = config.throttle {
+        service = service.throttled(targets);
+    }
+    let server = Server { service, accounts, check_clock: config.check_clock, bounds: config.bounds };
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
     // Nobody has to listen: `partita serve | head -1` is no reason to end.

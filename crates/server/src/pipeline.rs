@@ -227,11 +227,10 @@ fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
         return Ok(limits::REQUEST_TIME_MAX);
     };
     let seconds: u64 = text.parse().map_err(|_| Refusal::QueryParameterValueInvalid)?;
-    Ok(if seconds == 0 {
-        limits::REQUEST_TIME_MAX
-    } else {
-        Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX)
-    })
+    if seconds == 0 {
+        return Err(Refusal::QueryParameterValueInvalid);
+    }
+    Ok(Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX))
 }
 
 /// A body without a length and not in chunks is none: most likely not what was meant.

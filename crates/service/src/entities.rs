@@ -1,8 +1,12 @@
 //! Point reads and writes. A single write is a transaction of one: there is no other write path.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, Row, RowDraft, TableRef, Transaction};
 
+use crate::throttle::{Throttle, cost_of};
 use crate::{Error, Group, Result, Service};
 
 /// One change to one entity.
@@ -55,6 +59,13 @@ fn sorted(
     (entity.key, condition, change(draft))
 }
 
+fn cost(operation: &Operation) -> u64 {
+    match &operation.change {
+        Change::Put(draft) | Change::Merge(draft) => cost_of(draft.len()),
+        Change::Delete => 1,
+    }
+}
+
 fn condition(if_match: &IfMatch) -> Condition {
     match if_match {
         IfMatch::Any => Condition::Exists,
@@ -66,7 +77,11 @@ fn condition(if_match: &IfMatch) -> Condition {
 
 impl Service {
     pub async fn get_entity(&self, table: &TableRef, key: &EntityKey) -> Result<Row> {
-        self.engine.get(table, key).await?.ok_or_else(|| Refusal::ResourceNotFound.into())
+        let partition = Some(key.partition.as_str());
+        self.admit(table, partition)?;
+        let found = self.engine.get(table, key).await?;
+        self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.as_bytes().len())));
+        found.ok_or_else(|| Refusal::ResourceNotFound.into())
     }
 
     /// The new timestamp, of which the ETag is another spelling.
@@ -92,6 +107,20 @@ impl Service {
     ) -> Result<Vec<DateTime>> {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;
+        let partition = Some(transaction.partition().as_str());
+        self.admit(table, partition)?;
+        self.spend(table, partition, transaction.operations().iter().map(cost).sum());
         Ok(self.engine.apply(table, transaction).await?)
+    }
+
+    pub(crate) fn admit(&self, table: &TableRef, partition: Option<&str>) -> Result<()> {
+        let admit = |throttle: &Arc<Throttle>| throttle.admit(table, partition, Instant::now());
+        Ok(self.throttle.as_ref().map_or(Ok(()), admit)?)
+    }
+
+    pub(crate) fn spend(&self, table: &TableRef, partition: Option<&str>, cost: u64) {
+        if let Some(throttle) = &self.throttle {
+            throttle.spend(table, partition, cost, Instant::now());
+        }
     }
 }

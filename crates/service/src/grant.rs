@@ -82,6 +82,15 @@ impl Grant {
             Self::Owner | Self::Account(_) => true,
         }
     }
+
+    /// Whether this entity may be written, there or not.
+    pub fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
+        match self {
+            _ if self.covers(key) => Ok(()),
+            Self::Table(grant) if grant.hides => Err(Refusal::ResourceNotFound),
+            Self::Owner | Self::Table(_) | Self::Account(_) => Err(Refusal::AuthorizationFailure),
+        }
+    }
 }
 
 impl TableGrant {

@@ -7,6 +7,7 @@ mod group;
 mod metadata;
 mod query;
 mod tables;
+mod throttle;
 
 use std::sync::Arc;
 
@@ -18,16 +19,24 @@ pub use grant::{Access, AccountGrant, Grant, Need, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
+pub use throttle::Targets;
+use throttle::Throttle;
 
 /// One method per operation. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     engine: Arc<dyn Engine>,
+    throttle: Option<Arc<Throttle>>,
 }
 
 impl Service {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine }
+        Self { engine, throttle: None }
+    }
+
+    /// Holds callers to these targets, as the cloud does.
+    pub fn throttled(self, targets: Targets) -> Self {
+        Self { throttle: Some(Arc::new(Throttle::new(targets))), ..self }
     }
 
     /// Whether requests can be served now.

@@ -45,7 +45,10 @@ impl Service {
         }
         let filter = residual.map(|residual| Arc::new(Residual(residual)) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
+        let partition = partition_of(&ranges).map(str::to_owned);
+        self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter }).await?;
+        self.spend(table, partition.as_deref(), page.kibibytes.max(1));
         Ok(EntityPage { entities: page.entities, next: page.next })
     }
 
@@ -55,6 +58,9 @@ impl Service {
         key: EntityKey,
         residual: Option<Expr>,
     ) -> Result<EntityPage> {
+        let partition = Some(key.partition.as_str());
+        self.admit(table, partition)?;
+        self.spend(table, partition, 1);
         let found = self.engine.get(table, &key).await?.filter(|row| {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             let stored = StoredRef { partition, row_key, row: row.view() };
@@ -82,6 +88,21 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
         (Cut::Before(p, r), Cut::After(q, s)) if p == q && r == s => EntityKey::parse(p, r).ok(),
         _ => None,
     }
+}
+
+/// The one partition that all ranges lie in, if they do.
+fn partition_of(ranges: &[KeyRange]) -> Option<&str> {
+    fn of_cut(cut: &Cut) -> Option<&str> {
+        match cut {
+            Cut::Before(partition, _) | Cut::After(partition, _) | Cut::AfterPartition(partition) => {
+                Some(partition)
+            }
+            Cut::End => None,
+        }
+    }
+    let first = of_cut(&ranges.first()?.start)?;
+    let within = |range: &KeyRange| of_cut(&range.start) == Some(first) && of_cut(&range.end) == Some(first);
+    ranges.iter().all(within).then_some(first)
 }
 
 /// What the plan's ranges left to ask of each row.

@@ -62,6 +62,8 @@ pub struct Page {
     pub next: Option<EntityKey>,
     /// Rows looked at, kept or not.
     pub examined: u64,
+    /// The same in KiB, each row rounded up: what a scan costs.
+    pub kibibytes: u64,
 }
 
 /// Fills a page from rows in key order; the part of a scan that is the same in every engine.
@@ -88,6 +90,7 @@ impl<'a> PageBuilder<'a> {
             return Ok(false);
         }
         self.page.examined += 1;
+        self.page.kibibytes += value.len().div_ceil(1024).max(1) as u64;
         let row = RowView::open(value)?;
         if let Some(filter) = &self.scan.filter {
             let (partition, row_key) = encoding::key::decode(key)?;

@@ -24,7 +24,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     let batch_id = telemetry::new_guid();
     let body = match read {
         Batch::ChangeSet(parts) => {
-            let answers = change_set(context, call, &parts).await;
+            let answers = change_set(context, call, &parts).await?;
             batch::write_change_set(&batch_id, &telemetry::new_guid(), &answers)
         }
         Batch::Query(part) => batch::write_query(&batch_id, &query(context, call, &part).await),
@@ -87,9 +87,13 @@ impl Inner {
 }
 
 /// The answers to all parts, or to the one that made the whole fail.
-async fn change_set(context: &Context<'_>, outer: &Call<'_>, parts: &[Part]) -> Vec<PartAnswer> {
+async fn change_set(
+    context: &Context<'_>,
+    outer: &Call<'_>,
+    parts: &[Part],
+) -> Result<Vec<PartAnswer>, Failure> {
     if parts.is_empty() {
-        return vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)];
+        return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
     }
     let alone = parts.len() == 1;
     let mut group = Group::new();
@@ -99,14 +103,15 @@ async fn change_set(context: &Context<'_>, outer: &Call<'_>, parts: &[Part]) -> 
         if group.is_full() {
             // The service blames the last operation that still fitted.
             let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
-            return vec![failed(context, last.as_ref(), failure, alone)];
+            return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
         let inner = Inner::new(context, outer, part);
         match add(context, &inner, part, &mut group).await {
             Ok(reply) => replies.push((reply, inner.content_id())),
+            Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
                 let failure = Failure { index: Some(index), ..failure };
-                return vec![failed(context, Some(&inner), failure, alone)];
+                return Ok(vec![failed(context, Some(&inner), failure, alone)]);
             }
         }
         last = Some(inner);
@@ -114,11 +119,18 @@ async fn change_set(context: &Context<'_>, outer: &Call<'_>, parts: &[Part]) -> 
     match context.service.write_group(group).await {
         Ok(timestamps) => {
             let answers = replies.into_iter().zip(timestamps);
-            answers
+            Ok(answers
                 .map(|((reply, id), timestamp)| part_answer(reply.answer(context, timestamp), id))
-                .collect()
+                .collect())
         }
-        Err(error) => vec![failed(context, last.as_ref(), error.into(), alone)],
+        Err(error) => {
+            let failure = Failure::from(error);
+            // Clients try again by the status of the whole.
+            if failure.refusal.is_ours() {
+                return Err(Failure { index: None, ..failure });
+            }
+            Ok(vec![failed(context, last.as_ref(), failure, alone)])
+        }
     }
 }
 
@@ -127,7 +139,7 @@ async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Grou
         Ok(operation) => operation.clone(),
         Err(refusal) => return Err(refusal.clone().into()),
     };
-    context.grant.permits(&operation.need(inner.headers.contains_key(IF_MATCH)))?;
+    context.permits(&operation.need(inner.headers.contains_key(IF_MATCH)))?;
     let Prepared { table, write, reply } =
         entity_write::prepare(context, &inner.call(part), operation).await?;
     group.push(&table, write)?;
@@ -137,7 +149,7 @@ async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Grou
 async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnswer {
     let inner = Inner::new(context, outer, part);
     let permitted =
-        inner.operation.as_ref().map_or(Ok(()), |operation| context.grant.permits(&operation.need(false)));
+        inner.operation.as_ref().map_or(Ok(()), |operation| context.permits(&operation.need(false)));
     let answered = match &inner.operation {
         Ok(_) if permitted.is_err() => Err(permitted.err().unwrap_or(Refusal::AuthorizationFailure).into()),
         Ok(Operation::GetEntity(table, key)) => {

@@ -44,10 +44,10 @@ pub async fn prepare(
 ) -> Result<Prepared, Failure> {
     let prepared = read(context, call, operation).await?;
     // The keys may be in the body, so a token's range can be asked about only now.
-    if !context.grant.covers(prepared.write.key()) {
-        return Err(model::Refusal::AuthorizationFailure.into());
+    match context.reaches(prepared.write.key()) {
+        Ok(()) => Ok(prepared),
+        Err(refusal) => Err(Failure { reached_the_store: true, ..refusal.into() }),
     }
-    Ok(prepared)
 }
 
 async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Prepared, Failure> {

@@ -10,8 +10,8 @@ mod table;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use model::{Refusal, TableName};
-use service::{Grant, Service};
+use model::{EntityKey, Refusal, TableName};
+use service::{Grant, Need, Service};
 use store::TableRef;
 use wire::url::Query;
 use wire::{Format, Version, names};
@@ -45,6 +45,21 @@ pub struct Call<'a> {
 impl Context<'_> {
     fn table(&self, name: TableName) -> TableRef {
         TableRef { account: self.site.account.clone(), name }
+    }
+
+    /// Refuses what the caller may not do, and tells the log.
+    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
+    }
+
+    /// Refuses entities that the caller may not write, and tells the log.
+    fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
+        self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, key))
+    }
+
+    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Debug) {
+        let why = format!("{:?} does not permit {asked:?}", self.grant);
+        tracing::warn!(request_id = self.request_id, code = refusal.code(), why, "access refused");
     }
 }
 

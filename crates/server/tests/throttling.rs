@@ -1,0 +1,98 @@
+//! Callers over their targets are told so, and what they were refused was not done.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Answer, Client, Partita};
+
+const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
+
+fn server(targets: &str) -> (Partita, Client) {
+    let server = Partita::start(&["--in-memory", "--throttle", targets]);
+    let mut client = server.client();
+    assert_eq!(client.send("POST", "/Tables", &JSON, br#"{"TableName":"Books"}"#).status, 201);
+    (server, client)
+}
+
+fn insert(client: &mut Client, partition: &str, row: usize) -> Answer {
+    let body = format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}"}}"#);
+    client.send("POST", "/Books", &JSON, body.as_bytes())
+}
+
+/// Writes until one is refused; gives that answer and how many were done.
+fn until_busy(client: &mut Client, partition: &str) -> (Answer, usize) {
+    for row in 0..10_000 {
+        let answer = insert(client, partition, row);
+        if answer.status != 201 {
+            return (answer, row);
+        }
+    }
+    panic!("never refused");
+}
+
+#[test]
+fn a_partition_over_its_target_is_busy_and_others_are_not() {
+    let (_server, mut client) = server("100000/50");
+    let (refused, done) = until_busy(&mut client, "hot");
+    assert_eq!((refused.status, refused.code().as_str()), (503, "ServerBusy"));
+    assert!(refused.text().contains(r#""value":"The server is busy.\nRequestId:"#), "{}", refused.text());
+    assert!(done >= 50, "{done}");
+    assert_eq!(insert(&mut client, "cool", 0).status, 201);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let rows = loop {
+        let answer = client.send("GET", "/Books?$filter=PartitionKey%20eq%20'hot'", &JSON, b"");
+        if answer.status == 200 {
+            break answer.json()["value"].as_array().unwrap().len();
+        }
+        assert!(Instant::now() < deadline, "it never recovers");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(rows, done, "what was refused was not done");
+}
+
+#[test]
+fn an_account_over_its_target_is_told_so() {
+    let (_server, mut client) = server("40/1000000");
+    let (refused, _) = until_busy(&mut client, "p");
+    assert!(
+        refused.text().contains("Operations per second is over the account limit."),
+        "{}",
+        refused.text()
+    );
+}
+
+#[test]
+fn a_batch_counts_each_of_its_operations_and_is_refused_as_a_whole() {
+    let (_server, mut client) = server("100000/50");
+    let batch = |first: usize| {
+        let parts: String = (first..first + 60)
+            .map(|row| {
+                format!(
+                    "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+                     POST /Books HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: return-no-content\r\n\r\n\
+                     {{\"PartitionKey\":\"p\",\"RowKey\":\"{row}\"}}\r\n"
+                )
+            })
+            .collect();
+        format!("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{parts}--c--\r\n--b--\r\n")
+    };
+    let headers = [("Content-Type", "multipart/mixed; boundary=b"), ("Accept", "application/json")];
+    assert_eq!(client.send("POST", "/$batch", &headers, batch(0).as_bytes()).status, 202);
+    let refused = client.send("POST", "/$batch", &headers, batch(60).as_bytes());
+    assert_eq!((refused.status, refused.code().as_str()), (503, "ServerBusy"));
+}
+
+#[test]
+fn a_scan_costs_what_it_looks_at_not_what_it_returns() {
+    // A few scans that return nothing exhaust what as many point reads would not.
+    let (_server, mut client) = server("250/100000");
+    for row in 0..200 {
+        assert_eq!(insert(&mut client, "p", row).status, 201);
+    }
+    let scan = |client: &mut Client| client.send("GET", "/Books?$filter=Nope%20eq%201", &JSON, b"").status;
+    let statuses: Vec<u16> = (0..4).map(|_| scan(&mut client)).collect();
+    assert!(statuses.contains(&503), "{statuses:?}");
+}
