@@ -14,6 +14,7 @@ mod pipeline;
 mod respond;
 mod route;
 mod sas;
+pub mod sas_command;
 pub mod telemetry;
 pub mod tls;
 

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
+use model::DateTime;
 use server::account::SharedAccounts;
 use server::config::{CertificateSource, Config, Flags, Storage, Tls};
+use server::sas_command::{self, SasCommand};
 use server::tls::{self, Certificate, CertificateFiles};
 use server::{Listener, Server, account, telemetry};
 use service::Service;
@@ -33,6 +35,9 @@ enum Command {
     /// Serve the Table service
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
+    /// Make and explain shared access signatures
+    #[command(subcommand)]
+    Sas(Box<SasCommand>),
 }
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -43,6 +48,8 @@ Examples:
   partita serve --in-memory              the same, keeping nothing after exit
   partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
+  partita sas table --table Books --permissions r --expires 8h
+  partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
 Connect any Azure SDK with the connection string that the start banner prints.";
 
@@ -61,8 +68,11 @@ GET /health/live and /health/ready tell whether the server runs and whether its 
 SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP reads accounts and keys anew.";
 
 fn main() -> ExitCode {
-    let Command::Serve(flags) = Cli::parse().command;
-    match serve(*flags) {
+    let outcome = match Cli::parse().command {
+        Command::Serve(flags) => serve(*flags),
+        Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("partita: {message}");
