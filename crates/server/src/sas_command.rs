@@ -233,7 +233,7 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
         match sas::admit(&sas, None, now, caller) {
             Ok(_) => line("from here", "it would be let in now"),
             Err(denied) => {
-                line("from here", &format!("REFUSED with {}: {}", denied.refusal.code(), denied.why))
+                line("from here", &format!("REFUSED with {}: {}", denied.refusal.code(), denied.why));
             }
         }
     }

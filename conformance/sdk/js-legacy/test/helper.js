@@ -12,9 +12,10 @@ const ENDPOINT = (process.env.PARTITA_ENDPOINT ?? "http://127.0.0.1:10002/devsto
 const ACCOUNT = "devstoreaccount1";
 const KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-// Each method of the callback client, as one that resolves to its result.
-function client(key = KEY) {
-  const service = azure.createTableService(ACCOUNT, key, ENDPOINT);
+const client = (key = KEY) => promising(azure.createTableService(ACCOUNT, key, ENDPOINT));
+
+// Each method of a callback client, as one that resolves to its result.
+function promising(service) {
   const call = (method) => (...args) =>
     new Promise((resolve, reject) =>
       service[method](...args, (error, result, response) => {
@@ -61,4 +62,4 @@ async function refusal(promise, statusCode, code) {
   return error;
 }
 
-module.exports = { client, fresh, tableOfThisFile, entity, row, plain, etagOf, refusal };
+module.exports = { ACCOUNT, ENDPOINT, KEY, client, promising, fresh, tableOfThisFile, entity, row, plain, etagOf, refusal };

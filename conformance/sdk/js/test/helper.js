@@ -61,8 +61,8 @@ export const query = (table, filter, more = {}) => all(table.listEntities({ quer
 
 export const rowKeys = (entities) => entities.map((e) => e.rowKey);
 
-// The service's error code: transactions carry it in `code`, single operations in the parsed body.
-export const codeOf = (error) => error.details?.odataError?.code ?? error.code;
+// The service's error code: transactions carry it in `code`, single operations in the parsed body, be it JSON or XML.
+export const codeOf = (error) => error.details?.odataError?.code ?? error.details?.["m:code"] ?? error.code;
 
 export async function refusal(promise, statusCode, code) {
   const error = await promise.then(

@@ -5,8 +5,8 @@ import static conformance.Server.ENDPOINT;
 import static conformance.Server.KEY;
 import static conformance.Server.entity;
 import static conformance.Server.fresh;
-import static conformance.Server.listingRefused;
 import static conformance.Server.refused;
+import static conformance.Server.refusedAsText;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Named.named;
@@ -52,9 +52,9 @@ class ErrorsTest extends WithTable {
 
     @Test
     void listings() {
-        listingRefused(404, "TableNotFound", () -> service.getTableClient(fresh()).listEntities().stream().count());
+        refusedAsText(404, "TableNotFound", () -> service.getTableClient(fresh()).listEntities().stream().count());
         TableServiceClient stranger = Server.service(ENDPOINT, WRONG_KEY);
-        listingRefused(403, "AuthenticationFailed", () -> stranger.listTables().stream().count());
+        refusedAsText(403, "AuthenticationFailed", () -> stranger.listTables().stream().count());
     }
 
     @Test

@@ -2,8 +2,8 @@ package conformance;
 
 import static conformance.Server.custom;
 import static conformance.Server.entity;
-import static conformance.Server.listingRefused;
 import static conformance.Server.query;
+import static conformance.Server.refusedAsText;
 import static conformance.Server.rowKeys;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
@@ -67,7 +67,7 @@ class FiltersTest extends WithTable {
     @ParameterizedTest
     @MethodSource("refusals")
     void filterIsRefused(String filter, int status) {
-        listingRefused(status, status == 501 ? "NotImplemented" : "InvalidInput", () -> query(table, filter));
+        refusedAsText(status, status == 501 ? "NotImplemented" : "InvalidInput", () -> query(table, filter));
     }
 
     @Test

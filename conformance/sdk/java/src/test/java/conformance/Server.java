@@ -93,8 +93,8 @@ final class Server {
         return refusal;
     }
 
-    /** The same of a listing, whose exceptions the SDK leaves undecoded: the code is in the message. */
-    static void listingRefused(int status, String code, Executable act) {
+    /** The same of listings and of answers in XML, which the SDK leaves undecoded: the code is in the message. */
+    static void refusedAsText(int status, String code, Executable act) {
         HttpResponseException refusal = assertThrows(HttpResponseException.class, act);
         assertEquals(status, refusal.getResponse().getStatusCode());
         assertTrue(refusal.getMessage().contains(code), refusal.getMessage());
