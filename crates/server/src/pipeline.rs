@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use model::{DateTime, Refusal, TableName, limits};
 use service::{Grant, Service};
 use store::TableRef;
-use wire::access_policies;
+use wire::access_policies::{self, AccessPolicy};
 use wire::service_properties::CorsRule;
 use wire::signing::sas::Sas;
 use wire::url::{Query, Resource};
@@ -125,9 +125,15 @@ async fn answer(
         );
         denied.refusal
     };
-    let proven =
-        authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now()).map_err(log)?;
-    let grant = grant(pipeline, proven, &site, caller).await.map_err(log)?;
+    let grant = match authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now())
+        .map_err(log)?
+    {
+        Proven::Owner => Grant::Owner,
+        Proven::Token(token) => {
+            let policy = stored_policy(pipeline, &token, &site).await?;
+            sas::admit(&token, policy.as_ref(), DateTime::now(), caller).map_err(log)?
+        }
+    };
 
     parsed_query?;
     let resource = Resource::parse(path);
@@ -189,24 +195,25 @@ fn negotiate_version(headers: &HeaderMap, query: &Query) -> Result<Version, Refu
     text.map_or(Ok(Version::DEFAULT), |text| Version::parse(text.trim()).ok_or(Refusal::HeaderValueInvalid))
 }
 
-/// What the caller may do: everything, or what a token and its stored policy grant here and now.
-async fn grant(pipeline: &Pipeline, proven: Proven, site: &Site, caller: Caller) -> Result<Grant, Denied> {
-    let token = match proven {
-        Proven::Owner => return Ok(Grant::Owner),
-        Proven::Token(token) => token,
-    };
-    let mut policy = None;
-    if let Sas::Table(table) = token.as_ref()
-        && !table.identifier.is_empty()
-        && let Ok(name) = TableName::parse(&table.table)
-    {
-        let table_ref = TableRef { account: site.account.clone(), name };
-        // A table that is not there has no policy either.
-        let stored = pipeline.service.get_policies(&table_ref).await.ok().flatten();
-        let policies = stored.and_then(|document| access_policies::read(&document).ok()).unwrap_or_default();
-        policy = policies.into_iter().find(|policy| policy.id == table.identifier);
+/// The stored policy that a token names. A table that is not there has none; a store that fails has not said so.
+async fn stored_policy(
+    pipeline: &Pipeline,
+    token: &Sas,
+    site: &Site,
+) -> Result<Option<AccessPolicy>, Failure> {
+    let Sas::Table(token) = token else { return Ok(None) };
+    let Ok(name) = TableName::parse(&token.table) else { return Ok(None) };
+    if token.identifier.is_empty() {
+        return Ok(None);
     }
-    sas::admit(&token, policy.as_ref(), DateTime::now(), caller)
+    let table = TableRef { account: site.account.clone(), name };
+    let document = match pipeline.service.get_policies(&table).await {
+        Ok(document) => document.unwrap_or_default(),
+        Err(service::Error::Refused { refusal: Refusal::ResourceNotFound, .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let policies = access_policies::read(&document)?;
+    Ok(policies.into_iter().find(|policy| policy.id == token.identifier))
 }
 
 /// Who does must be able to read one. A batch is answered as multipart, its parts each in their own format.
