@@ -27,11 +27,13 @@ use throttle::Throttle;
 pub struct Service {
     engine: Arc<dyn Engine>,
     throttle: Option<Arc<Throttle>>,
+    /// Held while service properties change.
+    properties: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Service {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, throttle: None }
+        Self { engine, throttle: None, properties: Arc::default() }
     }
 
     /// Holds callers to these targets, as the cloud does.

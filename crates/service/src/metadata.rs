@@ -22,7 +22,15 @@ impl Service {
         Ok(self.engine.service_metadata(account).await?)
     }
 
-    pub async fn set_properties(&self, account: &AccountName, document: Bytes) -> Result<()> {
-        Ok(self.engine.set_service_metadata(account, document).await?)
+    /// Makes new properties of the present ones. Two changes at once are made one after the other, so that
+    /// neither undoes what the other does not name.
+    pub async fn change_properties(
+        &self,
+        account: &AccountName,
+        change: impl FnOnce(Option<Bytes>) -> Bytes,
+    ) -> Result<()> {
+        let _turn = self.properties.lock().await;
+        let present = self.engine.service_metadata(account).await?;
+        Ok(self.engine.set_service_metadata(account, change(present)).await?)
     }
 }

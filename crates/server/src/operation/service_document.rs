@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use model::TableName;
 use wire::access_policies;
 use wire::service_properties::{ServiceProperties, Update};
@@ -10,21 +11,24 @@ use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure};
 
 pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
-    Ok(document(properties(context).await?.write()))
+    let stored = context.service.get_properties(&context.site.account).await?;
+    Ok(document(properties(stored.as_deref()).write()))
 }
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     let update = Update::read(call.body)?;
-    let mut properties = properties(context).await?;
-    properties.apply(update);
-    context.service.set_properties(&context.site.account, properties.write().into()).await?;
+    let change = |stored: Option<Bytes>| {
+        let mut properties = properties(stored.as_deref());
+        properties.apply(update);
+        properties.write().into()
+    };
+    context.service.change_properties(&context.site.account, change).await?;
     Ok(Answer { status: 202, ..Answer::default() })
 }
 
-async fn properties(context: &Context<'_>) -> Result<ServiceProperties, Failure> {
-    let stored = context.service.get_properties(&context.site.account).await?;
-    Ok(stored.and_then(|document| ServiceProperties::read(&document)).unwrap_or_default())
+fn properties(stored: Option<&[u8]>) -> ServiceProperties {
+    stored.and_then(ServiceProperties::read).unwrap_or_default()
 }
 
 /// The secondary is the same data, so it lags behind by nothing.
