@@ -40,6 +40,10 @@ pub enum Refusal {
     )]
     NoAuthenticationInformation,
     #[error(
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+    )]
+    BearerTokenNotAccepted,
+    #[error(
         "Authentication information is not given in the correct format. Check the value of Authorization header."
     )]
     AuthenticationInfoMalformed,
@@ -189,6 +193,7 @@ impl Refusal {
             Self::HostMissing => (400, "HostInformationNotPresent"),
             Self::QueryParameterValueInvalid => (400, "InvalidQueryParameterValue"),
             Self::NoAuthenticationInformation => (401, "NoAuthenticationInformation"),
+            Self::BearerTokenNotAccepted => (401, "InvalidAuthenticationInfo"),
             Self::AuthenticationInfoMalformed => (400, "InvalidAuthenticationInfo"),
             Self::AuthenticationFailed => (403, "AuthenticationFailed"),
             Self::WriteOnSecondary => (403, "InsufficientAccountPermissions"),
@@ -267,6 +272,7 @@ impl Refusal {
                 | Self::HostMissing
                 | Self::QueryParameterValueInvalid
                 | Self::NoAuthenticationInformation
+                | Self::BearerTokenNotAccepted
                 | Self::AuthenticationInfoMalformed
                 | Self::AuthenticationFailed
                 | Self::WriteOnSecondary

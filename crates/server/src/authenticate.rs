@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use model::{Refusal, limits};
+use service::RoleGrant;
 use wire::signing::sas::Sas;
 use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
 use wire::url::Query;
@@ -12,6 +13,7 @@ use wire::{Version, names};
 
 use crate::account::Account;
 use crate::address::Site;
+use crate::bearer::Bearer;
 use crate::operation::header;
 
 /// The parts of a request that authentication looks at.
@@ -23,6 +25,7 @@ pub struct Claim<'a> {
     pub query: &'a Query,
     pub headers: &'a HeaderMap,
     pub version: Version,
+    pub https: bool,
 }
 
 /// A refusal, and for the log: why.
@@ -33,7 +36,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    fn failed(why: impl Into<String>) -> Self {
+    pub fn failed(why: impl Into<String>) -> Self {
         Self { refusal: Refusal::AuthenticationFailed, why: why.into() }
     }
 }
@@ -45,6 +48,8 @@ pub enum Proven {
     Owner,
     /// The account's owner made this token. Whether it serves here and now is another question.
     Token(Box<Sas>),
+    /// The trusted issuer gave its bearer these roles.
+    Roles(RoleGrant),
 }
 
 /// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
@@ -52,6 +57,7 @@ pub fn verify(
     claim: &Claim<'_>,
     site: &Site,
     account: &Account,
+    bearer: &Bearer,
     check_clock: bool,
     now: SystemTime,
 ) -> Result<Proven, Denied> {
@@ -63,7 +69,7 @@ pub fn verify(
     let scheme = value.split_whitespace().next().unwrap_or_default();
     let Some(authorization) = Authorization::parse(value) else {
         if scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Denied::failed("bearer tokens are not accepted here; sign with an account key"));
+            return verify_bearer(claim, value, account, bearer, now);
         }
         let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
         return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
@@ -90,6 +96,24 @@ pub fn verify(
         check_date(date, now)?;
     }
     Ok(Proven::Owner)
+}
+
+fn verify_bearer(
+    claim: &Claim<'_>,
+    value: &str,
+    account: &Account,
+    bearer: &Bearer,
+    now: SystemTime,
+) -> Result<Proven, Denied> {
+    let Some(trust) = &bearer.trust else {
+        return Err(Denied::failed("bearer tokens are not accepted here; sign with an account key"));
+    };
+    let mut words = value.split_whitespace().skip(1);
+    let (Some(token), None) = (words.next(), words.next()) else {
+        let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
+        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+    };
+    trust.admit(token, &account.name, claim.version, claim.https, now).map(Proven::Roles)
 }
 
 fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> {
@@ -176,12 +200,14 @@ mod tests {
         change(&mut headers);
         let (site, ..) = Site::find("http", "127.0.0.1", path, &accounts).unwrap();
         let query = Query::default();
+        let bearer = Bearer { tenant: "common".to_owned(), trust: None };
         let claim = Claim {
             method: &Method::GET,
             raw_path: path,
             query: &query,
             headers: &headers,
             version: Version::DEFAULT,
+            https: false,
         };
         let sent = httpdate::parse_http_date(DATE).unwrap();
         let now = if at_seconds >= 0 {
@@ -189,7 +215,7 @@ mod tests {
         } else {
             sent - Duration::from_secs(at_seconds.unsigned_abs())
         };
-        let shown = match verify(&claim, &site, &account, true, now) {
+        let shown = match verify(&claim, &site, &account, &bearer, true, now) {
             Ok(_) => "verified".to_owned(),
             Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
         };

@@ -1,6 +1,7 @@
 //! What the operator chose: flags, over `PARTITA_…` variables, over a TOML file, over defaults.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use service::Targets;
 
 use crate::account::{Account, Accounts};
+use crate::bearer::{self, Bearer};
 use crate::listener::Bounds;
 use crate::telemetry::LogFormat;
 use crate::tls::CertificateFiles;
@@ -68,6 +70,22 @@ pub struct Flags {
     /// Serve requests whatever their date; without it a signed request may be 15 minutes off
     #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
     skip_clock_check: bool,
+    /// Accept bearer tokens (JWTs) of this issuer, the `iss` that they carry; takes --bearer-jwks too
+    #[arg(long, value_name = "TEXT", env = "PARTITA_BEARER_ISSUER")]
+    bearer_issuer: Option<String>,
+    /// The issuer's public keys, a JWKS for RS256 or ES256; SIGHUP reads it anew
+    #[arg(long, value_name = "FILE", env = "PARTITA_BEARER_JWKS")]
+    bearer_jwks: Option<PathBuf>,
+    /// The `aud` that bearer tokens must carry; may be given several times, or with `;` between
+    /// [default: Azure Storage's, and the account's address in the cloud]
+    #[arg(long, value_name = "TEXT", env = "PARTITA_BEARER_AUDIENCE", value_delimiter = ';')]
+    bearer_audience: Vec<String>,
+    /// The tenant that clients without a token are sent to [default: common]
+    #[arg(long, value_name = "ID", env = "PARTITA_BEARER_TENANT")]
+    bearer_tenant: Option<String>,
+    /// Accept bearer tokens over plain HTTP, where others can read and use them; for tests
+    #[arg(long, env = "PARTITA_BEARER_OVER_HTTP")]
+    bearer_over_http: bool,
     /// Hold callers to targets: azure (20000 entities a second an account, 2000 a partition), or ACCOUNT/PARTITION
     /// of your own; off serves all there is [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
@@ -109,6 +127,11 @@ struct File {
     in_memory: bool,
     account: Vec<FileAccount>,
     skip_clock_check: bool,
+    bearer_issuer: Option<String>,
+    bearer_jwks: Option<PathBuf>,
+    bearer_audience: Vec<String>,
+    bearer_tenant: Option<String>,
+    bearer_over_http: bool,
     throttle: Option<String>,
     cache_mib: Option<usize>,
     max_connections: Option<usize>,
@@ -141,6 +164,7 @@ pub struct Config {
     /// No account was configured, so the published development account stands in.
     pub development: bool,
     pub check_clock: bool,
+    pub bearer: Arc<Bearer>,
     pub throttle: Option<Targets>,
     pub bounds: Bounds,
     pub log_level: String,
@@ -218,6 +242,17 @@ impl Config {
                 "no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert".to_owned()
             );
         }
+        let bearer = Bearer::load(bearer::Settings {
+            issuer: flags.bearer_issuer.or(file.bearer_issuer),
+            audiences: if flags.bearer_audience.is_empty() {
+                file.bearer_audience
+            } else {
+                flags.bearer_audience
+            },
+            jwks: flags.bearer_jwks.or(file.bearer_jwks),
+            tenant: flags.bearer_tenant.or(file.bearer_tenant),
+            over_http: flags.bearer_over_http || file.bearer_over_http,
+        })?;
         let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
@@ -227,6 +262,7 @@ impl Config {
             storage,
             accounts,
             development,
+            bearer: Arc::new(bearer),
             throttle: throttle(flags.throttle.or(file.throttle).as_deref())?,
             check_clock: !(flags.skip_clock_check || file.skip_clock_check),
             bounds: Bounds {
@@ -349,6 +385,38 @@ mod tests {
         let from_flags = config(file, flags).unwrap();
         assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
         assert_eq!(from_flags.storage, Storage::Memory);
+    }
+
+    #[test]
+    fn bearer_tokens_take_an_issuer_and_its_keys() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let from = |file: String| config(&file, Flags::default()).map(|config| config.bearer);
+        let key = r#"{"keys":[{"kty":"RSA","kid":"a","n":"AQAB","e":"AQAB"}]}"#;
+        let (good, none) = (write("good", key), write("none", r#"{"keys":[]}"#));
+        let on = from(format!(
+            "bearer-issuer = 'i'\nbearer-jwks = {good:?}\nbearer-audience = ['x', 'y']\nbearer-tenant = 't'\nbearer-over-http = true"
+        ));
+        let on = on.unwrap();
+        assert!(on.trust.is_some());
+        assert!(on.challenge().contains("login.microsoftonline.com/t/oauth2"));
+        let off = Config::from_flags(Flags::default()).unwrap().bearer;
+        assert!(off.trust.is_none());
+        assert!(off.challenge().contains("login.microsoftonline.com/common/oauth2"));
+        for (file, expected) in [
+            ("bearer-issuer = 'i'".to_owned(), "bearer-issuer and bearer-jwks together"),
+            (format!("bearer-jwks = {good:?}"), "bearer-issuer and bearer-jwks together"),
+            (format!("bearer-issuer = 'i'\nbearer-jwks = {none:?}"), "holds no key"),
+            ("bearer-issuer = 'i'\nbearer-jwks = '/nowhere'".to_owned(), "can't read bearer-jwks /nowhere"),
+            ("bearer-tenant = 'a b'".to_owned(), "bearer-tenant is \"a b\""),
+        ] {
+            let error = from(file).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod account;
 mod address;
 mod answer;
 mod authenticate;
+pub mod bearer;
 pub mod config;
 mod cors;
 mod listener;

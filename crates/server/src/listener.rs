@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::account::SharedAccounts;
+use crate::bearer::SharedBearer;
 use crate::cors::CorsRules;
 use crate::pipeline::{self, Pipeline};
 
@@ -69,6 +70,7 @@ impl std::fmt::Debug for Listener {
 pub struct Server {
     pub service: Service,
     pub accounts: SharedAccounts,
+    pub bearer: SharedBearer,
     pub check_clock: bool,
     pub bounds: Bounds,
 }
@@ -84,6 +86,7 @@ impl Server {
             let pipeline = Arc::new(Pipeline {
                 service: self.service.clone(),
                 accounts: self.accounts.clone(),
+                bearer: self.bearer.clone(),
                 scheme: listener.scheme(),
                 check_clock: self.check_clock,
                 cors: cors.clone(),

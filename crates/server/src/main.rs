@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
 use model::DateTime;
 use server::account::SharedAccounts;
+use server::bearer::SharedBearer;
 use server::config::{CertificateSource, Config, Flags, Storage, Tls};
 use server::sas_command::{self, SasCommand};
 use server::tls::{self, Certificate, CertificateFiles};
@@ -65,7 +66,8 @@ a key of a TOML file:
   key2 = \"BASE64KEY2\"
 
 GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
-SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP reads accounts and keys anew.";
+SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP reads accounts and keys anew,
+those of bearer tokens too.";
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -91,7 +93,8 @@ fn serve(flags: Flags) -> Result<(), String> {
 /// The only place that names engines.
 async fn run(config: Config, flags: Flags) -> Result<(), String> {
     let accounts = SharedAccounts::new(config.accounts());
-    tokio::spawn(reload_on_hangup(flags, accounts.clone()));
+    let bearer = SharedBearer::new(config.bearer.clone());
+    tokio::spawn(reload_on_hangup(flags, accounts.clone(), bearer.clone()));
     // The ports before the store: a second server on the same port should not touch the data at all.
     let mut listeners = Vec::new();
     if let Some(address) = &config.listen {
@@ -108,6 +111,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             serve_with(
                 &config,
                 accounts,
+                bearer,
                 listeners,
                 Arc::new(MemoryEngine::new()),
                 failed,
@@ -124,8 +128,16 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
             let failed = engine.on_failure();
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(&config, accounts, listeners, Arc::new(engine), failed, &place.display().to_string())
-                .await
+            serve_with(
+                &config,
+                accounts,
+                bearer,
+                listeners,
+                Arc::new(engine),
+                failed,
+                &place.display().to_string(),
+            )
+            .await
         }
     }
 }
@@ -133,6 +145,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
 async fn serve_with(
     config: &Config,
     accounts: SharedAccounts,
+    bearer: SharedBearer,
     listeners: Vec<Listener>,
     engine: Arc<dyn Engine>,
     failed: impl Future<Output = store::Fault>,
@@ -142,7 +155,7 @@ async fn serve_with(
     if let Some(targets) = config.throttle {
         service = service.throttled(targets);
     }
-    let server = Server { service, accounts, check_clock: config.check_clock, bounds: config.bounds };
+    let server = Server { service, accounts, bearer, check_clock: config.check_clock, bounds: config.bounds };
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
     // Nobody has to listen: `partita serve | head -1` is no reason to end.
@@ -166,15 +179,17 @@ async fn serve_with(
     outcome
 }
 
-/// SIGHUP: accounts and keys are read anew, so that keys can be rotated while requests go on.
-async fn reload_on_hangup(flags: Flags, accounts: SharedAccounts) {
+/// SIGHUP: accounts and keys, those of bearer tokens too, are read anew, so that keys can be rotated while requests go on.
+async fn reload_on_hangup(flags: Flags, accounts: SharedAccounts, bearer: SharedBearer) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
         match Config::from_flags(flags.clone()) {
             Ok(config) => {
+                let count = config.accounts.len();
                 accounts.replace(config.accounts());
-                tracing::info!(accounts = config.accounts.len(), "accounts and keys were read anew");
+                bearer.replace(config.bearer);
+                tracing::info!(accounts = count, "accounts and keys were read anew");
             }
             Err(error) => tracing::error!(error, "accounts and keys stay as they were"),
         }

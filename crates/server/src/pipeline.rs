@@ -22,6 +22,7 @@ use crate::account::SharedAccounts;
 use crate::address::Site;
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
+use crate::bearer::{Bearer, SharedBearer};
 use crate::cors::{self, CorsRules};
 use crate::operation::{self, Call, Context, header};
 use crate::respond::{self, Asked, Body};
@@ -39,6 +40,7 @@ const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 pub struct Pipeline {
     pub service: Service,
     pub accounts: SharedAccounts,
+    pub bearer: SharedBearer,
     pub scheme: &'static str,
     pub check_clock: bool,
     pub cors: Arc<CorsRules>,
@@ -50,7 +52,8 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     }
     let started = Instant::now();
     let (head, body) = request.into_parts();
-    let mut asked = asked(&head.headers);
+    let bearer = pipeline.bearer.current();
+    let mut asked = asked(&head.headers, &bearer);
     let mut body = Some(body);
     let rules = cors_rules(&pipeline, &head).await;
     let response = if head.method == Method::OPTIONS {
@@ -61,7 +64,7 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
         }
     } else {
         let caller = Caller { ip, https: pipeline.scheme == "https" };
-        let mut response = match answer(&pipeline, caller, &head, &mut body, &mut asked).await {
+        let mut response = match answer(&pipeline, &bearer, caller, &head, &mut body, &mut asked).await {
             Ok(answer) => respond::answer(&asked, answer),
             Err(failure) => respond::failure(&asked, &failure),
         };
@@ -93,6 +96,7 @@ async fn cors_rules(pipeline: &Pipeline, head: &http::request::Parts) -> Arc<[Co
 
 async fn answer(
     pipeline: &Pipeline,
+    bearer: &Bearer,
     caller: Caller,
     head: &http::request::Parts,
     body: &mut Option<Incoming>,
@@ -117,7 +121,14 @@ async fn answer(
     let (site, account, path) =
         Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts)?;
 
-    let claim = Claim { method: &head.method, raw_path: head.uri.path(), query: &query, headers, version };
+    let claim = Claim {
+        method: &head.method,
+        raw_path: head.uri.path(),
+        query: &query,
+        headers,
+        version,
+        https: caller.https,
+    };
     let log = |denied: Denied| {
         tracing::warn!(
             request_id = asked.request_id, method = %head.method, path = head.uri.path(), code = denied.refusal.code(),
@@ -125,15 +136,17 @@ async fn answer(
         );
         denied.refusal
     };
-    let grant = match authenticate::verify(&claim, &site, account, pipeline.check_clock, SystemTime::now())
-        .map_err(log)?
-    {
-        Proven::Owner => Grant::Owner,
-        Proven::Token(token) => {
-            let policy = stored_policy(pipeline, &token, &site).await?;
-            sas::admit(&token, policy.as_ref(), DateTime::now(), caller).map_err(log)?
-        }
-    };
+    let grant =
+        match authenticate::verify(&claim, &site, account, bearer, pipeline.check_clock, SystemTime::now())
+            .map_err(log)?
+        {
+            Proven::Owner => Grant::Owner,
+            Proven::Roles(grant) => Grant::Role(grant),
+            Proven::Token(token) => {
+                let policy = stored_policy(pipeline, &token, &site).await?;
+                sas::admit(&token, policy.as_ref(), DateTime::now(), caller).map_err(log)?
+            }
+        };
 
     parsed_query?;
     let resource = Resource::parse(path);
@@ -270,7 +283,7 @@ async fn discard(body: Incoming) {
     let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
 }
 
-fn asked(headers: &HeaderMap) -> Asked {
+fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
     let client_request_id = headers
         .get(names::X_MS_CLIENT_REQUEST_ID)
         .filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
@@ -281,6 +294,7 @@ fn asked(headers: &HeaderMap) -> Asked {
     Asked {
         request_id: telemetry::new_request_id(),
         client_request_id,
+        bearer: bearer.clone(),
         version: None,
         error_level,
         preference: None,

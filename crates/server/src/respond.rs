@@ -1,6 +1,7 @@
 //! From an answer or a failure to an HTTP response, with the headers every one carries.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use wire::error_body::ErrorText;
 use wire::{MetadataLevel, Version, names};
 
 use crate::answer::{Answer, Failure, Preference};
+use crate::bearer::Bearer;
 
 /// A response body. The table server sends its documents in chunks, the front end with their length.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ impl http_body::Body for Body {
 pub struct Asked {
     pub request_id: String,
     pub client_request_id: Option<HeaderValue>,
+    /// Knows the challenge for who did not prove anything.
+    pub bearer: Arc<Bearer>,
     pub version: Option<Version>,
     /// JSON at this level, or XML.
     pub error_level: Option<MetadataLevel>,
@@ -173,13 +177,8 @@ fn front_end(asked: &Asked, failure: &Failure) -> Response<Body> {
     put(headers, SERVER, names::FRONT_END_SERVER);
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
-    if *refusal == Refusal::NoAuthenticationInformation {
-        // Where SDKs learn which tenant to sign in to.
-        put(
-            headers,
-            WWW_AUTHENTICATE,
-            "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize resource_id=https://storage.azure.com",
-        );
+    if matches!(refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
+        put(headers, WWW_AUTHENTICATE, &asked.bearer.challenge());
     }
     response
 }

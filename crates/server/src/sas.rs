@@ -207,7 +207,7 @@ mod tests {
         let shown = match admit(&sas, policy.as_ref(), DateTime::parse(NOW).unwrap(), caller) {
             Ok(Grant::Table(grant)) => format!("{} {}", grant.table, grant.permissions),
             Ok(Grant::Account(grant)) => format!("{} {}", grant.resource_types, grant.permissions),
-            Ok(Grant::Owner) => "owner".to_owned(),
+            Ok(grant @ (Grant::Owner | Grant::Role(_))) => format!("{grant:?}"),
             Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
         };
         assert_eq!(shown, expected, "{token}");

@@ -34,6 +34,7 @@ pub enum Grant {
     Owner,
     Table(TableGrant),
     Account(AccountGrant),
+    Role(RoleGrant),
 }
 
 /// By a table's shared access signature.
@@ -55,6 +56,21 @@ pub struct AccountGrant {
     pub resource_types: String,
 }
 
+/// By a bearer token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleGrant {
+    pub role: Option<Role>,
+    /// The roles as the token names them, known here or not: for the log.
+    pub named: Vec<String>,
+}
+
+/// The service's built-in roles for tables' data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Reader,
+    Contributor,
+}
+
 impl Grant {
     /// The service's order: what kind of resource, then what permission.
     pub fn permits(&self, need: &Need) -> Result<(), Refusal> {
@@ -64,6 +80,7 @@ impl Grant {
                 .permits(need)
                 .map_err(|refusal| if grant.hides { Refusal::ResourceNotFound } else { refusal }),
             Self::Account(grant) => grant.permits(need),
+            Self::Role(grant) => grant.permits(need),
         }
     }
 
@@ -71,7 +88,7 @@ impl Grant {
     pub fn range(&self) -> KeyRange {
         match self {
             Self::Table(grant) => grant.range.clone(),
-            Self::Owner | Self::Account(_) => KeyRange::all(),
+            Self::Owner | Self::Account(_) | Self::Role(_) => KeyRange::all(),
         }
     }
 
@@ -79,7 +96,7 @@ impl Grant {
     pub fn covers(&self, key: &EntityKey) -> bool {
         match self {
             Self::Table(grant) => grant.range.contains(key.partition.as_str(), key.row.as_str()),
-            Self::Owner | Self::Account(_) => true,
+            Self::Owner | Self::Account(_) | Self::Role(_) => true,
         }
     }
 
@@ -88,7 +105,9 @@ impl Grant {
         match self {
             _ if self.covers(key) => Ok(()),
             Self::Table(grant) if grant.hides => Err(Refusal::ResourceNotFound),
-            Self::Owner | Self::Table(_) | Self::Account(_) => Err(Refusal::AuthorizationFailure),
+            Self::Owner | Self::Table(_) | Self::Account(_) | Self::Role(_) => {
+                Err(Refusal::AuthorizationFailure)
+            }
         }
     }
 }
@@ -140,6 +159,24 @@ impl AccountGrant {
         } else {
             Err(Refusal::AuthorizationResourceTypeMismatch)
         }
+    }
+}
+
+impl RoleGrant {
+    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        let allowed = match need {
+            // To bearer tokens there are none.
+            Need::Policies => return Err(Refusal::ResourceNotFound),
+            // For roles over the account, which tokens do not bring.
+            Need::ReadService | Need::WriteService => false,
+            Need::ListTables | Need::Entities(_, Access::Read) | Need::Batch => self.role.is_some(),
+            Need::CreateTable
+            | Need::DeleteTable
+            | Need::Entities(_, Access::Insert | Access::Update | Access::Upsert | Access::Delete) => {
+                self.role == Some(Role::Contributor)
+            }
+        };
+        if allowed { Ok(()) } else { Err(Refusal::AuthorizationPermissionMismatch) }
     }
 }
 
@@ -227,6 +264,23 @@ mod tests {
         check(&account("sco", "a"), &["insert"]);
         check(&account("sco", "u"), &["update"]);
         check(&Grant::Owner, &needs().iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_bearer_token_reaches_what_its_role_does() {
+        let grant = |role| Grant::Role(RoleGrant { role, named: Vec::new() });
+        check(&grant(None), &[]);
+        check(&grant(Some(Role::Reader)), &["list", "read"]);
+        check(
+            &grant(Some(Role::Contributor)),
+            &["list", "create", "drop", "read", "insert", "update", "upsert", "delete"],
+        );
+        assert_eq!(grant(None).permits(&Need::Batch), Err(Refusal::AuthorizationPermissionMismatch));
+        for role in [None, Some(Role::Reader), Some(Role::Contributor)] {
+            assert_eq!(grant(role).permits(&Need::Policies), Err(Refusal::ResourceNotFound));
+            let service = grant(role).permits(&Need::ReadService);
+            assert_eq!(service, Err(Refusal::AuthorizationPermissionMismatch));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use store::Engine;
 
 pub use entities::Write;
 pub use error::{Error, Result};
-pub use grant::{Access, AccountGrant, Grant, Need, TableGrant};
+pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};

@@ -1,0 +1,320 @@
+//! Bearer tokens against the real binary: what each role may do, what is refused and how, what is logged.
+//! Each check of a token by itself is in `src/bearer/tests.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+mod support;
+
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use support::http::read_answer;
+use support::{ACCOUNT, Answer, Client, Partita};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+const ISSUER: &str = "https://sts.windows.net/tenant/";
+const READER: &str = "Storage Table Data Reader";
+const CONTRIBUTOR: &str = "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3";
+const NEW: &str = "2020-12-06";
+const OLD: &str = "2019-02-02";
+const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/contoso/oauth2/authorize resource_id=https://storage.azure.com";
+
+/// Who signs tokens, with a key of its own.
+struct Issuer {
+    kid: &'static str,
+    key: EncodingKey,
+    public: Value,
+}
+
+impl Issuer {
+    fn new(kid: &'static str) -> Self {
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let (x, y) = pair.public_key_raw()[1..].split_at(32);
+        let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+        let public = json!({ "kty": "EC", "crv": "P-256", "kid": kid, "x": x, "y": y });
+        Self { kid, key: EncodingKey::from_ec_der(&pair.serialize_der()), public }
+    }
+
+    fn publish(&self, path: &Path) {
+        std::fs::write(path, json!({ "keys": [self.public] }).to_string()).unwrap();
+    }
+
+    /// A good token of a reader, with these claims in place of its own.
+    fn token(&self, changes: Value) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let mut claims = json!({
+            "iss": ISSUER, "aud": "https://storage.azure.com", "nbf": now - 5, "exp": now + 600, "roles": [READER],
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        let header = Header { kid: Some(self.kid.to_owned()), ..Header::new(Algorithm::ES256) };
+        encode(&header, &claims, &self.key).unwrap()
+    }
+
+    fn of_role(&self, role: &str) -> String {
+        self.token(json!({ "roles": role }))
+    }
+}
+
+struct Setting {
+    issuer: Issuer,
+    directory: tempfile::TempDir,
+    server: Partita,
+}
+
+impl Setting {
+    fn new(more: &[&str]) -> Self {
+        let issuer = Issuer::new("first");
+        let directory = tempfile::tempdir().unwrap();
+        let jwks = directory.path().join("jwks.json");
+        issuer.publish(&jwks);
+        let jwks = jwks.display().to_string();
+        let arguments = ["--bearer-issuer", ISSUER, "--bearer-jwks", &jwks, "--bearer-tenant", "contoso"];
+        let log = directory.path().join("log");
+        let server = Partita::logging_to(&log, "warn", &[&arguments, more].concat());
+        Self { issuer, directory, server }
+    }
+
+    fn over_http() -> Self {
+        Self::new(&["--bearer-over-http"])
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
+    fn get_tables(&self, authorization: Option<&str>, version: &str) -> Answer {
+        let mut headers = vec![("x-ms-version", version), ("Accept", "application/json")];
+        headers.extend(authorization.map(|value| ("Authorization", value)));
+        let target = format!("/{ACCOUNT}/Tables");
+        self.server.client().send_raw("GET", &target, &headers, b"").unwrap()
+    }
+}
+
+fn send(client: &mut Client, token: &str, method: &str, path: &str, body: &str) -> Answer {
+    let authorization = format!("Bearer {token}");
+    let content_type = if path == "/$batch" { "multipart/mixed; boundary=b" } else { "application/json" };
+    let mut headers = vec![
+        ("Authorization", authorization.as_str()),
+        ("x-ms-version", NEW),
+        ("Accept", "application/json;odata=nometadata"),
+        ("Content-Type", content_type),
+    ];
+    if method == "DELETE" || path.contains("'held'") {
+        headers.push(("If-Match", "*"));
+    }
+    let target = format!("/{ACCOUNT}{path}");
+    client.send_raw(method, &target, &headers, body.as_bytes()).unwrap()
+}
+
+fn batch(row: &str) -> String {
+    format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\
+         Content-Transfer-Encoding: binary\r\n\r\nPOST /Books HTTP/1.1\r\nContent-Type: application/json\r\n\
+         Accept: application/json\r\n\r\n{{\"PartitionKey\":\"p\",\"RowKey\":\"{row}\"}}\r\n--c--\r\n--b--\r\n"
+    )
+}
+
+#[test]
+fn each_role_may_do_what_the_services_does() {
+    let setting = Setting::over_http();
+    let mut owner = setting.server.client();
+    let json = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    assert_eq!(owner.send("POST", "/Tables", &json, br#"{"TableName":"Books"}"#).status, 201);
+    let held = br#"{"PartitionKey":"p","RowKey":"held"}"#;
+    assert_eq!(owner.send("POST", "/Books", &json, held).status, 201);
+
+    let tokens = ["Owner", READER, CONTRIBUTOR].map(|role| setting.issuer.of_role(role));
+    let mismatch = (403, "AuthorizationPermissionMismatch");
+    let missing = (404, "ResourceNotFound");
+    let held = "/Books(PartitionKey='p',RowKey='held')";
+    let policies = "<?xml version=\"1.0\"?><SignedIdentifiers/>";
+    let insert = r#"{"PartitionKey":"p","RowKey":"new"}"#;
+    let batch = batch("batched");
+    // What comes of it with another role, as a reader, as a contributor.
+    for (method, path, body, expected) in [
+        ("GET", "/Tables", "", [mismatch, (200, ""), (200, "")]),
+        ("POST", "/Tables", r#"{"TableName":"More"}"#, [mismatch, mismatch, (201, "")]),
+        ("DELETE", "/Tables('More')", "", [mismatch, mismatch, (204, "")]),
+        ("GET", "/Books()", "", [mismatch, (200, ""), (200, "")]),
+        ("GET", held, "", [mismatch, (200, ""), (200, "")]),
+        ("POST", "/Books", insert, [mismatch, mismatch, (201, "")]),
+        ("PUT", held, "{}", [mismatch, mismatch, (204, "")]),
+        ("MERGE", held, "{}", [mismatch, mismatch, (204, "")]),
+        ("PUT", "/Books(PartitionKey='p',RowKey='put')", "{}", [mismatch, mismatch, (204, "")]),
+        ("DELETE", held, "", [mismatch, mismatch, (204, "")]),
+        ("POST", "/$batch", &batch, [mismatch, (202, "AuthorizationPermissionMismatch"), (202, "")]),
+        ("GET", "/?restype=service&comp=properties", "", [mismatch; 3]),
+        ("PUT", "/?restype=service&comp=properties", "<a/>", [mismatch; 3]),
+        ("GET", "/Books?comp=acl", "", [missing; 3]),
+        ("PUT", "/Books?comp=acl", policies, [missing; 3]),
+    ] {
+        for (token, expected) in tokens.iter().zip(expected) {
+            let answer = send(&mut owner, token, method, path, body);
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                expected,
+                "{method} {path}: {}",
+                answer.text()
+            );
+        }
+    }
+    let answer = send(&mut owner, &tokens[1], "GET", "/Books()?$select=RowKey", "");
+    assert_eq!(answer.text(), r#"{"value":[{"RowKey":"batched"},{"RowKey":"new"},{"RowKey":"put"}]}"#);
+    let answer = owner.send("GET", "/Tables", &json, b"");
+    assert_eq!(answer.status, 200, "keys go on signing");
+    let log = setting.log();
+    assert!(log.contains(r#"named: [\"Owner\"]"#), "the roles that a token names: {log}");
+}
+
+#[test]
+fn who_proves_nothing_is_challenged_from_2020_12_06_on() {
+    let setting = Setting::over_http();
+    let check = |authorization: Option<&str>, version, expected: (u16, &str), challenge| {
+        let answer = setting.get_tables(authorization, version);
+        assert_eq!((answer.status, answer.code().as_str()), expected, "{authorization:?} {version}");
+        assert_eq!(answer.header("www-authenticate"), challenge, "{authorization:?} {version}");
+        answer
+    };
+    check(None, NEW, (401, "NoAuthenticationInformation"), Some(CHALLENGE));
+    check(None, OLD, (403, "AuthenticationFailed"), None);
+    let answer = check(Some("Bearer a.b.c"), NEW, (401, "InvalidAuthenticationInfo"), Some(CHALLENGE));
+    assert_eq!(answer.header("x-ms-error-code"), Some("InvalidAuthenticationInfo"));
+    assert_eq!(answer.header("server"), Some("Microsoft-HTTPAPI/2.0"));
+    let text = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.";
+    assert!(answer.text().contains(text), "{}", answer.text());
+    check(Some("Bearer a.b.c"), OLD, (403, "AuthenticationFailed"), None);
+    for malformed in ["Bearer", "Bearer a b", "Bear a", "SharedKey"] {
+        for version in [NEW, OLD] {
+            check(Some(malformed), version, (400, "InvalidAuthenticationInfo"), None);
+        }
+    }
+}
+
+#[test]
+fn each_defect_is_refused_and_logged_without_the_token() {
+    let setting = Setting::over_http();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let issuer = &setting.issuer;
+    for (token, why) in [
+        (issuer.token(json!({ "exp": now - 1000 })), "the bearer token expired 100"),
+        (issuer.token(json!({ "nbf": now + 1000 })), "the bearer token is valid in "),
+        (issuer.token(json!({ "aud": "https://vault.azure.net" })), "https://vault.azure.net"),
+        (issuer.token(json!({ "aud": "https://other.table.core.windows.net" })), "https://other.table"),
+        (issuer.token(json!({ "iss": "https://sts.windows.net/else/" })), "https://sts.windows.net/else/"),
+        (Issuer::new("first").token(json!({})), "the bearer token's signature is not that of key"),
+        (Issuer::new("unknown").token(json!({})), "the JWKS holds no key"),
+    ] {
+        let authorization = format!("Bearer {token}");
+        for (version, expected) in [(NEW, 401), (OLD, 403)] {
+            assert_eq!(setting.get_tables(Some(&authorization), version).status, expected, "{why}");
+        }
+        assert!(setting.log().contains(why), "{why}");
+        assert!(!setting.log().contains(&token), "a token must never be shown");
+    }
+    let own = issuer.token(json!({ "aud": format!("https://{ACCOUNT}.table.core.windows.net/") }));
+    assert_eq!(setting.get_tables(Some(&format!("bearer {own}")), OLD).status, 200);
+}
+
+#[test]
+fn plain_http_is_refused_unless_asked_for() {
+    let setting = Setting::new(&[]);
+    let good = format!("Bearer {}", setting.issuer.token(json!({})));
+    for version in [NEW, OLD] {
+        let answer = setting.get_tables(Some(&good), version);
+        assert_eq!((answer.status, answer.code().as_str()), (403, "AuthenticationFailed"));
+        assert_eq!(answer.header("www-authenticate"), None);
+    }
+    assert!(setting.log().contains("bearer tokens are accepted over HTTPS only"));
+}
+
+#[test]
+fn https_is_accepted() {
+    let certificates = tempfile::tempdir().unwrap();
+    let path = certificates.path().display().to_string();
+    let setting = Setting::new(&["--dev-cert", &path, "--tls-listen", "127.0.0.1:0"]);
+    let (_, rest) = setting.server.banner.split_once("https://").unwrap();
+    let address: SocketAddr = rest.split('/').next().unwrap().parse().unwrap();
+
+    let mut roots = RootCertStore::empty();
+    let authority = certificates.path().join("authority.pem");
+    roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let connection = ClientConnection::new(Arc::new(config), address.ip().into()).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+    let token = setting.issuer.token(json!({}));
+    write!(
+        stream,
+        "GET /{ACCOUNT}/Tables HTTP/1.1\r\nHost: {address}\r\nx-ms-version: {NEW}\r\n\
+         Accept: application/json\r\nAuthorization: Bearer {token}\r\n\r\n"
+    )
+    .unwrap();
+    assert_eq!(read_answer(&mut BufReader::new(stream), false).unwrap().status, 200);
+}
+
+#[test]
+fn off_by_default() {
+    let server = Partita::in_memory();
+    let good = format!("Bearer {}", Issuer::new("first").token(json!({})));
+    let headers = [("Authorization", good.as_str()), ("x-ms-version", NEW)];
+    let answer = server.client().send_raw("GET", &format!("/{ACCOUNT}/Tables"), &headers, b"").unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (403, "AuthenticationFailed"));
+    let headers = [("x-ms-version", NEW)];
+    let answer = server.client().send_raw("GET", &format!("/{ACCOUNT}/Tables"), &headers, b"").unwrap();
+    assert_eq!(answer.header("www-authenticate"), Some(CHALLENGE.replace("contoso", "common").as_str()));
+}
+
+#[test]
+fn own_audiences_stand_in_for_the_services() {
+    let setting =
+        Setting::new(&["--bearer-over-http", "--bearer-audience", "api://a", "--bearer-audience", "api://b"]);
+    for (audience, expected) in [("api://a", 200), ("api://b", 200), ("https://storage.azure.com", 401)] {
+        let token = setting.issuer.token(json!({ "aud": audience }));
+        assert_eq!(setting.get_tables(Some(&format!("Bearer {token}")), NEW).status, expected, "{audience}");
+    }
+}
+
+#[test]
+fn keys_are_read_anew_on_a_hangup_and_a_bad_file_changes_nothing() {
+    let setting = Setting::over_http();
+    let (first, second) = (&setting.issuer, Issuer::new("second"));
+    let jwks = setting.directory.path().join("jwks.json");
+    let status = |issuer: &Issuer| {
+        setting.get_tables(Some(&format!("Bearer {}", issuer.token(json!({})))), NEW).status
+    };
+    let hang_up = || {
+        let process = setting.server.process_id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &process]).status().unwrap().success());
+    };
+    assert_eq!((status(first), status(&second)), (200, 401));
+    second.publish(&jwks);
+    hang_up();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while status(&second) != 200 {
+        assert!(Instant::now() < deadline, "the new key is not there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(status(first), 401);
+    std::fs::write(&jwks, "nonsense").unwrap();
+    hang_up();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !setting.log().contains("stay as they were") {
+        assert!(Instant::now() < deadline, "the bad file was not noticed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(status(&second), 200);
+}
