@@ -13,12 +13,11 @@ use model::{DateTime, Refusal, TableName, limits};
 use service::{Grant, Service};
 use store::TableRef;
 use wire::access_policies::{self, AccessPolicy};
-use wire::service_properties::CorsRule;
 use wire::signing::sas::Sas;
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, format, names};
 
-use crate::account::SharedAccounts;
+use crate::account::{Account, SharedAccounts};
 use crate::address::Site;
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
@@ -55,7 +54,15 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     let bearer = pipeline.bearer.current();
     let mut asked = asked(&head.headers, &bearer);
     let mut body = Some(body);
-    let rules = cors_rules(&pipeline, &head).await;
+    let accounts = pipeline.accounts.current();
+    let host =
+        header(&head.headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+    let addressed = Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts);
+    // An account that is not there has nothing to tell browsers.
+    let rules = match &addressed {
+        Ok((site, ..)) => pipeline.cors.of(&pipeline.service, &site.account).await,
+        Err(_) => Arc::from([]),
+    };
     let response = if head.method == Method::OPTIONS {
         // A preflight is anyone's, and about a resource that need not exist.
         match cors::preflight(&rules, &head.headers) {
@@ -64,10 +71,11 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
         }
     } else {
         let caller = Caller { ip, https: pipeline.scheme == "https" };
-        let mut response = match answer(&pipeline, &bearer, caller, &head, &mut body, &mut asked).await {
-            Ok(answer) => respond::answer(&asked, answer),
-            Err(failure) => respond::failure(&asked, &failure),
-        };
+        let mut response =
+            match answer(&pipeline, &bearer, caller, addressed, &head, &mut body, &mut asked).await {
+                Ok(answer) => respond::answer(&asked, answer),
+                Err(failure) => respond::failure(&asked, &failure),
+            };
         cors::decorate(&mut response, &rules, &head.method, head.headers.get(ORIGIN));
         response
     };
@@ -85,19 +93,11 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     response
 }
 
-/// What browsers may be told of this account; nothing if there is no such account.
-async fn cors_rules(pipeline: &Pipeline, head: &http::request::Parts) -> Arc<[CorsRule]> {
-    let host = header(&head.headers, "host").unwrap_or_default();
-    match Site::find(pipeline.scheme, host, head.uri.path(), &pipeline.accounts.current()) {
-        Ok((site, ..)) => pipeline.cors.of(&pipeline.service, &site.account).await,
-        Err(_) => Arc::from([]),
-    }
-}
-
 async fn answer(
     pipeline: &Pipeline,
     bearer: &Bearer,
     caller: Caller,
+    addressed: Result<(Site, &Account, &str), Refusal>,
     head: &http::request::Parts,
     body: &mut Option<Incoming>,
     asked: &mut Asked,
@@ -116,10 +116,7 @@ async fn answer(
     asked.version = Some(version);
     asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
 
-    let host = header(headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
-    let accounts = pipeline.accounts.current();
-    let (site, account, path) =
-        Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts)?;
+    let (site, account, path) = addressed?;
 
     let claim = Claim {
         method: &head.method,

@@ -135,10 +135,7 @@ async fn change_set(
 }
 
 async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Group) -> Result<Reply, Failure> {
-    let operation = match &inner.operation {
-        Ok(operation) => operation.clone(),
-        Err(refusal) => return Err(refusal.clone().into()),
-    };
+    let operation = inner.operation.clone()?;
     context.permits(&operation.need(inner.headers.contains_key(IF_MATCH)))?;
     let Prepared { table, write, reply } =
         entity_write::prepare(context, &inner.call(part), operation).await?;
@@ -148,25 +145,27 @@ async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Grou
 
 async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnswer {
     let inner = Inner::new(context, outer, part);
-    let permitted =
-        inner.operation.as_ref().map_or(Ok(()), |operation| context.permits(&operation.need(false)));
-    let answered = match &inner.operation {
-        Ok(_) if permitted.is_err() => Err(permitted.err().unwrap_or(Refusal::AuthorizationFailure).into()),
-        Ok(Operation::GetEntity(table, key)) => {
-            super::entity_query::get(context, &inner.call(part), table.clone(), key.clone()).await
-        }
-        Ok(Operation::QueryEntities(table)) => {
-            super::entity_query::query(context, &inner.call(part), table.clone()).await
-        }
-        Ok(_) => Err(Refusal::MethodNotAllowed.into()),
-        Err(refusal) => Err(refusal.clone().into()),
-    };
+    let answered = run_query(context, &inner, part).await;
     match answered {
         Ok(answer) => part_answer(answer, inner.content_id()),
         Err(failure) => {
             let failure = Failure { index: Some(0), ..failure };
             error_part(context, &failure, inner.error_level, inner.content_id(), None)
         }
+    }
+}
+
+async fn run_query(context: &Context<'_>, inner: &Inner, part: &Part) -> Result<Answer, Failure> {
+    let operation = inner.operation.clone()?;
+    context.permits(&operation.need(false))?;
+    match operation {
+        Operation::GetEntity(table, key) => {
+            super::entity_query::get(context, &inner.call(part), table, key).await
+        }
+        Operation::QueryEntities(table) => {
+            super::entity_query::query(context, &inner.call(part), table).await
+        }
+        _ => Err(Refusal::MethodNotAllowed.into()),
     }
 }
 
