@@ -52,7 +52,7 @@ pub enum Refusal {
     )]
     AuthenticationFailed,
     #[error("Write operations are not allowed.")]
-    WriteOnSecondary,
+    WritesNotAllowed,
     #[error("The specified resource does not exist.")]
     AccountNotFound,
     #[error("The request body is too large and exceeds the maximum permissible limit.")]
@@ -196,7 +196,7 @@ impl Refusal {
             Self::BearerTokenNotAccepted => (401, "InvalidAuthenticationInfo"),
             Self::AuthenticationInfoMalformed => (400, "InvalidAuthenticationInfo"),
             Self::AuthenticationFailed => (403, "AuthenticationFailed"),
-            Self::WriteOnSecondary => (403, "InsufficientAccountPermissions"),
+            Self::WritesNotAllowed => (403, "InsufficientAccountPermissions"),
             Self::AuthorizationFailure => (403, "AuthorizationFailure"),
             Self::AuthorizationPermissionMismatch => (403, "AuthorizationPermissionMismatch"),
             Self::AuthorizationResourceTypeMismatch => (403, "AuthorizationResourceTypeMismatch"),
@@ -275,7 +275,7 @@ impl Refusal {
                 | Self::BearerTokenNotAccepted
                 | Self::AuthenticationInfoMalformed
                 | Self::AuthenticationFailed
-                | Self::WriteOnSecondary
+                | Self::WritesNotAllowed
                 | Self::AccountNotFound
                 | Self::CorsHeaderMissing
                 | Self::CorsPreflightFailure

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::{Refusal, limits};
 
+/// What the names of the service's own tables begin with.
+const METRICS: &str = "$Metrics";
+
 /// A table name: the case it was written in, compared without it.
 #[derive(Clone, Debug)]
 pub struct TableName {
@@ -19,7 +22,8 @@ impl TableName {
             return Err(Refusal::ResourceNameLength);
         }
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !starts_well || !text.chars().all(|c| c.is_ascii_alphanumeric()) {
+        let plain = starts_well && text.chars().all(|c| c.is_ascii_alphanumeric());
+        if !plain && !is_metrics(text) {
             return Err(Refusal::ResourceNameCharacters);
         }
         Ok(Self { written: text.to_owned(), folded: text.to_ascii_lowercase() })
@@ -34,6 +38,16 @@ impl TableName {
     pub fn folded(&self) -> &str {
         &self.folded
     }
+
+    /// One of the tables that the service itself keeps: to be read, never made or listed.
+    pub fn is_metrics(&self) -> bool {
+        self.written.starts_with('$')
+    }
+}
+
+fn is_metrics(text: &str) -> bool {
+    let kind = text.get(..METRICS.len()).filter(|start| start.eq_ignore_ascii_case(METRICS));
+    kind.is_some() && text[METRICS.len()..].bytes().all(|b| b.is_ascii_alphabetic())
 }
 
 impl PartialEq for TableName {
@@ -90,7 +104,17 @@ mod tests {
         check("1abc", Some(Refusal::ResourceNameCharacters));
         check("my-table", Some(Refusal::ResourceNameCharacters));
         check("ééé", Some(Refusal::ResourceNameCharacters));
-        check("$MetricsTransactionsTable", Some(Refusal::ResourceNameCharacters));
+        check("$MetricsTransactionsTable", None);
+        check("$metricshourprimarytransactionstable", None);
+        check("$Metrics1", Some(Refusal::ResourceNameCharacters));
+        check("$Metré", Some(Refusal::ResourceNameCharacters));
+        check("$logs", Some(Refusal::ResourceNameCharacters));
+    }
+
+    #[test]
+    fn the_services_own_tables_are_told_apart() {
+        assert!(TableName::parse("$MetricsTransactionsTable").unwrap().is_metrics());
+        assert!(!TableName::parse("MetricsTransactionsTable").unwrap().is_metrics());
     }
 
     #[test]

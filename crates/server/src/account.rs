@@ -63,6 +63,10 @@ impl Accounts {
         Self(accounts.into_iter().map(|account| (account.name.as_str().to_owned(), account)).collect())
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &AccountName> {
+        self.0.values().map(|account| &account.name)
+    }
+
     pub fn get(&self, name: &str) -> Option<&Account> {
         self.0.get(name)
     }

@@ -13,7 +13,7 @@ use wire::{Version, names};
 
 use crate::account::Account;
 use crate::address::Site;
-use crate::bearer::Bearer;
+use crate::bearer::{Bearer, Identity};
 use crate::operation::header;
 
 /// The parts of a request that authentication looks at.
@@ -49,7 +49,7 @@ pub enum Proven {
     /// The account's owner made this token. Whether it serves here and now is another question.
     Token(Box<Sas>),
     /// The trusted issuer gave its bearer these roles.
-    Roles(RoleGrant),
+    Roles(RoleGrant, Identity),
 }
 
 /// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
@@ -113,7 +113,9 @@ fn verify_bearer(
         let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
         return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
     };
-    trust.admit(token, &account.name, claim.version, claim.https, now).map(Proven::Roles)
+    trust
+        .admit(token, &account.name, claim.version, claim.https, now)
+        .map(|(grant, identity)| Proven::Roles(grant, identity))
 }
 
 fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> {

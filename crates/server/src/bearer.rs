@@ -162,6 +162,25 @@ struct Claims {
     exp: f64,
     nbf: Option<f64>,
     roles: Option<OneOrMany>,
+    #[serde(default)]
+    oid: String,
+    #[serde(default)]
+    tid: String,
+    #[serde(default, alias = "azp")]
+    appid: String,
+    #[serde(default)]
+    upn: String,
+}
+
+/// Whose token it is, for the request log. Empty is what the token does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub object_id: String,
+    pub tenant_id: String,
+    pub application_id: String,
+    pub audience: String,
+    pub issuer: String,
+    pub user_principal_name: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,7 +208,7 @@ impl Trust {
         version: Version,
         https: bool,
         now: SystemTime,
-    ) -> Result<RoleGrant, Denied> {
+    ) -> Result<(RoleGrant, Identity), Denied> {
         if !https && !self.over_http {
             return Err(Denied::failed("bearer tokens are accepted over HTTPS only"));
         }
@@ -200,7 +219,15 @@ impl Trust {
         };
         let claims = self.check(token, account, now).map_err(|why| Denied { refusal, why })?;
         let named = claims.roles.map(OneOrMany::into_vec).unwrap_or_default();
-        Ok(RoleGrant { role: strongest(&named), named })
+        let identity = Identity {
+            object_id: claims.oid,
+            tenant_id: claims.tid,
+            application_id: claims.appid,
+            audience: claims.aud.into_vec().join(","),
+            issuer: claims.iss,
+            user_principal_name: claims.upn,
+        };
+        Ok((RoleGrant { role: strongest(&named), named }, identity))
     }
 
     /// Signature, time, issuer, audience; an error says why not.

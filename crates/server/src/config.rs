@@ -11,6 +11,7 @@ use service::Targets;
 
 use crate::account::{Account, Accounts};
 use crate::bearer::{self, Bearer};
+use crate::control;
 use crate::listener::Bounds;
 use crate::telemetry::LogFormat;
 use crate::tls::CertificateFiles;
@@ -18,7 +19,8 @@ use crate::tls::CertificateFiles;
 const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
 const DEV_CERT: &str = "./partita-dev-cert";
-const DATA: &str = "./partita-data";
+pub const DATA: &str = "./partita-data";
+const REQUEST_LOGS: &str = "request-logs";
 const LOG_LEVEL: &str = "info";
 const MAX_CONNECTIONS: usize = 10_000;
 const IDLE_SECONDS: u64 = 120;
@@ -54,6 +56,14 @@ pub struct Flags {
     /// Directory to keep data in; made if it is missing [default: ./partita-data]
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
     data: Option<PathBuf>,
+    /// Directory for the request logs that accounts turn on in their service properties
+    /// [default: request-logs in the data directory; none with --in-memory]
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_REQUEST_LOGS")]
+    request_logs: Option<PathBuf>,
+    /// Socket that `partita reload` speaks to
+    /// [default: control in the data directory; none with --in-memory]
+    #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
+    control: Option<PathBuf>,
     /// Keep everything in memory and nothing after exit
     #[arg(long, env = "PARTITA_IN_MEMORY")]
     in_memory: bool,
@@ -124,6 +134,8 @@ struct File {
     tls_listen: Option<String>,
     no_http: bool,
     data: Option<PathBuf>,
+    request_logs: Option<PathBuf>,
+    control: Option<PathBuf>,
     in_memory: bool,
     account: Vec<FileAccount>,
     skip_clock_check: bool,
@@ -160,6 +172,10 @@ pub struct Config {
     pub listen: Option<String>,
     pub tls: Option<Tls>,
     pub storage: Storage,
+    /// Where request logs go, if anywhere.
+    pub request_logs: Option<PathBuf>,
+    /// The control socket, if there is one, and whether it was asked for.
+    pub control: Option<(PathBuf, bool)>,
     pub accounts: Vec<Account>,
     /// No account was configured, so the published development account stands in.
     pub development: bool,
@@ -220,6 +236,13 @@ impl Config {
                 accept_loss: flags.accept_loss || file.accept_loss,
             }
         };
+        let beside_data = |name: &str| match &storage {
+            Storage::Memory => None,
+            Storage::Directory { path, .. } => Some(path.join(name)),
+        };
+        let request_logs = flags.request_logs.or(file.request_logs).or_else(|| beside_data(REQUEST_LOGS));
+        let control = flags.control.or(file.control).map(|path| (path, true));
+        let control = control.or_else(|| beside_data(control::SOCKET).map(|path| (path, false)));
         let tls_listen = flags.tls_listen.or(file.tls_listen).unwrap_or_else(|| TLS_LISTEN.to_owned());
         let said_by_flags = flags.tls_cert.is_some() || flags.dev_cert.is_some();
         let (cert, key, dev_cert) = if said_by_flags {
@@ -260,6 +283,8 @@ impl Config {
             listen: (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned())),
             tls,
             storage,
+            request_logs,
+            control,
             accounts,
             development,
             bearer: Arc::new(bearer),
@@ -350,6 +375,8 @@ mod tests {
         assert!(config.development && config.check_clock);
         assert_eq!(config.listen.as_deref(), Some("127.0.0.1:10002"));
         assert_eq!(config.tls, None);
+        assert_eq!(config.request_logs.as_deref(), Some(Path::new("./partita-data/request-logs")));
+        assert_eq!(config.control, Some(("./partita-data/control".into(), false)));
         assert_eq!(config.accounts[0].name.as_str(), "devstoreaccount1");
         assert!(
             matches!(config.storage, Storage::Directory { path, .. } if path == Path::new("./partita-data"))
@@ -358,7 +385,7 @@ mod tests {
 
     #[test]
     fn every_key_of_the_file_is_read_and_flags_win() {
-        let file = "listen = '0.0.0.0:1'\ndata = '/d'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
+        let file = "listen = '0.0.0.0:1'\ndata = '/d'\nrequest-logs = '/l'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
                     idle-seconds = 9\nshutdown-seconds = 10\naccept-loss = true\nlog-level = 'debug'\nlog-format = 'json'\n\
                     [[account]]\nname = 'one'\nkey = 'AAAA'\nkey2 = 'BBBB'\n[[account]]\nname = 'two'\nkey = 'CCCC'\n";
         let from_file = config(file, Flags::default()).unwrap();
@@ -367,6 +394,8 @@ mod tests {
         assert_eq!(from_file.storage, expected);
         assert_eq!(from_file.accounts.iter().map(|a| a.keys.len()).collect::<Vec<_>>(), [2, 1]);
         assert!(!from_file.check_clock);
+        assert_eq!(from_file.request_logs.as_deref(), Some(Path::new("/l")));
+        assert_eq!(from_file.control, Some(("/s".into(), true)));
         assert_eq!(
             (
                 from_file.bounds.connections,

@@ -1,50 +1,18 @@
 //! Cross-origin requests: what browsers are told, by the rules in an account's service properties.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response};
-use model::{AccountName, Refusal};
-use service::Service;
-use wire::service_properties::{CorsRule, ServiceProperties};
+use model::Refusal;
+use wire::service_properties::CorsRule;
 
 use crate::operation::header;
 use crate::respond::Body;
 
 const ANY: &str = "*";
-
-/// Rules as they were read last, so that a document is read once and not with every request.
-#[derive(Debug, Default)]
-pub struct CorsRules(Mutex<HashMap<AccountName, Known>>);
-
-#[derive(Debug)]
-struct Known {
-    document: Bytes,
-    rules: Arc<[CorsRule]>,
-}
-
-impl CorsRules {
-    /// The account's rules. An account without service properties has none.
-    pub async fn of(&self, service: &Service, account: &AccountName) -> Arc<[CorsRule]> {
-        let Ok(Some(document)) = service.get_properties(account).await else { return Arc::from([]) };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(account) {
-            Some(known) if known.document == document => known.rules.clone(),
-            _ => {
-                let properties = ServiceProperties::read(&document).unwrap_or_default();
-                let rules: Arc<[CorsRule]> = properties.cors.into();
-                known.insert(account.clone(), Known { document, rules: rules.clone() });
-                rules
-            }
-        }
-    }
-}
 
 /// The answer to a preflight: whether the request it announces may be made, whoever makes it.
 pub fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<HeaderMap, Refusal> {
@@ -199,7 +167,7 @@ mod tests {
     }
 
     fn check(rules: &[CorsRule], method: Method, origin: Option<&str>, expected: &str) {
-        let mut response = Response::new(Body::sized(Bytes::new()));
+        let mut response = Response::new(Body::sized(Vec::new()));
         response.headers_mut().insert("x-ms-version", HeaderValue::from_static("v"));
         let origin = origin.map(|origin| HeaderValue::from_str(origin).unwrap());
         decorate(&mut response, rules, &method, origin.as_ref());

@@ -4,10 +4,12 @@
 
 pub mod account;
 mod address;
+pub mod analytics;
 mod answer;
 mod authenticate;
 pub mod bearer;
 pub mod config;
+pub mod control;
 mod cors;
 mod listener;
 mod operation;
@@ -16,6 +18,7 @@ mod respond;
 mod route;
 mod sas;
 pub mod sas_command;
+mod settings;
 pub mod telemetry;
 pub mod tls;
 

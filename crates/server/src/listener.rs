@@ -1,6 +1,6 @@
 //! Sockets: binding, accepting within bounds, and stopping without cutting anyone off.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::account::SharedAccounts;
+use crate::analytics::{Analytics, Keeper};
 use crate::bearer::SharedBearer;
-use crate::cors::CorsRules;
 use crate::pipeline::{self, Pipeline};
+use crate::settings::Settings;
 
 /// Bounds on what strangers may hold of this process.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +74,14 @@ pub struct Server {
     pub bearer: SharedBearer,
     pub check_clock: bool,
     pub bounds: Bounds,
+    pub analytics: Arc<Analytics>,
 }
 
 impl Server {
     /// Serves until `stop` resolves and everything under way has been answered.
     pub async fn run(self, listeners: Vec<Listener>, stop: impl Future<Output = ()>) {
         let permits = Arc::new(Semaphore::new(self.bounds.connections));
-        let cors = Arc::new(CorsRules::default());
+        let settings = Arc::new(Settings::default());
         let (stopping, stopped) = watch::channel(());
         let mut loops = JoinSet::new();
         for listener in listeners {
@@ -89,14 +91,22 @@ impl Server {
                 bearer: self.bearer.clone(),
                 scheme: listener.scheme(),
                 check_clock: self.check_clock,
-                cors: cors.clone(),
+                settings: settings.clone(),
+                analytics: self.analytics.clone(),
             });
             loops.spawn(serve(listener, pipeline, self.bounds, permits.clone(), stopped.clone()));
         }
         drop(stopped);
+        let keeper =
+            Keeper { analytics: self.analytics, service: self.service, settings, accounts: self.accounts };
+        let (last_answer, answered) = watch::channel(());
+        let keeper = tokio::spawn(keeper.run(answered));
         stop.await;
         drop(stopping);
         while loops.join_next().await.is_some() {}
+        // After the last request was counted.
+        drop(last_answer);
+        let _ = keeper.await;
     }
 }
 
@@ -129,9 +139,9 @@ async fn serve(
         let (pipeline, tls, watcher) = (pipeline.clone(), listener.tls.clone(), connections.watcher());
         tokio::spawn(async move {
             let ended = match tls {
-                None => serve_connection(stream, peer.ip(), pipeline, bounds, watcher).await,
+                None => serve_connection(stream, peer, pipeline, bounds, watcher).await,
                 Some(tls) => match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => serve_connection(stream, peer.ip(), pipeline, bounds, watcher).await,
+                    Ok(Ok(stream)) => serve_connection(stream, peer, pipeline, bounds, watcher).await,
                     Ok(Err(error)) => Err(error.to_string()),
                     Err(_) => Err("the TLS handshake took too long".to_owned()),
                 },
@@ -150,14 +160,14 @@ async fn serve(
 
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ip: IpAddr,
+    peer: SocketAddr,
     pipeline: Arc<Pipeline>,
     bounds: Bounds,
     watcher: Watcher,
 ) -> Result<(), String> {
     let serve = service_fn(move |request| {
         let pipeline = pipeline.clone();
-        async move { Ok::<_, std::convert::Infallible>(pipeline::handle(pipeline, ip, request).await) }
+        async move { Ok::<_, std::convert::Infallible>(pipeline::handle(pipeline, peer, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -2,16 +2,19 @@
 
 use std::future::Future;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
 use model::DateTime;
 use server::account::SharedAccounts;
+use server::analytics::Analytics;
 use server::bearer::SharedBearer;
-use server::config::{CertificateSource, Config, Flags, Storage, Tls};
+use server::config::{self, CertificateSource, Config, Flags, Storage, Tls};
+use server::control::{self, Control};
 use server::sas_command::{self, SasCommand};
 use server::tls::{self, Certificate, CertificateFiles};
 use server::{Listener, Server, account, telemetry};
@@ -36,9 +39,21 @@ enum Command {
     /// Serve the Table service
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
+    /// Have a running server read its accounts and keys anew
+    Reload(ReloadFlags),
     /// Make and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
+}
+
+#[derive(Args, Debug)]
+struct ReloadFlags {
+    /// The running server's data directory
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
+    data: PathBuf,
+    /// The running server's control socket, if it is not in its data directory
+    #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
+    control: Option<PathBuf>,
 }
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -49,6 +64,7 @@ Examples:
   partita serve --in-memory              the same, keeping nothing after exit
   partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
+  partita reload                         keys and accounts were changed in the file that --config named
   partita sas table --table Books --permissions r --expires 8h
   partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
@@ -66,12 +82,16 @@ a key of a TOML file:
   key2 = \"BASE64KEY2\"
 
 GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
-SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP reads accounts and keys anew,
-those of bearer tokens too.";
+SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP or `partita reload` reads accounts
+and keys anew, those of bearer tokens too.";
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(flags) => serve(*flags),
+        Command::Reload(flags) => {
+            let socket = flags.control.unwrap_or_else(|| flags.data.join(control::SOCKET));
+            control::ask(&socket, control::Command::Reload).map(|text| println!("{text}"))
+        }
         Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
     };
     match outcome {
@@ -94,7 +114,8 @@ fn serve(flags: Flags) -> Result<(), String> {
 async fn run(config: Config, flags: Flags) -> Result<(), String> {
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
-    tokio::spawn(reload_on_hangup(flags, accounts.clone(), bearer.clone()));
+    let reload = Arc::new(Reload { flags, accounts: accounts.clone(), bearer: bearer.clone() });
+    tokio::spawn(reload_on_hangup(reload.clone()));
     // The ports before the store: a second server on the same port should not touch the data at all.
     let mut listeners = Vec::new();
     if let Some(address) = &config.listen {
@@ -107,6 +128,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
     }
     match &config.storage {
         Storage::Memory => {
+            let _commands = listen_for_commands(&config, reload)?;
             let failed = std::future::pending();
             serve_with(
                 &config,
@@ -127,6 +149,8 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
             let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
             let failed = engine.on_failure();
+            // Only now is it known that no other server has this directory.
+            let _commands = listen_for_commands(&config, reload)?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             serve_with(
                 &config,
@@ -155,7 +179,14 @@ async fn serve_with(
     if let Some(targets) = config.throttle {
         service = service.throttled(targets);
     }
-    let server = Server { service, accounts, bearer, check_clock: config.check_clock, bounds: config.bounds };
+    let server = Server {
+        service,
+        accounts,
+        bearer,
+        check_clock: config.check_clock,
+        bounds: config.bounds,
+        analytics: Analytics::new(config.request_logs.clone())?,
+    };
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
     // Nobody has to listen: `partita serve | head -1` is no reason to end.
@@ -179,20 +210,64 @@ async fn serve_with(
     outcome
 }
 
-/// SIGHUP: accounts and keys, those of bearer tokens too, are read anew, so that keys can be rotated while requests go on.
-async fn reload_on_hangup(flags: Flags, accounts: SharedAccounts, bearer: SharedBearer) {
+/// Accounts and keys, those of bearer tokens too, so that keys can be rotated while requests go on.
+struct Reload {
+    flags: Flags,
+    accounts: SharedAccounts,
+    bearer: SharedBearer,
+}
+
+impl Reload {
+    fn run(&self) -> Result<String, String> {
+        match Config::from_flags(self.flags.clone()) {
+            Ok(config) => {
+                let names: Vec<&str> = config.accounts.iter().map(|account| account.name.as_str()).collect();
+                let done = format!("accounts and keys were read anew: {}", names.join(", "));
+                self.accounts.replace(config.accounts());
+                self.bearer.replace(config.bearer);
+                tracing::info!("{done}");
+                Ok(done)
+            }
+            Err(error) => {
+                tracing::error!(error, "accounts and keys stay as they were");
+                Err(format!("accounts and keys stay as they were: {error}"))
+            }
+        }
+    }
+}
+
+async fn reload_on_hangup(reload: Arc<Reload>) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
-        match Config::from_flags(flags.clone()) {
-            Ok(config) => {
-                let count = config.accounts.len();
-                accounts.replace(config.accounts());
-                bearer.replace(config.bearer);
-                tracing::info!(accounts = count, "accounts and keys were read anew");
-            }
-            Err(error) => tracing::error!(error, "accounts and keys stay as they were"),
+        // Said in the log.
+        let _ = reload.run();
+    }
+}
+
+/// A socket that was asked for must be there; one that merely would be nice may be missing.
+fn listen_for_commands(config: &Config, reload: Arc<Reload>) -> Result<Option<AbortOnDrop>, String> {
+    let Some((path, asked_for)) = &config.control else { return Ok(None) };
+    let control = match Control::bind(path) {
+        Ok(control) => control,
+        Err(error) if *asked_for => return Err(error),
+        Err(error) => {
+            tracing::warn!(error, "`partita reload` can't reach this server; SIGHUP can");
+            return Ok(None);
         }
+    };
+    let run = move |command| match command {
+        control::Command::Reload => reload.run(),
+    };
+    Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
+}
+
+/// Ends the task, and with it what the task holds.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

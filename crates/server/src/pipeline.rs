@@ -1,6 +1,6 @@
 //! The checks every request passes, in the service's order: read from top to bottom.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,14 +19,16 @@ use wire::{Format, MetadataLevel, Version, format, names};
 
 use crate::account::{Account, SharedAccounts};
 use crate::address::Site;
+use crate::analytics::{Analytics, Api, Arrival, Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, SharedBearer};
-use crate::cors::{self, CorsRules};
+use crate::cors;
 use crate::operation::{self, Call, Context, header};
 use crate::respond::{self, Asked, Body};
 use crate::route;
 use crate::sas::{self, Caller};
+use crate::settings::Settings;
 use crate::telemetry;
 
 /// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
@@ -42,10 +44,11 @@ pub struct Pipeline {
     pub bearer: SharedBearer,
     pub scheme: &'static str,
     pub check_clock: bool,
-    pub cors: Arc<CorsRules>,
+    pub settings: Arc<Settings>,
+    pub analytics: Arc<Analytics>,
 }
 
-pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incoming>) -> Response<Body> {
+pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
     if let Some(response) = health(&pipeline, &request) {
         return response;
     }
@@ -58,29 +61,48 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     let host =
         header(&head.headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
     let addressed = Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts);
-    // An account that is not there has nothing to tell browsers.
-    let rules = match &addressed {
-        Ok((site, ..)) => pipeline.cors.of(&pipeline.service, &site.account).await,
-        Err(_) => Arc::from([]),
+    let properties = match &addressed {
+        Ok((site, ..)) => pipeline.settings.of(&pipeline.service, &site.account).await,
+        Err(_) => pipeline.settings.fresh().clone(),
     };
-    let response = if head.method == Method::OPTIONS {
+    let mut response = if head.method == Method::OPTIONS {
         // A preflight is anyone's, and about a resource that need not exist.
-        match cors::preflight(&rules, &head.headers) {
+        asked.observed.api = Some(Api::PREFLIGHT);
+        match cors::preflight(&properties.cors, &head.headers) {
             Ok(allowed) => respond::preflight(&asked, allowed),
-            Err(refusal) => respond::failure(&asked, &refusal.into()),
+            Err(refusal) => refused(&mut asked, refusal.into()),
         }
     } else {
-        let caller = Caller { ip, https: pipeline.scheme == "https" };
+        let caller = Caller { ip: peer.ip(), https: pipeline.scheme == "https" };
         let mut response =
-            match answer(&pipeline, &bearer, caller, addressed, &head, &mut body, &mut asked).await {
+            match answer(&pipeline, &bearer, caller, &addressed, &head, &mut body, &mut asked).await {
                 Ok(answer) => respond::answer(&asked, answer),
-                Err(failure) => respond::failure(&asked, &failure),
+                Err(failure) => refused(&mut asked, failure),
             };
-        cors::decorate(&mut response, &rules, &head.method, head.headers.get(ORIGIN));
+        cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
         response
     };
     if let Some(unread) = body {
         discard(unread).await;
+    }
+    if let Ok((site, _, path)) = &addressed {
+        asked.observed.api.get_or_insert_with(|| presumed(&head, path, site));
+        if asked.observed.api == Some(Api::SET_PROPERTIES) && asked.observed.refusal.is_none() {
+            pipeline.analytics.properties_changed();
+        }
+        let arrival = Arrival {
+            site,
+            path,
+            scheme: pipeline.scheme,
+            host: host.unwrap_or_default(),
+            peer,
+            started,
+            head: &head,
+            request_id: &asked.request_id,
+            version: asked.version,
+        };
+        let exchange = Exchange::new(&pipeline.analytics, &properties, &arrival, &asked.observed, &response);
+        response.body_mut().carry(exchange);
     }
     tracing::debug!(
         request_id = asked.request_id,
@@ -93,11 +115,27 @@ pub async fn handle(pipeline: Arc<Pipeline>, ip: IpAddr, request: Request<Incomi
     response
 }
 
+fn refused(asked: &mut Asked, failure: Failure) -> Response<Body> {
+    let response = respond::failure(asked, &failure);
+    asked.observed.refusal = Some(failure.refusal);
+    response
+}
+
+/// What was asked by a request that was refused before it came to that.
+fn presumed(head: &http::request::Parts, path: &str, site: &Site) -> Api {
+    let query = head.uri.query().and_then(Query::parse).unwrap_or_default();
+    let method = route::effective_method(&head.method, &head.headers).unwrap_or_else(|_| head.method.clone());
+    let resource = Resource::parse(path);
+    let operation = route::resolve_service(&method, &query, &resource, site.secondary)
+        .unwrap_or_else(|| route::resolve(&method, resource?, site.account.as_str()));
+    operation.map_or(Api::UNKNOWN, |operation| Api::of(&operation, head.headers.contains_key(IF_MATCH)))
+}
+
 async fn answer(
     pipeline: &Pipeline,
     bearer: &Bearer,
     caller: Caller,
-    addressed: Result<(Site, &Account, &str), Refusal>,
+    addressed: &Result<(Site, &Account, &str), Refusal>,
     head: &http::request::Parts,
     body: &mut Option<Incoming>,
     asked: &mut Asked,
@@ -116,7 +154,7 @@ async fn answer(
     asked.version = Some(version);
     asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
 
-    let (site, account, path) = addressed?;
+    let (site, account, path) = addressed.as_ref().map_err(Clone::clone)?;
 
     let claim = Claim {
         method: &head.method,
@@ -134,13 +172,16 @@ async fn answer(
         denied.refusal
     };
     let grant =
-        match authenticate::verify(&claim, &site, account, bearer, pipeline.check_clock, SystemTime::now())
+        match authenticate::verify(&claim, site, account, bearer, pipeline.check_clock, SystemTime::now())
             .map_err(log)?
         {
             Proven::Owner => Grant::Owner,
-            Proven::Roles(grant) => Grant::Role(grant),
+            Proven::Roles(grant, identity) => {
+                asked.observed.identity = Some(identity);
+                Grant::Role(grant)
+            }
             Proven::Token(token) => {
-                let policy = stored_policy(pipeline, &token, &site).await?;
+                let policy = stored_policy(pipeline, &token, site).await?;
                 sas::admit(&token, policy.as_ref(), DateTime::now(), caller).map_err(log)?
             }
         };
@@ -162,8 +203,9 @@ async fn answer(
         }
     };
     if site.secondary && operation.writes() {
-        return Err(Refusal::WriteOnSecondary.into());
+        return Err(Refusal::WritesNotAllowed.into());
     }
+    asked.observed.api = Some(Api::of(&operation, headers.contains_key(IF_MATCH)));
     let need = operation.need(headers.contains_key(IF_MATCH));
     grant
         .permits(&need)
@@ -172,10 +214,15 @@ async fn answer(
     if operation.takes_body() {
         require_length(headers)?;
     }
-    let body = read_body(headers, body).await?;
+    let time = time_allowed(&query);
+    let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
+    let body = read_body(headers, body, deadline).await.inspect_err(|refusal| {
+        asked.observed.broken = *refusal == Refusal::BodyNotReadable;
+    })?;
+    asked.observed.body_bytes = body.len() as u64;
     let context = Context {
         service: &pipeline.service,
-        site: &site,
+        site,
         grant: &grant,
         version,
         odata_3,
@@ -183,8 +230,8 @@ async fn answer(
     };
     let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
     let call = Call { headers, query: &query, body: &body, format };
-    let time = time_allowed(&query)?;
-    let run = tokio::time::timeout(time, operation::run(&context, operation, &call));
+    time?;
+    let run = tokio::time::timeout_at(deadline, operation::run(&context, operation, &call));
     run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))
 }
 
@@ -256,14 +303,18 @@ fn require_length(headers: &HeaderMap) -> Result<(), Refusal> {
     if has_length { Ok(()) } else { Err(Refusal::ContentLengthMissing) }
 }
 
-async fn read_body(headers: &HeaderMap, body: &mut Option<Incoming>) -> Result<Bytes, Refusal> {
+async fn read_body(
+    headers: &HeaderMap,
+    body: &mut Option<Incoming>,
+    deadline: tokio::time::Instant,
+) -> Result<Bytes, Refusal> {
     let announced = header(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
         return Err(Refusal::RequestBodyTooLarge);
     }
     let Some(body) = body.take() else { return Ok(Bytes::new()) };
     let collect = Limited::new(body, limits::REQUEST_BODY_BYTES_MAX).collect();
-    match tokio::time::timeout(limits::REQUEST_TIME_MAX, collect).await {
+    match tokio::time::timeout_at(deadline, collect).await {
         Err(_) => Err(Refusal::TimedOut),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::RequestBodyTooLarge),
@@ -296,6 +347,7 @@ fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
         error_level,
         preference: None,
         speaks_xml: false,
+        observed: Observed::default(),
     }
 }
 

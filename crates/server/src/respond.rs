@@ -14,6 +14,7 @@ use model::{DateTime, Refusal};
 use wire::error_body::ErrorText;
 use wire::{MetadataLevel, Version, names};
 
+use crate::analytics::{Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::bearer::Bearer;
 
@@ -22,19 +23,29 @@ use crate::bearer::Bearer;
 pub struct Body {
     bytes: Option<Bytes>,
     chunked: bool,
+    /// Ends with the body.
+    exchange: Option<Box<Exchange>>,
 }
 
 impl Body {
     pub fn sized(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: Some(bytes.into()).filter(|bytes| !bytes.is_empty()), chunked: false }
+        Self { bytes: Some(bytes.into()).filter(|bytes| !bytes.is_empty()), chunked: false, exchange: None }
     }
 
     fn chunked(bytes: Bytes) -> Self {
-        Self { bytes: Some(bytes), chunked: true }
+        Self { bytes: Some(bytes), chunked: true, exchange: None }
     }
 
     fn empty() -> Self {
-        Self { bytes: None, chunked: false }
+        Self { bytes: None, chunked: false, exchange: None }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.as_ref().map_or(0, Bytes::len)
+    }
+
+    pub fn carry(&mut self, exchange: Option<Exchange>) {
+        self.exchange = exchange.map(Box::new);
     }
 }
 
@@ -74,6 +85,8 @@ pub struct Asked {
     pub preference: Option<Preference>,
     /// One of the service's own documents: always XML, with fewer headers.
     pub speaks_xml: bool,
+    /// For logs and metrics.
+    pub observed: Observed,
 }
 
 pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {

@@ -6,6 +6,10 @@ use service::{Access, Need};
 use wire::names;
 use wire::url::{Query, Resource};
 
+/// What the hourly metrics' table was called before 2013-08-15, and what it is called.
+const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
+const HOUR_METRICS: &str = "$MetricsHourPrimaryTransactionsTable";
+
 /// Every operation of the Table service this server knows.
 #[derive(Clone, Debug)]
 pub enum Operation {
@@ -190,14 +194,14 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
             _ => Err(Refusal::MethodNotAllowed),
         },
         Resource::Table(name) => match *method {
-            // Tables that analytics would keep: never listed, but they may be asked for.
-            Method::GET if name.starts_with("$Metrics") => Err(Refusal::ResourceNotFound),
+            // An old name for entities alone: the service has no table of it to show.
+            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => Err(Refusal::ResourceNotFound),
             Method::GET => Ok(Operation::GetTable(TableName::parse(&name)?)),
             Method::DELETE => Ok(Operation::DeleteTable(TableName::parse(&name)?)),
             _ => Err(Refusal::MethodNotAllowed),
         },
         Resource::EntitySet(table) => match *method {
-            Method::GET => Ok(Operation::QueryEntities(TableName::parse(&table)?)),
+            Method::GET => Ok(Operation::QueryEntities(entity_table(&table)?)),
             Method::POST => Ok(Operation::InsertEntity(TableName::parse(&table)?)),
             _ => Err(Refusal::MethodNotAllowed),
         },
@@ -209,7 +213,7 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
                 _ if is_merge => Operation::MergeEntity,
                 _ => return Err(Refusal::MethodNotAllowed),
             };
-            let table = TableName::parse(&table)?;
+            let table = entity_table(&table)?;
             Ok(make(table, EntityKey { partition: url_key(partition)?, row: url_key(row)? }))
         }
         Resource::OneKey(table) => {
@@ -233,6 +237,11 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
             }
         }
     }
+}
+
+fn entity_table(name: &str) -> Result<TableName, Refusal> {
+    let is_old = name.eq_ignore_ascii_case(OLD_HOUR_METRICS);
+    TableName::parse(if is_old { HOUR_METRICS } else { name })
 }
 
 /// A key out of a URL, where the service refuses in other words than in a body.
@@ -307,6 +316,8 @@ mod tests {
         check("PUT", "/a-b-c", "MethodNotAllowed");
         check("GET", "/abc(PartitionKey='a%23',RowKey='')", "OutOfRangeInput");
         check("GET", "/Tables('$MetricsTransactionsTable')", "ResourceNotFound");
+        check("GET", "/Tables('$MetricsHourPrimaryTransactionsTable')", "GetTable");
+        check("GET", "/$MetricsTransactionsTable()", "QueryEntities");
         check("POST", "/abc/abc", "InsertEntity");
         check("GET", "/abc/Tables", "RefuseIn");
         check("DELETE", "/abc/Tables('abc')", "RefuseIn");

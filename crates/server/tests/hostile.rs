@@ -268,6 +268,27 @@ fn slow_senders_hold_up_nobody_and_are_closed() {
 }
 
 #[test]
+fn a_request_past_its_own_deadline_is_told_so() {
+    let target = Target::start(&[]);
+    let mut request = target.signed("POST", "/$batch?timeout=1", &BATCH, &batch());
+    request.truncate(request.len() - 100);
+    let started = Instant::now();
+    let mut stream = TcpStream::connect(target.server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(&request).unwrap();
+    let answer = read_answer(&mut BufReader::new(stream), false).unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    assert_eq!((answer.status, answer.code().as_str()), (500, "OperationTimedOut"), "{}", answer.text());
+    let said = "Operation could not be completed within the specified time.\\nRequestId:";
+    assert!(
+        answer.text().contains(said) || answer.text().contains(&said.replace("\\n", "\n")),
+        "{}",
+        answer.text()
+    );
+    target.is_well();
+}
+
+#[test]
 fn bodies_cut_off_store_nothing() {
     let target = Target::start(&[]);
     let mut client = target.client();

@@ -60,3 +60,43 @@ fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
         "a bad file leaves the keys as they were"
     );
 }
+
+#[test]
+fn reload_tells_what_came_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, data) = (directory.path().join("c.toml"), directory.path().join("data"));
+    let text = |key: &str| format!("data = {data:?}\n[[account]]\nname = 'shop'\nkey = '{key}'\n");
+    std::fs::write(&config, text(OLD)).unwrap();
+    let server = Partita::start(&["--config", &config.display().to_string()]);
+    let reload = || {
+        let output = support::binary().args(["reload", "--data"]).arg(&data).output().unwrap();
+        let shown = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(shown).unwrap())
+    };
+
+    std::fs::write(&config, text(NEW)).unwrap();
+    assert_eq!(reload(), (true, "accounts and keys were read anew: shop\n".to_owned()));
+    // Answered after the fact: nothing has to be waited for.
+    assert_eq!((status(&server, OLD), status(&server, NEW)), (403, 200));
+
+    std::fs::write(&config, "nonsense = 1").unwrap();
+    let (done, shown) = reload();
+    assert!(!done && shown.contains("stay as they were") && shown.contains("nonsense"), "{shown}");
+    assert_eq!(status(&server, NEW), 200);
+
+    assert!(server.stop().success());
+    assert!(!data.join("control").exists(), "the socket goes with its server");
+    let (done, shown) = reload();
+    assert!(!done && shown.contains("no server listens at") && shown.contains("--data"), "{shown}");
+}
+
+#[test]
+fn a_socket_left_behind_by_a_killed_server_is_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    Partita::in_directory(directory.path()).kill();
+    assert!(directory.path().join("control").exists());
+    let server = Partita::in_directory(directory.path());
+    let output = support::binary().args(["reload", "--data"]).arg(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(server.stop().success());
+}

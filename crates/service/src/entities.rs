@@ -107,6 +107,10 @@ impl Service {
     ) -> Result<Vec<DateTime>> {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;
+        let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
+        if table.name.is_metrics() && !only_deletes() {
+            return Err(Refusal::WritesNotAllowed.into());
+        }
         let partition = Some(transaction.partition().as_str());
         self.admit(table, partition)?;
         self.spend(table, partition, transaction.operations().iter().map(cost).sum());

@@ -5,6 +5,7 @@ mod error;
 mod grant;
 mod group;
 mod metadata;
+mod metrics;
 mod query;
 mod tables;
 mod throttle;

@@ -32,6 +32,9 @@ impl Service {
     }
 
     pub async fn delete_table(&self, table: &TableRef) -> Result<()> {
+        if table.name.is_metrics() {
+            return Err(Refusal::WritesNotAllowed.into());
+        }
         self.engine.drop_table(table).await.map_err(missing_table_is_a_resource)
     }
 
@@ -56,7 +59,7 @@ impl Service {
         let mut from = query.from.or(Some(String::new()));
         while let Some(start) = from {
             let found = self.engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX).await?;
-            for name in found.names {
+            for name in found.names.into_iter().filter(|name| !name.is_metrics()) {
                 if page.names.len() == limit {
                     page.next = Some(name.folded().to_owned());
                     return Ok(page);

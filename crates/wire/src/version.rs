@@ -11,6 +11,7 @@ const UPSERT_AND_SELECT: Version = Version(*b"2011-08-18");
 const JSON: Version = Version(*b"2013-08-15");
 const ETAG_IN_MINIMAL: Version = Version(*b"2015-04-05");
 const NO_ATOM: Version = Version(*b"2015-12-11");
+const LOGGED_ERROR_CODES: Version = Version(*b"2017-04-17");
 const CHALLENGE: Version = Version(*b"2020-12-06");
 
 impl Version {
@@ -56,6 +57,11 @@ impl Version {
 
     pub fn has_etag_in_minimal(self) -> bool {
         self >= ETAG_IN_MINIMAL
+    }
+
+    /// The request log tells a client's mistakes apart.
+    pub fn logs_error_codes(self) -> bool {
+        self >= LOGGED_ERROR_CODES
     }
 
     /// Anonymous requests are told how to sign in.

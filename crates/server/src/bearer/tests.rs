@@ -96,7 +96,7 @@ fn admit(trust: &Trust, token: &str, version: &str, https: bool) -> String {
     let account = AccountName::parse("shop").unwrap();
     let now = UNIX_EPOCH + Duration::from_secs(NOW);
     match trust.admit(token, &account, Version::parse(version).unwrap(), https, now) {
-        Ok(grant) => format!("{:?}", grant.role),
+        Ok((grant, _)) => format!("{:?}", grant.role),
         Err(denied) => {
             assert!(!denied.why.contains(token), "a token must never be shown");
             format!("{} {}: {}", denied.refusal.status(), denied.refusal.code(), denied.why)

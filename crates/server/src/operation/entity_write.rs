@@ -1,6 +1,6 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
-use model::{DateTime, ETag, Entity, TableName};
+use model::{DateTime, ETag, Entity, EntityKey, TableName};
 use service::Write;
 use store::TableRef;
 use wire::entity_json::EntityView;
@@ -42,12 +42,17 @@ pub async fn prepare(
     call: &Call<'_>,
     operation: Operation,
 ) -> Result<Prepared, Failure> {
-    let prepared = read(context, call, operation).await?;
-    // The keys may be in the body, so a token's range can be asked about only now.
-    match context.reaches(prepared.write.key()) {
-        Ok(()) => Ok(prepared),
-        Err(refusal) => Err(Failure { reached_the_store: true, ..refusal.into() }),
+    if let Operation::PutEntity(_, key) | Operation::MergeEntity(_, key) | Operation::DeleteEntity(_, key) =
+        &operation
+    {
+        reaches(context, key)?;
     }
+    read(context, call, operation).await
+}
+
+/// A token's range is judged before the table is looked for, as soon as the keys are known.
+fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), Failure> {
+    context.reaches(key).map_err(|refusal| Failure { reached_the_store: true, ..refusal.into() })
 }
 
 async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Prepared, Failure> {
@@ -98,8 +103,17 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
 }
 
 async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Prepared, Failure> {
-    let table = found(context, name).await?;
+    let table = match found(context, name).await {
+        Ok(table) => table,
+        Err(failure) => {
+            if let Ok(entity) = body(context, call).and_then(|body| Ok(body.into_entity()?)) {
+                reaches(context, &entity.key)?;
+            }
+            return Err(failure);
+        }
+    };
     let entity = body(context, call)?.into_entity()?;
+    reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
     let link = url::entity_link(table.name.as_str(), entity.key.partition.as_str(), entity.key.row.as_str());
     let shown = (preference != Some(Preference::NoContent)).then(|| (entity.clone(), call.format));

@@ -1,6 +1,6 @@
 //! Query, create and delete tables.
 
-use model::TableName;
+use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
 use wire::{format, names, read_table_name, token, url};
 
@@ -13,7 +13,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fai
     let from = call
         .query
         .get(names::NEXT_TABLE_NAME)
-        .map(|text| token::decode(text).filter(|name| !name.is_empty()).ok_or(model::Refusal::InputNotValid));
+        .map(|text| token::decode(text).filter(|name| !name.is_empty()).ok_or(Refusal::InputNotValid));
     let query = TableQuery { filter: option(call.query, names::FILTER), top, from: from.transpose()? };
     let page = context.service.query_tables(&context.site.account, query).await?;
     let continuation = page.next.map(|name| (names::NEXT_TABLE_NAME_HEADER, token::encode(&name)));
@@ -35,8 +35,11 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fa
     let body_format = format::of_body(call.header("content-type"), context.version)?;
     let name = read_table_name(body_format, call.body)?;
     // A name in a body is the store's to judge, unlike one in a URL.
-    let name =
-        TableName::parse(&name).map_err(|refusal| Failure { reached_the_store: true, ..refusal.into() })?;
+    let judged = |refusal: Refusal| Failure { reached_the_store: true, ..refusal.into() };
+    let name = TableName::parse(&name).map_err(judged)?;
+    if name.is_metrics() {
+        return Err(judged(Refusal::ResourceNameCharacters));
+    }
     let preference = preference(context, call);
     let table = context.table(name);
     context.service.create_table(&table).await?;

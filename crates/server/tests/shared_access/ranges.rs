@@ -73,6 +73,18 @@ fn entities_outside_of_the_range_are_out_of_reach() {
 }
 
 #[test]
+fn whether_the_table_is_there_is_told_inside_of_the_range_only() {
+    let server = Partita::in_memory();
+    let mut client = server.client();
+    let token = table_token(&[("spk", "B"), ("epk", "B")]);
+    for operation in OPERATIONS.into_iter().filter(|operation| operation.writes()) {
+        expect(&send(&mut client, &token, &operation.at("C", "1")), 403, FAILURE, FAILURE_TEXT);
+        let inside = send(&mut client, &token, &operation.at("B", "1"));
+        assert_eq!((inside.status, inside.code().as_str()), (404, "TableNotFound"), "{}", operation.name);
+    }
+}
+
+#[test]
 fn refusals_outside_of_the_range_have_their_words() {
     let server = Partita::in_memory();
     let mut client = server.client();

@@ -1,0 +1,171 @@
+//! A request and its answer, from the moment it came until its answer is out.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, Response};
+use model::{DateTime, Refusal, limits};
+use wire::service_properties::ServiceProperties;
+use wire::url::Query;
+use wire::{Version, names};
+
+use super::line::{Facts, Line};
+use super::outcome::{Api, Credential, Status};
+use super::{Analytics, Window, minute_of};
+use crate::address::Site;
+use crate::bearer::Identity;
+use crate::respond::Body;
+
+/// What the pipeline learned of a request on its way.
+#[derive(Debug, Default)]
+pub struct Observed {
+    pub api: Option<Api>,
+    pub identity: Option<Identity>,
+    pub refusal: Option<Refusal>,
+    /// The client went away before its request was read.
+    pub broken: bool,
+    pub body_bytes: u64,
+}
+
+/// Where a request came from and what it said.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    pub site: &'a Site,
+    /// Behind the account.
+    pub path: &'a str,
+    pub scheme: &'a str,
+    pub host: &'a str,
+    pub peer: SocketAddr,
+    pub started: Instant,
+    pub head: &'a Parts,
+    pub request_id: &'a str,
+    pub version: Option<Version>,
+}
+
+/// Counted, and logged if that was asked for, once it is dropped: with the answer's body, which is when the
+/// answer has been handed to the network.
+#[derive(Debug)]
+pub struct Exchange {
+    analytics: Arc<Analytics>,
+    window: Window,
+    counted: bool,
+    api: Api,
+    ended: (Status, Credential),
+    bytes: (u64, u64),
+    started: Instant,
+    server: Duration,
+    line: Option<Line>,
+}
+
+impl Exchange {
+    /// `None` if the account asks for neither.
+    pub fn new(
+        analytics: &Arc<Analytics>,
+        properties: &ServiceProperties,
+        arrival: &Arrival<'_>,
+        observed: &Observed,
+        response: &Response<Body>,
+    ) -> Option<Self> {
+        let Arrival { site, path, scheme, host, peer, started, head, request_id, version } = *arrival;
+        let api = observed.api.unwrap_or(Api::UNKNOWN);
+        let counted = properties.hour_metrics.enabled || properties.minute_metrics.enabled;
+        let logs = analytics.logs(properties, api.class());
+        if !counted && !logs {
+            return None;
+        }
+        let status = match observed.broken {
+            true => Status::NetworkError,
+            false => Status::of(observed.refusal.as_ref(), has_own_deadline(head)),
+        };
+        let credential = credential(head);
+        let server = started.elapsed();
+        let request_line = head.method.as_str().len() + head.uri.to_string().len() + " HTTP/1.1\r\n ".len();
+        let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
+        let response_head_bytes = "HTTP/1.1 200 OK\r\n".len() as u64 + head_bytes(response.headers());
+        let response_body_bytes = response.body().len() as u64;
+        let line = (logs && status.is_logged(credential)).then(|| {
+            Line::new(&Facts {
+                started: before(DateTime::now(), server),
+                api,
+                status,
+                refusal: observed.refusal.as_ref(),
+                credential,
+                identity: observed.identity.as_ref(),
+                account: site.account.as_str(),
+                scheme,
+                host,
+                path,
+                request_id,
+                peer,
+                version,
+                head,
+                request_head_bytes,
+                request_body_bytes: observed.body_bytes,
+                response_status: response.status().as_u16(),
+                response_headers: response.headers(),
+                response_head_bytes,
+                response_body_bytes,
+            })
+        });
+        Some(Self {
+            analytics: analytics.clone(),
+            window: Window {
+                account: site.account.clone(),
+                secondary: site.secondary,
+                minute: minute_of(DateTime::now()),
+            },
+            counted,
+            api,
+            ended: (status, credential),
+            bytes: (request_head_bytes + observed.body_bytes, response_head_bytes + response_body_bytes),
+            started,
+            server,
+            line,
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let end_to_end = self.started.elapsed();
+        if let (Some(line), Some(log)) = (self.line.take(), &self.analytics.log) {
+            let account = self.window.account.clone();
+            log.log(account, DateTime::now(), line.finish(end_to_end, self.server));
+        }
+        if self.counted {
+            let (ended, bytes, times) = (self.ended, self.bytes, (end_to_end, self.server));
+            self.analytics.count(self.window.clone(), self.api, |tally| tally.count(ended, bytes, times));
+        }
+    }
+}
+
+/// By what it shows, whether that is accepted or not.
+fn credential(head: &Parts) -> Credential {
+    let signed =
+        || head.uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("sig=")));
+    match head.headers.contains_key(AUTHORIZATION) {
+        true => Credential::Authenticated,
+        false if signed() => Credential::Sas,
+        false => Credential::Anonymous,
+    }
+}
+
+fn has_own_deadline(head: &Parts) -> bool {
+    let query = head.uri.query().and_then(Query::parse);
+    let seconds = query.and_then(|query| query.get(names::TIMEOUT)?.parse().ok());
+    seconds.is_some_and(|seconds: u64| seconds < limits::REQUEST_TIME_MAX.as_secs())
+}
+
+/// Each with its colon, space and end of line, and the empty line behind them.
+fn head_bytes(headers: &HeaderMap) -> u64 {
+    let each = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    (each.sum::<usize>() + "\r\n".len()) as u64
+}
+
+fn before(now: DateTime, elapsed: Duration) -> DateTime {
+    let ticks = i64::try_from(elapsed.as_nanos() / 100).unwrap_or(i64::MAX);
+    DateTime::from_ticks(now.ticks().saturating_sub(ticks)).unwrap_or(now)
+}

@@ -1,0 +1,79 @@
+//! Storage Analytics: a log of requests in files, and metrics of them in tables, as an account's service
+//! properties ask for.
+
+mod exchange;
+mod files;
+mod keeper;
+mod line;
+mod outcome;
+mod tally;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{AccountName, DateTime};
+use tokio::sync::Notify;
+
+pub use exchange::{Arrival, Exchange, Observed};
+use files::LogFiles;
+pub use keeper::Keeper;
+pub use outcome::Api;
+use outcome::Class;
+use tally::Tally;
+use wire::service_properties::ServiceProperties;
+
+/// Requests of one account, at one of its two locations, that ended in the same minute.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Window {
+    account: AccountName,
+    secondary: bool,
+    /// Since 1970.
+    minute: i64,
+}
+
+#[derive(Debug)]
+pub struct Analytics {
+    counted: Mutex<HashMap<Window, HashMap<Api, Tally>>>,
+    log: Option<LogFiles>,
+    /// Told when properties changed, so that tables are there as soon as they are asked for.
+    changed: Notify,
+}
+
+impl Analytics {
+    /// Without a directory, requests are counted but not logged.
+    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, String> {
+        let log = log.map(LogFiles::new).transpose();
+        let log = log.map_err(|error| format!("can't start the request log: {error}"))?;
+        Ok(Arc::new(Self { counted: Mutex::default(), log, changed: Notify::new() }))
+    }
+
+    pub fn properties_changed(&self) {
+        self.changed.notify_one();
+    }
+
+    fn count(&self, window: Window, api: Api, change: impl FnOnce(&mut Tally)) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(counted.entry(window).or_default().entry(api).or_default());
+    }
+
+    /// What was counted in minutes before this one, to be counted anew from nothing.
+    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<Api, Tally>> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.extract_if(|window, _| window.minute < minute).collect()
+    }
+
+    fn logs(&self, properties: &ServiceProperties, class: Class) -> bool {
+        let logging = &properties.logging;
+        self.log.is_some()
+            && match class {
+                Class::Read => logging.read,
+                Class::Write => logging.write,
+                Class::Delete => logging.delete,
+            }
+    }
+}
+
+fn minute_of(time: DateTime) -> i64 {
+    time.unix_seconds().div_euclid(60)
+}

@@ -1,0 +1,139 @@
+//! A running server's control socket, which `partita reload` speaks to: one line asks, one line answers.
+//!
+//! The socket lies beside the data and is for the server's own user alone; it takes no key, because whoever can
+//! open it can read the data anyway.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+
+/// The socket's name in the data directory.
+pub const SOCKET: &str = "control";
+
+const COMMAND_BYTES_MAX: u64 = 4096;
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(10);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// What can be asked of a running server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Read accounts and keys anew.
+    Reload,
+}
+
+impl Command {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "reload" => Some(Self::Reload),
+            _ => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+        }
+    }
+}
+
+/// Done with what was asked: a sentence to show, or one that says what went wrong.
+pub type Outcome = Result<String, String>;
+
+/// A socket that is gone once this is.
+#[derive(Debug)]
+pub struct Control {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Takes the place of a socket that nobody listens at any more.
+    pub fn bind(path: &Path) -> Result<Self, String> {
+        let unusable = |error: io::Error| {
+            format!(
+                "can't make the control socket {}: {error}; choose another place with --control",
+                path.display()
+            )
+        };
+        if BlockingStream::connect(path).is_ok() {
+            return Err(format!("{} is the control socket of another server", path.display()));
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
+                std::fs::remove_file(path).map_err(unusable)?;
+            }
+            Ok(_) => return Err(format!("{} is in the way of the control socket", path.display())),
+            Err(_) => {}
+        }
+        let socket = UnixListener::bind(path).map_err(unusable)?;
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(path, own).map_err(unusable)?;
+        Ok(Self { socket, path: path.to_owned() })
+    }
+
+    /// Answers one connection after the other, forever.
+    pub async fn serve(self, run: Arc<dyn Fn(Command) -> Outcome + Send + Sync>) {
+        loop {
+            let stream = match self.socket.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "can't accept at the control socket");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+            };
+            if tokio::time::timeout(COMMAND_TIME_MAX, converse(stream, &*run)).await.is_err() {
+                tracing::debug!("a command did not come in time");
+            }
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn converse(stream: UnixStream, run: &(dyn Fn(Command) -> Outcome + Send + Sync)) {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    let read = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX)).read_line(&mut line).await;
+    if read.is_err() {
+        return;
+    }
+    let outcome = match Command::parse(line.trim()) {
+        Some(command) => run(command),
+        None => Err("this server does not know that command; is it older than the one that asks?".to_owned()),
+    };
+    let answer = match outcome {
+        Ok(text) => format!("ok {text}\n"),
+        Err(text) => format!("error {text}\n"),
+    };
+    // Nobody has to listen.
+    let _ = writer.write_all(answer.as_bytes()).await;
+}
+
+/// Asks the server that listens at this socket.
+pub fn ask(path: &Path, command: Command) -> Outcome {
+    let shown = path.display();
+    let failed = |error: io::Error| format!("the server at {shown} did not answer: {error}");
+    let mut stream = BlockingStream::connect(path).map_err(|error| {
+        format!("no server listens at {shown} ({error}); name its data directory with --data, or its socket with --control")
+    })?;
+    stream.set_read_timeout(Some(ANSWER_TIME_MAX)).map_err(failed)?;
+    writeln!(stream, "{}", command.as_str()).map_err(failed)?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(COMMAND_BYTES_MAX)).read_line(&mut answer).map_err(failed)?;
+    match answer.trim().split_once(' ') {
+        Some(("ok", text)) => Ok(text.to_owned()),
+        Some(("error", text)) => Err(text.to_owned()),
+        _ => Err(format!("the server at {shown} did not answer")),
+    }
+}

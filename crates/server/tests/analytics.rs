@@ -1,0 +1,184 @@
+//! Storage Analytics: what service properties turn on is logged in files and counted in tables.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use support::{Answer, Client, Partita};
+
+const JSON: [(&str, &str); 2] =
+    [("Accept", "application/json;odata=nometadata"), ("Content-Type", "application/json")];
+const ACCOUNT: &str = "devstoreaccount1";
+
+/// `logging` is of reading, writing and deleting.
+fn set_properties(client: &mut Client, logging: [bool; 3], minute_metrics: bool) {
+    let [read, write, delete] = logging;
+    let retention = "<RetentionPolicy><Enabled>true</Enabled><Days>2</Days></RetentionPolicy>";
+    let metrics = |on| {
+        format!("<Version>1.0</Version><Enabled>{on}</Enabled><IncludeAPIs>{on}</IncludeAPIs>{retention}")
+    };
+    let body = format!(
+        "<StorageServiceProperties><Logging><Version>1.0</Version><Read>{read}</Read><Write>{write}</Write>\
+         <Delete>{delete}</Delete>{retention}</Logging><HourMetrics>{}</HourMetrics>\
+         <MinuteMetrics>{}</MinuteMetrics></StorageServiceProperties>",
+        metrics(true),
+        metrics(minute_metrics)
+    );
+    let answer = client.send("PUT", "/?restype=service&comp=properties", &[], body.as_bytes());
+    assert_eq!(answer.status, 202, "{}", answer.text());
+}
+
+/// Four that succeed, two that don't, one that deletes.
+fn make_requests(client: &mut Client) {
+    let mut expect = |method: &str, path: &str, body: &str, status: u16| {
+        let mut headers = JSON.to_vec();
+        if method == "DELETE" {
+            headers.push(("If-Match", "*"));
+        }
+        let answer = client.send(method, path, &headers, body.as_bytes());
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+    };
+    let entity = r#"{"PartitionKey":"p","RowKey":"r","Text":"x"}"#;
+    expect("POST", "/Tables", r#"{"TableName":"Books"}"#, 201);
+    expect("POST", "/Books", entity, 201);
+    expect("POST", "/Books", entity, 409);
+    expect("PUT", "/Books(PartitionKey='p',RowKey='r')", "{}", 204);
+    expect("GET", "/Books(PartitionKey='p',RowKey='r')", "", 200);
+    expect("GET", "/Books(PartitionKey='p',RowKey='none')", "", 404);
+    expect("DELETE", "/Books(PartitionKey='p',RowKey='r')", "", 204);
+}
+
+fn log_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { open.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn requests_of_the_classes_turned_on_are_logged_one_line_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let mut client = server.client();
+    make_requests(&mut client);
+    set_properties(&mut client, [false, true, true], false);
+    client.send("DELETE", "/Tables('Books')", &JSON, b"");
+    std::thread::sleep(Duration::from_millis(50));
+    make_requests(&mut client);
+    let stranger = client.send_raw("POST", "/devstoreaccount1/Books", &JSON, b"{}");
+    assert!(matches!(stranger.unwrap().status, 401 | 403));
+    assert!(server.stop().success());
+
+    let files = log_files(&directory.path().join("request-logs"));
+    let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+    assert!(names.contains(&"000000.log"), "{files:?}");
+    let place = files[0].strip_prefix(directory.path().join("request-logs")).unwrap().display().to_string();
+    assert!(place.starts_with(&format!("{ACCOUNT}/table/20")) && place.contains("00/00000"), "{place}");
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let ended: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split(';').collect();
+            assert_eq!((fields[0], fields[7], fields[8]), ("1.0", "authenticated", ACCOUNT), "{line}");
+            fields[2..5].join(" ")
+        })
+        .collect();
+    assert_eq!(
+        ended,
+        [
+            "DeleteTable Success 204",
+            "CreateTable Success 201",
+            "InsertEntity Success 201",
+            "InsertEntity EntityAlreadyExists 409",
+            "InsertOrReplaceEntity Success 204",
+            "DeleteEntity Success 204",
+        ],
+        "neither reads, which are off, nor the stranger who got nothing"
+    );
+}
+
+fn rows(client: &mut Client, table: &str) -> Answer {
+    client.send("GET", &format!("/{table}()"), &JSON, b"")
+}
+
+#[test]
+fn metrics_are_kept_across_a_restart_and_readable_in_their_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let server = Partita::in_directory(directory.path());
+        let mut client = server.client();
+        set_properties(&mut client, [false; 3], true);
+        make_requests(&mut client);
+        client.send("DELETE", "/Tables('Books')", &JSON, b"");
+        assert!(server.stop().success());
+    }
+    let server = Partita::in_directory(directory.path());
+    let mut client = server.client();
+    for table in [
+        "$MetricsHourPrimaryTransactionsTable",
+        "$MetricsMinutePrimaryTransactionsTable",
+        "$MetricsTransactionsTable",
+    ] {
+        let answer = rows(&mut client, table);
+        assert_eq!(answer.status, 200, "{table}: {}", answer.text());
+        let found = answer.json()["value"].as_array().unwrap().clone();
+        let sum = |row: &str, name: &str| -> i64 {
+            let rows = found.iter().filter(|found| found["RowKey"] == row);
+            rows.map(|row| row[name].as_str().unwrap().parse::<i64>().unwrap()).sum()
+        };
+        assert_eq!(sum("user;All", "TotalRequests"), 18, "{table}: {found:#?}");
+        assert_eq!(sum("user;All", "Success"), 14, "{table}");
+        assert_eq!(sum("user;All", "ClientOtherError"), 4, "{table}");
+        assert_eq!(sum("user;InsertEntity", "TotalRequests"), 4, "{table}");
+        assert_eq!(sum("user;QueryEntity", "ClientOtherError"), 2, "{table}");
+        assert!(sum("user;All", "TotalIngress") > 18 * 100, "{table}");
+        let partition = found[0]["PartitionKey"].as_str().unwrap();
+        assert!(partition.len() == 13 && &partition[8..9] == "T", "{partition}");
+    }
+}
+
+#[test]
+fn metrics_tables_are_read_and_emptied_by_their_owner_but_never_written_or_listed() {
+    let server = Partita::in_memory();
+    let mut client = server.client();
+    let table = "$MetricsHourPrimaryTransactionsTable";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // On by default, as for a fresh account of the service.
+    let found = loop {
+        let answer = rows(&mut client, table);
+        if answer.status == 200 && !answer.json()["value"].as_array().unwrap().is_empty() {
+            break answer.json();
+        }
+        assert!(Instant::now() < deadline, "{}", answer.text());
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let mut check = |method: &str, path: &str, body: &str, expected: (u16, &str)| {
+        let mut headers = JSON.to_vec();
+        headers.push(("If-Match", "*"));
+        let answer = client.send(method, path, &headers, body.as_bytes());
+        let code = if answer.status < 300 { String::new() } else { answer.code() };
+        assert_eq!((answer.status, code.as_str()), expected, "{method} {path}: {}", answer.text());
+    };
+    let partition = found["value"][0]["PartitionKey"].as_str().unwrap();
+    let row = format!("/{table}(PartitionKey='{partition}',RowKey='user%3BAll')");
+    let not_allowed = (403, "InsufficientAccountPermissions");
+    check("PUT", &row, "{}", not_allowed);
+    check("MERGE", &row, "{}", not_allowed);
+    check("POST", &format!("/{table}"), r#"{"PartitionKey":"p","RowKey":"r"}"#, not_allowed);
+    check("DELETE", &format!("/Tables('{table}')"), "", not_allowed);
+    check("POST", "/Tables", r#"{"TableName":"$MetricsMine"}"#, (400, "InvalidResourceName"));
+    check("GET", &format!("/Tables('{table}')"), "", (200, ""));
+    check("GET", "/$MetricsMinutePrimaryTransactionsTable()", "", (404, "TableNotFound"));
+    check("DELETE", &row, "", (204, ""));
+    let listed = client.send("GET", "/Tables", &JSON, b"").json();
+    assert_eq!(listed["value"].as_array().unwrap().len(), 0, "{listed}");
+}

@@ -1,0 +1,69 @@
+//! The tables that the service itself keeps of its own work: made, filled and emptied here, read like any other.
+
+use model::{Cut, EntityKey, Key, KeyRange, limits};
+use store::{Budget, Change, Condition, Operation, Row, RowDraft, Scan, TableRef, Transaction};
+
+use crate::Service;
+
+/// Another server on the same store may have changed the row in between; it has not done so forever.
+const ATTEMPTS: usize = 8;
+
+impl Service {
+    pub async fn ensure_metrics_table(&self, table: &TableRef) -> Result<(), store::Error> {
+        match self.engine.create_table(table).await {
+            Ok(()) | Err(store::Error::TableAlreadyExists) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a new row of the present one, of which there may be none.
+    pub async fn change_metrics(
+        &self,
+        table: &TableRef,
+        key: &EntityKey,
+        change: impl Fn(Option<&Row>) -> RowDraft,
+    ) -> Result<(), store::Error> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let present = self.engine.get(table, key).await?;
+            let condition =
+                present.as_ref().map_or(Condition::Absent, |row| Condition::Version(row.timestamp()));
+            let put = Change::Put(change(present.as_ref()));
+            match self.engine.apply(table, Transaction::of_one(key.clone(), condition, put)).await {
+                Err(store::Error::Rejected { .. }) if attempts < ATTEMPTS => {}
+                outcome => return outcome.map(drop),
+            }
+        }
+    }
+
+    /// Deletes the rows of all partitions before this one; how many there were.
+    pub async fn expire_metrics(&self, table: &TableRef, before: &Key) -> Result<u64, store::Error> {
+        let range = KeyRange { end: Cut::before(before.as_str(), ""), ..KeyRange::all() };
+        let budget = Budget {
+            rows: limits::PAGE_ENTITIES_MAX,
+            bytes: limits::PAGE_BYTES_MAX,
+            time: limits::QUERY_TIME_MAX,
+        };
+        let mut deleted = 0;
+        loop {
+            let scan = Scan { ranges: vec![range.clone()], budget, filter: None };
+            let page = self.engine.scan(table, scan).await?;
+            for partition in page.entities.chunk_by(|a, b| a.key.partition == b.key.partition) {
+                for rows in partition.chunks(limits::BATCH_OPERATIONS_MAX) {
+                    let delete =
+                        |row: Key| Operation { row, condition: Condition::Anything, change: Change::Delete };
+                    let operations = rows.iter().map(|entity| delete(entity.key.row.clone())).collect();
+                    // Rows of a scan are distinct, and a chunk has one at least.
+                    if let Some(transaction) = Transaction::new(rows[0].key.partition.clone(), operations) {
+                        self.engine.apply(table, transaction).await?;
+                        deleted += rows.len() as u64;
+                    }
+                }
+            }
+            if page.next.is_none() {
+                return Ok(deleted);
+            }
+        }
+    }
+}
