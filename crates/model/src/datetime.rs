@@ -83,9 +83,15 @@ impl DateTime {
     }
 }
 
-impl fmt::Display for DateTime {
+impl DateTime {
+    /// Appends what `Display` shows.
+    pub fn write(self, out: &mut Vec<u8>) {
+        let (text, length) = self.text();
+        out.extend_from_slice(&text[..length]);
+    }
+
     /// The fraction without trailing zeros, and without its point when it is zero.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn text(self) -> ([u8; 28], usize) {
         // Written digit by digit: every entity of every page passes here.
         let (y, mo, d, h, mi, s, mut fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
@@ -108,7 +114,14 @@ impl fmt::Display for DateTime {
             end = 19;
         }
         text[end] = b'Z';
-        f.write_str(std::str::from_utf8(&text[..=end]).map_err(|_| fmt::Error)?)
+        (text, end + 1)
+    }
+}
+
+impl fmt::Display for DateTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (text, length) = self.text();
+        f.write_str(std::str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
     }
 }
 

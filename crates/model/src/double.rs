@@ -7,10 +7,12 @@ pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return "0.0".to_owned(); // JSON of the service knows no negative zero
     }
-    let short = format!("{value:.14e}");
-    let text = if short.parse() == Ok(value) { short } else { format!("{value:.16e}") };
-    // `{:e}` always gives d.ddde±n.
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    show(&fifteen_or_seventeen(value))
+}
+
+/// `text` as `{:e}` gives it: always d.ddde±n.
+fn show(text: &str) -> String {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -36,9 +38,22 @@ pub fn format_double(value: f64) -> String {
     }
 }
 
+fn fifteen_or_seventeen(value: f64) -> String {
+    // The fewest digits that read back. Up to fifteen they are the fifteen but for zeros behind them, because
+    // every decimal of fifteen digits survives the way through a double, if that is not subnormal.
+    let fewest = format!("{value:e}");
+    let digits = fewest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    if digits <= 15 && value.is_normal() { fewest } else { by_trial(value) }
+}
+
+fn by_trial(value: f64) -> String {
+    let short = format!("{value:.14e}");
+    if short.parse() == Ok(value) { short } else { format!("{value:.16e}") }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::format_double;
+    use super::{by_trial, fifteen_or_seventeen, format_double, show};
     use proptest::prelude::*;
 
     fn check(value: f64, expected: &str) {
@@ -69,6 +84,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_quick_way_is_the_way_by_trial(value in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            prop_assert_eq!(show(&fifteen_or_seventeen(value)), show(&by_trial(value)));
+        }
+
+        #[test]
+        fn the_quick_way_is_the_way_by_trial_for_short_numbers(digits in 1..=999_999_i64, exponent in -30..30_i32) {
+            let value: f64 = format!("{digits}e{exponent}").parse().unwrap();
+            prop_assert_eq!(show(&fifteen_or_seventeen(value)), show(&by_trial(value)));
+        }
+
         #[test]
         fn reads_back_as_the_same_number(value in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
             prop_assert_eq!(format_double(value).parse(), Ok(value));

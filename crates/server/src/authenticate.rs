@@ -14,7 +14,7 @@ use wire::{Version, names};
 use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
-use crate::operation::header;
+use crate::headers::header;
 
 /// The parts of a request that authentication looks at.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use model::Refusal;
 use wire::service_properties::CorsRule;
 
-use crate::operation::header;
+use crate::headers::header;
 use crate::respond::Body;
 
 const ANY: &str = "*";

@@ -11,6 +11,7 @@ pub mod bearer;
 pub mod config;
 pub mod control;
 mod cors;
+mod headers;
 mod listener;
 mod operation;
 mod pipeline;

@@ -24,7 +24,8 @@ use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, SharedBearer};
 use crate::cors;
-use crate::operation::{self, Call, Context, header};
+use crate::headers::{Headers, header};
+use crate::operation::{self, Call, Context};
 use crate::respond::{self, Asked, Body};
 use crate::route;
 use crate::sas::{self, Caller};
@@ -124,7 +125,8 @@ fn refused(asked: &mut Asked, failure: Failure) -> Response<Body> {
 /// What was asked by a request that was refused before it came to that.
 fn presumed(head: &http::request::Parts, path: &str, site: &Site) -> Api {
     let query = head.uri.query().and_then(Query::parse).unwrap_or_default();
-    let method = route::effective_method(&head.method, &head.headers).unwrap_or_else(|_| head.method.clone());
+    let method = route::effective_method(&head.method, Headers::Request(&head.headers))
+        .unwrap_or_else(|_| head.method.clone());
     let resource = Resource::parse(path);
     let operation = route::resolve_service(&method, &query, &resource, site.secondary)
         .unwrap_or_else(|| route::resolve(&method, resource?, site.account.as_str()));
@@ -188,7 +190,7 @@ async fn answer(
 
     parsed_query?;
     let resource = Resource::parse(path);
-    let method = route::effective_method(&head.method, headers)?;
+    let method = route::effective_method(&head.method, Headers::Request(headers))?;
     let operation = match route::resolve_service(&method, &query, &resource, site.secondary) {
         Some(operation) => {
             asked.speaks_xml = true;
@@ -229,7 +231,7 @@ async fn answer(
         request_id: &asked.request_id,
     };
     let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
-    let call = Call { headers, query: &query, body: &body, format };
+    let call = Call { headers: Headers::Request(headers), query: &query, body: &body, format };
     time?;
     let run = tokio::time::timeout_at(deadline, operation::run(&context, operation, &call));
     run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))

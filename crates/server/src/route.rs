@@ -1,10 +1,12 @@
 //! Method and resource to operation.
 
-use http::{HeaderMap, Method};
+use http::Method;
 use model::{EntityKey, Key, KeyFault, Refusal, TableName};
 use service::{Access, Need};
 use wire::names;
 use wire::url::{Query, Resource};
+
+use crate::headers::Headers;
 
 /// What the hourly metrics' table was called before 2013-08-15, and what it is called.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
@@ -127,8 +129,8 @@ impl Operation {
 }
 
 /// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
-pub fn effective_method(method: &Method, headers: &HeaderMap) -> Result<Method, Refusal> {
-    let mut tunnelled = headers.get_all(names::X_HTTP_METHOD).iter();
+pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method, Refusal> {
+    let mut tunnelled = headers.all(names::X_HTTP_METHOD);
     let Some(first) = tunnelled.next() else { return Ok(method.clone()) };
     if method != Method::POST {
         return Err(Refusal::XMethodNotUsingPost);
@@ -136,7 +138,7 @@ pub fn effective_method(method: &Method, headers: &HeaderMap) -> Result<Method, 
     if tunnelled.next().is_some() {
         return Err(Refusal::XMethodIncorrectCount);
     }
-    match first.as_bytes().trim_ascii() {
+    match first.trim_ascii() {
         b"MERGE" | b"PATCH" => Ok(Method::PATCH),
         b"PUT" => Ok(Method::PUT),
         b"DELETE" => Ok(Method::DELETE),

@@ -1,7 +1,7 @@
 //! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
 
-use http::header::{HeaderName, HeaderValue, IF_MATCH};
-use http::{HeaderMap, Method};
+use http::Method;
+use http::header::IF_MATCH;
 use model::Refusal;
 use service::Group;
 use wire::batch::{self, Batch, Part, PartAnswer};
@@ -9,8 +9,9 @@ use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
 use super::entity_write::{self, Prepared, Reply};
-use super::{Call, Context, header};
+use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
+use crate::headers::Headers;
 use crate::respond;
 use crate::route::{self, Operation};
 use crate::telemetry;
@@ -34,28 +35,24 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
 }
 
 /// One part made ready to be routed like a request of its own.
-struct Inner {
+struct Inner<'a> {
     operation: Result<Operation, Refusal>,
-    headers: HeaderMap,
+    headers: Headers<'a>,
+    body: &'a [u8],
     query: Query,
     format: Format,
     error_level: Option<MetadataLevel>,
 }
 
-impl Inner {
-    fn new(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> Self {
-        let mut headers = HeaderMap::new();
-        for (name, value) in &part.headers {
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-                headers.append(name, value);
-            }
-        }
-        let target = context.site.inner_path(&part.target);
+impl<'a> Inner<'a> {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'_>) -> Self {
+        let headers = Headers::Part(&part.headers);
+        let target = context.site.inner_path(part.target);
         let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
         let parsed_query = Query::parse(query_text);
         let query = parsed_query.clone().unwrap_or_default();
 
-        let accept = header(&headers, "accept").or_else(|| outer.header("accept"));
+        let accept = headers.get("accept").or_else(|| outer.header("accept"));
         let negotiated =
             format::negotiate(query.get(names::FORMAT), accept, context.version, context.odata_3);
         let (format, error_level) = match &negotiated {
@@ -65,7 +62,7 @@ impl Inner {
         let operation = || {
             parsed_query.ok_or(Refusal::QuerySyntax)?;
             let method = Method::from_bytes(part.method.as_bytes()).map_err(|_| Refusal::MethodNotAllowed)?;
-            let method = route::effective_method(&method, &headers)?;
+            let method = route::effective_method(&method, headers)?;
             let resource = Resource::parse(path)?;
             let operation = route::resolve(&method, resource, context.site.account.as_str())?;
             if operation.answers_with_content() {
@@ -74,15 +71,15 @@ impl Inner {
             Ok(operation)
         };
         let operation = operation();
-        Self { operation, headers, query, format, error_level }
+        Self { operation, headers, body: part.body, query, format, error_level }
     }
 
-    fn call<'a>(&'a self, part: &'a Part) -> Call<'a> {
-        Call { headers: &self.headers, query: &self.query, body: &part.body, format: self.format }
+    fn call(&self) -> Call<'_> {
+        Call { headers: self.headers, query: &self.query, body: self.body, format: self.format }
     }
 
     fn content_id(&self) -> Option<String> {
-        header(&self.headers, CONTENT_ID).map(str::to_owned)
+        self.headers.get(CONTENT_ID).map(str::to_owned)
     }
 }
 
@@ -90,7 +87,7 @@ impl Inner {
 async fn change_set(
     context: &Context<'_>,
     outer: &Call<'_>,
-    parts: &[Part],
+    parts: &[Part<'_>],
 ) -> Result<Vec<PartAnswer>, Failure> {
     if parts.is_empty() {
         return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
@@ -98,7 +95,7 @@ async fn change_set(
     let alone = parts.len() == 1;
     let mut group = Group::new();
     let mut replies: Vec<(Reply, Option<String>)> = Vec::with_capacity(parts.len());
-    let mut last: Option<Inner> = None;
+    let mut last: Option<Inner<'_>> = None;
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
             // The service blames the last operation that still fitted.
@@ -106,7 +103,7 @@ async fn change_set(
             return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
         let inner = Inner::new(context, outer, part);
-        match add(context, &inner, part, &mut group).await {
+        match add(context, &inner, &mut group).await {
             Ok(reply) => replies.push((reply, inner.content_id())),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
@@ -134,18 +131,17 @@ async fn change_set(
     }
 }
 
-async fn add(context: &Context<'_>, inner: &Inner, part: &Part, group: &mut Group) -> Result<Reply, Failure> {
+async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
     let operation = inner.operation.clone()?;
-    context.permits(&operation.need(inner.headers.contains_key(IF_MATCH)))?;
-    let Prepared { table, write, reply } =
-        entity_write::prepare(context, &inner.call(part), operation).await?;
+    context.permits(&operation.need(inner.headers.contains(IF_MATCH.as_str())))?;
+    let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
     group.push(&table, write)?;
     Ok(reply)
 }
 
-async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnswer {
+async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> PartAnswer {
     let inner = Inner::new(context, outer, part);
-    let answered = run_query(context, &inner, part).await;
+    let answered = run_query(context, &inner).await;
     match answered {
         Ok(answer) => part_answer(answer, inner.content_id()),
         Err(failure) => {
@@ -155,26 +151,24 @@ async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part) -> PartAnsw
     }
 }
 
-async fn run_query(context: &Context<'_>, inner: &Inner, part: &Part) -> Result<Answer, Failure> {
+async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, Failure> {
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(false))?;
     match operation {
         Operation::GetEntity(table, key) => {
-            super::entity_query::get(context, &inner.call(part), table, key).await
+            super::entity_query::get(context, &inner.call(), table, key).await
         }
-        Operation::QueryEntities(table) => {
-            super::entity_query::query(context, &inner.call(part), table).await
-        }
+        Operation::QueryEntities(table) => super::entity_query::query(context, &inner.call(), table).await,
         _ => Err(Refusal::MethodNotAllowed.into()),
     }
 }
 
 /// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
 /// read last, which need not be the one that failed.
-fn failed(context: &Context<'_>, last: Option<&Inner>, failure: Failure, alone: bool) -> PartAnswer {
+fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
     let failure = Failure { index: failure.index.filter(|_| named), ..failure };
-    let preference = last.and_then(|inner| header(&inner.headers, names::PREFER)).and_then(Preference::parse);
+    let preference = last.and_then(|inner| inner.headers.get(names::PREFER)).and_then(Preference::parse);
     let content_id = last.and_then(Inner::content_id);
     error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
 }

@@ -21,7 +21,7 @@ pub fn of_delete(call: &Call<'_>) -> Result<IfMatch, Refusal> {
 
 fn read(call: &Call<'_>, verb: &'static str) -> Result<Option<IfMatch>, Refusal> {
     let if_match = call.header("if-match");
-    if call.headers.contains_key("if-none-match") {
+    if call.headers.contains("if-none-match") {
         let both = if_match.is_some();
         return Err(if both { Refusal::BothMatchHeaders } else { Refusal::IfNoneMatch { verb } });
     }

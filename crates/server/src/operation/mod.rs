@@ -8,8 +8,6 @@ mod service_document;
 mod show;
 mod table;
 
-use bytes::Bytes;
-use http::HeaderMap;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
 use store::TableRef;
@@ -18,6 +16,7 @@ use wire::{Format, Version, names};
 
 use crate::address::Site;
 use crate::answer::{Answer, Failure};
+use crate::headers::Headers;
 use crate::route::Operation;
 
 /// What all operations of one request share.
@@ -35,9 +34,9 @@ pub struct Context<'a> {
 /// One operation as it was asked, alone or as part of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    pub headers: &'a HeaderMap,
+    pub headers: Headers<'a>,
     pub query: &'a Query,
-    pub body: &'a Bytes,
+    pub body: &'a [u8],
     /// What to answer in. Meaningless where nothing but an error could be shown.
     pub format: Format,
 }
@@ -65,13 +64,8 @@ impl Context<'_> {
 
 impl Call<'_> {
     fn header(&self, name: &str) -> Option<&str> {
-        header(self.headers, name)
+        self.headers.get(name)
     }
-}
-
-/// A header's text; one that is not ASCII counts as absent.
-pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -> Result<Answer, Failure> {

@@ -128,7 +128,7 @@ impl<'a> Iterator for Lines<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let end = self.rest.iter().position(|b| *b == b'\n').map_or(self.rest.len(), |at| at + 1);
+        let end = memchr::memchr(b'\n', self.rest).map_or(self.rest.len(), |at| at + 1);
         let (line, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(without_line_end(line))

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{DateTime, ETag, ValueRef, format_double};
+use model::{DateTime, ValueRef, format_double};
 
 use crate::format::MetadataLevel;
 use crate::{Select, names, url};
@@ -50,10 +50,10 @@ pub fn write_entity<'a, I>(
         let link = url::entity_link(context.table, entity.partition, entity.row);
         object.text("odata.type", &format!("{}.{}", context.account, context.table));
         object.text("odata.id", &format!("{}{link}", context.base));
-        object.text("odata.etag", &ETag(entity.timestamp).to_string());
+        object.etag(entity.timestamp);
         object.text("odata.editLink", &link);
     } else if context.level == MetadataLevel::Minimal && context.etag_in_minimal {
-        object.text("odata.etag", &ETag(entity.timestamp).to_string());
+        object.etag(entity.timestamp);
     }
     let chosen = context.select.and_then(Select::names);
     let shows = |name: &str| chosen.is_none_or(|names| names.iter().any(|n| n == name));
@@ -67,7 +67,8 @@ pub fn write_entity<'a, I>(
         if context.level == MetadataLevel::Full {
             object.text("Timestamp@odata.type", "Edm.DateTime");
         }
-        object.text(names::TIMESTAMP, &entity.timestamp.to_string());
+        object.name(names::TIMESTAMP);
+        write_value(object.out, ValueRef::DateTime(entity.timestamp));
     }
     match chosen {
         None => entity.properties.for_each(|(name, value)| object.property(context.level, name, value)),
@@ -167,10 +168,39 @@ impl<'o> Object<'o> {
         Self { out, first: true }
     }
 
-    fn name(&mut self, name: &str) {
+    fn comma(&mut self) {
         if !std::mem::replace(&mut self.first, false) {
             self.out.push(b',');
         }
+    }
+
+    /// What `ETag` shows, with its quotes escaped.
+    fn etag(&mut self, timestamp: DateTime) {
+        self.name("odata.etag");
+        self.out.extend_from_slice(b"\"W/\\\"datetime'");
+        let start = self.out.len();
+        timestamp.write(self.out);
+        let (colons, count) = (b"%3A", self.out[start..].iter().filter(|byte| **byte == b':').count());
+        let mut from = self.out.len();
+        self.out.resize(from + count * (colons.len() - 1), 0);
+        // From the back, so that nothing is overwritten before it was moved.
+        let mut to = self.out.len();
+        while from > start {
+            from -= 1;
+            let byte = self.out[from];
+            if byte == b':' {
+                to -= colons.len();
+                self.out[to..to + colons.len()].copy_from_slice(colons);
+            } else {
+                to -= 1;
+                self.out[to] = byte;
+            }
+        }
+        self.out.extend_from_slice(b"'\\\"\"");
+    }
+
+    fn name(&mut self, name: &str) {
+        self.comma();
         write_string(self.out, name);
         self.out.push(b':');
     }
@@ -192,7 +222,12 @@ impl<'o> Object<'o> {
             ValueRef::String(_) | ValueRef::Boolean(_) | ValueRef::Int32(_) => false,
         };
         if annotated && level != MetadataLevel::None {
-            self.text(&format!("{name}@odata.type"), value.edm_type().name());
+            self.comma();
+            self.out.push(b'"');
+            write_escaped(self.out, name);
+            self.out.extend_from_slice(b"@odata.type\":\"");
+            self.out.extend_from_slice(value.edm_type().name().as_bytes());
+            self.out.push(b'"');
         }
         self.name(name);
         write_value(self.out, value);
@@ -204,55 +239,80 @@ impl<'o> Object<'o> {
 }
 
 fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
-    // Writing to a Vec can't fail.
-    let _ = match value {
-        ValueRef::String(text) => {
-            write_string(out, text);
-            Ok(())
+    match value {
+        ValueRef::String(text) => write_string(out, text),
+        ValueRef::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        ValueRef::Int32(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        ValueRef::Int64(value) => {
+            quoted(out, |out| out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()));
         }
-        ValueRef::Boolean(value) => write!(out, "{value}"),
-        ValueRef::Int32(value) => write!(out, "{value}"),
-        ValueRef::Int64(value) => write!(out, "\"{value}\""),
-        ValueRef::Double(value) if value.is_nan() => write!(out, "\"NaN\""),
-        ValueRef::Double(f64::INFINITY) => write!(out, "\"Infinity\""),
-        ValueRef::Double(f64::NEG_INFINITY) => write!(out, "\"-Infinity\""),
-        ValueRef::Double(value) => write!(out, "{}", format_double(value)),
-        ValueRef::DateTime(value) => write!(out, "\"{value}\""),
-        ValueRef::Guid(value) => write!(out, "\"{value}\""),
-        ValueRef::Binary(bytes) => write!(out, "\"{}\"", STANDARD.encode(bytes)),
-    };
+        ValueRef::Double(value) if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
+        ValueRef::Double(f64::INFINITY) => out.extend_from_slice(b"\"Infinity\""),
+        ValueRef::Double(f64::NEG_INFINITY) => out.extend_from_slice(b"\"-Infinity\""),
+        ValueRef::Double(value) => out.extend_from_slice(format_double(value).as_bytes()),
+        ValueRef::DateTime(value) => quoted(out, |out| value.write(out)),
+        ValueRef::Guid(value) => quoted(out, |out| value.write(out)),
+        ValueRef::Binary(bytes) => {
+            quoted(out, |out| out.extend_from_slice(STANDARD.encode(bytes).as_bytes()));
+        }
+    }
+}
+
+/// For text that has nothing to escape in it.
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+/// How many bytes at the start are written as they are. All of them are ASCII, so that a character ends there.
+fn plain_length(bytes: &[u8]) -> usize {
+    /// A block of this many is judged without a branch for each byte, which compilers turn into a few instructions.
+    const BLOCK: usize = 32;
+    let is_special = |byte: u8| !(b' '..=0x7f).contains(&byte) | (byte == b'"') | (byte == b'\\');
+    let blocks = bytes.chunks_exact(BLOCK);
+    let plain_blocks =
+        blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(*byte))).count();
+    let at = plain_blocks * BLOCK;
+    at + bytes[at..].iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len() - at)
 }
 
 /// A JSON string as the service writes one: everything beyond ASCII as lower-case `\u` escapes.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    let mut plain = 0;
-    for (at, c) in text.char_indices() {
-        let escape: &[u8] = match c {
-            '"' => b"\\\"",
-            '\\' => b"\\\\",
-            '\n' => b"\\n",
-            '\r' => b"\\r",
-            '\t' => b"\\t",
-            ' '..='\u{7f}' => continue,
-            _ => b"",
-        };
-        out.extend_from_slice(&text.as_bytes()[plain..at]);
-        out.extend_from_slice(escape);
-        if escape.is_empty() {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(out, "\\u{unit:04x}");
+    write_escaped(out, text);
+    out.push(b'"');
+}
+
+fn write_escaped(out: &mut Vec<u8>, text: &str) {
+    let mut rest = text;
+    loop {
+        let (plain, special) = rest.split_at(plain_length(rest.as_bytes()));
+        out.extend_from_slice(plain.as_bytes());
+        let mut chars = special.chars();
+        match chars.next() {
+            None => break,
+            Some('"') => out.extend_from_slice(b"\\\""),
+            Some('\\') => out.extend_from_slice(b"\\\\"),
+            Some('\n') => out.extend_from_slice(b"\\n"),
+            Some('\r') => out.extend_from_slice(b"\\r"),
+            Some('\t') => out.extend_from_slice(b"\\t"),
+            Some(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a Vec can't fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
             }
         }
-        plain = at + c.len_utf8();
+        rest = chars.as_str();
     }
-    out.extend_from_slice(&text.as_bytes()[plain..]);
-    out.push(b'"');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::ETag;
     use model::{Guid, Value};
     use proptest::prelude::*;
 
@@ -343,6 +403,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn long_strings_read_back(text in "[ -~]{0,100}(.|[ -~]{0,40}){0,8}") {
+            let mut out = Vec::new();
+            write_string(&mut out, &text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+
+        #[test]
+        fn etags_are_those_of_the_header(ticks in 0..=DateTime::MAX.ticks()) {
+            let time = DateTime::from_ticks(ticks).unwrap();
+            let mut out = Vec::new();
+            let mut object = Object::open(&mut out);
+            object.etag(time);
+            object.close();
+            let shown: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            prop_assert_eq!(shown["odata.etag"].as_str().unwrap(), ETag(time).to_string());
+        }
+
         #[test]
         fn strings_read_back(text in any::<String>()) {
             let mut out = Vec::new();
