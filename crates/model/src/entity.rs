@@ -1,9 +1,10 @@
 //! Entities: two keys and up to 252 properties of the user's choosing.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::value::utf16_units;
-use crate::{DateTime, Key, KeyFault, Refusal, Value, ValueRef, limits};
+use crate::{DateTime, Key, KeyFault, Refusal, Value, ValueCow, ValueRef, limits};
 
 /// Where an entity lives in its table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,27 +27,51 @@ pub struct Property {
 
 /// The custom properties of one entity, within every limit that concerns one property or their number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Properties(Vec<Property>);
+pub struct Properties<'a>(Vec<(Cow<'a, str>, ValueCow<'a>)>);
 
-/// What a client wants stored: the key and the custom properties.
+/// What a client wants stored: the key and the custom properties, mostly where they lie in its request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entity {
+pub struct Entity<'a> {
     pub key: EntityKey,
-    pub properties: Properties,
+    pub properties: Properties<'a>,
 }
 
-impl Properties {
+/// Names seen so far. A few are compared one by one, which is faster than hashing them.
+#[derive(Default)]
+struct Seen<'a> {
+    few: Vec<&'a str>,
+    many: HashSet<&'a str>,
+}
+
+impl<'a> Seen<'a> {
+    const FEW: usize = 16;
+
+    /// Whether it is there for the first time.
+    fn insert(&mut self, name: &'a str) -> bool {
+        if self.few.len() < Self::FEW {
+            let first = !self.few.contains(&name);
+            self.few.push(name);
+            return first;
+        }
+        if self.many.is_empty() {
+            self.many.extend(self.few.iter().copied());
+        }
+        self.many.insert(name)
+    }
+}
+
+impl<'a> Properties<'a> {
     /// Checks in the service's order: names, their number, the whole size, each value, times.
-    pub fn new(properties: Vec<Property>) -> Result<Self, Refusal> {
-        let mut seen = HashSet::with_capacity(properties.len());
-        for property in &properties {
-            if utf16_units(&property.name) > limits::PROPERTY_NAME_UNITS_MAX {
+    pub fn new(properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
+        let mut seen = Seen::default();
+        for (name, _) in &properties {
+            if utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX {
                 return Err(Refusal::PropertyNameTooLong);
             }
-            if !is_property_name(&property.name) {
+            if !is_property_name(name) {
                 return Err(Refusal::PropertyNameInvalid);
             }
-            if !seen.insert(property.name.as_str()) {
+            if !seen.insert(name) {
                 return Err(Refusal::DuplicateProperties);
             }
         }
@@ -54,26 +79,27 @@ impl Properties {
             return Err(Refusal::TooManyProperties);
         }
         // A single value of over 1 MiB is called a large entity, not a large value, so the sum comes first.
-        let size: usize = properties.iter().map(|p| property_size(&p.name, p.value.as_ref())).sum();
+        let size: usize = properties.iter().map(|(name, value)| property_size(name, value.as_ref())).sum();
         if size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
-        for Property { name, value } in &properties {
-            if value.as_ref().payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
+        for (name, value) in &properties {
+            let value = value.as_ref();
+            if value.payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
                 return Err(Refusal::PropertyValueTooLarge);
             }
-            if let Value::DateTime(time) = value
-                && *time < DateTime::MIN_STORED
+            if let ValueRef::DateTime(time) = value
+                && time < DateTime::MIN_STORED
             {
                 let value = time.to_invariant_string();
-                return Err(Refusal::ParameterOutOfRange { name: name.clone(), value });
+                return Err(Refusal::ParameterOutOfRange { name: name.to_string(), value });
             }
         }
         Ok(Self(properties))
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
-        self.0.iter().map(|p| (p.name.as_str(), p.value.as_ref()))
+        self.0.iter().map(|(name, value)| (&**name, value.as_ref()))
     }
 
     pub fn len(&self) -> usize {
@@ -86,12 +112,12 @@ impl Properties {
 
     /// In ordinal order of their names: how the service shows an entity last written by PUT or MERGE.
     pub fn sort(&mut self) {
-        self.0.sort_by(|a, b| crate::ordinal_cmp(&a.name, &b.name));
+        self.0.sort_by(|(a, _), (b, _)| crate::ordinal_cmp(a, b));
     }
 }
 
-impl Entity {
-    pub fn new(key: EntityKey, properties: Properties) -> Result<Self, Refusal> {
+impl<'a> Entity<'a> {
+    pub fn new(key: EntityKey, properties: Properties<'a>) -> Result<Self, Refusal> {
         if entity_size(&key, properties.iter()) > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
@@ -141,10 +167,8 @@ pub fn is_property_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn properties(list: Vec<(&str, Value)>) -> Result<Properties, Refusal> {
-        Properties::new(
-            list.into_iter().map(|(name, value)| Property { name: name.to_owned(), value }).collect(),
-        )
+    fn properties(list: Vec<(&str, Value)>) -> Result<Properties<'_>, Refusal> {
+        Properties::new(list.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
     fn check(list: Vec<(&str, Value)>, expected: Option<Refusal>) {
@@ -176,6 +200,17 @@ mod tests {
         let list = |n: usize| names[..n].iter().map(|name| (name.as_str(), Value::Boolean(true))).collect();
         check(list(252), None);
         check(list(253), Some(Refusal::TooManyProperties));
+    }
+
+    #[test]
+    fn a_name_given_twice_is_found_wherever_it_stands() {
+        let names: Vec<String> = (0..60).map(|i| format!("P{i}")).collect();
+        for (first, again) in [(0, 1), (0, 15), (0, 16), (3, 17), (20, 21), (16, 59)] {
+            let mut list: Vec<(&str, Value)> =
+                names.iter().map(|name| (name.as_str(), Value::Boolean(true))).collect();
+            list[again].0 = &names[first];
+            check(list, Some(Refusal::DuplicateProperties));
+        }
     }
 
     #[test]

@@ -21,4 +21,4 @@ pub use guid::Guid;
 pub use key::{Cut, Key, KeyFault, KeyRange, ordinal_cmp};
 pub use refusal::{KeyName, Refusal};
 pub use table_name::{AccountName, TableName};
-pub use value::{EdmType, Value, ValueRef};
+pub use value::{EdmType, Value, ValueCow, ValueRef};

@@ -1,5 +1,6 @@
 //! The eight kinds of value a property can hold.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::{DateTime, Guid};
@@ -28,6 +29,43 @@ pub enum ValueRef<'a> {
     DateTime(DateTime),
     Guid(Guid),
     Binary(&'a [u8]),
+}
+
+/// A value as a request gives it: mostly it lies in the request's bytes, sometimes it had to be decoded.
+#[derive(Clone, Debug)]
+pub enum ValueCow<'a> {
+    Borrowed(ValueRef<'a>),
+    Owned(Value),
+}
+
+impl ValueCow<'_> {
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Self::Borrowed(value) => *value,
+            Self::Owned(value) => value.as_ref(),
+        }
+    }
+}
+
+impl PartialEq for ValueCow<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl From<Value> for ValueCow<'_> {
+    fn from(value: Value) -> Self {
+        Self::Owned(value)
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for ValueCow<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Self::Borrowed(ValueRef::String(text)),
+            Cow::Owned(text) => Self::Owned(Value::String(text)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,9 +152,9 @@ fn strings_to_sign(claim: &Claim<'_>, site: &Site, scheme: Scheme, date: &str) -
         comp: claim.query.get_ignoring_case(names::COMP),
     };
     let mut strings = vec![request.string_to_sign(scheme)];
-    let typed = format!("/{}{}", site.account, names::SECONDARY_SUFFIX);
+    let behind = |prefix: String| claim.raw_path.strip_prefix(&prefix);
     if site.secondary
-        && let Some(rest) = claim.raw_path.strip_prefix(&typed)
+        && let Some(rest) = behind(format!("/{}{}", site.account, names::SECONDARY_SUFFIX))
     {
         let path = format!("/{}{rest}", site.account);
         strings.push(SignedRequest { path: &path, ..request }.string_to_sign(scheme));

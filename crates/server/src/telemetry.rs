@@ -1,8 +1,8 @@
 //! Logs and request ids.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
+use model::Guid;
 use rand::Rng as _;
 use tracing_subscriber::EnvFilter;
 
@@ -32,7 +32,7 @@ pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
 }
 
 pub fn new_guid() -> String {
-    guid_text(rand::rng().random())
+    Guid(rand::rng().random()).to_string()
 }
 
 /// In the shape of the service's own: `xxxxxxxx-x002-00xx-xxxx-xxxxxx000000`.
@@ -40,19 +40,7 @@ pub fn new_request_id() -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     (bytes[4], bytes[5], bytes[6]) = (bytes[4] & 0xf0, 0x02, 0);
     bytes[13..].fill(0);
-    guid_text(bytes)
-}
-
-fn guid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        // Writing to a String can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    Guid(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -9,54 +9,62 @@ use store::{Change, Condition, Operation, Row, RowDraft, TableRef, Transaction};
 use crate::throttle::{Throttle, cost_of};
 use crate::{Error, Group, Result, Service};
 
-/// One change to one entity.
+/// One change to one entity, its properties already as they are stored.
 #[derive(Clone, Debug)]
-pub enum Write {
-    Insert(Entity),
-    Update(Entity, IfMatch),
-    Merge(Entity, IfMatch),
-    InsertOrReplace(Entity),
-    InsertOrMerge(Entity),
-    Delete(EntityKey, IfMatch),
+pub struct Write {
+    key: EntityKey,
+    condition: Condition,
+    change: Change,
 }
 
 impl Write {
+    /// Shown in the order they came; every other write leaves its entity sorted by name.
+    pub fn insert(entity: Entity<'_>) -> Self {
+        let change = Change::Put(RowDraft::new(entity.properties.iter()));
+        Self { key: entity.key, condition: Condition::Absent, change }
+    }
+
+    pub fn update(entity: Entity<'_>, version: &IfMatch) -> Self {
+        Self::sorted(entity, condition(version), Change::Put)
+    }
+
+    pub fn merge(entity: Entity<'_>, version: &IfMatch) -> Self {
+        Self::sorted(entity, condition(version), Change::Merge)
+    }
+
+    pub fn insert_or_replace(entity: Entity<'_>) -> Self {
+        Self::sorted(entity, Condition::Anything, Change::Put)
+    }
+
+    pub fn insert_or_merge(entity: Entity<'_>) -> Self {
+        Self::sorted(entity, Condition::Anything, Change::Merge)
+    }
+
+    pub fn delete(key: EntityKey, version: &IfMatch) -> Self {
+        Self { key, condition: condition(version), change: Change::Delete }
+    }
+
+    fn sorted(mut entity: Entity<'_>, condition: Condition, change: fn(RowDraft) -> Change) -> Self {
+        entity.properties.sort();
+        let draft = RowDraft::new(entity.properties.iter());
+        Self { key: entity.key, condition, change: change(draft) }
+    }
+
     pub fn key(&self) -> &EntityKey {
-        match self {
-            Self::Insert(entity)
-            | Self::Update(entity, _)
-            | Self::Merge(entity, _)
-            | Self::InsertOrReplace(entity)
-            | Self::InsertOrMerge(entity) => &entity.key,
-            Self::Delete(key, _) => key,
+        &self.key
+    }
+
+    /// What an insert stores, to be shown again.
+    pub fn draft(&self) -> Option<&RowDraft> {
+        match &self.change {
+            Change::Put(draft) | Change::Merge(draft) => Some(draft),
+            Change::Delete => None,
         }
     }
 
     pub(crate) fn into_operation(self) -> Operation {
-        let (key, condition, change) = match self {
-            // Shown in the order they came; every other write leaves its entity sorted by name.
-            Self::Insert(entity) => {
-                let draft = RowDraft::new(entity.properties.iter());
-                (entity.key, Condition::Absent, Change::Put(draft))
-            }
-            Self::Update(entity, version) => sorted(entity, condition(&version), Change::Put),
-            Self::Merge(entity, version) => sorted(entity, condition(&version), Change::Merge),
-            Self::InsertOrReplace(entity) => sorted(entity, Condition::Anything, Change::Put),
-            Self::InsertOrMerge(entity) => sorted(entity, Condition::Anything, Change::Merge),
-            Self::Delete(key, version) => (key, condition(&version), Change::Delete),
-        };
-        Operation { row: key.row, condition, change }
+        Operation { row: self.key.row, condition: self.condition, change: self.change }
     }
-}
-
-fn sorted(
-    mut entity: Entity,
-    condition: Condition,
-    change: fn(RowDraft) -> Change,
-) -> (EntityKey, Condition, Change) {
-    entity.properties.sort();
-    let draft = RowDraft::new(entity.properties.iter());
-    (entity.key, condition, change(draft))
 }
 
 fn cost(operation: &Operation) -> u64 {

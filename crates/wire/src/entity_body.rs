@@ -1,43 +1,47 @@
 //! An entity as a request body gives it, before it is known to be valid.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
-use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Property, Refusal, Value};
+use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Refusal, Value, ValueCow, ValueRef};
 
 use crate::format::BodyFormat;
 use crate::{atom, entity_json, names};
 
 /// What a body said, in either format. Nulls are gone; keys may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct EntityBody {
+pub struct EntityBody<'a> {
     pub partition_key: Option<String>,
     pub row_key: Option<String>,
-    pub properties: Vec<Property>,
+    pub properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
 }
 
-impl EntityBody {
-    pub fn read(format: BodyFormat, body: &[u8]) -> Result<Self, Refusal> {
+impl<'a> EntityBody<'a> {
+    pub fn read(format: BodyFormat, body: &'a [u8]) -> Result<Self, Refusal> {
         match format {
             BodyFormat::Json => entity_json::read_entity(body),
-            BodyFormat::Atom => Self::from_members(atom::read_properties(body)?),
+            BodyFormat::Atom => {
+                let members = atom::read_properties(body)?.into_iter();
+                Self::from_members(members.map(|(name, value)| (name.into(), value.map(ValueCow::Owned))))
+            }
         }
     }
 
     /// Sorts keys from properties; `None` is null. A null is a mention too: what is there twice is refused.
     pub(crate) fn from_members(
-        members: impl IntoIterator<Item = (String, Option<Value>)>,
+        members: impl IntoIterator<Item = (Cow<'a, str>, Option<ValueCow<'a>>)>,
     ) -> Result<Self, Refusal> {
         let mut entity = Self::default();
         let mut seen_keys = (false, false);
         let mut nulls = HashSet::new();
         for (name, value) in members {
-            let (slot, seen) = match name.as_str() {
+            let (slot, seen) = match &*name {
                 names::TIMESTAMP => continue,
                 names::PARTITION_KEY => (&mut entity.partition_key, &mut seen_keys.0),
                 names::ROW_KEY => (&mut entity.row_key, &mut seen_keys.1),
                 _ => {
                     match value {
-                        Some(value) => entity.properties.push(Property { name, value }),
+                        Some(value) => entity.properties.push((name, value)),
                         None if nulls.insert(name) => {}
                         None => return Err(Refusal::DuplicateProperties),
                     }
@@ -49,19 +53,20 @@ impl EntityBody {
             }
             *slot = match value {
                 None => None,
-                Some(Value::String(text)) => Some(text),
+                Some(ValueCow::Owned(Value::String(text))) => Some(text),
+                Some(ValueCow::Borrowed(ValueRef::String(text))) => Some(text.to_owned()),
                 Some(_) => return Err(Refusal::BodyNotReadable),
             };
         }
         // Two values of one name are the model's to refuse; nulls it never sees.
-        if !nulls.is_empty() && entity.properties.iter().any(|property| nulls.contains(&property.name)) {
+        if !nulls.is_empty() && entity.properties.iter().any(|(name, _)| nulls.contains(name)) {
             return Err(Refusal::DuplicateProperties);
         }
         Ok(entity)
     }
 
     /// For an insert: the keys are in the body.
-    pub fn into_entity(self) -> Result<Entity, Refusal> {
+    pub fn into_entity(self) -> Result<Entity<'a>, Refusal> {
         let properties = Properties::new(self.properties)?;
         let (Some(partition), Some(row)) = (self.partition_key, self.row_key) else {
             return Err(Refusal::PropertiesNeedValue);
@@ -72,7 +77,7 @@ impl EntityBody {
     }
 
     /// For an update, merge or upsert: the URL names the entity, keys in the body count for nothing.
-    pub fn into_entity_at(self, key: EntityKey) -> Result<Entity, Refusal> {
+    pub fn into_entity_at(self, key: EntityKey) -> Result<Entity<'a>, Refusal> {
         Entity::new(key, Properties::new(self.properties)?)
     }
 }

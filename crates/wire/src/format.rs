@@ -55,20 +55,30 @@ pub fn negotiate(
     Err(refusal.unwrap_or(Refusal::MediaTypeNotSupported))
 }
 
+const JSON: &str = "application/json";
+const ATOM: &str = "application/atom+xml";
+const XML: &str = "application/xml";
+const ANY: [&str; 2] = ["*/*", "application/*"];
+
+/// A media type in lower case, if it is one of those told apart here.
+fn known(kind: &str) -> &str {
+    let kind = kind.trim();
+    let same = |known: &&str| known.eq_ignore_ascii_case(kind);
+    [JSON, ATOM, XML, ANY[0], ANY[1]].into_iter().find(same).unwrap_or(kind)
+}
+
 fn one(media_type: &str, version: Version, odata_3: bool) -> Result<Negotiated, Refusal> {
     let (kind, parameters) = media_type.split_once(';').unwrap_or((media_type, ""));
-    match kind.trim().to_ascii_lowercase().as_str() {
-        "application/json" => {
+    match known(kind) {
+        JSON => {
             let level = level(parameters).ok_or(Refusal::MediaTypeNotSupported)?;
             if !version.has_json() || !odata_3 {
                 return Err(Refusal::JsonFormatNotSupported);
             }
             Ok(Negotiated { success: Format::Json(level), error: Some(level) })
         }
-        "application/atom+xml" | "application/xml" if version.has_atom() => {
-            Ok(Negotiated { success: Format::Atom, error: None })
-        }
-        "application/atom+xml" | "application/xml" => Err(Refusal::AtomFormatNotSupported),
+        ATOM | XML if version.has_atom() => Ok(Negotiated { success: Format::Atom, error: None }),
+        ATOM | XML => Err(Refusal::AtomFormatNotSupported),
         "*/*" | "application/*" | "" if version.has_atom() => {
             Ok(Negotiated { success: Format::Atom, error: None })
         }
@@ -100,13 +110,12 @@ pub enum BodyFormat {
 
 /// The format a request body is in. A body without a type is read as what its version speaks best.
 pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyFormat, Refusal> {
-    let kind =
-        content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind.as_str() {
-        "application/json" if version.has_json() => Ok(BodyFormat::Json),
-        "application/json" => Err(Refusal::JsonFormatNotSupported),
-        "application/atom+xml" | "application/xml" if version.has_atom() => Ok(BodyFormat::Atom),
-        "application/atom+xml" | "application/xml" => Err(Refusal::AtomFormatNotSupported),
+    let kind = known(content_type.unwrap_or_default().split(';').next().unwrap_or_default());
+    match kind {
+        JSON if version.has_json() => Ok(BodyFormat::Json),
+        JSON => Err(Refusal::JsonFormatNotSupported),
+        ATOM | XML if version.has_atom() => Ok(BodyFormat::Atom),
+        ATOM | XML => Err(Refusal::AtomFormatNotSupported),
         _ if version.has_json() => Ok(BodyFormat::Json),
         _ => Ok(BodyFormat::Atom),
     }

@@ -78,11 +78,12 @@ impl Exchange {
         }
         let status = match observed.broken {
             true => Status::NetworkError,
-            false => Status::of(observed.refusal.as_ref(), has_own_deadline(head)),
+            false => Status::of(observed.refusal.as_ref(), || has_own_deadline(head)),
         };
         let credential = credential(head);
         let server = started.elapsed();
-        let request_line = head.method.as_str().len() + head.uri.to_string().len() + " HTTP/1.1\r\n ".len();
+        let target = head.uri.path().len() + head.uri.query().map_or(0, |query| "?".len() + query.len());
+        let request_line = head.method.as_str().len() + target + "  HTTP/1.1\r\n".len();
         let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
         let response_head_bytes = "HTTP/1.1 200 OK\r\n".len() as u64 + head_bytes(response.headers());
         let response_body_bytes = response.body().len() as u64;
@@ -137,7 +138,7 @@ impl Drop for Exchange {
         }
         if self.counted {
             let (ended, bytes, times) = (self.ended, self.bytes, (end_to_end, self.server));
-            self.analytics.count(self.window.clone(), self.api, |tally| tally.count(ended, bytes, times));
+            self.analytics.count(&self.window, self.api, |tally| tally.count(ended, bytes, times));
         }
     }
 }

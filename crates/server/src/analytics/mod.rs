@@ -52,9 +52,13 @@ impl Analytics {
         self.changed.notify_one();
     }
 
-    fn count(&self, window: Window, api: Api, change: impl FnOnce(&mut Tally)) {
+    fn count(&self, window: &Window, api: Api, change: impl FnOnce(&mut Tally)) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        change(counted.entry(window).or_default().entry(api).or_default());
+        match counted.get_mut(window) {
+            Some(counts) => change(counts.entry(api).or_default()),
+            // Once a minute, so that the window is copied only then.
+            None => change(counted.entry(window.clone()).or_default().entry(api).or_default()),
+        }
     }
 
     /// What was counted in minutes before this one, to be counted anew from nothing.

@@ -115,10 +115,10 @@ impl Status {
 
     /// Of a request refused so, or of one that was answered. `own_deadline`: the client asked for less time
     /// than it could have had.
-    pub fn of(refusal: Option<&Refusal>, own_deadline: bool) -> Self {
+    pub fn of(refusal: Option<&Refusal>, own_deadline: impl Fn() -> bool) -> Self {
         let Some(refusal) = refusal else { return Self::Success };
         match refusal {
-            Refusal::TimedOut if own_deadline => Self::ClientTimeoutError,
+            Refusal::TimedOut if own_deadline() => Self::ClientTimeoutError,
             Refusal::TimedOut => Self::ServerTimeoutError,
             refusal => match refusal.status() {
                 503 => Self::ThrottlingError,
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn refusals_are_accounted_as_the_service_does() {
         let check = |refusal: Option<Refusal>, own_deadline, expected| {
-            assert_eq!(Status::of(refusal.as_ref(), own_deadline), expected, "{refusal:?}");
+            assert_eq!(Status::of(refusal.as_ref(), || own_deadline), expected, "{refusal:?}");
         };
         check(None, false, Status::Success);
         check(Some(Refusal::Busy), false, Status::ThrottlingError);

@@ -1,8 +1,8 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
-use model::{DateTime, ETag, Entity, EntityKey, TableName};
+use model::{DateTime, ETag, EntityKey, TableName};
 use service::Write;
-use store::TableRef;
+use store::{RowDraft, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
@@ -24,10 +24,17 @@ pub enum Reply {
         location: String,
         preference: Option<Preference>,
         /// What to show, unless the client wants nothing shown.
-        shown: Option<(Entity, Format)>,
+        shown: Option<Shown>,
     },
     Written,
     Deleted,
+}
+
+/// What was inserted, and how to show it.
+pub struct Shown {
+    key: EntityKey,
+    draft: RowDraft,
+    format: Format,
 }
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
@@ -63,8 +70,8 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
             let condition = condition::of_update(call, context.version, "PUT")?;
             let entity = body(context, call)?.into_entity_at(key)?;
             let write = match condition {
-                Some(version) => Write::Update(entity, version),
-                None => Write::InsertOrReplace(entity),
+                Some(version) => Write::update(entity, &version),
+                None => Write::insert_or_replace(entity),
             };
             Ok(Prepared { table, write, reply: Reply::Written })
         }
@@ -73,14 +80,14 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
             let condition = condition::of_update(call, context.version, "MERGE")?;
             let entity = body(context, call)?.into_entity_at(key)?;
             let write = match condition {
-                Some(version) => Write::Merge(entity, version),
-                None => Write::InsertOrMerge(entity),
+                Some(version) => Write::merge(entity, &version),
+                None => Write::insert_or_merge(entity),
             };
             Ok(Prepared { table, write, reply: Reply::Written })
         }
         Operation::DeleteEntity(name, key) => {
             let table = found(context, name).await?;
-            let write = Write::Delete(key, condition::of_delete(call)?);
+            let write = Write::delete(key, &condition::of_delete(call)?);
             Ok(Prepared { table, write, reply: Reply::Deleted })
         }
         Operation::RefuseIn(name, refusal) => {
@@ -116,10 +123,16 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
     let link = url::entity_link(table.name.as_str(), entity.key.partition.as_str(), entity.key.row.as_str());
-    let shown = (preference != Some(Preference::NoContent)).then(|| (entity.clone(), call.format));
+    let write = Write::insert(entity);
+    let shows = preference != Some(Preference::NoContent);
+    let shown = write.draft().filter(|_| shows).map(|draft| Shown {
+        key: write.key().clone(),
+        draft: draft.clone(),
+        format: call.format,
+    });
     let location = format!("{}{link}", context.site.base);
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
-    Ok(Prepared { table, write: Write::Insert(entity), reply })
+    Ok(Prepared { table, write, reply })
 }
 
 async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failure> {
@@ -128,7 +141,7 @@ async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failu
     Ok(table)
 }
 
-fn body(context: &Context<'_>, call: &Call<'_>) -> Result<EntityBody, Failure> {
+fn body<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
     let format = format::of_body(call.header("content-type"), context.version)?;
     Ok(EntityBody::read(format, call.body)?)
 }
@@ -147,12 +160,12 @@ impl Reply {
                 preference_applied: preference,
                 ..Answer::default()
             },
-            Self::Inserted { table, location, preference, shown: Some((entity, format)) } => {
+            Self::Inserted { table, location, preference, shown: Some(Shown { key, draft, format }) } => {
                 let view = EntityView {
-                    partition: entity.key.partition.as_str(),
-                    row: entity.key.row.as_str(),
+                    partition: key.partition.as_str(),
+                    row: key.row.as_str(),
                     timestamp,
-                    properties: entity.properties.iter(),
+                    properties: draft.view().properties(),
                 };
                 let content = EntityFormat { context, format, table: &table, select: None }.one(view);
                 Answer {

@@ -1,12 +1,12 @@
 //! Request bodies. The type of a value is its annotation's, or else what its JSON looks like.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{DateTime, EdmType, Guid, Refusal, Value};
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef};
+use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::{EntityBody, names};
 
@@ -14,20 +14,27 @@ const TYPE_ANNOTATION: &str = "@odata.type";
 
 /// A JSON value as it was written: `20` and `20.0` are different things here.
 #[derive(Debug)]
-enum Json {
+enum Json<'a> {
     Null,
     Boolean(bool),
     Whole(i64),
     Fraction(f64),
-    Text(String),
+    /// Where it lies in the body, unless it has escapes in it.
+    Text(Cow<'a, str>),
 }
 
 /// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
-pub fn read_entity(body: &[u8]) -> Result<EntityBody, Refusal> {
-    let Members { values, types } = read_members(body)?;
+pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
+    let Members { values, mut types } = read_members(body)?;
+    // In order of names, so that each is found quickly however many there are; of a name's the last counts.
+    types.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let annotated = |name: &str| {
+        let found = types.partition_point(|(known, _)| &**known <= name).checked_sub(1)?;
+        Some(&types[found]).filter(|(known, _)| known == name).map(|(_, kind)| &**kind)
+    };
     let mut members = Vec::with_capacity(values.len());
     for (name, json) in values.into_iter().filter(|(name, _)| name != names::TIMESTAMP) {
-        let value = value(types.get(&name).map(String::as_str), json)?;
+        let value = value(annotated(&name), json)?;
         members.push((name, value));
     }
     EntityBody::from_members(members)
@@ -37,47 +44,51 @@ pub fn read_entity(body: &[u8]) -> Result<EntityBody, Refusal> {
 pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
     let members = read_members(body)?;
     match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
-        Some((_, Json::Text(name))) => Ok(name),
+        Some((_, Json::Text(name))) => Ok(name.into_owned()),
         Some((_, Json::Null)) | None => Err(Refusal::PropertiesNeedValue),
         Some(_) => Err(Refusal::BodyNotReadable),
     }
 }
 
 /// `None` for null, whatever its annotation: a null property is an absent one.
-fn value(annotated: Option<&str>, json: Json) -> Result<Option<Value>, Refusal> {
+fn value<'a>(annotated: Option<&str>, json: Json<'a>) -> Result<Option<ValueCow<'a>>, Refusal> {
     let unreadable = Refusal::BodyNotReadable;
     let Some(annotation) = annotated else {
-        return Ok(match json {
-            Json::Null => None,
-            Json::Boolean(value) => Some(Value::Boolean(value)),
+        let value = match json {
+            Json::Null => return Ok(None),
+            Json::Boolean(value) => ValueRef::Boolean(value),
             Json::Whole(value) => {
-                Some(i32::try_from(value).map_or(Value::Double(value as f64), Value::Int32))
+                i32::try_from(value).map_or(ValueRef::Double(value as f64), ValueRef::Int32)
             }
-            Json::Fraction(value) => Some(Value::Double(value)),
-            Json::Text(text) => Some(Value::String(text)),
-        });
+            Json::Fraction(value) => ValueRef::Double(value),
+            Json::Text(text) => return Ok(Some(text.into())),
+        };
+        return Ok(Some(ValueCow::Borrowed(value)));
     };
     let kind = EdmType::parse(annotation).ok_or(unreadable.clone())?;
     let value = match (kind, json) {
         (_, Json::Null) => return Ok(None),
-        (EdmType::String, Json::Text(text)) => Some(Value::String(text)),
-        (EdmType::Boolean, Json::Boolean(value)) => Some(Value::Boolean(value)),
-        (EdmType::Boolean, Json::Text(text)) => match text.as_str() {
-            "true" => Some(Value::Boolean(true)),
-            "false" => Some(Value::Boolean(false)),
+        (EdmType::String, Json::Text(text)) => return Ok(Some(text.into())),
+        (EdmType::Boolean, Json::Boolean(value)) => Some(ValueRef::Boolean(value)),
+        (EdmType::Boolean, Json::Text(text)) => match &*text {
+            "true" => Some(ValueRef::Boolean(true)),
+            "false" => Some(ValueRef::Boolean(false)),
             _ => None,
         },
-        (EdmType::Int32, Json::Whole(value)) => i32::try_from(value).ok().map(Value::Int32),
-        (EdmType::Int64, Json::Text(text)) => text.parse().ok().map(Value::Int64),
-        (EdmType::Double, Json::Whole(value)) => Some(Value::Double(value as f64)),
-        (EdmType::Double, Json::Fraction(value)) => Some(Value::Double(value)),
-        (EdmType::Double, Json::Text(text)) => double(&text).map(Value::Double),
-        (EdmType::DateTime, Json::Text(text)) => DateTime::parse(&text).map(Value::DateTime),
-        (EdmType::Guid, Json::Text(text)) => Guid::parse(&text).map(Value::Guid),
-        (EdmType::Binary, Json::Text(text)) => STANDARD.decode(text).ok().map(Value::Binary),
+        (EdmType::Int32, Json::Whole(value)) => i32::try_from(value).ok().map(ValueRef::Int32),
+        (EdmType::Int64, Json::Text(text)) => text.parse().ok().map(ValueRef::Int64),
+        (EdmType::Double, Json::Whole(value)) => Some(ValueRef::Double(value as f64)),
+        (EdmType::Double, Json::Fraction(value)) => Some(ValueRef::Double(value)),
+        (EdmType::Double, Json::Text(text)) => double(&text).map(ValueRef::Double),
+        (EdmType::DateTime, Json::Text(text)) => DateTime::parse(&text).map(ValueRef::DateTime),
+        (EdmType::Guid, Json::Text(text)) => Guid::parse(&text).map(ValueRef::Guid),
+        (EdmType::Binary, Json::Text(text)) => {
+            let bytes = STANDARD.decode(&*text).map_err(|_| unreadable)?;
+            return Ok(Some(ValueCow::Owned(Value::Binary(bytes))));
+        }
         _ => None,
     };
-    value.map(Some).ok_or(unreadable)
+    value.map(|value| Some(ValueCow::Borrowed(value))).ok_or(unreadable)
 }
 
 fn double(text: &str) -> Option<f64> {
@@ -95,12 +106,12 @@ fn double(text: &str) -> Option<f64> {
 
 /// The members of the one object a body must be, annotations apart.
 #[derive(Default)]
-struct Members {
-    values: Vec<(String, Json)>,
-    types: HashMap<String, String>,
+struct Members<'a> {
+    values: Vec<(Cow<'a, str>, Json<'a>)>,
+    types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-fn read_members(body: &[u8]) -> Result<Members, Refusal> {
+fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let mut json = serde_json::Deserializer::from_slice(body);
     let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
@@ -111,17 +122,17 @@ fn read_members(body: &[u8]) -> Result<Members, Refusal> {
 struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
+    type Value = Members<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key::<String>()? {
-            if let Some(property) = name.strip_suffix(TYPE_ANNOTATION) {
-                members.types.insert(property.to_owned(), map.next_value()?);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16) };
+        while let Some(name) = map.next_key_seed(TextSeed)? {
+            if name.ends_with(TYPE_ANNOTATION) {
+                members.types.push((without_annotation(name), map.next_value_seed(TextSeed)?));
             } else if name.starts_with("odata.") || name.contains("@odata.") {
                 map.next_value::<IgnoredAny>()?;
             } else {
@@ -133,51 +144,89 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
+fn without_annotation(name: Cow<'_, str>) -> Cow<'_, str> {
+    let end = name.len() - TYPE_ANNOTATION.len();
+    match name {
+        Cow::Borrowed(name) => Cow::Borrowed(&name[..end]),
+        Cow::Owned(mut name) => {
+            name.truncate(end);
+            Cow::Owned(name)
+        }
+    }
+}
+
+/// A string where it lies, if it can be had so.
+struct TextSeed;
+
+impl<'de> DeserializeSeed<'de> for TextSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(value.to_owned()))
+    }
+}
+
 struct JsonSeed;
 
-impl<'de> serde::de::DeserializeSeed<'de> for JsonSeed {
-    type Value = Json;
+impl<'de> DeserializeSeed<'de> for JsonSeed {
+    type Value = Json<'de>;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 /// Objects and arrays are left to the default methods, which refuse them.
-impl Visitor<'_> for JsonSeed {
-    type Value = Json;
+impl<'de> Visitor<'de> for JsonSeed {
+    type Value = Json<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a plain value")
     }
 
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Json, E> {
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Json<'de>, E> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Json, E> {
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Json<'de>, E> {
         Ok(Json::Boolean(value))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Json, E> {
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Json<'de>, E> {
         Ok(Json::Whole(value))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Json, E> {
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Json<'de>, E> {
         // Above i64 it can only become a double.
         Ok(i64::try_from(value).map_or(Json::Fraction(value as f64), Json::Whole))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json<'de>, E> {
         if value.is_finite() { Ok(Json::Fraction(value)) } else { Err(E::custom("number out of range")) }
     }
 
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::Text(value.to_owned()))
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Borrowed(value)))
     }
 
-    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Json, E> {
-        Ok(Json::Text(value))
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Owned(value.to_owned())))
     }
 }
 
@@ -189,7 +238,8 @@ mod tests {
     fn check(body: &str, expected: &str) {
         let shown = match read_entity(body.as_bytes()) {
             Ok(entity) => {
-                let list = entity.properties.iter().map(|p| format!("{}={:?}", p.name, p.value));
+                let list =
+                    entity.properties.iter().map(|(name, value)| format!("{name}={:?}", value.as_ref()));
                 list.collect::<Vec<_>>().join(" ")
             }
             Err(refusal) => refusal.code().to_owned(),
@@ -295,7 +345,8 @@ mod tests {
         #[test]
         fn doubles_are_read_exactly(value in proptest::num::f64::NORMAL) {
             let body = format!(r#"{{"A":{}}}"#, model::format_double(value));
-            prop_assert_eq!(&read_entity(body.as_bytes()).unwrap().properties[0].value, &Value::Double(value));
+            let entity = read_entity(body.as_bytes()).unwrap();
+            prop_assert_eq!(entity.properties[0].1.as_ref(), ValueRef::Double(value));
         }
     }
 }
