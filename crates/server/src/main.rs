@@ -41,6 +41,8 @@ enum Command {
     Serve(Box<Flags>),
     /// Have a running server read its accounts and keys anew
     Reload(ReloadFlags),
+    /// Measure a Table endpoint under load: this one, Azurite or Azure
+    Bench(Box<bench::BenchCommand>),
     /// Make and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
             let socket = flags.control.unwrap_or_else(|| flags.data.join(control::SOCKET));
             control::ask(&socket, control::Command::Reload).map(|text| println!("{text}"))
         }
+        Command::Bench(command) => bench::run(&command),
         Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
     };
     match outcome {

@@ -1,0 +1,114 @@
+//! The fixed answers, with the headers and the framing that the real ones have.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{HeaderMap, Response, StatusCode};
+use memchr::memmem;
+
+const REQUEST_ID: &str = "8b0c1e7c-0002-0040-1a2b-3c4d5e000000";
+const TIMESTAMP_ETAG: &str = "W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"";
+const BATCH_TYPE: &str = "multipart/mixed; boundary=batchresponse_8b0c1e7c-0002-0040-1a2b-3c4d5e000000";
+
+/// As an entity of 1 KiB is answered; the letters do not matter.
+const ENTITY: &[u8; 1024] = &{
+    let mut bytes = [b'x'; 1024];
+    let (head, tail) = (b"{\"PartitionKey\":\"p000000\",\"RowKey\":\"r00000000\",\"Notes\":\"", b"\"}");
+    let mut at = 0;
+    while at < head.len() {
+        bytes[at] = head[at];
+        at += 1;
+    }
+    bytes[1022] = tail[0];
+    bytes[1023] = tail[1];
+    bytes
+};
+
+const PART: &str = "--changesetresponse_0\r\nContent-Type: application/http\r\n\
+     Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 204 No Content\r\n\
+     X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nPreference-Applied: return-no-content\r\n\
+     DataServiceVersion: 3.0;\r\nETag: W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"\r\n\r\n\r\n";
+
+/// Whole at once, in chunks if there is anything, as Partita sends its documents.
+#[derive(Debug)]
+pub struct Body(Option<Bytes>);
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.0.is_some() { SizeHint::default() } else { SizeHint::with_exact(0) }
+    }
+}
+
+pub fn entity() -> Response<Body> {
+    let mut response = with_headers(StatusCode::OK, Body(Some(Bytes::from_static(ENTITY))));
+    put(
+        response.headers_mut(),
+        CONTENT_TYPE,
+        "application/json;odata=nometadata;streaming=true;charset=utf-8",
+    );
+    put(response.headers_mut(), ETAG, TIMESTAMP_ETAG);
+    response
+}
+
+pub fn written() -> Response<Body> {
+    let mut response = with_headers(StatusCode::NO_CONTENT, Body(None));
+    put(response.headers_mut(), ETAG, TIMESTAMP_ETAG);
+    put(response.headers_mut(), HeaderName::from_static("preference-applied"), "return-no-content");
+    response
+}
+
+/// As many parts as the request has operations.
+pub fn batch(request: &[u8]) -> Response<Body> {
+    let parts = memmem::find_iter(request, b"Content-Type: application/http\r\n").count();
+    let mut body = Vec::with_capacity(PART.len() * parts + 256);
+    body.extend_from_slice(
+        b"--batchresponse_0\r\nContent-Type: multipart/mixed; boundary=changesetresponse_0\r\n\r\n",
+    );
+    for _ in 0..parts {
+        body.extend_from_slice(PART.as_bytes());
+    }
+    body.extend_from_slice(b"--changesetresponse_0--\r\n--batchresponse_0--\r\n");
+    let mut response = with_headers(StatusCode::ACCEPTED, Body(Some(body.into())));
+    put(response.headers_mut(), CONTENT_TYPE, BATCH_TYPE);
+    response
+}
+
+pub fn refusal(status: StatusCode) -> Response<Body> {
+    with_headers(status, Body(None))
+}
+
+fn with_headers(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    put(headers, CACHE_CONTROL, "no-cache");
+    put(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(headers, SERVER, "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0");
+    put(headers, HeaderName::from_static("x-ms-request-id"), REQUEST_ID);
+    put(headers, HeaderName::from_static("x-ms-version"), "2019-02-02");
+    response
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.insert(name, HeaderValue::from_static(value));
+}

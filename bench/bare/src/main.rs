@@ -1,0 +1,97 @@
+//! A server that does nothing but answer: what HTTP alone costs, and with `--log` what a durable write costs
+//! at least. Set up as Partita's own listener is, so that the difference between the two is Partita's work.
+
+mod answer;
+mod log;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+
+use crate::answer::Body;
+use crate::log::Log;
+
+// As in Partita.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const IDLE_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Answers every request with fixed bytes; measure it with `partita bench --trust-answers`
+#[derive(Parser, Debug)]
+#[command(name = "partita-bare")]
+struct Flags {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10009")]
+    listen: String,
+    /// Write each write to this file, and sync it before the answer; what the file held is lost
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Flags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("partita-bare: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(flags: &Flags) -> Result<(), String> {
+    let log = flags.log.as_deref().map(Log::open).transpose()?.map(Arc::new);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(serve(&flags.listen, log))
+}
+
+async fn serve(address: &str, log: Option<Arc<Log>>) -> Result<(), String> {
+    let bad = |error| format!("can't listen on {address:?}: {error}; --listen takes address:port");
+    let listener = TcpListener::bind(address).await.map_err(bad)?;
+    println!("listening on http://{address}/devstoreaccount1");
+    loop {
+        // Out of file descriptors, most likely: a measurement that needs so many has found its end.
+        let (stream, _) = listener.accept().await.map_err(|error| format!("can't accept: {error}"))?;
+        let _ = stream.set_nodelay(true);
+        let log = log.clone();
+        tokio::spawn(async move {
+            let serve = service_fn(move |request| answer(request, log.clone()));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .half_close(true)
+                .header_read_timeout(IDLE_TIME_MAX)
+                .serve_connection(TokioIo::new(stream), serve);
+            // A client that went away is none of this server's business.
+            let _ = connection.await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, log: Option<Arc<Log>>) -> Result<Response<Body>, Infallible> {
+    if request.method() == Method::GET {
+        return Ok(answer::entity());
+    }
+    let is_batch = request.uri().path().ends_with("/$batch");
+    let Ok(body) = request.into_body().collect().await else {
+        return Ok(answer::refusal(StatusCode::BAD_REQUEST));
+    };
+    let body = body.to_bytes();
+    let answer = if is_batch { answer::batch(&body) } else { answer::written() };
+    if let Some(log) = log
+        && log.append(body).await.is_err()
+    {
+        return Ok(answer::refusal(StatusCode::INTERNAL_SERVER_ERROR));
+    }
+    Ok(answer)
+}

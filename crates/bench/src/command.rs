@@ -1,0 +1,113 @@
+//! The flags of `partita bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::connection_string::DEVELOPMENT;
+use crate::workload::Workload;
+
+const EXAMPLES: &str = "\
+Workloads:
+  insert                one entity, each in a partition of its own
+  insert-one-partition  one entity, all in one partition
+  batch                 100 inserts in one entity group transaction
+  get                   one entity by its keys
+  page                  1,000 entities of a partition
+  page-select           the same, one property of each
+  partition-scan        a filter that keeps 1 in 100 entities of a partition of 10,000
+  table-scan            a filter over the whole table that keeps nothing; scans count the entities looked through
+  merge                 one property of an entity
+  mixed                 9 get, 1 insert-or-replace
+
+Examples:
+  partita bench get,insert --pid $(pidof partita)
+  partita bench page --entities 1000000 --keep          load once ...
+  partita bench page --entities 1000000 --reuse         ... and measure again
+  partita bench get --connection-string \"$OURS\" --compare \"$THEIRS\" --rounds 5
+
+Answers are checked; the exit code tells whether all were right. Client and server on one machine share its
+processors: see the client's own time per operation beside the server's.";
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchCommand {
+    /// What to measure: names with commas between, or all
+    #[arg(value_name = "WORKLOADS", default_value = "all")]
+    pub workloads: String,
+    /// The endpoint and its account; UseDevelopmentStorage=true is the development account on 127.0.0.1:10002
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "PARTITA_BENCH_CONNECTION_STRING",
+        hide_env_values = true,
+        default_value = DEVELOPMENT,
+    )]
+    pub connection_string: String,
+    /// A certificate authority to trust besides the system's, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Connections, each with one request under way
+    #[arg(long, value_name = "NUMBER", default_value_t = 16)]
+    pub connections: usize,
+    /// Threads of this client
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub threads: usize,
+    /// How long each workload runs [default: 5, unless --count is given]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub seconds: Option<Duration>,
+    /// Operations after which each workload ends
+    #[arg(long, value_name = "NUMBER")]
+    pub count: Option<u64>,
+    /// How long each workload runs before it is measured
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub warmup: Duration,
+    /// Entities loaded for workloads that read
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
+    pub entities: u64,
+    /// Size of an entity's ten properties together
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    pub value_bytes: usize,
+    /// What the names of tables begin with
+    #[arg(long, value_name = "NAME", default_value = "partitabench")]
+    pub table: String,
+    /// Leave the loaded table
+    #[arg(long)]
+    pub keep: bool,
+    /// Use the table that a run with --keep and the same sizes has left
+    #[arg(long)]
+    pub reuse: bool,
+    /// The server's process on this machine: shows its processor time per operation, and its memory
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// A second endpoint, measured in turns with the first
+    #[arg(long, value_name = "CONNECTION STRING")]
+    pub compare: Option<String>,
+    /// The second endpoint's process
+    #[arg(long, value_name = "PID", requires = "compare")]
+    pub compare_pid: Option<u32>,
+    /// How often each workload is measured; medians are shown [default: 1, or 3 with --compare]
+    #[arg(long, value_name = "NUMBER")]
+    pub rounds: Option<usize>,
+    /// Don't look at the bodies of answers: for servers that have no data
+    #[arg(long)]
+    pub trust_answers: bool,
+    /// Repeats the choices of another run
+    #[arg(long, value_name = "NUMBER")]
+    pub random_seed: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl BenchCommand {
+    pub fn workloads(&self) -> Result<Vec<Workload>, String> {
+        Workload::parse_list(&self.workloads)
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: Option<f64> = text.parse().ok().filter(|number| (0.0..=1e6).contains(number));
+    number.map(Duration::from_secs_f64).ok_or_else(|| "it takes seconds, such as 5 or 0.5".to_owned())
+}

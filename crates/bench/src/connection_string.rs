@@ -1,0 +1,192 @@
+//! Connection strings, as every Azure tool spells them, to where an endpoint is and how to sign for it.
+//!
+//! Opens nothing. What it gives can be connected to; whether anyone answers there is not its business.
+
+use wire::signing::AccountKey;
+
+/// The account every emulator has, with its published key.
+pub const DEVELOPMENT: &str = "UseDevelopmentStorage=true";
+const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const DEVELOPMENT_PORT: u16 = 10002;
+const PUBLIC_SUFFIX: &str = "core.windows.net";
+
+/// A Table endpoint and the account to sign for.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub tls: bool,
+    /// Without the brackets of an IPv6 address.
+    pub host: String,
+    pub port: u16,
+    /// What stands before a table's name: empty, or `/account` in path style. Never ends in `/`.
+    pub path: String,
+    pub account: String,
+    pub key: AccountKey,
+}
+
+impl Endpoint {
+    /// Errors name the part that is wrong and never show a key.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts = Parts::parse(text)?;
+        if parts.development {
+            let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
+            let url = format!("{host}:{DEVELOPMENT_PORT}/{DEVELOPMENT_ACCOUNT}");
+            return Self::at(&url, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY);
+        }
+        let missing = |what: &str| format!("the connection string has no {what}; copy the whole of it");
+        let account = parts.account.ok_or_else(|| missing("AccountName"))?;
+        let key = parts.key.ok_or_else(|| missing("AccountKey (a shared access signature does not do)"))?;
+        match parts.endpoint {
+            Some(url) => Self::at(url, account, key),
+            None => {
+                let protocol = parts.protocol.unwrap_or("https");
+                let suffix = parts.suffix.unwrap_or(PUBLIC_SUFFIX);
+                Self::at(&format!("{protocol}://{account}.table.{suffix}"), account, key)
+            }
+        }
+    }
+
+    fn at(url: &str, account: &str, key: &str) -> Result<Self, String> {
+        let bad = |why: &str| {
+            format!(
+                "the table endpoint {url:?} {why}; write http://host:port/account or https://account.host"
+            )
+        };
+        let (tls, rest) = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            _ => return Err(bad("is neither http nor https")),
+        };
+        if rest.contains(['?', '#', '@']) {
+            return Err(bad("holds more than a host and a path"));
+        }
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.rsplit_once(':') {
+            // A colon inside brackets belongs to the address.
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| bad("has a port that is no number up to 65535"))?)
+            }
+            _ => (authority, if tls { 443 } else { 80 }),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(bad("has no host"));
+        }
+        let key =
+            AccountKey::parse(key).ok_or_else(|| format!("the AccountKey of {account} is not Base64"))?;
+        let path = path.trim_end_matches('/').to_owned();
+        Ok(Self { tls, host: host.to_owned(), port, path, account: account.to_owned(), key })
+    }
+
+    /// `host`, or `host:port` where the port is not the scheme's own: the `Host` header's value.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.tls, self.port) {
+            (false, 80) | (true, 443) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// As people write it, without its key.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority(), self.path)
+    }
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    development: bool,
+    proxy: Option<&'a str>,
+    account: Option<&'a str>,
+    key: Option<&'a str>,
+    endpoint: Option<&'a str>,
+    protocol: Option<&'a str>,
+    suffix: Option<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        let mut parts = Self::default();
+        for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+            // Not shown: a part without a name may well be a key.
+            let (name, value) = part
+                .split_once('=')
+                .ok_or("a part of the connection string has no =; it takes Name=value;Name=value")?;
+            let value = Some(value.trim()).filter(|value| !value.is_empty());
+            match name.trim().to_ascii_lowercase().as_str() {
+                "usedevelopmentstorage" => {
+                    parts.development = value.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+                }
+                "developmentstorageproxyuri" => parts.proxy = value,
+                "accountname" => parts.account = value,
+                "accountkey" => parts.key = value,
+                "tableendpoint" => parts.endpoint = value,
+                "defaultendpointsprotocol" => parts.protocol = value,
+                "endpointsuffix" => parts.suffix = value,
+                // BlobEndpoint and its like: of other services.
+                _ => {}
+            }
+        }
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown =
+            Endpoint::parse(text).map_or_else(|error| error, |e| format!("{} for {}", e.url(), e.account));
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn endpoints_are_found() {
+        check("UseDevelopmentStorage=true", "http://127.0.0.1:10002/devstoreaccount1 for devstoreaccount1");
+        check(
+            "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://host.docker.internal/",
+            "http://host.docker.internal:10002/devstoreaccount1 for devstoreaccount1",
+        );
+        check("AccountName=shop;AccountKey=AAAA", "https://shop.table.core.windows.net for shop");
+        check(
+            "DefaultEndpointsProtocol=http;AccountName=shop;AccountKey=AA==;EndpointSuffix=core.chinacloudapi.cn",
+            "http://shop.table.core.chinacloudapi.cn for shop",
+        );
+        check(
+            " accountname = shop ; AccountKey=AAAA ; TableEndpoint=http://[::1]:1234/shop/;",
+            "http://[::1]:1234/shop for shop",
+        );
+        check(
+            "AccountName=a;AccountKey=AAAA;TableEndpoint=https://h:443;BlobEndpoint=http://x",
+            "https://h for a",
+        );
+        check("AccountName=a;AccountKey=AAAA;TableEndpoint=http://[::1]", "http://[::1] for a");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_keys_are_not_shown() {
+        check("AccountKey=AAAA", "the connection string has no AccountName; copy the whole of it");
+        check(
+            "AccountName=a;SharedAccessSignature=sig",
+            "the connection string has no AccountKey (a shared access signature does not do); copy the whole of it",
+        );
+        check("secret", "a part of the connection string has no =; it takes Name=value;Name=value");
+        check("AccountName=a;AccountKey=!!", "the AccountKey of a is not Base64");
+        let way_out = "write http://host:port/account or https://account.host";
+        for (url, why) in [
+            ("ftp://h", "is neither http nor https"),
+            ("h:1", "is neither http nor https"),
+            ("http://h:70000/a", "has a port that is no number up to 65535"),
+            ("http:///a", "has no host"),
+            ("http://h/a?sig=x", "holds more than a host and a path"),
+        ] {
+            check(
+                &format!("AccountName=a;AccountKey=AAAA;TableEndpoint={url}"),
+                &format!("the table endpoint {url:?} {why}; {way_out}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `partita bench`: what a Table endpoint does in a second, what that costs it, and whether its answers are right.
+//!
+//! Speaks only the protocol, so it measures any endpoint: Partita, Azurite, Azure. Knows nothing of this
+//! server's insides; `wire` is all they share.
+
+mod batch;
+mod client;
+mod command;
+mod connection_string;
+mod data;
+mod measure;
+mod process;
+mod random;
+mod report;
+mod response;
+mod session;
+mod summary;
+mod tally;
+mod tls;
+mod verify;
+mod worker;
+mod workload;
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use command::BenchCommand;
+
+use client::Target;
+use connection_string::Endpoint;
+use data::DataSet;
+use measure::{Limits, Measured};
+use process::Process;
+use report::{EndpointReport, Ratio, Report};
+use session::{DataTable, Plan, Session};
+use summary::Summary;
+use workload::Workload;
+
+const DEFAULT_TIME: Duration = Duration::from_secs(5);
+/// A table's name has 63 characters, and a run adds some.
+const TABLE_PREFIX_MAX: usize = 50;
+const DEFAULT_ROUNDS_COMPARED: usize = 3;
+
+/// Measures and prints. An error if anything went wrong, a single operation included.
+pub fn run(command: &BenchCommand) -> Result<(), String> {
+    let runtime = match command.threads {
+        0 => return Err("--threads 0 can't do anything; it takes 1 or more".to_owned()),
+        1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
+    };
+    let (report, closed) =
+        runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(bench(command))?;
+    let text = if command.json { report.json()? } else { report.text() };
+    // Whoever closes the pipe has read enough.
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    match report.failed() {
+        0 => closed,
+        failed => Err(format!("{failed} operations failed; the report has one of each kind")),
+    }
+}
+
+/// The report, and whether the tables made for it are gone: what was measured is worth telling either way.
+async fn bench(command: &BenchCommand) -> Result<(Report, Result<(), String>), String> {
+    let plan = plan(command)?;
+    let (workloads, seed) = (plan.workloads.clone(), plan.seed);
+    let ends =
+        [(Some(&command.connection_string), command.pid), (command.compare.as_ref(), command.compare_pid)];
+    let mut sessions = Vec::new();
+    let mut outcome = Ok(());
+    for (text, pid) in ends {
+        let Some(text) = text else { continue };
+        match open(command, text, pid, plan.clone()).await {
+            Ok(session) => sessions.push(session),
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
+    let rounds =
+        command.rounds.unwrap_or(if command.compare.is_some() { DEFAULT_ROUNDS_COMPARED } else { 1 });
+    let measured = match outcome {
+        Ok(()) => unless_interrupted(measure_in_turns(&mut sessions, &workloads, rounds.max(1))).await,
+        Err(error) => Err(error),
+    };
+    // Tables are deleted whatever happened; the first error is the one to tell.
+    let mut endpoints: Vec<_> =
+        sessions.iter().map(|s| EndpointReport { endpoint: s.url(), workloads: Vec::new() }).collect();
+    let mut closed = Ok(());
+    for session in sessions {
+        closed = closed.and(session.close().await);
+    }
+    for (workload, of_endpoints) in workloads.iter().zip(measured?) {
+        for (endpoint, rounds) in endpoints.iter_mut().zip(of_endpoints) {
+            endpoint.workloads.push(Summary::of(*workload, &rounds));
+        }
+    }
+    let ratios = match endpoints.as_slice() {
+        [first, second] => {
+            first.workloads.iter().zip(&second.workloads).map(|(a, b)| Ratio::of(a, b)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let entities = DataSet::new(command.entities, command.value_bytes)?.entities();
+    let (connections, threads) = (command.connections, command.threads);
+    Ok((Report { connections, threads, entities, seed, endpoints, ratios }, closed))
+}
+
+/// For each workload, for each endpoint, its rounds. Endpoints take turns, so that what disturbs the machine
+/// for a while disturbs both.
+async fn measure_in_turns(
+    sessions: &mut [Session],
+    workloads: &[Workload],
+    rounds: usize,
+) -> Result<Vec<Vec<Vec<Measured>>>, String> {
+    let mut all = Vec::new();
+    for workload in workloads {
+        let mut of_endpoints = vec![Vec::new(); sessions.len()];
+        for _ in 0..rounds {
+            for (session, measured) in sessions.iter_mut().zip(&mut of_endpoints) {
+                measured.push(session.measure(*workload).await?);
+            }
+        }
+        all.push(of_endpoints);
+    }
+    Ok(all)
+}
+
+/// Ctrl-C ends the work, and leaves time to clean up after it.
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::select! {
+        outcome = work => outcome,
+        _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+    }
+}
+
+async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session, String> {
+    let endpoint = Endpoint::parse(text)?;
+    let tls = if endpoint.tls { Some(tls::connector(command.ca.as_deref())?) } else { None };
+    let server = pid.map(Process::with_id).transpose()?;
+    let data = DataSet::new(command.entities, command.value_bytes)?;
+    Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await
+}
+
+fn plan(command: &BenchCommand) -> Result<Plan, String> {
+    if command.connections == 0 {
+        return Err("--connections 0 can't measure anything; it takes 1 or more".to_owned());
+    }
+    check_table(&command.table)?;
+    let time = match (command.seconds, command.count) {
+        (None, None) => Some(DEFAULT_TIME),
+        (time, _) => time,
+    };
+    let warmup = Some(command.warmup).filter(|warmup| !warmup.is_zero());
+    Ok(Plan {
+        workloads: command.workloads()?,
+        connections: command.connections,
+        limits: Limits { time, operations: command.count },
+        warmup: warmup.map(|time| Limits { time: Some(time), operations: command.count }),
+        data_table: match (command.keep, command.reuse) {
+            (_, true) => DataTable::Reused,
+            (true, false) => DataTable::Kept,
+            (false, false) => DataTable::Temporary,
+        },
+        table: command.table.clone(),
+        seed: command.random_seed.unwrap_or_else(session::epoch_nanos),
+        trust: command.trust_answers,
+    })
+}
+
+fn check_table(prefix: &str) -> Result<(), String> {
+    let fits = prefix.len() <= TABLE_PREFIX_MAX
+        && prefix.starts_with(|first: char| first.is_ascii_alphabetic())
+        && prefix.chars().all(|each| each.is_ascii_alphanumeric());
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "--table {prefix:?} can't begin a table's name; it takes a letter, then letters and digits, \
+         {TABLE_PREFIX_MAX} in all"
+    ))
+}

@@ -1,0 +1,278 @@
+//! Reads HTTP/1.1 answers out of a buffer that is used again and again.
+//!
+//! Knows no sockets: bytes come in by `space` and `received`, in pieces of any size. A body in chunks is
+//! laid together where it lies, and one in a single chunk, as Partita sends them, does not move at all.
+
+use std::ops::Range;
+
+/// More than any Table service sends; `httparse` wants to know.
+const HEADERS_MAX: usize = 64;
+const INITIAL_BYTES: usize = 16 * 1024;
+/// Room asked for at least, so that no read is tiny.
+const SPACE_MIN: usize = 4 * 1024;
+/// The service's answers end near 4 MiB; what is far beyond is not an answer.
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+#[derive(Debug)]
+pub struct ResponseReader {
+    buffer: Vec<u8>,
+    /// Received so far.
+    filled: usize,
+    /// Read so far; what lies between this and `filled` is still to be understood.
+    at: usize,
+    stage: Stage,
+    head: Head,
+    body: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Sized { missing: usize },
+    ChunkSize,
+    Chunk { missing: usize },
+    ChunkEnd,
+    Trailer,
+    UntilClose,
+    Complete,
+}
+
+/// Ranges are places in the buffer: a head is not copied.
+#[derive(Clone, Debug, Default)]
+struct Head {
+    status: u16,
+    closes: bool,
+    etag: Option<Range<usize>>,
+    error_code: Option<Range<usize>>,
+    next_partition_key: Option<Range<usize>>,
+    next_row_key: Option<Range<usize>>,
+}
+
+/// One answer, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response<'a> {
+    pub status: u16,
+    /// The server will close the connection after it.
+    pub closes: bool,
+    pub etag: Option<&'a [u8]>,
+    pub error_code: Option<&'a [u8]>,
+    pub next_partition_key: Option<&'a [u8]>,
+    pub next_row_key: Option<&'a [u8]>,
+    pub body: &'a [u8],
+}
+
+impl Default for ResponseReader {
+    fn default() -> Self {
+        Self {
+            buffer: vec![0; INITIAL_BYTES],
+            filled: 0,
+            at: 0,
+            stage: Stage::Head,
+            head: Head::default(),
+            body: 0..0,
+        }
+    }
+}
+
+impl ResponseReader {
+    /// Where to put what comes next.
+    pub fn space(&mut self) -> &mut [u8] {
+        let wanted = match self.stage {
+            Stage::Sized { missing } | Stage::Chunk { missing } => missing + SPACE_MIN,
+            _ => SPACE_MIN,
+        };
+        if self.buffer.len() - self.filled < wanted.min(SPACE_MIN) {
+            self.buffer.resize((self.filled + wanted).next_power_of_two(), 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// `count` bytes were put into `space`.
+    pub fn received(&mut self, count: usize) {
+        self.filled += count;
+    }
+
+    /// Nothing of an answer has come yet.
+    pub fn is_idle(&self) -> bool {
+        self.stage == Stage::Head && self.at == self.filled
+    }
+
+    /// Understands what has come; true once the answer is whole.
+    pub fn advance(&mut self) -> Result<bool, String> {
+        loop {
+            let before = (self.stage, self.at);
+            match self.stage {
+                Stage::Head => self.read_head()?,
+                Stage::Sized { missing } => {
+                    let left = self.take(missing);
+                    self.stage = if left == 0 { Stage::Complete } else { Stage::Sized { missing: left } };
+                }
+                Stage::ChunkSize => self.read_chunk_size()?,
+                Stage::Chunk { missing } => {
+                    let left = self.take(missing);
+                    self.stage = if left == 0 { Stage::ChunkEnd } else { Stage::Chunk { missing: left } };
+                }
+                Stage::ChunkEnd => {
+                    if let Some(line) = self.line() {
+                        if !line.is_empty() {
+                            return Err("a chunk is longer than it said".to_owned());
+                        }
+                        self.stage = Stage::ChunkSize;
+                    }
+                }
+                Stage::Trailer => {
+                    if let Some(line) = self.line() {
+                        self.stage = if line.is_empty() { Stage::Complete } else { Stage::Trailer };
+                    }
+                }
+                Stage::UntilClose => {
+                    self.take(self.filled - self.at);
+                }
+                Stage::Complete => return Ok(true),
+            }
+            if before == (self.stage, self.at) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The other side closed: the end of an answer that has no other.
+    pub fn closed(&mut self) -> Result<(), String> {
+        match self.stage {
+            Stage::UntilClose => {
+                self.stage = Stage::Complete;
+                Ok(())
+            }
+            _ if self.is_idle() => Err("the server closed the connection without an answer".to_owned()),
+            _ => Err("the server closed the connection in the middle of an answer".to_owned()),
+        }
+    }
+
+    /// The answer that `advance` found whole.
+    pub fn response(&self) -> Response<'_> {
+        let text = |range: &Option<Range<usize>>| range.clone().map(|range| &self.buffer[range]);
+        Response {
+            status: self.head.status,
+            closes: self.head.closes,
+            etag: text(&self.head.etag),
+            error_code: text(&self.head.error_code),
+            next_partition_key: text(&self.head.next_partition_key),
+            next_row_key: text(&self.head.next_row_key),
+            body: &self.buffer[self.body.clone()],
+        }
+    }
+
+    /// Forgets the answer; what came after it is the beginning of the next.
+    pub fn next(&mut self) {
+        self.buffer.copy_within(self.at..self.filled, 0);
+        self.filled -= self.at;
+        self.at = 0;
+        self.stage = Stage::Head;
+    }
+
+    /// Forgets everything: a new connection begins.
+    pub fn reset(&mut self) {
+        self.at = self.filled;
+        self.next();
+    }
+
+    fn read_head(&mut self) -> Result<(), String> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut parsed = httparse::Response::new(&mut headers);
+        let bytes = &self.buffer[self.at..self.filled];
+        let length = match parsed.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) => return Ok(()),
+            Err(error) => return Err(format!("what came is no HTTP answer: {error}")),
+        };
+        let mut head = Head { status: parsed.code.unwrap_or(0), ..Head::default() };
+        let (mut sized, mut chunked) = (None, false);
+        let base = self.buffer.as_ptr() as usize;
+        for header in parsed.headers.iter() {
+            let start = header.value.as_ptr() as usize - base;
+            let place = Some(start..start + header.value.len());
+            // By length first: most headers are none of these.
+            match header.name.len() {
+                4 if header.name.eq_ignore_ascii_case("etag") => head.etag = place,
+                10 if header.name.eq_ignore_ascii_case("connection") => {
+                    head.closes = header.value.eq_ignore_ascii_case(b"close");
+                }
+                14 if header.name.eq_ignore_ascii_case("content-length") => {
+                    let value =
+                        std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
+                    sized = Some(value.ok_or("Content-Length is no number")?);
+                }
+                15 if header.name.eq_ignore_ascii_case("x-ms-error-code") => head.error_code = place,
+                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    chunked = header.value.to_ascii_lowercase().ends_with(b"chunked");
+                }
+                28 if header.name.eq_ignore_ascii_case("x-ms-continuation-nextrowkey") => {
+                    head.next_row_key = place;
+                }
+                34 if header.name.eq_ignore_ascii_case("x-ms-continuation-nextpartitionkey") => {
+                    head.next_partition_key = place;
+                }
+                _ => {}
+            }
+        }
+        self.at += length;
+        self.body = self.at..self.at;
+        self.stage = match (head.status, chunked, sized) {
+            // `100 Continue` and its like come before the answer.
+            (100..=199, ..) => Stage::Head,
+            (204 | 304, ..) => Stage::Complete,
+            (_, true, _) => Stage::ChunkSize,
+            (_, false, Some(length)) if length > BODY_BYTES_MAX => {
+                return Err(format!("an answer of {length} bytes is longer than any the service gives"));
+            }
+            (_, false, Some(length)) => Stage::Sized { missing: length },
+            (_, false, None) => Stage::UntilClose,
+        };
+        self.head = head;
+        Ok(())
+    }
+
+    fn read_chunk_size(&mut self) -> Result<(), String> {
+        let Some(line) = self.line() else { return Ok(()) };
+        let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
+        let size =
+            std::str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
+        self.stage = match size {
+            None => return Err(format!("{:?} is no chunk's size", String::from_utf8_lossy(digits))),
+            Some(0) => Stage::Trailer,
+            Some(size) if self.body.len() + size > BODY_BYTES_MAX => {
+                return Err(format!("a chunk of {size} bytes is longer than any answer of the service"));
+            }
+            Some(missing) => {
+                if self.body.is_empty() {
+                    self.body = self.at..self.at;
+                }
+                Stage::Chunk { missing }
+            }
+        };
+        Ok(())
+    }
+
+    /// Adds up to `count` bytes to the body and says how many are still missing.
+    fn take(&mut self, count: usize) -> usize {
+        let here = count.min(self.filled - self.at);
+        if self.body.end != self.at {
+            self.buffer.copy_within(self.at..self.at + here, self.body.end);
+        }
+        self.body.end += here;
+        self.at += here;
+        count - here
+    }
+
+    /// The next line without its end, if all of it is here.
+    fn line(&mut self) -> Option<&[u8]> {
+        let start = self.at;
+        let length = memchr::memchr(b'\n', &self.buffer[start..self.filled])?;
+        self.at += length + 1;
+        let line = &self.buffer[start..start + length];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What a measurement counted: operations, entities, latencies and everything that went wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::client::{Response, Trouble};
+
+/// Beyond this a latency is this.
+const LATENCY_MAX: Duration = Duration::from_secs(3600);
+const SAMPLE_CHARS_MAX: usize = 400;
+
+/// An operation that did not do what it should have.
+#[derive(Debug)]
+pub struct Failure {
+    /// What failures are counted by.
+    pub label: String,
+    /// One in full, for whoever has to find out why.
+    pub sample: String,
+    /// There is nobody to send the next one to.
+    pub fatal: bool,
+}
+
+impl Failure {
+    /// A status nobody asked for, by its code.
+    pub fn status(response: &Response<'_>) -> Self {
+        let body = String::from_utf8_lossy(response.body);
+        let code = response.error_code.map(String::from_utf8_lossy);
+        let code = code.map_or_else(|| json_code(&body), |code| code.into_owned());
+        let label = format!("{} {code}", response.status).trim_end().to_owned();
+        Self { label, sample: shortened(&body), fatal: false }
+    }
+
+    /// An answer that is not the right one.
+    pub fn wrong(what: String, body: &[u8]) -> Self {
+        let sample = format!("{what}; it was: {}", shortened(&String::from_utf8_lossy(body)));
+        Self { label: "wrong answer".to_owned(), sample, fatal: false }
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Unreachable(sample) => Self { label: "unreachable".to_owned(), sample, fatal: true },
+            Trouble::Broken(sample) => Self { label: "broken connection".to_owned(), sample, fatal: false },
+        }
+    }
+}
+
+/// `odata.error.code`, cut out: error bodies need not even be JSON.
+fn json_code(body: &str) -> String {
+    let after = body.split_once("\"code\":\"").map(|(_, rest)| rest);
+    after.and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
+}
+
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(SAMPLE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// How many failures of one kind, and one of them.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Failed {
+    pub count: u64,
+    pub sample: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Only those that did what they should.
+    pub operations: u64,
+    pub entities: u64,
+    pub failures: BTreeMap<String, Failed>,
+    /// Of operations, in microseconds.
+    pub latencies: Histogram<u64>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        // Three digits of a microsecond up to an hour: constants that are within its rules.
+        let latencies = Histogram::new_with_max(LATENCY_MAX.as_micros() as u64, 3);
+        let latencies = latencies.unwrap_or_else(|error| unreachable!("{error}"));
+        Self { operations: 0, entities: 0, failures: BTreeMap::new(), latencies }
+    }
+}
+
+impl Tally {
+    pub fn succeeded(&mut self, entities: u64, took: Duration) {
+        self.operations += 1;
+        self.entities += entities;
+        self.latencies.saturating_record(took.as_micros() as u64);
+    }
+
+    pub fn failed(&mut self, failure: Failure) {
+        self.add_failures(failure.label, Failed { count: 1, sample: failure.sample });
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.entities += other.entities;
+        self.latencies += other.latencies;
+        for (label, failed) in other.failures {
+            self.add_failures(label, failed);
+        }
+    }
+
+    fn add_failures(&mut self, label: String, failed: Failed) {
+        let entry = self.failures.entry(label);
+        entry.and_modify(|known| known.count += failed.count).or_insert(failed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_status_and_code_with_one_sample() {
+        let answer = |status, body: &'static str, error_code| {
+            let none = Response {
+                status,
+                closes: false,
+                etag: None,
+                error_code,
+                next_partition_key: None,
+                next_row_key: None,
+                body: body.as_bytes(),
+            };
+            Failure::status(&none)
+        };
+        let mut tally = Tally::default();
+        let busy = r#"{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"Busy"}}}"#;
+        tally.failed(answer(503, busy, None));
+        tally.failed(answer(503, busy, None));
+        tally.failed(answer(403, "<Error/>", Some(b"AuthenticationFailed".as_slice())));
+        tally.failed(answer(500, "", None));
+        tally.failed(Failure::wrong("RowKey 'a' is missing".to_owned(), b"{}"));
+        let shown: Vec<_> =
+            tally.failures.iter().map(|(label, f)| format!("{label}: {} {}", f.count, f.sample)).collect();
+        assert_eq!(
+            shown,
+            [
+                "403 AuthenticationFailed: 1 <Error/>".to_owned(),
+                "500: 1 ".to_owned(),
+                format!("503 ServerBusy: 2 {busy}"),
+                "wrong answer: 1 RowKey 'a' is missing; it was: {}".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn tallies_add_up() {
+        let mut sum = Tally::default();
+        for micros in [100, 300] {
+            let mut one = Tally::default();
+            one.succeeded(2, Duration::from_micros(micros));
+            sum.add(one);
+        }
+        assert_eq!((sum.operations, sum.entities, sum.latencies.max()), (2, 4, 300));
+    }
+}
