@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
+use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use model::{DateTime, Refusal, TableName, limits};
@@ -314,7 +315,7 @@ async fn read_body(
     if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
         return Err(Refusal::RequestBodyTooLarge);
     }
-    let Some(body) = body.take() else { return Ok(Bytes::new()) };
+    let Some(body) = body.take().filter(|body| !body.is_end_stream()) else { return Ok(Bytes::new()) };
     let collect = Limited::new(body, limits::REQUEST_BODY_BYTES_MAX).collect();
     match tokio::time::timeout_at(deadline, collect).await {
         Err(_) => Err(Refusal::TimedOut),
@@ -344,6 +345,7 @@ fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
     Asked {
         request_id: telemetry::new_request_id(),
         client_request_id,
+        sent_version: headers.get(names::X_MS_VERSION).cloned(),
         bearer: bearer.clone(),
         version: None,
         error_level,

@@ -1,5 +1,6 @@
 //! From an answer or a failure to an HTTP response, with the headers every one carries.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -72,11 +73,15 @@ impl http_body::Body for Body {
     }
 }
 
+const HEADERS_USUAL: usize = 12;
+
 /// What is known of a request by the time it is answered.
 #[derive(Debug)]
 pub struct Asked {
     pub request_id: String,
     pub client_request_id: Option<HeaderValue>,
+    /// `x-ms-version` as it was sent.
+    pub sent_version: Option<HeaderValue>,
     /// Knows the challenge for who did not prove anything.
     pub bearer: Arc<Bearer>,
     pub version: Option<Version>,
@@ -99,12 +104,18 @@ pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
+    // Room for all of them at once: every answer passes here.
+    headers.reserve(HEADERS_USUAL);
     table_server_headers(headers, asked, true);
-    if let Some(content_type) = content_type {
-        put(headers, CONTENT_TYPE, &content_type);
+    match content_type {
+        Some(Cow::Borrowed(content_type)) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        Some(Cow::Owned(content_type)) => put(headers, CONTENT_TYPE, &content_type),
+        None => {}
     }
-    if let Some(etag) = answer.etag {
-        put(headers, ETAG, &etag);
+    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+        headers.insert(ETAG, etag);
     }
     if let Some(location) = answer.location {
         put(headers, LOCATION, &location);
@@ -221,7 +232,12 @@ fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: b
     }
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
     put(headers, HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
-    put(headers, HeaderName::from_static(names::X_MS_VERSION), &version.to_string());
+    let version = version.as_str();
+    let sent = asked.sent_version.clone().filter(|sent| sent == version);
+    match sent {
+        Some(sent) => drop(headers.insert(HeaderName::from_static(names::X_MS_VERSION), sent)),
+        None => put(headers, HeaderName::from_static(names::X_MS_VERSION), version),
+    }
     if let Some(id) = &asked.client_request_id {
         headers.insert(HeaderName::from_static(names::X_MS_CLIENT_REQUEST_ID), id.clone());
     }

@@ -70,10 +70,16 @@ impl Version {
     }
 }
 
+impl Version {
+    pub fn as_str(&self) -> &str {
+        // `parse` let only ASCII in.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `parse` let only ASCII in.
-        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
+        f.write_str(self.as_str())
     }
 }
 

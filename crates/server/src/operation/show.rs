@@ -22,7 +22,7 @@ impl EntityFormat<'_> {
     where
         I: Iterator<Item = (&'e str, ValueRef<'e>)> + Clone,
     {
-        let mut out = Vec::with_capacity(1024);
+        let mut out = Vec::with_capacity(2048);
         match self.format {
             Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity, true),
             Format::Atom => {
