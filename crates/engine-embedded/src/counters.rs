@@ -13,6 +13,8 @@ pub struct Counters {
     pub seeks: u64,
     /// Rows that iterators stood on.
     pub rows_read: u64,
+    /// Scans in which a second thread took part.
+    pub shared_scans: u64,
     /// Groups made durable, each with one sync.
     pub commits: u64,
     /// Transactions in these groups that went through.
@@ -33,6 +35,7 @@ pub struct Tally {
     pub cold_gets: Count,
     pub seeks: Count,
     pub rows_read: Count,
+    pub shared_scans: Count,
     pub commits: Count,
     pub transactions: Count,
     pub opened_records: Count,
@@ -47,6 +50,7 @@ impl Tally {
             cold_gets: self.cold_gets.get(),
             seeks: self.seeks.get(),
             rows_read: self.rows_read.get(),
+            shared_scans: self.shared_scans.get(),
             commits: self.commits.get(),
             transactions: self.transactions.get(),
             opened_records: self.opened_records.get(),

@@ -16,6 +16,8 @@ mod options;
 mod queue;
 mod read;
 mod reclaim;
+mod scan;
+mod split;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -108,12 +110,12 @@ impl EmbeddedEngine {
             .map_err(started)?;
 
         Ok(Self {
-            directory: options.directory,
-            reader: Reader::new(catalog.clone(), tally.clone(), options.concurrent_scans),
+            reader: Reader::new(catalog.clone(), tally.clone(), &options),
             catalog,
             health,
             tally,
             statistics: options.statistics,
+            directory: options.directory,
             running: RwLock::new(Some(Running { db, queue, stopping, committer, reclaimer })),
             closed,
         })

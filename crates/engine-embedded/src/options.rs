@@ -3,6 +3,7 @@
 //! Chosen for two cores and data far larger than memory: all that grows with use is bounded by a number here.
 
 use std::path::PathBuf;
+use std::thread;
 
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
@@ -27,6 +28,8 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Scans reading at one time; more of them wait their turn.
     pub concurrent_scans: usize,
+    /// Threads beside these that may take a part of a long scan while it is the only one.
+    pub scan_helpers: usize,
     /// Open although acknowledged commits are missing, and go on without them.
     pub accept_loss: bool,
     /// Have RocksDB count the blocks it touches, for `Counters`. Costs a few per cent.
@@ -43,6 +46,7 @@ impl Options {
             queue_transactions: 8192,
             queue_bytes: 64 * MIB,
             concurrent_scans: 16,
+            scan_helpers: thread::available_parallelism().map_or(0, |cores| cores.get() - 1),
             accept_loss: false,
             statistics: false,
         }

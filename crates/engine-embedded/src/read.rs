@@ -5,27 +5,28 @@
 use std::sync::Arc;
 
 use model::EntityKey;
-use rocksdb::{ReadOptions, Snapshot};
-use store::{Error, Fault, Page, PageBuilder, Row, Scan, Transaction};
-use tokio::sync::Semaphore;
+use rocksdb::Snapshot;
+use store::{Error, Fault, Page, Row, Scan, Transaction};
 use tokio::task;
 
 use crate::catalog::{Catalog, Table};
 use crate::counters::Tally;
 use crate::db::{self, Db, InMemory};
 use crate::draft;
-use crate::layout::{TableId, TableRecord};
+use crate::layout::TableRecord;
+use crate::options::Options;
+use crate::scan::{Scanner, Turns};
 
 #[derive(Debug)]
 pub struct Reader {
     catalog: Arc<Catalog>,
     tally: Arc<Tally>,
-    scans: Arc<Semaphore>,
+    turns: Arc<Turns>,
 }
 
 impl Reader {
-    pub fn new(catalog: Arc<Catalog>, tally: Arc<Tally>, concurrent_scans: usize) -> Self {
-        Self { catalog, tally, scans: Arc::new(Semaphore::new(concurrent_scans.max(1))) }
+    pub fn new(catalog: Arc<Catalog>, tally: Arc<Tally>, options: &Options) -> Self {
+        Self { catalog, tally, turns: Arc::new(Turns::new(options)) }
     }
 
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<Row>, Error> {
@@ -45,13 +46,19 @@ impl Reader {
     }
 
     pub async fn scan(&self, db: Arc<Db>, table: Arc<Table>, scan: Scan) -> Result<Page, Error> {
-        let turn = self.scans.clone().acquire_owned().await;
+        let turn = self.turns.scans.clone().acquire_owned().await;
         let turn = turn.map_err(|_| Fault::new("the store is closed"))?;
-        let (catalog, tally) = (self.catalog.clone(), self.tally.clone());
+        let (catalog, tally, turns) = (self.catalog.clone(), self.tally.clone(), self.turns.clone());
         blocking(move || {
             // Held here and not by the caller, who may stop waiting while this goes on.
             let _turn = turn;
-            scan_now(&db, &catalog, &tally, &table, &scan)
+            let scanner = Scanner { db: &db, snapshot: db.rocks().snapshot(), tally: &tally, turns: &turns };
+            let page = scanner.page(table.record.id, &scan)?;
+            if is_there(&db, &scanner.snapshot, &catalog, &table)? {
+                Ok(page)
+            } else {
+                Err(Error::TableNotFound)
+            }
         })
         .await?
     }
@@ -78,35 +85,6 @@ impl Reader {
         blocking(move || cold.iter().try_for_each(|key| db.row(key).map(drop))).await??;
         Ok(())
     }
-}
-
-fn scan_now(db: &Db, catalog: &Catalog, tally: &Tally, table: &Table, scan: &Scan) -> Result<Page, Error> {
-    let snapshot = db.rocks().snapshot();
-    let mut page = PageBuilder::new(scan);
-    let (mut seeks, mut rows_read) = (0, 0);
-    'page: for range in &scan.ranges {
-        let Some((start, end)) = table.record.id.range(range) else { continue };
-        let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(end);
-        let mut rows = snapshot.raw_iterator_cf_opt(db.data(), options);
-        rows.seek(start);
-        seeks += 1;
-        while let Some((key, value)) = rows.item() {
-            rows_read += 1;
-            if !page.offer(TableId::strip(key), value)? {
-                break 'page;
-            }
-            rows.next();
-        }
-        // An iterator that can't go on looks like one at its end; only its status tells them apart.
-        rows.status().map_err(|error| db::fault("could not read on in a scan", &error))?;
-    }
-    tally.seeks.add(seeks);
-    tally.rows_read.add(rows_read);
-    if !is_there(db, &snapshot, catalog, table)? {
-        return Err(Error::TableNotFound);
-    }
-    Ok(page.finish())
 }
 
 /// Whether what was read up to now was read from a table that had not been dropped.

@@ -11,6 +11,7 @@ mod lexer;
 mod literal;
 mod parser;
 mod plan;
+mod prepared;
 mod region;
 mod span;
 
@@ -19,3 +20,4 @@ pub use error::FilterError;
 pub use eval::{Row, eval};
 pub use parser::parse;
 pub use plan::{Plan, plan};
+pub use prepared::Prepared;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use filter::{Expr, Plan, Row, eval, parse, plan};
+use filter::{Expr, Plan, Prepared, Row, eval, parse, plan};
 use model::{DateTime, Guid, Value, ValueRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -174,6 +174,16 @@ proptest! {
     #[test]
     fn a_plan_over_keys_gives_what_a_scan_gives(text in nested(key_condition()), rows in vec(stored(), 1..40)) {
         check(&text, &rows)?;
+    }
+
+    #[test]
+    fn a_prepared_filter_answers_as_its_tree_does(text in nested(condition()), rows in vec(stored(), 1..40)) {
+        let expr = parsed(&text);
+        let prepared = Prepared::new(&expr);
+        for row in &rows {
+            let answer = prepared.holds(|number| row.property(&prepared.names()[number]));
+            prop_assert_eq!(answer, eval(&expr, row), "{}\n{:?}", text, row);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod group;
 mod metadata;
 mod metrics;
 mod query;
+mod residual;
 mod tables;
 mod throttle;
 

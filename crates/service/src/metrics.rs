@@ -49,13 +49,15 @@ impl Service {
         loop {
             let scan = Scan { ranges: vec![range.clone()], budget, filter: None };
             let page = self.engine.scan(table, scan).await?;
-            for partition in page.entities.chunk_by(|a, b| a.key.partition == b.key.partition) {
+            let keys: Vec<EntityKey> =
+                page.entities.iter().map(|entity| entity.key()).collect::<Result<_, _>>()?;
+            for partition in keys.chunk_by(|a, b| a.partition == b.partition) {
                 for rows in partition.chunks(limits::BATCH_OPERATIONS_MAX) {
                     let delete =
                         |row: Key| Operation { row, condition: Condition::Anything, change: Change::Delete };
-                    let operations = rows.iter().map(|entity| delete(entity.key.row.clone())).collect();
+                    let operations = rows.iter().map(|key| delete(key.row.clone())).collect();
                     // Rows of a scan are distinct, and a chunk has one at least.
-                    if let Some(transaction) = Transaction::new(rows[0].key.partition.clone(), operations) {
+                    if let Some(transaction) = Transaction::new(rows[0].partition.clone(), operations) {
                         self.engine.apply(table, transaction).await?;
                         deleted += rows.len() as u64;
                     }

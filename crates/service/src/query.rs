@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use filter::{Expr, Plan};
-use model::{Cut, EntityKey, KeyRange, Refusal, ValueRef, limits};
-use store::{Budget, RowFilter, Scan, StoredEntity, StoredRef, TableRef};
+use model::{Cut, EntityKey, KeyRange, Refusal, limits};
+use store::{Budget, Entities, RowFilter, Scan, TableRef};
 
-use crate::{Result, Service};
+use crate::residual::Residual;
+use crate::{Error, Result, Service};
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
@@ -20,7 +21,7 @@ pub struct EntityQuery<'a> {
 
 #[derive(Debug, Default)]
 pub struct EntityPage {
-    pub entities: Vec<StoredEntity>,
+    pub entities: Entities,
     pub next: Option<EntityKey>,
 }
 
@@ -43,7 +44,7 @@ impl Service {
         {
             return self.query_one(table, key, residual).await;
         }
-        let filter = residual.map(|residual| Arc::new(Residual(residual)) as Arc<dyn RowFilter>);
+        let filter = residual.map(|residual| Arc::new(Residual::new(&residual)) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
         let partition = partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
@@ -61,12 +62,14 @@ impl Service {
         let partition = Some(key.partition.as_str());
         self.admit(table, partition)?;
         self.spend(table, partition, 1);
-        let found = self.engine.get(table, &key).await?.filter(|row| {
-            let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
-            let stored = StoredRef { partition, row_key, row: row.view() };
-            residual.is_none_or(|residual| filter::eval(&residual, &EntityRow(stored)))
-        });
-        let entities = found.map(|row| StoredEntity { key, row }).into_iter().collect();
+        let mut entities = Entities::default();
+        if let Some(row) = self.engine.get(table, &key).await?
+            && residual
+                .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, &row))
+                .map_err(Error::Fault)?
+        {
+            entities = Entities::of_one(&key, &row);
+        }
         Ok(EntityPage { entities, next: None })
     }
 }
@@ -103,29 +106,6 @@ fn partition_of(ranges: &[KeyRange]) -> Option<&str> {
     let first = of_cut(&ranges.first()?.start)?;
     let within = |range: &KeyRange| of_cut(&range.start) == Some(first) && of_cut(&range.end) == Some(first);
     ranges.iter().all(within).then_some(first)
-}
-
-/// What the plan's ranges left to ask of each row.
-struct Residual(Expr);
-
-impl RowFilter for Residual {
-    fn keep(&self, entity: StoredRef<'_>) -> bool {
-        filter::eval(&self.0, &EntityRow(entity))
-    }
-}
-
-/// An entity as filters see it.
-struct EntityRow<'a>(StoredRef<'a>);
-
-impl filter::Row for EntityRow<'_> {
-    fn property(&self, name: &str) -> Option<ValueRef<'_>> {
-        match name {
-            "PartitionKey" => Some(ValueRef::String(self.0.partition)),
-            "RowKey" => Some(ValueRef::String(self.0.row_key)),
-            "Timestamp" => Some(ValueRef::DateTime(self.0.row.timestamp())),
-            _ => self.0.row.property(name),
-        }
-    }
 }
 
 impl EntityQuery<'_> {

@@ -7,13 +7,17 @@ pub mod encoding;
 mod engine;
 mod error;
 mod memory;
+mod page;
 mod scan;
 pub mod suite;
 mod transaction;
 
+pub use encoding::raw::RawRow;
 pub use encoding::row::{Row, RowDraft, RowView};
+pub use encoding::shown::ShownProperties;
 pub use engine::{Engine, TableRef, TablesPage};
 pub use error::{Error, Fault, Reason};
 pub use memory::MemoryEngine;
-pub use scan::{Budget, Page, PageBuilder, RowFilter, Scan, StoredEntity, StoredRef};
+pub use page::{Entities, Page, Showing, Shown, StoredRef};
+pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};
 pub use transaction::{Change, Condition, Operation, Transaction, resolve};

@@ -1,12 +1,14 @@
 //! Ordered reading of key ranges under a budget.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{EntityKey, KeyRange};
+use model::KeyRange;
 
-use crate::encoding;
-use crate::{Fault, Row, RowView};
+use crate::encoding::key;
+use crate::encoding::raw::RawRow;
+use crate::{Fault, Page, StoredRef};
 
 /// What to read, in what bounds. Ranges are in order and do not overlap.
 #[derive(Clone)]
@@ -36,34 +38,23 @@ pub struct Budget {
     pub time: Duration,
 }
 
-/// Runs where the rows are, before they are copied.
+/// Runs where the rows are, before they are copied or even checked. A fault ends the scan.
 pub trait RowFilter: Send + Sync {
-    fn keep(&self, entity: StoredRef<'_>) -> bool;
+    fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault>;
 }
 
-/// An entity where it lies in the engine.
+/// A row in front of a filter. Nothing of it has been read yet.
 #[derive(Clone, Copy, Debug)]
-pub struct StoredRef<'a> {
-    pub partition: &'a str,
-    pub row_key: &'a str,
-    pub row: RowView<'a>,
+pub struct Candidate<'a> {
+    key: &'a [u8],
+    pub row: RawRow<'a>,
 }
 
-#[derive(Clone, Debug)]
-pub struct StoredEntity {
-    pub key: EntityKey,
-    pub row: Row,
-}
-
-#[derive(Debug, Default)]
-pub struct Page {
-    pub entities: Vec<StoredEntity>,
-    /// The first entity in the ranges that was not looked at. `None`: the ranges are exhausted.
-    pub next: Option<EntityKey>,
-    /// Rows looked at, kept or not.
-    pub examined: u64,
-    /// The same in KiB, each row rounded up: what a scan costs.
-    pub kibibytes: u64,
+impl<'a> Candidate<'a> {
+    /// Partition key and row key.
+    pub fn keys(self) -> Result<(Cow<'a, str>, Cow<'a, str>), Fault> {
+        key::decode(self.key)
+    }
 }
 
 /// Fills a page from rows in key order; the part of a scan that is the same in every engine.
@@ -80,38 +71,128 @@ const ROWS_PER_CLOCK: u64 = 64;
 
 impl<'a> PageBuilder<'a> {
     pub fn new(scan: &'a Scan) -> Self {
-        Self { scan, page: Page::default(), bytes: 0, deadline: Instant::now() + scan.budget.time }
+        Self::until(scan, Instant::now() + scan.budget.time)
+    }
+
+    fn until(scan: &'a Scan, deadline: Instant) -> Self {
+        Self { scan, page: Page::default(), bytes: 0, deadline }
+    }
+
+    /// An empty page of the same scan, to be filled further on while this one is being filled.
+    pub fn ahead(&self) -> Self {
+        Self::until(self.scan, self.deadline)
+    }
+
+    /// Takes in a page that was filled from all rows between this one's last and some later place. False, and
+    /// nothing is changed, if its rows do not fit: then only reading them again tells which is the last to fit.
+    ///
+    /// A page that becomes exactly full counts as one that does not fit, because the row after its last one,
+    /// kept or not, is where the next page has to start.
+    pub fn absorb(&mut self, ahead: Self) -> bool {
+        let entities = self.page.entities.len() + ahead.page.entities.len();
+        let bytes = self.bytes + ahead.bytes;
+        if entities >= self.scan.budget.rows || bytes >= self.scan.budget.bytes {
+            return false;
+        }
+        self.bytes = bytes;
+        self.page.entities.append(ahead.page.entities);
+        // There is one only if its time had run out, and then ours has too.
+        self.page.next = ahead.page.next;
+        self.page.examined += ahead.page.examined;
+        self.page.kibibytes += ahead.page.kibibytes;
+        true
     }
 
     /// Looks at the next row; false once the page is complete, with this row as the place to go on from.
+    #[inline]
     pub fn offer(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
-        if self.is_full() {
-            self.page.next = Some(encoding::key::decode_key(key)?);
+        if self.is_full() || self.is_late() {
+            self.page.next = Some(key::decode_key(key)?);
             return Ok(false);
         }
         self.page.examined += 1;
         self.page.kibibytes += value.len().div_ceil(1024).max(1) as u64;
-        let row = RowView::open(value)?;
-        if let Some(filter) = &self.scan.filter {
-            let (partition, row_key) = encoding::key::decode(key)?;
-            if !filter.keep(StoredRef { partition: &partition, row_key: &row_key, row }) {
-                return Ok(true);
-            }
+        let candidate = Candidate { key, row: RawRow::new(value) };
+        if let Some(filter) = &self.scan.filter
+            && !filter.keep(candidate)?
+        {
+            return Ok(true);
         }
-        self.bytes += key.len() + value.len();
-        self.page.entities.push(StoredEntity { key: encoding::key::decode_key(key)?, row: row.to_row() });
+        self.keep(candidate)?;
         Ok(true)
+    }
+
+    fn keep(&mut self, candidate: Candidate<'_>) -> Result<(), Fault> {
+        let (partition, row_key) = candidate.keys()?;
+        let row = candidate.row;
+        self.bytes += candidate.key.len() + row.bytes().len();
+        self.page.entities.push(StoredRef { partition: &partition, row_key: &row_key, row });
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
         self.page.entities.len() >= self.scan.budget.rows
             || (self.bytes >= self.scan.budget.bytes && !self.page.entities.is_empty())
-            || (self.page.examined > 0
-                && self.page.examined.is_multiple_of(ROWS_PER_CLOCK)
-                && Instant::now() >= self.deadline)
+    }
+
+    /// Never before the first row, so that even a scan without time gets on.
+    fn is_late(&self) -> bool {
+        self.page.examined.is_multiple_of(ROWS_PER_CLOCK)
+            && self.page.examined > 0
+            && Instant::now() >= self.deadline
+    }
+
+    /// Whether a place to go on from has been found.
+    pub fn is_complete(&self) -> bool {
+        self.page.next.is_some()
+    }
+
+    /// Rows looked at up to now.
+    pub fn examined(&self) -> u64 {
+        self.page.examined
     }
 
     pub fn finish(self) -> Page {
         self.page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::{key, number};
+    use model::DateTime;
+
+    fn offer(page: &mut PageBuilder<'_>, rows: std::ops::Range<i32>) {
+        for n in rows {
+            let row = number(n).stamp(DateTime::MIN_STORED);
+            assert!(page.offer(&key::encode(&key("p", &n.to_string())), row.as_bytes()).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_page_takes_in_another_only_if_it_stays_short_of_full() {
+        let row_bytes = key::encode(&key("p", "0")).len() + number(0).len();
+        for (rows, bytes, taken) in [
+            (4, usize::MAX, true),
+            (3, usize::MAX, false),
+            (2, usize::MAX, false),
+            (100, 3 * row_bytes + 1, true),
+            (100, 3 * row_bytes, false),
+        ] {
+            let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
+            let scan = Scan { ranges: vec![], budget, filter: None };
+            let mut page = PageBuilder::new(&scan);
+            let mut ahead = page.ahead();
+            offer(&mut page, 0..1);
+            offer(&mut ahead, 1..3);
+            assert_eq!(page.absorb(ahead), taken, "{budget:?}");
+            let page = page.finish();
+            let expected = if taken { 3 } else { 1 };
+            assert_eq!(
+                (page.entities.len(), page.examined, page.kibibytes),
+                (expected, expected as u64, expected as u64)
+            );
+        }
     }
 }

@@ -14,8 +14,8 @@ use model::{AccountName, Cut, DateTime, EntityKey, Key, KeyRange, TableName, Val
 
 use crate::encoding::row::borrowed;
 use crate::{
-    Budget, Change, Condition, Engine, Error, Operation, Page, Reason, RowDraft, RowFilter, Scan, StoredRef,
-    TableRef, Transaction,
+    Budget, Candidate, Change, Condition, Engine, Error, Fault, Operation, Page, Reason, RowDraft, RowFilter,
+    Scan, TableRef, Transaction,
 };
 
 type Shared = Arc<dyn Engine>;
@@ -92,8 +92,7 @@ pub fn scan(ranges: Vec<KeyRange>, rows: usize) -> Scan {
 }
 
 fn keys(page: &Page) -> Vec<String> {
-    let text = |key: &EntityKey| format!("{}|{}", key.partition, key.row);
-    page.entities.iter().map(|entity| text(&entity.key)).collect()
+    page.entities.iter().map(|entity| format!("{}|{}", entity.partition, entity.row_key)).collect()
 }
 
 async fn value_of(engine: &Shared, table: &TableRef, partition: &str, row: &str) -> Option<i32> {
@@ -322,8 +321,8 @@ async fn ranges_read_only_their_rows(engine: Shared) {
         let page = engine.scan(&table, scan(ranges.clone(), 1000)).await.unwrap();
         assert_eq!(page.entities.len(), expected, "{ranges:?}");
         assert_eq!(page.examined, expected as u64, "{ranges:?} must look at nothing else");
-        for entity in &page.entities {
-            let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
+        for entity in page.entities.iter() {
+            let (partition, row) = (entity.partition, entity.row_key);
             assert!(ranges.iter().any(|range| range.contains(partition, row)), "{ranges:?}");
         }
     }
@@ -369,9 +368,12 @@ async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
 struct Even;
 
 impl RowFilter for Even {
-    fn keep(&self, entity: StoredRef<'_>) -> bool {
-        assert!(entity.partition.starts_with('p') && entity.row_key.starts_with('r'));
-        matches!(entity.row.property("N"), Some(ValueRef::Int32(n)) if n % 10 == 0)
+    fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault> {
+        let (partition, row_key) = candidate.keys()?;
+        assert!(partition.starts_with('p') && row_key.starts_with('r'));
+        let mut found = [None];
+        candidate.row.find(&["N"], &mut found)?;
+        Ok(matches!(found, [Some(ValueRef::Int32(n))] if n % 10 == 0))
     }
 }
 
@@ -392,8 +394,8 @@ async fn a_filtered_scan_gives_what_its_filter_keeps(engine: Shared) {
 struct Nothing;
 
 impl RowFilter for Nothing {
-    fn keep(&self, _: StoredRef<'_>) -> bool {
-        false
+    fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+        Ok(false)
     }
 }
 
@@ -475,8 +477,8 @@ async fn readers_never_see_half_a_transaction(engine: Shared) {
     while !writer.is_finished() {
         let page = engine.scan(&table, scan(vec![KeyRange::partition("p")], 100)).await.unwrap();
         let mut values = BTreeMap::new();
-        for entity in &page.entities {
-            *values.entry(format!("{:?}", entity.row.view().property("N"))).or_insert(0) += 1;
+        for entity in page.entities.iter() {
+            *values.entry(format!("{:?}", entity.row.open().unwrap().property("N"))).or_insert(0) += 1;
         }
         assert_eq!(values.len(), 1, "one scan saw two states: {values:?}");
         tokio::task::yield_now().await;

@@ -52,13 +52,16 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
         from: continuation(call.query)?,
     };
     let page = context.service.query_entities(&table, query).await?;
-    let entities = page.entities.iter().map(|entity| EntityView {
-        partition: entity.key.partition.as_str(),
-        row: entity.key.row.as_str(),
-        timestamp: entity.row.timestamp(),
-        properties: entity.row.view().properties(),
-    });
     let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    // A damaged row shows itself only as it is written out.
+    let content = page.entities.show(|entities| {
+        format.set(entities.map(|entity| EntityView {
+            partition: entity.partition,
+            row: entity.row_key,
+            timestamp: entity.timestamp,
+            properties: entity.properties,
+        }))
+    });
     let next = page.next.as_ref().map(|next| {
         [
             (names::NEXT_PARTITION_KEY_HEADER, token::encode(next.partition.as_str())),
@@ -68,7 +71,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     Ok(Answer {
         status: 200,
         continuation: next.into_iter().flatten().collect(),
-        content: Some(format.set(entities)),
+        content: Some(content.map_err(service::Error::Fault)?),
         ..Answer::default()
     })
 }

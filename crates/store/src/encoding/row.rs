@@ -87,17 +87,13 @@ impl<'a> RowView<'a> {
     /// Walks the whole row once, so that every later reading of it can't fail.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Fault> {
         let view = Self(bytes);
-        view.check().ok_or_else(|| Fault::new(format!("unreadable row of {} bytes", bytes.len())))?;
+        view.check().ok_or_else(|| unreadable(bytes))?;
         Ok(view)
     }
 
     fn check(self) -> Option<()> {
-        if *self.0.get(FORMAT_AT)? != FORMAT {
-            return None;
-        }
-        let ticks = self.0.get(TIMESTAMP_AT..PROPERTIES_AT)?;
-        DateTime::from_ticks(i64::from_le_bytes(ticks.try_into().ok()?))?;
-        let mut rest = self.0.get(PROPERTIES_AT..)?;
+        let mut rest = self.0;
+        take_head(&mut rest)?;
         let count = varint::take(&mut rest)?;
         for _ in 0..count {
             take_property(&mut rest)?;
@@ -125,10 +121,6 @@ impl<'a> RowView<'a> {
 
     pub fn bytes(self) -> &'a [u8] {
         self.0
-    }
-
-    pub fn to_row(self) -> Row {
-        Row(Bytes::copy_from_slice(self.0))
     }
 
     pub fn to_properties(self) -> Vec<Property> {
@@ -191,10 +183,31 @@ fn put_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>) {
     }
 }
 
-fn take_property<'a>(rest: &mut &'a [u8]) -> Option<(&'a str, ValueRef<'a>)> {
+pub(super) fn unreadable(bytes: &[u8]) -> Fault {
+    Fault::new(format!("unreadable row of {} bytes", bytes.len()))
+}
+
+/// Steps over all that stands before the properties, whatever the timestamp.
+#[inline]
+pub(super) fn take_format(rest: &mut &[u8]) -> Option<[u8; size_of::<i64>()]> {
+    match take_array(rest)? {
+        [FORMAT] => take_array(rest),
+        _ => None,
+    }
+}
+
+pub(super) fn take_head(rest: &mut &[u8]) -> Option<DateTime> {
+    DateTime::from_ticks(i64::from_le_bytes(take_format(rest)?))
+}
+
+pub(super) fn take_property<'a>(rest: &mut &'a [u8]) -> Option<(&'a str, ValueRef<'a>)> {
     let [tag] = take_array(rest)?;
     let name = take_text(rest)?;
-    let value = match tag {
+    Some((name, take_value(tag, rest)?))
+}
+
+pub(super) fn take_value<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<ValueRef<'a>> {
+    Some(match tag {
         STRING => ValueRef::String(take_text(rest)?),
         BINARY => ValueRef::Binary(take_counted(rest)?),
         BOOLEAN => match take_array(rest)? {
@@ -208,22 +221,38 @@ fn take_property<'a>(rest: &mut &'a [u8]) -> Option<(&'a str, ValueRef<'a>)> {
         DATETIME => ValueRef::DateTime(DateTime::from_ticks(i64::from_le_bytes(take_array(rest)?))?),
         GUID => ValueRef::Guid(Guid(take_array(rest)?)),
         _ => return None,
+    })
+}
+
+/// Steps over a value without looking at more of it than its length.
+#[inline]
+pub(super) fn skip_value(tag: u8, rest: &mut &[u8]) -> Option<()> {
+    let length = match tag {
+        STRING | BINARY => varint::take(rest)?,
+        BOOLEAN => size_of::<u8>(),
+        INT32 => size_of::<i32>(),
+        INT64 | DOUBLE | DATETIME => size_of::<i64>(),
+        GUID => size_of::<Guid>(),
+        _ => return None,
     };
-    Some((name, value))
+    *rest = rest.get(length..)?;
+    Some(())
 }
 
 fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(take_counted(rest)?).ok()
 }
 
-fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+#[inline]
+pub(super) fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = varint::take(rest)?;
     let (taken, tail) = rest.split_at_checked(length)?;
     *rest = tail;
     Some(taken)
 }
 
-fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+#[inline]
+pub(super) fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, tail) = rest.split_first_chunk::<N>()?;
     *rest = tail;
     Some(*taken)
@@ -247,7 +276,7 @@ pub fn borrowed(properties: &[Property]) -> impl ExactSizeIterator<Item = (&str,
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -264,7 +293,7 @@ mod tests {
         ]
     }
 
-    fn properties() -> impl Strategy<Value = Vec<Property>> {
+    pub fn properties() -> impl Strategy<Value = Vec<Property>> {
         proptest::collection::btree_map("[A-Zé]{1,6}", value(), 0..8)
             .prop_map(|map| map.into_iter().map(|(name, value)| Property { name, value }).collect())
     }

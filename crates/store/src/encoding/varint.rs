@@ -9,7 +9,23 @@ pub fn put(out: &mut Vec<u8>, mut value: usize) {
 }
 
 /// Takes a length off the front; none over 32 bits, which no stored thing has.
+#[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<usize> {
+    // Nearly every length is one byte or two.
+    match *bytes {
+        [first @ ..0x80, rest @ ..] => {
+            *bytes = rest;
+            Some(usize::from(*first))
+        }
+        [first, second @ ..0x80, rest @ ..] => {
+            *bytes = rest;
+            Some(usize::from(first & 0x7f) | usize::from(*second) << 7)
+        }
+        _ => take_long(bytes),
+    }
+}
+
+fn take_long(bytes: &mut &[u8]) -> Option<usize> {
     let mut value = 0_u64;
     for shift in [0, 7, 14, 21, 28] {
         let (first, rest) = bytes.split_first()?;

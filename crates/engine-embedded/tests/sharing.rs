@@ -1,0 +1,180 @@
+//! A scan shared by two threads gives what one thread gives, and damaged rows end either.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_embedded::{EmbeddedEngine, Options};
+use model::{Cut, EntityKey, KeyRange, ValueRef};
+use rand::Rng;
+use store::suite::{key, scan, table};
+use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
+use support::{load, open, partition_name, raw};
+use tempfile::TempDir;
+
+const ROWS: usize = 60_000;
+
+/// Keeps every row whose number, times this, ends in no more than that many of a hundred.
+struct Sometimes(i32, i32);
+
+impl RowFilter for Sometimes {
+    fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault> {
+        let mut found = [None];
+        candidate.row.find(&["N"], &mut found)?;
+        let [Some(ValueRef::Int32(n))] = found else { return Ok(false) };
+        let (partition, _) = candidate.keys()?;
+        let seed: i32 = partition.bytes().map(i32::from).sum();
+        Ok((n * self.0 + seed * 37) % 100 < self.1)
+    }
+}
+
+fn random_scan() -> Scan {
+    let mut random = rand::rng();
+    let mut place = || {
+        let (partition, row) = (random.random_range(0..ROWS / 100), random.random_range(0..100));
+        Cut::before(&partition_name(partition), &format!("r{row:02}"))
+    };
+    let mut places = [place(), place(), place(), place()];
+    places.sort();
+    let [a, b, c, d] = places;
+    let range = |start, end| KeyRange { start, end };
+    let ranges = match random.random_range(0..4) {
+        0 => vec![KeyRange::all()],
+        1 => vec![range(a, d)],
+        2 => vec![range(a, Cut::End)],
+        _ => vec![range(a, b), range(c, d)],
+    };
+    let budget = Budget {
+        rows: *pick(&[1, 7, 100, 300, 1000, usize::MAX]),
+        bytes: *pick(&[1000, 30_000, 100_000, usize::MAX]),
+        time: Duration::from_secs(600),
+    };
+    let filter = Sometimes(random.random_range(1..50), *pick(&[0, 0, 1, 2, 10]));
+    Scan { ranges, budget, filter: Some(Arc::new(filter)) }
+}
+
+fn pick<T>(of: &[T]) -> &T {
+    &of[rand::rng().random_range(0..of.len())]
+}
+
+#[derive(Debug, PartialEq)]
+struct Answer {
+    rows: Vec<(String, String, Vec<u8>)>,
+    next: Option<EntityKey>,
+    examined: u64,
+    kibibytes: u64,
+}
+
+async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answer>, u64) {
+    let options = Options { scan_helpers: helpers, ..Options::new(directory) };
+    let engine = EmbeddedEngine::open(options).unwrap();
+    let mut found = Vec::new();
+    for scan in scans {
+        let page = engine.scan(&table("Books"), scan.clone()).await.unwrap();
+        let rows = page.entities.iter();
+        let rows = rows.map(|e| (e.partition.to_owned(), e.row_key.to_owned(), e.row.bytes().to_vec()));
+        found.push(Answer {
+            rows: rows.collect(),
+            next: page.next,
+            examined: page.examined,
+            kibibytes: page.kibibytes,
+        });
+    }
+    let shared = engine.counters().shared_scans;
+    engine.close().await;
+    (found, shared)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_threads_fill_the_page_that_one_fills() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    load(&engine, &table("Books"), ROWS).await;
+    engine.close().await;
+    drop(engine);
+
+    let scans: Vec<Scan> = (0..60).map(|_| random_scan()).collect();
+    let (alone, shared) = answers(directory.path(), 0, &scans).await;
+    assert_eq!(shared, 0);
+    let (together, shared) = answers(directory.path(), 1, &scans).await;
+    assert!(shared > 5, "{shared} of {} scans were shared: too few to mean anything", scans.len());
+    for ((scan, alone), together) in scans.iter().zip(&alone).zip(&together) {
+        assert!(alone == together, "{scan:?}: {:?} and {:?}", alone.next, together.next);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_scan_out_of_time_goes_on_where_it_stopped() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    load(&engine, &table("Books"), ROWS).await;
+    engine.close().await;
+    drop(engine);
+
+    let engine = EmbeddedEngine::open(Options { scan_helpers: 1, ..Options::new(directory.path()) }).unwrap();
+    let filter: Arc<dyn RowFilter> = Arc::new(Sometimes(1, 1));
+    let expected = Scan { filter: Some(filter.clone()), ..scan(vec![KeyRange::all()], usize::MAX) };
+    let expected = engine.scan(&table("Books"), expected).await.unwrap().entities.len();
+    let (mut found, mut examined, mut from) = (0, 0, Some(Cut::start()));
+    while let Some(start) = from {
+        let budget = Budget { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_millis(3) };
+        let ranges = vec![KeyRange { start, end: Cut::End }];
+        let page = engine
+            .scan(&table("Books"), Scan { ranges, budget, filter: Some(filter.clone()) })
+            .await
+            .unwrap();
+        found += page.entities.len();
+        examined += page.examined;
+        from = page.next.map(|next| Cut::before(next.partition.as_str(), next.row.as_str()));
+    }
+    assert_eq!((found, examined), (expected, ROWS as u64), "each row looked at once");
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_is_a_fault_and_never_an_answer() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    load(&engine, &table("Books"), 1000).await;
+    engine.close().await;
+    drop(engine);
+
+    let db = raw(directory.path());
+    let data = db.cf_handle("data").unwrap();
+    let (stored, row) = {
+        let mut rows = db.raw_iterator_cf(data);
+        rows.seek_to_last();
+        (rows.key().unwrap().to_vec(), rows.value().unwrap().to_vec())
+    };
+    let damaged: [(&str, Vec<u8>); 4] = [
+        ("nothing", vec![]),
+        ("another format", [&[9], &row[1..]].concat()),
+        ("cut short", row[..row.len() - 3].to_vec()),
+        ("a type there is not", [&row[..10], &[77], &row[11..]].concat()),
+    ];
+    drop(db);
+    for (what, bytes) in damaged {
+        let db = raw(directory.path());
+        db.put_cf(db.cf_handle("data").unwrap(), &stored, bytes).unwrap();
+        drop(db);
+        let engine = open(directory.path());
+        let books = table("Books");
+        let all = || vec![KeyRange::all()];
+        let whole = engine.scan(&books, scan(all(), usize::MAX)).await.unwrap();
+        assert_eq!(whole.entities.len(), 1000, "rows are checked by reading them, so {what} counts as one");
+        let properties = whole.entities.show(|rows| rows.map(|row| row.properties.count()).sum::<usize>());
+        assert!(properties.is_err(), "{what}: {properties:?}");
+        let filtered = Scan { filter: Some(Arc::new(Sometimes(1, 0))), ..scan(all(), usize::MAX) };
+        let filtered = engine.scan(&books, filtered).await;
+        assert!(matches!(filtered, Err(Error::Fault(_))), "{what}: {filtered:?}");
+        let got = engine.get(&books, &key(&partition_name(9), "r99")).await;
+        assert!(matches!(got, Err(Error::Fault(_))), "{what}: {got:?}");
+        let before = engine.scan(&books, scan(all(), 900)).await.unwrap();
+        assert_eq!(before.entities.len(), 900, "rows before it can be read");
+        engine.close().await;
+    }
+}

@@ -1,0 +1,77 @@
+//! A filter made ready to be asked of many rows: names become numbers, so that a row is searched once for all
+//! values the filter needs and not once for each comparison. Means what `eval` means (`tests/plan.rs`).
+
+use model::{Value, ValueRef};
+
+use crate::eval::order;
+use crate::{Expr, Operator};
+
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    names: Vec<String>,
+    root: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Constant(bool),
+    /// The property is the one with this number.
+    Compare(usize, Operator, Value),
+    Not(Box<Node>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+}
+
+impl Prepared {
+    pub fn new(expr: &Expr) -> Self {
+        let names: Vec<String> = expr.properties().map(str::to_owned).collect();
+        let root = prepare(expr, &names);
+        Self { names, root }
+    }
+
+    /// The properties it reads, each once; the place in here is the number it asks by.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The answer for the row with these values; `None` is a property the row lacks.
+    pub fn holds<'v>(&self, value: impl Fn(usize) -> Option<ValueRef<'v>>) -> bool {
+        holds(&self.root, &value)
+    }
+}
+
+fn prepare(expr: &Expr, names: &[String]) -> Node {
+    let all = |terms: &[Expr]| terms.iter().map(|term| prepare(term, names)).collect();
+    match expr {
+        Expr::Constant(value) => Node::Constant(*value),
+        Expr::Compare(comparison) => match names.binary_search(&comparison.property) {
+            Ok(number) => Node::Compare(number, comparison.operator, comparison.literal.clone()),
+            // `names` has every name of the tree, in order; a name it lacked would be a property no row has.
+            Err(_) => Node::Constant(false),
+        },
+        Expr::Not(inner) => Node::Not(Box::new(prepare(inner, names))),
+        Expr::And(terms) => Node::And(all(terms)),
+        Expr::Or(terms) => Node::Or(all(terms)),
+    }
+}
+
+fn holds<'v>(node: &Node, value: &impl Fn(usize) -> Option<ValueRef<'v>>) -> bool {
+    match node {
+        Node::Constant(constant) => *constant,
+        Node::Compare(number, operator, literal) => {
+            value(*number).is_some_and(|stored| compare(stored, *operator, literal))
+        }
+        Node::Not(inner) => !holds(inner, value),
+        Node::And(terms) => terms.iter().all(|term| holds(term, value)),
+        Node::Or(terms) => terms.iter().any(|term| holds(term, value)),
+    }
+}
+
+fn compare(stored: ValueRef<'_>, operator: Operator, literal: &Value) -> bool {
+    match (stored, operator, literal) {
+        // Texts of different lengths differ without a look at their letters.
+        (ValueRef::String(a), Operator::Eq, Value::String(b)) => a == b,
+        (ValueRef::String(a), Operator::Ne, Value::String(b)) => a != b,
+        _ => operator.holds(order(stored, literal)),
+    }
+}
