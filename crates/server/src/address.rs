@@ -33,7 +33,7 @@ impl Site {
         let host = without_default_port(scheme, host);
         if let Some(name) = host_account(host, accounts) {
             let (account, secondary) = find(name, accounts)?;
-            let base = format!("{scheme}://{host}/");
+            let base = [scheme, "://", host, "/"].concat();
             return Ok((
                 Self { account: account.name.clone(), secondary, base, segment: None },
                 account,
@@ -49,7 +49,7 @@ impl Site {
             return Err(Refusal::UriInvalid);
         }
         let (account, secondary) = find(segment, accounts)?;
-        let base = format!("{scheme}://{host}/{segment}/");
+        let base = [scheme, "://", host, "/", segment, "/"].concat();
         let site = Self { account: account.name.clone(), secondary, base, segment: Some(segment.to_owned()) };
         Ok((site, account, behind))
     }
@@ -79,11 +79,13 @@ fn find<'a>(name: &str, accounts: &'a Accounts) -> Result<(&'a Account, bool), R
 /// The label of the host that names the account, in host style.
 fn host_account<'h>(host: &'h str, accounts: &Accounts) -> Option<&'h str> {
     let name = host.split(':').next().unwrap_or_default();
-    let is_address =
-        host.starts_with('[') || name.split('.').all(|label| label.bytes().all(|b| b.is_ascii_digit()));
+    let is_address = host.starts_with('[') || name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if is_address {
+        return None;
+    }
     let (label, rest) = name.split_once('.')?;
     let named = rest == "table" || rest.starts_with("table.") || find(label, accounts).is_ok();
-    (!is_address && named).then_some(label)
+    named.then_some(label)
 }
 
 fn without_default_port<'h>(scheme: &str, host: &'h str) -> &'h str {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use http::{HeaderMap, Method};
 use model::{Refusal, limits};
 use service::RoleGrant;
@@ -14,7 +14,7 @@ use wire::{Version, names};
 use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
-use crate::headers::header;
+use crate::headers::{CONTENT_MD5, X_MS_DATE, header};
 
 /// The parts of a request that authentication looks at.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub fn verify(
             format!("signed for account {:?}, but addressed to {}", authorization.account, account.name);
         return Err(Denied::failed(why));
     }
-    let date = header(claim.headers, names::X_MS_DATE).or_else(|| header(claim.headers, "date"));
+    let date = header(claim.headers, &X_MS_DATE).or_else(|| header(claim.headers, DATE));
     let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
 
     let strings = strings_to_sign(claim, site, authorization.scheme, date);
@@ -144,8 +144,8 @@ fn anonymous(claim: &Claim<'_>) -> Denied {
 fn strings_to_sign(claim: &Claim<'_>, site: &Site, scheme: Scheme, date: &str) -> Vec<String> {
     let request = SignedRequest {
         method: claim.method.as_str(),
-        content_md5: header(claim.headers, names::CONTENT_MD5).unwrap_or_default(),
-        content_type: header(claim.headers, "content-type").unwrap_or_default(),
+        content_md5: header(claim.headers, &CONTENT_MD5).unwrap_or_default(),
+        content_type: header(claim.headers, CONTENT_TYPE).unwrap_or_default(),
         date,
         account: site.account.as_str(),
         path: claim.raw_path,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -25,7 +25,10 @@ use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, SharedBearer};
 use crate::cors;
-use crate::headers::{Headers, header};
+use crate::headers::{
+    DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION,
+    header,
+};
 use crate::operation::{self, Call, Context};
 use crate::respond::{self, Asked, Body};
 use crate::route;
@@ -61,7 +64,7 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
     let mut body = Some(body);
     let accounts = pipeline.accounts.current();
     let host =
-        header(&head.headers, "host").or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+        header(&head.headers, HOST).or_else(|| head.uri.authority().map(|authority| authority.as_str()));
     let addressed = Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts);
     let properties = match &addressed {
         Ok((site, ..)) => pipeline.settings.of(&pipeline.service, &site.account).await,
@@ -70,6 +73,8 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
     let mut response = if head.method == Method::OPTIONS {
         // A preflight is anyone's, and about a resource that need not exist.
         asked.observed.api = Some(Api::PREFLIGHT);
+        let read = format::negotiate(None, header(&head.headers, ACCEPT), Version::DEFAULT, true);
+        asked.error_level = read.ok().and_then(|negotiated| negotiated.error);
         match cors::preflight(&properties.cors, &head.headers) {
             Ok(allowed) => respond::preflight(&asked, allowed),
             Err(refusal) => refused(&mut asked, refusal.into()),
@@ -150,10 +155,10 @@ async fn answer(
 
     let version = negotiate_version(headers, &query)?;
     let odata_3 = format::speaks_odata_3(
-        header(headers, names::DATA_SERVICE_VERSION),
-        header(headers, names::MAX_DATA_SERVICE_VERSION),
+        header(headers, &DATA_SERVICE_VERSION),
+        header(headers, &MAX_DATA_SERVICE_VERSION),
     );
-    let negotiated = format::negotiate(query.get(names::FORMAT), header(headers, "accept"), version, odata_3);
+    let negotiated = format::negotiate(query.get(names::FORMAT), header(headers, ACCEPT), version, odata_3);
     asked.version = Some(version);
     asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
 
@@ -243,7 +248,7 @@ async fn answer(
 /// A token made since 2014-02-14 lets `api-version` or the header choose, and else brings its own; an older one
 /// is always served in its own.
 fn negotiate_version(headers: &HeaderMap, query: &Query) -> Result<Version, Refusal> {
-    let sent = headers.get(names::X_MS_VERSION).map(|value| value.to_str().unwrap_or_default());
+    let sent = headers.get(&X_MS_VERSION).map(|value| value.to_str().unwrap_or_default());
     let text = match query
         .get("sv")
         .filter(|_| !headers.contains_key(AUTHORIZATION) && query.get("sig").is_some())
@@ -284,7 +289,7 @@ fn asks_for_a_document(method: &Method, resource: &Result<Resource, Refusal>) ->
 
 /// `Prefer` is for POST; its echo stands on refusals too.
 fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
-    let asked = header(headers, names::PREFER).filter(|_| *method == Method::POST && version.has_prefer());
+    let asked = header(headers, &PREFER).filter(|_| *method == Method::POST && version.has_prefer());
     asked.and_then(Preference::parse)
 }
 
@@ -311,7 +316,7 @@ async fn read_body(
     body: &mut Option<Incoming>,
     deadline: tokio::time::Instant,
 ) -> Result<Bytes, Refusal> {
-    let announced = header(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<usize>().ok());
+    let announced = header(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
         return Err(Refusal::RequestBodyTooLarge);
     }
@@ -336,19 +341,16 @@ async fn discard(body: Incoming) {
 
 fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
     let client_request_id = headers
-        .get(names::X_MS_CLIENT_REQUEST_ID)
+        .get(&X_MS_CLIENT_REQUEST_ID)
         .filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
         .cloned();
-    // Until the version is known: JSON if it was asked for at all.
-    let error_level =
-        format::negotiate(None, header(headers, "accept"), Version::DEFAULT, true).ok().and_then(|n| n.error);
     Asked {
         request_id: telemetry::new_request_id(),
         client_request_id,
-        sent_version: headers.get(names::X_MS_VERSION).cloned(),
+        sent_version: headers.get(&X_MS_VERSION).cloned(),
         bearer: bearer.clone(),
         version: None,
-        error_level,
+        error_level: None,
         preference: None,
         speaks_xml: false,
         observed: Observed::default(),

@@ -18,6 +18,7 @@ use wire::{MetadataLevel, Version, names};
 use crate::analytics::{Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::bearer::Bearer;
+use crate::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 
 /// A response body. The table server sends its documents in chunks, the front end with their length.
 #[derive(Debug)]
@@ -137,7 +138,7 @@ pub fn preflight(asked: &Asked, allowed: HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.headers_mut() = allowed;
     put(response.headers_mut(), SERVER, names::SERVER);
-    put(response.headers_mut(), HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
     response
 }
 
@@ -158,7 +159,7 @@ pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
     };
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    put(response.headers_mut(), HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
     response
 }
 
@@ -231,15 +232,15 @@ fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: b
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
-    put(headers, HeaderName::from_static(names::X_MS_REQUEST_ID), &asked.request_id);
+    put(headers, X_MS_REQUEST_ID.clone(), &asked.request_id);
     let version = version.as_str();
     let sent = asked.sent_version.clone().filter(|sent| sent == version);
     match sent {
-        Some(sent) => drop(headers.insert(HeaderName::from_static(names::X_MS_VERSION), sent)),
-        None => put(headers, HeaderName::from_static(names::X_MS_VERSION), version),
+        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent)),
+        None => put(headers, X_MS_VERSION.clone(), version),
     }
     if let Some(id) = &asked.client_request_id {
-        headers.insert(HeaderName::from_static(names::X_MS_CLIENT_REQUEST_ID), id.clone());
+        headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());
     }
 }
 

@@ -6,7 +6,7 @@ use service::{Access, Need};
 use wire::names;
 use wire::url::{Query, Resource};
 
-use crate::headers::Headers;
+use crate::headers::{Headers, X_HTTP_METHOD};
 
 /// What the hourly metrics' table was called before 2013-08-15, and what it is called.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
@@ -130,7 +130,7 @@ impl Operation {
 
 /// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
 pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method, Refusal> {
-    let mut tunnelled = headers.all(names::X_HTTP_METHOD);
+    let mut tunnelled = headers.all(&X_HTTP_METHOD);
     let Some(first) = tunnelled.next() else { return Ok(method.clone()) };
     if method != Method::POST {
         return Err(Refusal::XMethodNotUsingPost);

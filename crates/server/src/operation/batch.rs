@@ -1,7 +1,7 @@
 //! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
 
 use http::Method;
-use http::header::IF_MATCH;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH};
 use model::Refusal;
 use service::Group;
 use wire::batch::{self, Batch, Part, PartAnswer};
@@ -11,15 +11,15 @@ use wire::{Format, MetadataLevel, format, names};
 use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
-use crate::headers::Headers;
+use crate::headers::{Headers, PREFER};
 use crate::respond;
 use crate::route::{self, Operation};
 use crate::telemetry;
 
-const CONTENT_ID: &str = "content-id";
+static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let content_type = call.header("content-type").unwrap_or_default();
+    let content_type = call.header(&CONTENT_TYPE).unwrap_or_default();
     // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
     let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
     let batch_id = telemetry::new_guid();
@@ -52,7 +52,7 @@ impl<'a> Inner<'a> {
         let parsed_query = Query::parse(query_text);
         let query = parsed_query.clone().unwrap_or_default();
 
-        let accept = headers.get("accept").or_else(|| outer.header("accept"));
+        let accept = headers.get(&ACCEPT).or_else(|| outer.header(&ACCEPT));
         let negotiated =
             format::negotiate(query.get(names::FORMAT), accept, context.version, context.odata_3);
         let (format, error_level) = match &negotiated {
@@ -79,7 +79,7 @@ impl<'a> Inner<'a> {
     }
 
     fn content_id(&self) -> Option<String> {
-        self.headers.get(CONTENT_ID).map(str::to_owned)
+        self.headers.get(&CONTENT_ID).map(str::to_owned)
     }
 }
 
@@ -133,7 +133,7 @@ async fn change_set(
 
 async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
     let operation = inner.operation.clone()?;
-    context.permits(&operation.need(inner.headers.contains(IF_MATCH.as_str())))?;
+    context.permits(&operation.need(inner.headers.contains(&IF_MATCH)))?;
     let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
     group.push(&table, write)?;
     Ok(reply)
@@ -168,7 +168,7 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, F
 fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
     let failure = Failure { index: failure.index.filter(|_| named), ..failure };
-    let preference = last.and_then(|inner| inner.headers.get(names::PREFER)).and_then(Preference::parse);
+    let preference = last.and_then(|inner| inner.headers.get(&PREFER)).and_then(Preference::parse);
     let content_id = last.and_then(Inner::content_id);
     error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
 }

@@ -1,5 +1,6 @@
 //! `If-Match` and `If-None-Match` (spec: table-operations 4.2).
 
+use http::header::{IF_MATCH, IF_NONE_MATCH};
 use model::{IfMatch, Refusal};
 use wire::Version;
 
@@ -20,8 +21,8 @@ pub fn of_delete(call: &Call<'_>) -> Result<IfMatch, Refusal> {
 }
 
 fn read(call: &Call<'_>, verb: &'static str) -> Result<Option<IfMatch>, Refusal> {
-    let if_match = call.header("if-match");
-    if call.headers.contains("if-none-match") {
+    let if_match = call.header(&IF_MATCH);
+    if call.headers.contains(&IF_NONE_MATCH) {
         let both = if_match.is_some();
         return Err(if both { Refusal::BothMatchHeaders } else { Refusal::IfNoneMatch { verb } });
     }

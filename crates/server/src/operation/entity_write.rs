@@ -1,5 +1,6 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
+use http::header::CONTENT_TYPE;
 use model::{DateTime, ETag, EntityKey, TableName};
 use service::Write;
 use store::{RowDraft, TableRef};
@@ -142,7 +143,7 @@ async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failu
 }
 
 fn body<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
-    let format = format::of_body(call.header("content-type"), context.version)?;
+    let format = format::of_body(call.header(&CONTENT_TYPE), context.version)?;
     Ok(EntityBody::read(format, call.body)?)
 }
 

@@ -8,6 +8,7 @@ mod service_document;
 mod show;
 mod table;
 
+use http::HeaderName;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
 use store::TableRef;
@@ -63,7 +64,7 @@ impl Context<'_> {
 }
 
 impl Call<'_> {
-    fn header(&self, name: &str) -> Option<&str> {
+    fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)
     }
 }

@@ -1,11 +1,13 @@
 //! Query, create and delete tables.
 
+use http::header::CONTENT_TYPE;
 use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
 use wire::{format, names, read_table_name, token, url};
 
 use super::{Call, Context, option, refuse_unknown_options, show};
 use crate::answer::{Answer, Failure, Preference};
+use crate::headers::PREFER;
 
 pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     refuse_unknown_options(call.query)?;
@@ -32,7 +34,7 @@ pub async fn get(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Res
 }
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let body_format = format::of_body(call.header("content-type"), context.version)?;
+    let body_format = format::of_body(call.header(&CONTENT_TYPE), context.version)?;
     let name = read_table_name(body_format, call.body)?;
     // A name in a body is the store's to judge, unlike one in a URL.
     let judged = |refusal: Refusal| Failure { reached_the_store: true, ..refusal.into() };
@@ -70,5 +72,5 @@ pub async fn delete(context: &Context<'_>, name: TableName) -> Result<Answer, Fa
 
 /// `Prefer`, in the versions that have it.
 pub fn preference(context: &Context<'_>, call: &Call<'_>) -> Option<Preference> {
-    call.header(names::PREFER).filter(|_| context.version.has_prefer()).and_then(Preference::parse)
+    call.header(&PREFER).filter(|_| context.version.has_prefer()).and_then(Preference::parse)
 }

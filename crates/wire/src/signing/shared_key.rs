@@ -45,24 +45,19 @@ pub struct SignedRequest<'a> {
 
 impl SignedRequest<'_> {
     pub fn string_to_sign(&self, scheme: Scheme) -> String {
-        let resource = self.canonicalized_resource();
-        match scheme {
-            Scheme::SharedKey => {
-                format!(
-                    "{}\n{}\n{}\n{}\n{resource}",
-                    self.method, self.content_md5, self.content_type, self.date
-                )
-            }
-            Scheme::SharedKeyLite => format!("{}\n{resource}", self.date),
-        }
-    }
-
-    fn canonicalized_resource(&self) -> String {
+        let lines = [self.method, "\n", self.content_md5, "\n", self.content_type, "\n"];
+        let head: &[&str] = match scheme {
+            Scheme::SharedKey => &lines,
+            Scheme::SharedKeyLite => &[],
+        };
         let path = if self.path.is_empty() { "/" } else { self.path };
-        match self.comp {
-            Some(comp) => format!("/{}{path}?comp={comp}", self.account),
-            None => format!("/{}{path}", self.account),
-        }
+        let resource = [self.date, "\n/", self.account, path];
+        let comp = self.comp.map(|comp| ["?comp=", comp]);
+        // Every request passes here: the pieces are put together at once.
+        let pieces = || head.iter().chain(&resource).chain(comp.iter().flatten());
+        let mut string = String::with_capacity(pieces().map(|piece| piece.len()).sum());
+        string.extend(pieces().copied());
+        string
     }
 }
 

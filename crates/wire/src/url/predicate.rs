@@ -21,6 +21,33 @@ enum Token {
     Equals,
 }
 
+/// The keys out of `PartitionKey='a',RowKey='b'`, written exactly so. Of anything else `parse` knows what it is.
+pub fn both_keys(text: &str) -> Option<(String, String)> {
+    let (partition, rest) = literal(text.strip_prefix("PartitionKey=")?)?;
+    let (row, rest) = literal(rest.strip_prefix(",RowKey=")?)?;
+    rest.is_empty().then_some((partition, row))
+}
+
+/// A text in quotes, and what stands behind it.
+fn literal(text: &str) -> Option<(String, &str)> {
+    let text = text.strip_prefix('\'')?;
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let end = memchr::memchr(b'\'', rest.as_bytes())?;
+        let (piece, behind) = (&rest[..end], &rest[end + 1..]);
+        value.push_str(piece);
+        match behind.strip_prefix('\'') {
+            // Two quotes stand for one.
+            Some(behind) => {
+                value.push('\'');
+                rest = behind;
+            }
+            None => return Some((value, behind)),
+        }
+    }
+}
+
 pub fn parse(text: &str) -> Result<Predicate, Refusal> {
     let tokens = tokens(text)?;
     let mut tokens = tokens.into_iter().peekable();
@@ -129,6 +156,7 @@ fn units(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
         let shown = match parse(text) {
@@ -149,6 +177,24 @@ mod tests {
         check("PartitionKey='a',RowKey='b'", "PartitionKey=[a] RowKey=[b]");
         check("PartitionKey = 'o''clock' , RowKey=''", "PartitionKey=[o'clock] RowKey=[]");
         check("PartitionKey='a,=()',RowKey='\"'", "PartitionKey=[a,=()] RowKey=[\"]");
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_finds_what_the_long_way_finds(text in "(PartitionKey|RowKey|[a-z ,='])?=?'([aé']|''){0,4}',?(RowKey|PartitionKey)='[aé,=]{0,3}'.?") {
+            if let Some((partition, row)) = both_keys(&text) {
+                let named = vec![("PartitionKey".to_owned(), partition), ("RowKey".to_owned(), row)];
+                prop_assert_eq!(parse(&text), Ok(Predicate::Named(named)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_form_takes_the_short_way() {
+        let keys = |partition: &str, row: &str| Some((partition.to_owned(), row.to_owned()));
+        assert_eq!(both_keys("PartitionKey='o''clock',RowKey=''"), keys("o'clock", ""));
+        assert_eq!(both_keys("RowKey='a',PartitionKey='b'"), None);
+        assert_eq!(both_keys("PartitionKey='a',RowKey='b' "), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! From a path to what it addresses.
 
+use std::borrow::Cow;
+
 use model::Refusal;
 
 use super::decode;
@@ -34,20 +36,23 @@ impl Resource {
     /// The path is decoded once and only then parted into segments, so a slash can't hide in a key.
     pub fn parse(path: &str) -> Result<Self, Refusal> {
         let decoded = decode(path).ok_or(Refusal::QuerySyntax)?;
-        if decoded.chars().any(|c| c < ' ' || c == '\u{7f}') {
+        if decoded.bytes().any(|b| b < b' ' || b == 0x7f) {
             return Err(Refusal::InputOutOfRange);
         }
-        let path = decoded.replace('\\', "/");
+        let path = if decoded.contains('\\') { Cow::Owned(decoded.replace('\\', "/")) } else { decoded };
         let path = path.strip_prefix('/').unwrap_or(&path);
         let path = path.strip_suffix('/').unwrap_or(path);
         if path.is_empty() {
             return Ok(Self::Service);
         }
-        let segments: Vec<&str> = path.split('/').collect();
-        let (name, inside) = segment(segments[0])?;
-        match segments.as_slice() {
-            [_] => Self::single(name, inside),
-            [_, second] => {
+        let (first, rest) = match path.split_once('/') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (path, None),
+        };
+        let (name, inside) = segment(first)?;
+        match rest {
+            None => Self::single(name, inside),
+            Some(second) if !second.contains('/') => {
                 let (_, second_inside) = segment(second)?;
                 let plain =
                     matches!(inside.map(predicate::parse).transpose()?, None | Some(Predicate::Empty));
@@ -59,11 +64,17 @@ impl Resource {
                     has_key: second_inside.is_some_and(|text| !text.is_empty()),
                 })
             }
-            _ => Ok(Self::Deeper(name.to_owned())),
+            Some(_) => Ok(Self::Deeper(name.to_owned())),
         }
     }
 
     fn single(name: &str, inside: Option<&str>) -> Result<Self, Refusal> {
+        // Nearly every address of an entity is written like this.
+        if let Some((partition, row)) = inside.and_then(predicate::both_keys)
+            && !matches!(name, names::BATCH | names::TABLES)
+        {
+            return Ok(Self::Entity { table: name.to_owned(), partition, row });
+        }
         let predicate = inside.map_or(Ok(Predicate::Empty), predicate::parse)?;
         match (name, predicate) {
             (names::BATCH, Predicate::Empty) => Ok(Self::Batch),
