@@ -91,7 +91,7 @@ impl DateTime {
     }
 
     /// The fraction without trailing zeros, and without its point when it is zero.
-    fn text(self) -> ([u8; 28], usize) {
+    pub(crate) fn text(self) -> ([u8; 28], usize) {
         // Written digit by digit: every entity of every page passes here.
         let (y, mo, d, h, mi, s, mut fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";

@@ -27,7 +27,11 @@ pub struct Property {
 
 /// The custom properties of one entity, within every limit that concerns one property or their number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Properties<'a>(Vec<(Cow<'a, str>, ValueCow<'a>)>);
+pub struct Properties<'a> {
+    list: Vec<(Cow<'a, str>, ValueCow<'a>)>,
+    /// By the storage team's formula.
+    size: usize,
+}
 
 /// What a client wants stored: the key and the custom properties, mostly where they lie in its request.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,30 +99,30 @@ impl<'a> Properties<'a> {
                 return Err(Refusal::ParameterOutOfRange { name: name.to_string(), value });
             }
         }
-        Ok(Self(properties))
+        Ok(Self { list: properties, size })
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
-        self.0.iter().map(|(name, value)| (&**name, value.as_ref()))
+        self.list.iter().map(|(name, value)| (&**name, value.as_ref()))
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// In ordinal order of their names: how the service shows an entity last written by PUT or MERGE.
     pub fn sort(&mut self) {
-        self.0.sort_by(|(a, _), (b, _)| crate::ordinal_cmp(a, b));
+        self.list.sort_by(|(a, _), (b, _)| crate::ordinal_cmp(a, b));
     }
 }
 
 impl<'a> Entity<'a> {
     pub fn new(key: EntityKey, properties: Properties<'a>) -> Result<Self, Refusal> {
-        if entity_size(&key, properties.iter()) > limits::ENTITY_BYTES_MAX {
+        if key_size(&key) + properties.size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
         Ok(Self { key, properties })
@@ -135,7 +139,8 @@ impl EntityKey {
         if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
             return Err(Refusal::TooManyProperties);
         }
-        if entity_size(self, properties) > limits::ENTITY_BYTES_MAX {
+        let size: usize = properties.map(|(name, value)| property_size(name, value)).sum();
+        if key_size(self) + size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
         Ok(())
@@ -143,9 +148,8 @@ impl EntityKey {
 }
 
 /// The storage team's formula (spec: 3.5).
-fn entity_size<'a>(key: &EntityKey, properties: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> usize {
-    let keys = utf16_units(key.partition.as_str()) + utf16_units(key.row.as_str());
-    4 + 2 * keys + properties.map(|(name, value)| property_size(name, value)).sum::<usize>()
+fn key_size(key: &EntityKey) -> usize {
+    4 + 2 * (utf16_units(key.partition.as_str()) + utf16_units(key.row.as_str()))
 }
 
 fn property_size(name: &str, value: ValueRef<'_>) -> usize {
@@ -154,6 +158,12 @@ fn property_size(name: &str, value: ValueRef<'_>) -> usize {
 
 /// A C# identifier, as the service's documentation asks for.
 pub fn is_property_name(name: &str) -> bool {
+    if let [first, rest @ ..] = name.as_bytes()
+        && (first.is_ascii_alphabetic() || *first == b'_')
+        && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    {
+        return true;
+    }
     let mut chars = name.chars();
     let Some(first) = chars.next() else { return false };
     let starts = |c: char| c == '_' || unicode_ident::is_xid_start(c);
@@ -228,7 +238,7 @@ mod tests {
         ])
         .unwrap();
         let expected = 4 + 2 * 3 + 8 * (8 + 2) + (4 + 4) + 1 + 4 + 8 + 8 + 8 + 16 + (3 + 4);
-        assert_eq!(entity_size(&key, list.iter()), expected);
+        assert_eq!(key_size(&key) + list.size, expected);
     }
 
     use crate::Guid;

@@ -8,16 +8,34 @@ use crate::{DateTime, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ETag(pub DateTime);
 
+impl ETag {
+    /// Appends what stands between the quotes.
+    pub fn write_opaque(self, out: &mut Vec<u8>) {
+        let (time, length) = self.0.text();
+        out.extend_from_slice(b"datetime'");
+        for (i, piece) in time[..length].split(|byte| *byte == b':').enumerate() {
+            if i > 0 {
+                out.extend_from_slice(b"%3A");
+            }
+            out.extend_from_slice(piece);
+        }
+        out.push(b'\'');
+    }
+
+    /// What `Display` shows.
+    pub fn text(self) -> String {
+        let mut out = Vec::with_capacity(48);
+        out.extend_from_slice(b"W/\"");
+        self.write_opaque(&mut out);
+        out.push(b'"');
+        // ASCII, all of it.
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
 impl fmt::Display for ETag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("W/\"datetime'")?;
-        for (i, piece) in self.0.to_string().split(':').enumerate() {
-            if i > 0 {
-                f.write_str("%3A")?;
-            }
-            f.write_str(piece)?;
-        }
-        f.write_str("'\"")
+        f.write_str(&self.text())
     }
 }
 
@@ -52,7 +70,7 @@ impl IfMatch {
             .and_then(|time| DateTime::parse(&time.replace("%3A", ":").replace("%3a", ":")));
         // Only the exact text this service gives matches: another spelling of the instant is another ETag.
         Ok(match version {
-            Some(time) if ETag(time).to_string() == text.replace("%3a", "%3A").replace(':', "%3A") => {
+            Some(time) if ETag(time).text() == text.replace("%3a", "%3A").replace(':', "%3A") => {
                 Self::Version(time)
             }
             _ => Self::Foreign,

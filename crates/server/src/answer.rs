@@ -36,10 +36,10 @@ pub enum Preference {
 
 impl Preference {
     pub fn parse(text: &str) -> Option<Self> {
-        text.split(',').find_map(|preference| match preference.trim().to_ascii_lowercase().as_str() {
-            names::RETURN_CONTENT => Some(Self::Content),
-            names::RETURN_NO_CONTENT => Some(Self::NoContent),
-            _ => None,
+        text.split(',').map(str::trim).find_map(|asked| {
+            [Self::Content, Self::NoContent]
+                .into_iter()
+                .find(|known| known.as_str().eq_ignore_ascii_case(asked))
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod reader;
 
 pub use decode::{read_entity, read_table_name};
 pub use encode::{

@@ -11,7 +11,7 @@ use wire::{Format, MetadataLevel, format, names};
 use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
-use crate::headers::{Headers, PREFER};
+use crate::headers::{Headers, PREFER, X_HTTP_METHOD};
 use crate::respond;
 use crate::route::{self, Operation};
 use crate::telemetry;
@@ -36,16 +36,16 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
 
 /// One part made ready to be routed like a request of its own.
 struct Inner<'a> {
+    part: &'a Part<'a>,
     operation: Result<Operation, Refusal>,
     headers: Headers<'a>,
-    body: &'a [u8],
     query: Query,
     format: Format,
     error_level: Option<MetadataLevel>,
 }
 
 impl<'a> Inner<'a> {
-    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'_>) -> Self {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let target = context.site.inner_path(part.target);
         let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
@@ -71,11 +71,25 @@ impl<'a> Inner<'a> {
             Ok(operation)
         };
         let operation = operation();
-        Self { operation, headers, body: part.body, query, format, error_level }
+        Self { part, operation, headers, query, format, error_level }
+    }
+
+    /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
+    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+        let headers = Headers::Part(&part.headers);
+        let is_same = |name| self.headers.all(name).eq(headers.all(name));
+        if self.part.target != part.target
+            || self.part.method != part.method
+            || !is_same(&ACCEPT)
+            || !is_same(&X_HTTP_METHOD)
+        {
+            return Self::new(context, outer, part);
+        }
+        Self { part, headers, operation: self.operation.clone(), query: self.query.clone(), ..*self }
     }
 
     fn call(&self) -> Call<'_> {
-        Call { headers: self.headers, query: &self.query, body: self.body, format: self.format }
+        Call { headers: self.headers, query: &self.query, body: self.part.body, format: self.format }
     }
 
     fn content_id(&self) -> Option<String> {
@@ -102,7 +116,10 @@ async fn change_set(
             let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
             return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
-        let inner = Inner::new(context, outer, part);
+        let inner = match &last {
+            Some(last) => last.next(context, outer, part),
+            None => Inner::new(context, outer, part),
+        };
         match add(context, &inner, &mut group).await {
             Ok(reply) => replies.push((reply, inner.content_id())),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
@@ -182,16 +199,16 @@ fn error_part(
 ) -> PartAnswer {
     let (content_type, bytes) = respond::error_document(failure, level, context.version, context.request_id);
     let mut headers = Vec::new();
-    headers.extend(content_id.map(|id| ("Content-ID", id)));
-    headers.push(("X-Content-Type-Options", "nosniff".to_owned()));
+    headers.extend(content_id.map(|id| ("Content-ID", id.into())));
+    headers.push(("X-Content-Type-Options", "nosniff".into()));
     if failure.reached_the_store {
-        headers.push(("Cache-Control", "no-cache".to_owned()));
+        headers.push(("Cache-Control", "no-cache".into()));
     }
     if let Some(preference) = preference.filter(|_| failure.reached_the_store) {
-        headers.push(("Preference-Applied", preference.as_str().to_owned()));
+        headers.push(("Preference-Applied", preference.as_str().into()));
     }
-    headers.push(("DataServiceVersion", if level.is_some() { "3.0;" } else { "1.0;" }.to_owned()));
-    headers.push(("Content-Type", content_type.to_owned()));
+    headers.push(("DataServiceVersion", if level.is_some() { "3.0;" } else { "1.0;" }.into()));
+    headers.push(("Content-Type", content_type.into()));
     PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
 }
 
@@ -205,24 +222,24 @@ fn part_answer(answer: Answer, content_id: Option<String>) -> PartAnswer {
         if json || (answer.content.is_none() && answer.location.is_some()) { "3.0;" } else { "1.0;" };
     let mut body = bytes::Bytes::new();
     if let Some(content) = answer.content {
-        headers.push(("DataServiceVersion", version.to_owned()));
-        headers.push(("Content-Type", content.content_type.into_owned()));
+        headers.push(("DataServiceVersion", version.into()));
+        headers.push(("Content-Type", content.content_type));
         body = content.bytes;
     }
-    headers.extend(content_id.map(|id| ("Content-ID", id)));
-    headers.push(("X-Content-Type-Options", "nosniff".to_owned()));
-    headers.push(("Cache-Control", "no-cache".to_owned()));
-    headers.extend(answer.preference_applied.map(|p| ("Preference-Applied", p.as_str().to_owned())));
+    headers.extend(content_id.map(|id| ("Content-ID", id.into())));
+    headers.push(("X-Content-Type-Options", "nosniff".into()));
+    headers.push(("Cache-Control", "no-cache".into()));
+    headers.extend(answer.preference_applied.map(|p| ("Preference-Applied", p.as_str().into())));
     if body.is_empty() {
-        headers.push(("DataServiceVersion", version.to_owned()));
+        headers.push(("DataServiceVersion", version.into()));
     }
     if let Some(location) = answer.location {
-        headers.push(("Location", location.clone()));
+        headers.push(("Location", location.clone().into()));
         if answer.names_location_twice {
-            headers.push(("DataServiceId", location));
+            headers.push(("DataServiceId", location.into()));
         }
     }
-    headers.extend(answer.etag.map(|etag| ("ETag", etag)));
-    headers.extend(answer.continuation);
+    headers.extend(answer.etag.map(|etag| ("ETag", etag.into())));
+    headers.extend(answer.continuation.into_iter().map(|(name, value)| (name, value.into())));
     PartAnswer { status: answer.status, headers, body }
 }

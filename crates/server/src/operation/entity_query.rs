@@ -34,7 +34,7 @@ pub async fn get(
     let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
     Ok(Answer {
         status: 200,
-        etag: Some(ETag(row.timestamp()).to_string()),
+        etag: Some(ETag(row.timestamp()).text()),
         content: Some(format.one(entity)),
         ..Answer::default()
     })

@@ -149,7 +149,7 @@ fn body<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Fa
 
 impl Reply {
     pub fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
-        let etag = Some(ETag(timestamp).to_string());
+        let etag = Some(ETag(timestamp).text());
         match self {
             Self::Written => Answer { status: 204, etag, ..Answer::default() },
             Self::Deleted => Answer { status: 204, ..Answer::default() },

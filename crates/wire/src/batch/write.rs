@@ -3,6 +3,8 @@
 //! Several clients read it with patterns instead of a MIME parser: the case of names, the order of the
 //! lines and every CRLF are part of the protocol.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 /// The answer to one operation.
@@ -10,7 +12,7 @@ use bytes::Bytes;
 pub struct PartAnswer {
     pub status: u16,
     /// In the order they are written.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
     pub body: Bytes,
 }
 
@@ -44,7 +46,8 @@ pub fn write_query(batch_id: &str, answer: &PartAnswer) -> Vec<u8> {
 
 fn write_answer(out: &mut Vec<u8>, answer: &PartAnswer) {
     push(out, &["Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"]);
-    push(out, &["HTTP/1.1 ", &answer.status.to_string(), " ", reason(answer.status), "\r\n"]);
+    let status = itoa::Buffer::new().format(answer.status).to_owned();
+    push(out, &["HTTP/1.1 ", &status, " ", reason(answer.status), "\r\n"]);
     for (name, value) in &answer.headers {
         push(out, &[name, ": ", value, "\r\n"]);
     }
@@ -93,7 +96,7 @@ mod tests {
     }
 
     fn answer(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> PartAnswer {
-        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned().into())).collect();
         PartAnswer { status, headers, body: Bytes::from_static(body.as_bytes()) }
     }
 

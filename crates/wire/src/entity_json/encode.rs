@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{DateTime, ValueRef, format_double};
+use model::{DateTime, ETag, ValueRef, format_double};
 
 use crate::format::MetadataLevel;
 use crate::{Select, names, url};
@@ -177,26 +177,9 @@ impl<'o> Object<'o> {
     /// What `ETag` shows, with its quotes escaped.
     fn etag(&mut self, timestamp: DateTime) {
         self.name("odata.etag");
-        self.out.extend_from_slice(b"\"W/\\\"datetime'");
-        let start = self.out.len();
-        timestamp.write(self.out);
-        let (colons, count) = (b"%3A", self.out[start..].iter().filter(|byte| **byte == b':').count());
-        let mut from = self.out.len();
-        self.out.resize(from + count * (colons.len() - 1), 0);
-        // From the back, so that nothing is overwritten before it was moved.
-        let mut to = self.out.len();
-        while from > start {
-            from -= 1;
-            let byte = self.out[from];
-            if byte == b':' {
-                to -= colons.len();
-                self.out[to..to + colons.len()].copy_from_slice(colons);
-            } else {
-                to -= 1;
-                self.out[to] = byte;
-            }
-        }
-        self.out.extend_from_slice(b"'\\\"\"");
+        self.out.extend_from_slice(b"\"W/\\\"");
+        ETag(timestamp).write_opaque(self.out);
+        self.out.extend_from_slice(b"\\\"\"");
     }
 
     fn name(&mut self, name: &str) {
@@ -312,7 +295,6 @@ fn write_escaped(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::ETag;
     use model::{Guid, Value};
     use proptest::prelude::*;
 
