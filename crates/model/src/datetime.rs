@@ -93,19 +93,16 @@ impl DateTime {
     /// The fraction without trailing zeros, and without its point when it is zero.
     pub(crate) fn text(self) -> ([u8; 28], usize) {
         // Written digit by digit: every entity of every page passes here.
-        let (y, mo, d, h, mi, s, mut fraction) = self.fields();
+        let (y, mo, d, h, mi, s, fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
-        for (at, width, mut value) in [(0, 4, y), (5, 2, mo), (8, 2, d), (11, 2, h), (14, 2, mi), (17, 2, s)]
-        {
-            for digit in text[at..at + width].iter_mut().rev() {
-                *digit = b'0' + (value % 10) as u8;
-                value /= 10;
-            }
+        // Each value is below a hundred, and so two digits.
+        let pairs = [(0, y / 100), (2, y % 100), (5, mo), (8, d), (11, h), (14, mi), (17, s)];
+        let of_fraction = [(20, fraction / 100_000), (22, fraction / 1_000 % 100), (24, fraction / 10 % 100)];
+        for (at, value) in pairs.into_iter().chain(of_fraction) {
+            text[at] = b'0' + (value / 10) as u8;
+            text[at + 1] = b'0' + (value % 10) as u8;
         }
-        for digit in text[20..27].iter_mut().rev() {
-            *digit = b'0' + (fraction % 10) as u8;
-            fraction /= 10;
-        }
+        text[26] = b'0' + (fraction % 10) as u8;
         let mut end = 27;
         while text[end - 1] == b'0' && end > 20 {
             end -= 1;

@@ -15,12 +15,20 @@ pub fn format_double(value: f64) -> String {
 /// Whether a number in the fewest digits that read back is already what is shown: it is where those are no more
 /// than fifteen and it has no exponent. Most numbers that people store are like that.
 fn is_as_shown(fewest: &str) -> bool {
-    let digits = fewest.trim_start_matches(['-', '0', '.']);
-    // Zeros behind the point are not digits of the number, but then it is shorter still.
-    let count = digits.bytes().filter(u8::is_ascii_digit).count();
-    let whole = fewest.trim_start_matches('-').split('.').next().map_or(0, str::len);
-    let small = fewest.trim_start_matches('-').starts_with("0.0000");
-    count <= 15 && whole <= 15 && !small && !fewest.contains('e')
+    // A zero at the end, as in 20.0, is counted among the digits: that only sends a few numbers the long way.
+    let (mut digits, mut whole, mut zeros) = (0, 0, 0);
+    let mut behind_point = false;
+    for byte in fewest.bytes() {
+        match byte {
+            b'-' => {}
+            b'.' => behind_point = true,
+            b'0' if digits == 0 => zeros += usize::from(behind_point),
+            b'0'..=b'9' => digits += 1,
+            _ => return false,
+        }
+        whole += usize::from(byte.is_ascii_digit() && !behind_point);
+    }
+    digits <= 15 && whole <= 15 && zeros < 4
 }
 
 /// `text` as `{:e}` gives it: always d.ddde±n.

@@ -248,16 +248,32 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
+/// From this length on, looking for what must be escaped pays its preparation.
+const LONG: usize = 32;
+
+/// Bytes that stand for themselves.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = b' ';
+    while byte <= 0x7f {
+        plain[byte as usize] = byte != b'"' && byte != b'\\';
+        byte += 1;
+    }
+    plain
+};
+
 /// How many bytes at the start are written as they are. All of them are ASCII, so that a character ends there.
 fn plain_length(bytes: &[u8]) -> usize {
-    /// A block of this many is judged without a branch for each byte, which compilers turn into a few instructions.
-    const BLOCK: usize = 32;
-    let is_special = |byte: u8| !(b' '..=0x7f).contains(&byte) | (byte == b'"') | (byte == b'\\');
-    let blocks = bytes.chunks_exact(BLOCK);
-    let plain_blocks =
-        blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(*byte))).count();
-    let at = plain_blocks * BLOCK;
-    at + bytes[at..].iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len() - at)
+    if bytes.len() < LONG {
+        return bytes.iter().position(|byte| !PLAIN[usize::from(*byte)]).unwrap_or(bytes.len());
+    }
+    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    let bounds = |(least, most): (u8, u8), byte: &u8| (least.min(*byte), most.max(*byte));
+    // The least and the greatest byte are found many at a time, and most text has no other characters.
+    match bytes[..end].iter().fold((u8::MAX, 0), bounds) {
+        (b' '.., ..=0x7f) => end,
+        _ => bytes.iter().position(|byte| !(b' '..=0x7f).contains(byte)).unwrap_or(end),
+    }
 }
 
 /// A JSON string as the service writes one: everything beyond ASCII as lower-case `\u` escapes.

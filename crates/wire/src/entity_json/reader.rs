@@ -154,16 +154,33 @@ fn small_whole(literal: &[u8]) -> Option<i64> {
     plain.then(|| if negative { -value() } else { value() })
 }
 
+/// Bytes that end a text, begin an escape, or may not be in one.
+static SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let mut byte = 0;
+    while byte < b' ' {
+        special[byte as usize] = true;
+        byte += 1;
+    }
+    special[b'"' as usize] = true;
+    special[b'\\' as usize] = true;
+    special
+};
+
 /// How many bytes at the start stand for themselves in a JSON text.
 fn plain_length(bytes: &[u8]) -> usize {
-    /// A block of this many is judged without a branch for each byte, which compilers turn into a few instructions.
-    const BLOCK: usize = 32;
-    let is_special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    let blocks = bytes.chunks_exact(BLOCK);
-    let plain_blocks =
-        blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(*byte))).count();
-    let at = plain_blocks * BLOCK;
-    at + bytes[at..].iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len() - at)
+    // Most texts are short; looking for the end of a long one pays its preparation only from here on.
+    const LONG: usize = 16;
+    let start = &bytes[..bytes.len().min(LONG)];
+    if let Some(end) = start.iter().position(|byte| SPECIAL[usize::from(*byte)]) {
+        return end;
+    }
+    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    // The least byte of all is found many at a time; that one is a control character is not to be expected.
+    match bytes[..end].iter().fold(u8::MAX, |least, byte| least.min(*byte)) {
+        b' '.. => end,
+        _ => bytes.iter().position(|byte| *byte < b' ').unwrap_or(end),
+    }
 }
 
 #[cfg(test)]
