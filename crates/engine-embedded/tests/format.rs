@@ -58,7 +58,7 @@ async fn bytes_are_as_documented() {
     let id = &books[1..17];
     assert_eq!(*data[0].0, [id, b"\x4b\xc3\xb6\x6c\x6e\x00\x37"].concat());
     assert_eq!(*data[1].0, [id, b"\xed\xa0\xb4\xed\xb4\x9e\x00"].concat());
-    let properties = b"\x02\x01\x04Name\x03Ada\x03\x03Age\x24\x00\x00\x00";
+    let properties = b"\x02\x0c\x01\x04Name\x03\x03\x03AgeAda\x24\x00\x00\x00";
     assert_eq!(*data[0].1, [&[1][..], &stamp.ticks().to_le_bytes(), properties].concat());
-    assert_eq!((data.len(), data[0].1.len()), (2, 29));
+    assert_eq!((data.len(), data[0].1.len()), (2, 30));
 }

@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn damage_is_a_fault_once_it_is_read() {
         let mut page = Entities::of_one(&key("p", "r"), &row(5));
-        let damaged = &row(5).as_bytes()[..12].to_vec();
+        let damaged = &row(5).as_bytes()[..18].to_vec();
         page.push(StoredRef { partition: "p", row_key: "s", row: RawRow::new(damaged) });
         let read = |rows| page.show(|shown| shown.take(rows).map(|e| e.properties.count()).sum::<usize>());
         assert_eq!(read(1).unwrap(), 1);

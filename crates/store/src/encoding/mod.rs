@@ -1,6 +1,7 @@
 //! Stored bytes. The only code that knows them; `docs/storage-format.md` draws them.
 
 pub mod key;
+mod property;
 pub mod raw;
 pub mod row;
 pub mod shown;

@@ -7,8 +7,8 @@
 
 use model::{DateTime, ValueRef};
 
+use super::property::Cursor;
 use super::row::{self, RowView};
-use super::varint;
 use crate::Fault;
 
 /// A stored row of which nothing is known yet. Whatever its bytes, reading it gives a value or a fault.
@@ -42,40 +42,21 @@ impl<'a> RawRow<'a> {
     fn search<N: AsRef<[u8]>>(self, names: &[N], found: &mut [Option<ValueRef<'a>>]) -> Option<()> {
         let mut rest = self.0;
         row::take_format(&mut rest)?;
-        let count = varint::take(&mut rest)?;
-
-        touch(rest);
+        let mut cursor = Cursor::new(rest)?;
         let mut missing = names.len();
-        for _ in 0..count {
-            if missing == 0 {
-                return Some(());
-            }
-            let [tag] = row::take_array(&mut rest)?;
-            let name = row::take_counted(&mut rest)?;
+        while missing > 0
+            && let Some(entry) = cursor.step()
+        {
             // Should a name stand in a row twice, the first one counts, as it does in `RowView::property`.
             let wanted = names.iter().zip(found.iter_mut());
-            let wanted = wanted.filter(|(_, place)| place.is_none()).find(|(n, _)| n.as_ref() == name);
-            match wanted {
-                Some((_, place)) => {
-                    *place = Some(row::take_value(tag, &mut rest)?);
-                    missing -= 1;
-                }
-                None => row::skip_value(tag, &mut rest)?,
+            let wanted = wanted.filter(|(_, place)| place.is_none()).find(|(n, _)| n.as_ref() == entry.name);
+            if let Some((_, place)) = wanted {
+                *place = Some(entry.value()?);
+                missing -= 1;
             }
         }
-        (missing == 0 || rest.is_empty()).then_some(())
+        (missing == 0 || cursor.is_at_end()).then_some(())
     }
-}
-
-/// Asks for the row's memory all at once. The walk that follows learns of each property only from the one
-/// before it, and would wait for every cache line in turn: about a tenth of a scan over rows of 1 KiB.
-#[inline]
-fn touch(bytes: &[u8]) {
-    const CACHE_LINE: usize = 64;
-    const LINES_MAX: usize = 32;
-    let lines = bytes.iter().step_by(CACHE_LINE).take(LINES_MAX);
-    // Kept from being left out, though nobody wants the result.
-    std::hint::black_box(lines.fold(0, |sum, byte| sum | byte));
 }
 
 #[cfg(test)]

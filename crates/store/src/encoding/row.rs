@@ -3,24 +3,15 @@
 //! The timestamp has a fixed place, so that a row can be encoded before its commit and stamped in it.
 
 use bytes::Bytes;
-use model::{DateTime, Guid, Property, Value, ValueRef};
+use model::{DateTime, Property, Value, ValueRef};
 
-use super::varint;
+use super::property::{self, Cursor};
 use crate::Fault;
 
 const FORMAT: u8 = 1;
 const FORMAT_AT: usize = 0;
 const TIMESTAMP_AT: usize = FORMAT_AT + size_of::<u8>();
 const PROPERTIES_AT: usize = TIMESTAMP_AT + size_of::<i64>();
-
-const STRING: u8 = 1;
-const BOOLEAN: u8 = 2;
-const INT32: u8 = 3;
-const INT64: u8 = 4;
-const DOUBLE: u8 = 5;
-const DATETIME: u8 = 6;
-const GUID: u8 = 7;
-const BINARY: u8 = 8;
 
 /// A stored row, known to be readable from end to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,14 +26,11 @@ pub struct RowView<'a>(&'a [u8]);
 pub struct RowDraft(Vec<u8>);
 
 impl RowDraft {
-    pub fn new<'a>(properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)>) -> Self {
-        let mut out = Vec::with_capacity(256);
+    pub fn new<'a>(properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + Clone) -> Self {
+        let mut out = Vec::with_capacity(1024);
         out.push(FORMAT);
         out.extend([0; size_of::<i64>()]);
-        varint::put(&mut out, properties.len());
-        for (name, value) in properties {
-            put_property(&mut out, name, value);
-        }
+        property::put(&mut out, properties);
         Self(out)
     }
 
@@ -94,11 +82,9 @@ impl<'a> RowView<'a> {
     fn check(self) -> Option<()> {
         let mut rest = self.0;
         take_head(&mut rest)?;
-        let count = varint::take(&mut rest)?;
-        for _ in 0..count {
-            take_property(&mut rest)?;
-        }
-        rest.is_empty().then_some(())
+        let mut cursor = Cursor::new(rest)?;
+        while cursor.take().is_some() {}
+        cursor.is_at_end().then_some(())
     }
 
     pub fn timestamp(self) -> DateTime {
@@ -110,9 +96,8 @@ impl<'a> RowView<'a> {
 
     /// The custom properties, in the order they are shown.
     pub fn properties(self) -> RowProperties<'a> {
-        let mut rest = &self.0[PROPERTIES_AT..];
-        let left = varint::take(&mut rest).unwrap_or(0);
-        RowProperties { rest, left }
+        // `open` and `RowDraft::new` are the only ways to a row, and both leave one that can be read.
+        RowProperties(Cursor::new(&self.0[PROPERTIES_AT..]).unwrap_or_default())
     }
 
     pub fn property(self, name: &str) -> Option<ValueRef<'a>> {
@@ -131,57 +116,21 @@ impl<'a> RowView<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub struct RowProperties<'a> {
-    rest: &'a [u8],
-    left: usize,
-}
+pub struct RowProperties<'a>(Cursor<'a>);
 
 impl<'a> Iterator for RowProperties<'a> {
     type Item = (&'a str, ValueRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        take_property(&mut self.rest)
+        self.0.take()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.0.left(), Some(self.0.left()))
     }
 }
 
 impl ExactSizeIterator for RowProperties<'_> {}
-
-fn put_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>) {
-    let tag = match value {
-        ValueRef::String(_) => STRING,
-        ValueRef::Boolean(_) => BOOLEAN,
-        ValueRef::Int32(_) => INT32,
-        ValueRef::Int64(_) => INT64,
-        ValueRef::Double(_) => DOUBLE,
-        ValueRef::DateTime(_) => DATETIME,
-        ValueRef::Guid(_) => GUID,
-        ValueRef::Binary(_) => BINARY,
-    };
-    out.push(tag);
-    varint::put(out, name.len());
-    out.extend_from_slice(name.as_bytes());
-    match value {
-        ValueRef::String(text) => {
-            varint::put(out, text.len());
-            out.extend_from_slice(text.as_bytes());
-        }
-        ValueRef::Binary(bytes) => {
-            varint::put(out, bytes.len());
-            out.extend_from_slice(bytes);
-        }
-        ValueRef::Boolean(value) => out.push(u8::from(value)),
-        ValueRef::Int32(value) => out.extend(value.to_le_bytes()),
-        ValueRef::Int64(value) => out.extend(value.to_le_bytes()),
-        ValueRef::Double(value) => out.extend(value.to_le_bytes()),
-        ValueRef::DateTime(value) => out.extend(value.ticks().to_le_bytes()),
-        ValueRef::Guid(value) => out.extend(value.0),
-    }
-}
 
 pub(super) fn unreadable(bytes: &[u8]) -> Fault {
     Fault::new(format!("unreadable row of {} bytes", bytes.len()))
@@ -200,59 +149,8 @@ pub(super) fn take_head(rest: &mut &[u8]) -> Option<DateTime> {
     DateTime::from_ticks(i64::from_le_bytes(take_format(rest)?))
 }
 
-pub(super) fn take_property<'a>(rest: &mut &'a [u8]) -> Option<(&'a str, ValueRef<'a>)> {
-    let [tag] = take_array(rest)?;
-    let name = take_text(rest)?;
-    Some((name, take_value(tag, rest)?))
-}
-
-pub(super) fn take_value<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<ValueRef<'a>> {
-    Some(match tag {
-        STRING => ValueRef::String(take_text(rest)?),
-        BINARY => ValueRef::Binary(take_counted(rest)?),
-        BOOLEAN => match take_array(rest)? {
-            [0] => ValueRef::Boolean(false),
-            [1] => ValueRef::Boolean(true),
-            _ => return None,
-        },
-        INT32 => ValueRef::Int32(i32::from_le_bytes(take_array(rest)?)),
-        INT64 => ValueRef::Int64(i64::from_le_bytes(take_array(rest)?)),
-        DOUBLE => ValueRef::Double(f64::from_le_bytes(take_array(rest)?)),
-        DATETIME => ValueRef::DateTime(DateTime::from_ticks(i64::from_le_bytes(take_array(rest)?))?),
-        GUID => ValueRef::Guid(Guid(take_array(rest)?)),
-        _ => return None,
-    })
-}
-
-/// Steps over a value without looking at more of it than its length.
 #[inline]
-pub(super) fn skip_value(tag: u8, rest: &mut &[u8]) -> Option<()> {
-    let length = match tag {
-        STRING | BINARY => varint::take(rest)?,
-        BOOLEAN => size_of::<u8>(),
-        INT32 => size_of::<i32>(),
-        INT64 | DOUBLE | DATETIME => size_of::<i64>(),
-        GUID => size_of::<Guid>(),
-        _ => return None,
-    };
-    *rest = rest.get(length..)?;
-    Some(())
-}
-
-fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    std::str::from_utf8(take_counted(rest)?).ok()
-}
-
-#[inline]
-pub(super) fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = varint::take(rest)?;
-    let (taken, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(taken)
-}
-
-#[inline]
-pub(super) fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, tail) = rest.split_first_chunk::<N>()?;
     *rest = tail;
     Some(*taken)
@@ -278,6 +176,7 @@ pub fn borrowed(properties: &[Property]) -> impl ExactSizeIterator<Item = (&str,
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use model::Guid;
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = Value> {

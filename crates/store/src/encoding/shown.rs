@@ -7,27 +7,26 @@ use std::cell::Cell;
 
 use model::{DateTime, ValueRef};
 
+use super::property::Cursor;
 use super::raw::RawRow;
-use super::{row, varint};
+use super::row;
 
 /// The custom properties of a row, in the order they are shown.
 #[derive(Clone, Debug)]
 pub struct ShownProperties<'a> {
-    rest: &'a [u8],
-    left: usize,
+    cursor: Cursor<'a>,
     damaged: &'a Cell<bool>,
 }
 
 impl<'a> RawRow<'a> {
     pub(crate) fn show(self, damaged: &'a Cell<bool>) -> (DateTime, ShownProperties<'a>) {
         let mut rest = self.bytes();
-        let head = row::take_head(&mut rest).and_then(|head| Some((head, varint::take(&mut rest)?)));
-        let (timestamp, left) = head.unwrap_or_else(|| {
+        let head = row::take_head(&mut rest).and_then(|head| Some((head, Cursor::new(rest)?)));
+        let (timestamp, cursor) = head.unwrap_or_else(|| {
             damaged.set(true);
-            rest = &[];
-            (DateTime::MIN, 0)
+            (DateTime::MIN, Cursor::default())
         });
-        (timestamp, ShownProperties { rest, left, damaged })
+        (timestamp, ShownProperties { cursor, damaged })
     }
 }
 
@@ -36,17 +35,10 @@ impl<'a> Iterator for ShownProperties<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let property = match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                row::take_property(&mut self.rest)
-            }
-            None if self.rest.is_empty() => return None,
-            None => None,
-        };
-        if property.is_none() {
+        let property = self.cursor.take();
+        if property.is_none() && !self.cursor.is_at_end() {
             self.damaged.set(true);
-            (self.rest, self.left) = (&[], 0);
+            self.cursor = Cursor::default();
         }
         property
     }

@@ -8,6 +8,12 @@ pub fn put(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
+/// How many bytes `put` takes for it.
+pub fn length(value: usize) -> usize {
+    let bits = (usize::BITS - value.leading_zeros()).max(1);
+    bits.div_ceil(7) as usize
+}
+
 /// Takes a length off the front; none over 32 bits, which no stored thing has.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<usize> {
@@ -47,6 +53,7 @@ mod tests {
         for value in [0, 1, 127, 128, 300, 65_536, 1 << 21, 1 << 28, u32::MAX as usize] {
             let mut bytes = Vec::new();
             put(&mut bytes, value);
+            assert_eq!(bytes.len(), length(value));
             let mut rest = bytes.as_slice();
             assert_eq!(take(&mut rest), Some(value));
             assert!(rest.is_empty());
