@@ -1,0 +1,1 @@
+"""What bench/run, bench/page and bench/plot share."""

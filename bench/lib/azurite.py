@@ -1,0 +1,95 @@
+"""The step `azurite`: the same workloads on Azurite's table service, in turns. Counted by processor time, as Azurite has
+one thread and this machine few processors."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from .load import bench
+from .process import Trouble, accepts_connections
+from .show import Table, count, micros, number, times
+
+VERSION = "3.37.0"
+CONNECTIONS = 16
+# It saves what has changed every five seconds, all of it.
+QUIET_SECONDS = 6
+# Workload and the bound on how much more a processor second does. Reads stand first: what a write leaves to do must
+# not be charged to them.
+TARGETS_BY_WORKLOAD = {"get": 40, "page": 12, "page-select": 12, "partition-scan": 1, "table-scan": 1,
+                       "merge": 12, "mixed": 1, "insert": 12, "batch": 12}
+
+
+def install():
+    """Into the cache that builds use too; returns the script that is the server."""
+    cache = os.environ.get("PARTITA_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "partita")
+    folder = Path(cache) / f"azurite-{VERSION}"
+    main = folder / "node_modules" / "azurite" / "dist" / "src" / "table" / "main.js"
+    if not main.exists():
+        if not shutil.which("npm"):
+            raise Trouble("npm is missing, and Azurite comes from it; install Node.js, or leave out the step azurite")
+        print(f"   installing azurite {VERSION}", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error", f"azurite@{VERSION}"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Trouble(f"npm could not install azurite@{VERSION}: {done.stderr.strip()[-600:]}")
+    return main
+
+
+def expected(_options):
+    """Names of the lines that a whole run leaves."""
+    return ["load", *TARGETS_BY_WORKLOAD]
+
+
+def run(setup, results):
+    options = setup.options
+    missing = [workload for workload in TARGETS_BY_WORKLOAD if not results.has(workload)]
+    if not missing:
+        return
+    main = install()
+    partita = setup.start_partita()
+    port = setup.port(2)
+    command = ["node", str(main), "--location", str(setup.store("azurite")), "--tablePort", str(port), "--silent",
+               "--disableTelemetry", "--skipApiVersionCheck"]
+    azurite = setup.start("azurite", command, port, accepts_connections, QUIET_SECONDS if options.quiet_seconds >= 0.5 else None)
+    data = {"entities": options.azurite_entities, "connections": CONNECTIONS}
+    loaded = {}
+    for server in (partita, azurite):
+        started = time.monotonic()
+        bench(setup.partita, "get", server, keep=True, count=1, warmup=0, **data)
+        loaded[f"{server.name}_seconds"] = round(time.monotonic() - started, 2)
+        server.settle()
+    results.add("load", {"entities": options.azurite_entities, "version": VERSION, **loaded})
+    print(f"   loaded {options.azurite_entities:,} entities: partita {loaded['partita_seconds']} s, "
+          f"azurite {loaded['azurite_seconds']} s", flush=True)
+    for workload in missing:
+        for server in (partita, azurite):
+            server.settle()
+        ours, theirs = bench(setup.partita, workload, partita, azurite, reuse=True, seconds=options.azurite_seconds,
+                             warmup=options.warmup, rounds=options.rounds, **data)
+        results.add(workload, {"partita": ours, "azurite": theirs})
+        print(f"   {workload}: {number(ratio(results.lines[workload]))} × per CPU second", flush=True)
+    azurite.stop(kill=True)
+    setup.remove(partita)
+
+
+def ratio(line):
+    """Operations of a processor second, Partita's over Azurite's."""
+    return line["azurite"]["cpu_us"] / max(line["partita"]["cpu_us"], 1e-9)
+
+
+def tables(lines):
+    shown = [Table("What was measured",
+                   ["workload", "CPU/op", "Azurite's", "operations/s", "Azurite's", "target", "per CPU second", "met"])]
+    for workload, bound in TARGETS_BY_WORKLOAD.items():
+        line = lines.get(workload)
+        if line:
+            ours, theirs = line["partita"], line["azurite"]
+            met = ratio(line) > bound if bound == 1 else ratio(line) >= bound
+            shown[0].add(workload, micros(ours["cpu_us"]), micros(theirs["cpu_us"]), count(ours["ops_per_second"]),
+                         count(theirs["ops_per_second"]), f"{'>' if bound == 1 else '≥'} {bound} ×", times(ratio(line)),
+                         "yes" if met else "no")
+    return shown

@@ -1,0 +1,50 @@
+"""Runs `partita bench` and keeps of its report what the results hold."""
+
+import json
+import subprocess
+
+from .client import connection_string
+from .process import Trouble
+
+
+def bench(partita, workload, server, other=None, **flags):
+    """One workload; with `other`, both servers in turns. Flags are those of `partita bench`, with _ for -; True
+    stands for a flag without a value. Returns one result a server."""
+    command = [partita, "bench", workload, "--json", "--pid", str(server.pid),
+               "--connection-string", connection_string(server.port)]
+    if other:
+        command += ["--compare", connection_string(other.port), "--compare-pid", str(other.pid)]
+    for name, value in flags.items():
+        if value is not None and value is not False:
+            command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        raise Trouble(f"partita bench {workload} gave no report: {done.stderr.strip() or done.stdout.strip()}") from None
+    results = [result(endpoint["workloads"][0]) for endpoint in report["endpoints"]]
+    for found in results:
+        if found["failed"]:
+            raise Trouble(f"{found['failed']} operations of {workload} failed: {found['failures']}")
+        del found["failures"]
+    if done.returncode != 0:
+        raise Trouble(f"partita bench {workload} ended with status {done.returncode}: {done.stderr.strip()}")
+    return results if other else results[0]
+
+
+def result(summary):
+    latency, server = summary["latency_micros"], summary["server"]
+    return {
+        "operations": summary["operations"],
+        "failed": summary["failed"],
+        "failures": summary["failures"],
+        "ops_per_second": round(summary["operations_per_second"], 1),
+        "entities_per_second": round(summary["entities_per_second"], 1),
+        "p50_us": latency["p50"],
+        "p99_us": latency["p99"],
+        "max_us": latency["max"],
+        "cpu_us": round(server["cpu_micros_per_operation"], 2),
+        "client_cpu_us": round(summary["client_cpu_micros_per_operation"], 2),
+        "resident_mib": round(server["resident_kib"] / 1024, 1),
+        "peak_mib": round(server["peak_kib"] / 1024, 1),
+    }

@@ -1,0 +1,56 @@
+"""What the steps have in common: binaries, options, a directory that is removed in the end, servers that are stopped."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import client
+from .process import Server, accepts_connections, answers_http_200, free_port
+
+
+class Setup:
+    def __init__(self, options, partita, bare):
+        self.options, self.partita, self.bare = options, partita, bare
+        Path(options.data).mkdir(parents=True, exist_ok=True)
+        self.directory = Path(tempfile.mkdtemp(prefix="partita-bench-", dir=options.data))
+        self.servers = []
+
+    def start_partita(self, folder="store"):
+        """On a store of its own, kept until `remove` or the end."""
+        port = self.port(0)
+        command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--data", str(self.directory / folder),
+                   "--log-level", "error"]
+        return self.start("partita", command, port, answers_http_200("/health/ready"))
+
+    def start_bare(self):
+        port = self.port(1)
+        command = [self.bare, "--listen", f"127.0.0.1:{port}", "--log", str(self.directory / "bare.log")]
+        return self.start("bare", command, port, accepts_connections)
+
+    def start(self, name, command, port, ready, quiet_seconds=None):
+        server = Server(name, command, port, self.directory / f"{name}.output", ready, quiet_seconds or self.options.quiet_seconds)
+        self.servers.append(server)
+        server.start()
+        return server
+
+    def port(self, offset):
+        return self.options.port + offset if self.options.port else free_port()
+
+    def store(self, folder="store"):
+        return self.directory / folder
+
+    def remove(self, server, folder="store"):
+        """Ends a server whose data nobody needs any more."""
+        server.stop(kill=True)
+        shutil.rmtree(self.store(folder), ignore_errors=True)
+
+    def close(self):
+        for server in self.servers:
+            if server.process and server.process.poll() is None:
+                server.process.kill()
+                server.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def connect(server):
+    return client.TableClient(server.port)
