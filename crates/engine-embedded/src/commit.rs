@@ -5,16 +5,18 @@
 //! gathers, so groups grow with the load and no request waits for company.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use bytes::Bytes;
 use model::{AccountName, DateTime};
-use store::{Error, Fault, TableRef, Transaction};
+use store::{Error, Fault, TableRef};
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use crate::ahead::{Ahead, Published, Touched};
 use crate::catalog::Catalog;
 use crate::counters::Tally;
 use crate::db::Db;
@@ -26,6 +28,8 @@ use crate::queue::Queued;
 /// Bounds on what shares one sync: the first to come should not wait long for the last to be judged.
 pub const GROUP_REQUESTS_MAX: usize = 512;
 pub const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What a batch takes beside its requests, roughly.
+const COMMIT_RECORD_BYTES: usize = 64;
 
 /// Timestamps for a transaction, nothing for anything else.
 pub type Answer = Result<Vec<DateTime>, Error>;
@@ -33,12 +37,14 @@ pub type Answer = Result<Vec<DateTime>, Error>;
 #[derive(Debug)]
 pub struct Request {
     pub work: Work,
+    /// Rough bytes, for budgets.
+    pub weight: usize,
     pub reply: oneshot::Sender<Answer>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Work {
-    Apply(TableRef, Transaction),
+    Apply(Ahead),
     Create(TableRef),
     Drop(TableRef),
     SetTableMetadata(TableRef, Bytes),
@@ -55,6 +61,8 @@ pub struct Committer {
     pub tally: Arc<Tally>,
     pub health: Arc<Health>,
     pub last: CommitRecord,
+    pub published: Arc<Published>,
+    pub touched: Touched,
     pub committed: CommittedFile,
     pub dropped: Sender<TableId>,
 }
@@ -76,15 +84,16 @@ impl Committer {
             }
             return;
         }
-        let mut draft = Draft::new(&self.db, &self.catalog, self.last.last_stamp);
+        let bytes = COMMIT_RECORD_BYTES + group.iter().map(|request| request.weight).sum::<usize>();
+        let mut draft = Draft::new(&self.db, &self.catalog, &mut self.touched, self.last, group.len(), bytes);
         let mut transactions = 0;
         let mut answers = Vec::with_capacity(group.len());
-        for Request { work, reply } in group {
+        for Request { work, reply, .. } in group {
             // Whoever asked has given up waiting: better not done at all than done unseen.
             if reply.is_closed() {
                 continue;
             }
-            let is_transaction = matches!(work, Work::Apply(..));
+            let is_transaction = matches!(work, Work::Apply(_));
             let verdict = judge(&mut draft, work);
             transactions += usize::from(is_transaction && verdict.is_ok());
             answers.push((reply, verdict));
@@ -117,6 +126,7 @@ impl Committer {
         self.db.write(effects.batch)?;
 
         self.last = record;
+        self.published.raise(record.counter);
         self.committed.note(record.counter);
         self.tally.commits.add(1);
         self.tally.transactions.add(transactions);
@@ -134,7 +144,7 @@ impl Committer {
 
 fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
     match work {
-        Work::Apply(table, transaction) => return draft.apply(&table, &transaction),
+        Work::Apply(ahead) => return draft.apply(ahead),
         Work::Create(table) => draft.create(&table)?,
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
@@ -151,12 +161,12 @@ fn answer(reply: oneshot::Sender<Answer>, verdict: Answer) {
 }
 
 /// The requests of one group, each as the channel gives them; blocks for the first only.
-pub fn gather(queue: &Receiver<Request>, weight: impl Fn(&Request) -> usize) -> Option<Vec<Request>> {
+pub fn gather(queue: &Receiver<Request>) -> Option<Vec<Request>> {
     let mut group = vec![queue.recv().ok()?];
-    let mut bytes = weight(&group[0]);
+    let mut bytes = group[0].weight;
     while group.len() < GROUP_REQUESTS_MAX && bytes < GROUP_BYTES_MAX {
         let Ok(request) = queue.try_recv() else { break };
-        bytes += weight(&request);
+        bytes += request.weight;
         group.push(request);
     }
     Some(group)
@@ -172,12 +182,11 @@ pub fn gather(queue: &Receiver<Request>, weight: impl Fn(&Request) -> usize) -> 
 pub struct CommittedFile(pub File);
 
 impl CommittedFile {
-    pub fn write(&mut self, counter: u64) -> io::Result<()> {
-        self.0.seek(SeekFrom::Start(0))?;
-        self.0.write_all(&layout::committed_bytes(counter))
+    pub fn write(&self, counter: u64) -> io::Result<()> {
+        self.0.write_all_at(&layout::committed_bytes(counter), 0)
     }
 
-    fn note(&mut self, counter: u64) {
+    fn note(&self, counter: u64) {
         if let Err(error) = self.write(counter) {
             // The commit itself is safe; only the proof of it is older than it could be.
             warn!(%error, counter, "could not note the commit counter beside the database");

@@ -9,7 +9,7 @@ use rocksdb::{
     ColumnFamily, DB, DBPinnableSlice, ErrorKind, Options as RocksOptions, ReadOptions, ReadTier, WriteBatch,
     WriteOptions,
 };
-use store::{Fault, Row};
+use store::{Fault, StoredRow};
 use tokio::sync::watch;
 
 use crate::counters::Tally;
@@ -28,7 +28,7 @@ pub struct Db {
 
 /// What can be said of a row without touching the disk.
 pub enum InMemory {
-    Known(Option<Row>),
+    Known(Option<StoredRow>),
     Unknown,
 }
 
@@ -66,33 +66,20 @@ impl Db {
     }
 
     pub fn row_in_memory(&self, key: &[u8]) -> Result<InMemory, Fault> {
-        match self.find_in_memory(key)? {
-            Some(found) => Ok(InMemory::Known(found.map(|bytes| open_row(&bytes)).transpose()?)),
-            None => Ok(InMemory::Unknown),
-        }
-    }
-
-    /// Whether `row` would be answered without the disk.
-    pub fn is_in_memory(&self, key: &[u8]) -> Result<bool, Fault> {
-        Ok(self.find_in_memory(key)?.is_some())
-    }
-
-    /// What is known of the row, if anything is.
-    fn find_in_memory(&self, key: &[u8]) -> Result<Option<Option<DBPinnableSlice<'_>>>, Fault> {
         self.tally.point_gets.add(1);
         match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(None),
+            Ok(found) => Ok(InMemory::Known(found.as_ref().map(stored))),
+            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
             Err(error) => Err(fault("could not read a row", &error)),
         }
     }
 
     /// May wait for the disk.
-    pub fn row(&self, key: &[u8]) -> Result<Option<Row>, Fault> {
+    pub fn row(&self, key: &[u8]) -> Result<Option<StoredRow>, Fault> {
         self.tally.point_gets.add(1);
         let found = self.rocks.get_pinned_cf(self.data(), key);
         let found = found.map_err(|error| fault("could not read a row", &error))?;
-        found.map(|bytes| open_row(&bytes)).transpose()
+        Ok(found.as_ref().map(stored))
     }
 
     /// All of the batch or none of it, on the disk before this returns.
@@ -116,8 +103,8 @@ impl Db {
     }
 }
 
-fn open_row(bytes: &[u8]) -> Result<Row, Fault> {
-    Row::open(Bytes::copy_from_slice(bytes))
+fn stored(bytes: &DBPinnableSlice<'_>) -> StoredRow {
+    StoredRow::new(Bytes::copy_from_slice(bytes))
 }
 
 pub fn fault(what: &str, error: &rocksdb::Error) -> Fault {

@@ -56,7 +56,7 @@ impl Directory {
         let unwritable = |source| OpenError::Unwritable { directory: self.path.clone(), source };
         let path = self.path.join(layout::COMMITTED_FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-        let mut file = CommittedFile(file.map_err(unwritable)?);
+        let file = CommittedFile(file.map_err(unwritable)?);
         file.write(counter).and_then(|()| file.0.sync_all()).map_err(unwritable)?;
         Ok(file)
     }

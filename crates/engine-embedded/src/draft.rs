@@ -8,20 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey};
+use model::{AccountName, DateTime, Key};
 use rocksdb::WriteBatch;
-use store::{Change, Condition, Error, Operation, Row, TableRef, Transaction, resolve};
+use store::{Change, Condition, Error, Fault, Operation, RawRow, Row, StoredRow, TableRef, resolve};
 
+use crate::ahead::{Ahead, Found, FoundRow, Touched};
 use crate::catalog::{Catalog, Changes, Table};
 use crate::db::Db;
-use crate::layout::{self, TableId, TableRecord};
+use crate::layout::{self, CommitRecord, TableId, TableRecord};
 
 const TICK: Duration = Duration::from_nanos(100);
 
 pub struct Draft<'a> {
     db: &'a Db,
     catalog: &'a Catalog,
-    /// By stored key, as the group has left them; without a value: deleted.
+    touched: &'a mut Touched,
+    last_commit: u64,
+    /// Whether a request may meet rows that another one of the group has changed.
+    shared: bool,
+    /// By stored key, as the group has left them; without a value: deleted. Empty if nobody can ask.
     rows: HashMap<Vec<u8>, Option<Row>>,
     effects: Effects,
 }
@@ -37,15 +42,24 @@ pub struct Effects {
 }
 
 impl<'a> Draft<'a> {
-    pub fn new(db: &'a Db, catalog: &'a Catalog, last_stamp: DateTime) -> Self {
+    /// For a group of this many requests, which take about this many bytes.
+    pub fn new(
+        db: &'a Db,
+        catalog: &'a Catalog,
+        touched: &'a mut Touched,
+        last: CommitRecord,
+        requests: usize,
+        bytes: usize,
+    ) -> Self {
         let effects = Effects {
-            batch: WriteBatch::default(),
+            batch: WriteBatch::with_capacity_bytes(bytes),
             changes: Changes::default(),
             dropped: Vec::new(),
             reclaimed: 0,
-            last_stamp,
+            last_stamp: last.last_stamp,
         };
-        Self { db, catalog, rows: HashMap::new(), effects }
+        let rows = HashMap::new();
+        Self { db, catalog, touched, last_commit: last.counter, shared: requests > 1, rows, effects }
     }
 
     pub fn into_effects(self) -> Effects {
@@ -53,28 +67,36 @@ impl<'a> Draft<'a> {
     }
 
     /// The timestamps given, if every condition holds; else the draft is as it was.
-    pub fn apply(&mut self, table: &TableRef, transaction: &Transaction) -> Result<Vec<DateTime>, Error> {
-        let id = self.table(&table_key(table)).ok_or(Error::TableNotFound)?.record.id;
-        let mut stamps = Vec::with_capacity(transaction.operations().len());
-        let mut changes = Vec::with_capacity(transaction.operations().len());
-        let mut last = self.effects.last_stamp;
-        for (index, operation) in transaction.operations().iter().enumerate() {
-            let partition = transaction.partition();
-            let key = id.row(&EntityKey { partition: partition.clone(), row: operation.row.clone() });
-            let current = if needs_current(operation) { self.row(&key)? } else { None };
-            last = next_stamp(last);
-            let outcome = resolve(partition, operation, current.as_ref(), last)?;
+    pub fn apply(&mut self, ahead: Ahead) -> Result<Vec<DateTime>, Error> {
+        let Ahead { table, transaction, mut rows, mut seen } = ahead;
+        let id = self.table(&table.key).ok_or(Error::TableNotFound)?.record.id;
+        let (partition, operations) = transaction.into_parts();
+        if id != table.record.id {
+            // Dropped and created anew since the rows were read: those were another table's.
+            rows = self.read(id, &partition, &operations)?;
+            seen = self.last_commit;
+        }
+        let mut stamps = Vec::with_capacity(operations.len());
+        let mut changes = Vec::with_capacity(operations.len());
+        let mut stamp = next_stamp(self.effects.last_stamp);
+        for (index, (operation, FoundRow { key, found })) in operations.into_iter().zip(rows).enumerate() {
+            let current = self.current(&key, found, seen)?;
+            let outcome = resolve(&partition, operation, current.as_ref().map(Current::raw), stamp)?;
             changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
-            stamps.push(last);
+            stamps.push(stamp);
+            stamp = stamp.plus(TICK);
         }
         for (key, row) in changes {
+            self.touched.note(&key, self.last_commit + 1);
             match &row {
                 Some(row) => self.effects.batch.put_cf(self.db.data(), &key, row.as_bytes()),
                 None => self.effects.batch.delete_cf(self.db.data(), &key),
             }
-            self.rows.insert(key, row);
+            if self.shared {
+                self.rows.insert(key, row);
+            }
         }
-        self.effects.last_stamp = last;
+        self.effects.last_stamp = stamps.last().copied().unwrap_or(self.effects.last_stamp);
         Ok(stamps)
     }
 
@@ -141,10 +163,47 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn row(&self, key: &[u8]) -> Result<Option<Row>, Error> {
-        match self.rows.get(key) {
-            Some(changed) => Ok(changed.clone()),
-            None => Ok(self.db.row(key)?),
+    /// The rows the operations will be judged by, as the last commit left them.
+    fn read(
+        &self,
+        table: TableId,
+        partition: &Key,
+        operations: &[Operation],
+    ) -> Result<Vec<FoundRow>, Fault> {
+        let read = |operation: &Operation| {
+            let key = table.row(partition, &operation.row);
+            let needed = needs_current(operation);
+            let found = if needed { Found::Row(self.db.row(&key)?) } else { Found::NotAsked };
+            Ok(FoundRow { key, found })
+        };
+        operations.iter().map(read).collect()
+    }
+
+    /// The row as the group has left it so far. What this group has changed is touched since every commit there
+    /// was, so an untouched row is not looked for among its changes.
+    fn current(&self, key: &[u8], found: Found, seen: u64) -> Result<Option<Current>, Fault> {
+        match found {
+            Found::NotAsked => Ok(None),
+            Found::Row(row) if !self.touched.since(key, seen) => Ok(row.map(Current::Stored)),
+            Found::Row(_) => match self.rows.get(key) {
+                Some(changed) => Ok(changed.clone().map(Current::Changed)),
+                None => Ok(self.db.row(key)?.map(Current::Stored)),
+            },
+        }
+    }
+}
+
+/// A row that is there: as the database has it, or as this group has made it.
+enum Current {
+    Stored(StoredRow),
+    Changed(Row),
+}
+
+impl Current {
+    fn raw(&self) -> RawRow<'_> {
+        match self {
+            Self::Stored(row) => row.raw(),
+            Self::Changed(row) => RawRow::new(row.as_bytes()),
         }
     }
 }

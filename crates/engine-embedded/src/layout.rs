@@ -4,7 +4,7 @@
 //! all of it; a change here is a new format version there.
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, KeyRange, TableName};
+use model::{AccountName, DateTime, Key, KeyRange, TableName};
 use store::encoding;
 
 /// Names the version of everything below; checked before the database is touched.
@@ -60,8 +60,8 @@ impl TableId {
         Self(rand::random())
     }
 
-    pub fn row(self, key: &EntityKey) -> Vec<u8> {
-        let (partition, row) = (key.partition.as_str(), key.row.as_str());
+    pub fn row(self, partition: &Key, row: &Key) -> Vec<u8> {
+        let (partition, row) = (partition.as_str(), row.as_str());
         let mut out = Vec::with_capacity(TABLE_ID_BYTES + partition.len() + row.len() + 1);
         out.extend(self.0);
         encoding::key::append(&mut out, partition, row);
@@ -268,8 +268,8 @@ mod tests {
         let (id, other) = (TableId([7; 16]), TableId([8; 16]));
         let (start, end) = id.all();
         for (partition, row) in [("", ""), ("\u{10ffff}", "\u{ffff}"), ("p", "r")] {
-            let key = EntityKey::parse(partition, row).unwrap();
-            let (inside, outside) = (id.row(&key), other.row(&key));
+            let key = model::EntityKey::parse(partition, row).unwrap();
+            let (inside, outside) = (id.row(&key.partition, &key.row), other.row(&key.partition, &key.row));
             assert!(start <= inside && inside < end && outside >= end);
             assert_eq!(encoding::key::decode_key(TableId::strip(&inside)).unwrap(), key);
         }

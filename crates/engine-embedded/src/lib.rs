@@ -3,6 +3,7 @@
 //! One thread writes (`commit`), everyone reads (`read`), another thread gives back the space of dropped
 //! tables (`reclaim`). Knows nothing of HTTP, JSON or filters; what a row looks like is `store`'s.
 
+mod ahead;
 mod catalog;
 mod commit;
 mod counters;
@@ -29,11 +30,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, TableName};
 use parking_lot::RwLock;
-use store::{Engine, Error, Fault, Page, Row, Scan, TableRef, TablesPage, Transaction};
+use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
 
+use crate::ahead::{Published, Touched};
 use crate::catalog::{Catalog, Table};
 use crate::commit::{Answer, Committer, Work};
 pub use crate::counters::Counters;
@@ -80,6 +82,7 @@ impl EmbeddedEngine {
         let (queue, queued) = queue::queue(options.queue_transactions, options.queue_bytes);
         let (queue, stopping) = (Arc::new(queue), Arc::new(AtomicBool::new(false)));
 
+        let published = Arc::new(Published::new(last.counter));
         let (dropped, to_reclaim) = mpsc::channel();
         for id in dropping {
             // Its receiver is the next thing made.
@@ -101,6 +104,8 @@ impl EmbeddedEngine {
             tally: tally.clone(),
             health: health.clone(),
             last,
+            published: published.clone(),
+            touched: Touched::new(),
             committed,
             dropped,
         };
@@ -110,7 +115,7 @@ impl EmbeddedEngine {
             .map_err(started)?;
 
         Ok(Self {
-            reader: Reader::new(catalog.clone(), tally.clone(), &options),
+            reader: Reader::new(catalog.clone(), tally.clone(), published, &options),
             catalog,
             health,
             tally,
@@ -150,6 +155,11 @@ impl EmbeddedEngine {
     fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
         self.check_health()?;
         self.catalog.table(table).ok_or(Error::TableNotFound)
+    }
+
+    /// What reading a table takes.
+    fn readable(&self, table: &TableRef) -> Result<(Arc<Db>, Arc<Table>), Error> {
+        Ok((self.db()?, self.catalog.table(table).ok_or(Error::TableNotFound)?))
     }
 
     async fn commit(&self, work: Work) -> Answer {
@@ -204,20 +214,20 @@ impl Engine for EmbeddedEngine {
         Ok(self.catalog.list(account, from, limit))
     }
 
-    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error> {
-        let db = self.db()?;
-        self.reader.get(db, &*self.table(table)?, key).await
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
+        let (db, table) = self.readable(table)?;
+        self.reader.get(db, &table, key).await
     }
 
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
-        let db = self.db()?;
-        self.reader.scan(db, self.table(table)?, scan).await
+        let (db, table) = self.readable(table)?;
+        self.reader.scan(db, table, scan).await
     }
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
-        let db = self.db()?;
-        self.reader.warm(db, &*self.table(table)?, &transaction).await?;
-        self.commit(Work::Apply(table.clone(), transaction)).await
+        let (db, table) = self.readable(table)?;
+        let ahead = self.reader.ahead(db, table, transaction).await?;
+        self.commit(Work::Apply(ahead)).await
     }
 
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {

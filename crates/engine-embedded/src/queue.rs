@@ -41,7 +41,7 @@ impl Queue {
             return Err(Error::Busy);
         }
         let (reply, answer) = oneshot::channel();
-        self.sender.try_send(Request { work, reply }).map(|()| answer).map_err(|refused| {
+        self.sender.try_send(Request { work, weight, reply }).map(|()| answer).map_err(|refused| {
             self.bytes.fetch_sub(weight, Ordering::Relaxed);
             match refused {
                 TrySendError::Full(_) => Error::Busy,
@@ -54,8 +54,8 @@ impl Queue {
 impl Queued {
     /// `None` once nobody can send any more and all that was sent is taken.
     pub fn next_group(&self) -> Option<Vec<Request>> {
-        let group = commit::gather(&self.receiver, |request| weigh(&request.work))?;
-        let bytes = group.iter().map(|request| weigh(&request.work)).sum();
+        let group = commit::gather(&self.receiver)?;
+        let bytes = group.iter().map(|request| request.weight).sum();
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         Some(group)
     }
@@ -64,7 +64,7 @@ impl Queued {
 fn weigh(work: &Work) -> usize {
     const SMALL: usize = 64;
     match work {
-        Work::Apply(_, transaction) => transaction.weight(),
+        Work::Apply(ahead) => ahead.weight(),
         Work::SetTableMetadata(_, metadata) | Work::SetServiceMetadata(_, metadata) => metadata.len() + SMALL,
         Work::Create(_) | Work::Drop(_) | Work::Hide(_) | Work::Forget(_) => SMALL,
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use model::EntityKey;
 use rocksdb::Snapshot;
-use store::{Error, Fault, Page, Row, Scan, Transaction};
+use store::{Error, Fault, Page, Scan, StoredRow, Transaction};
 use tokio::task;
 
+use crate::ahead::{Ahead, Found, FoundRow, Published};
 use crate::catalog::{Catalog, Table};
 use crate::counters::Tally;
 use crate::db::{self, Db, InMemory};
@@ -22,15 +23,21 @@ pub struct Reader {
     catalog: Arc<Catalog>,
     tally: Arc<Tally>,
     turns: Arc<Turns>,
+    published: Arc<Published>,
 }
 
 impl Reader {
-    pub fn new(catalog: Arc<Catalog>, tally: Arc<Tally>, options: &Options) -> Self {
-        Self { catalog, tally, turns: Arc::new(Turns::new(options)) }
+    pub fn new(
+        catalog: Arc<Catalog>,
+        tally: Arc<Tally>,
+        published: Arc<Published>,
+        options: &Options,
+    ) -> Self {
+        Self { catalog, tally, turns: Arc::new(Turns::new(options)), published }
     }
 
-    pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<Row>, Error> {
-        let key = table.record.id.row(key);
+    pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
+        let key = table.record.id.row(&key.partition, &key.row);
         let found = match db.row_in_memory(&key)? {
             InMemory::Known(found) => found,
             InMemory::Unknown => {
@@ -63,28 +70,42 @@ impl Reader {
         .await?
     }
 
-    /// Brings the rows a transaction will be judged by into the cache, because the committer, waiting for the
-    /// disk, would make every other writer wait too. What is found here decides nothing.
-    pub async fn warm(&self, db: Arc<Db>, table: &Table, transaction: &Transaction) -> Result<(), Error> {
-        let operations = transaction.operations().iter().filter(|operation| draft::needs_current(operation));
-        let key = |row: &model::Key| {
-            let partition = transaction.partition().clone();
-            table.record.id.row(&EntityKey { partition, row: row.clone() })
-        };
+    /// Reads the rows a transaction will be judged by, before it is queued.
+    pub async fn ahead(
+        &self,
+        db: Arc<Db>,
+        table: Arc<Table>,
+        transaction: Transaction,
+    ) -> Result<Ahead, Error> {
+        // Before the first row is read: what is read later than this number is at least as new.
+        let seen = self.published.get();
+        let mut rows = Vec::with_capacity(transaction.operations().len());
         let mut cold = Vec::new();
-        for operation in operations {
-            let key = key(&operation.row);
-            if !db.is_in_memory(&key)? {
-                cold.push(key);
+        for (index, operation) in transaction.operations().iter().enumerate() {
+            let key = table.record.id.row(transaction.partition(), &operation.row);
+            let mut found = Found::NotAsked;
+            if draft::needs_current(operation) {
+                match db.row_in_memory(&key)? {
+                    InMemory::Known(row) => found = Found::Row(row),
+                    InMemory::Unknown => cold.push(index),
+                }
             }
+            rows.push(FoundRow { key, found });
         }
-        if cold.is_empty() {
-            return Ok(());
+        if !cold.is_empty() {
+            self.tally.cold_gets.add(cold.len());
+            rows = blocking(move || read_cold(&db, rows, &cold)).await??;
         }
-        self.tally.cold_gets.add(cold.len());
-        blocking(move || cold.iter().try_for_each(|key| db.row(key).map(drop))).await??;
-        Ok(())
+        Ok(Ahead { table, transaction, rows, seen })
     }
+}
+
+fn read_cold(db: &Db, mut rows: Vec<FoundRow>, cold: &[usize]) -> Result<Vec<FoundRow>, Fault> {
+    for index in cold {
+        let row = &mut rows[*index];
+        row.found = Found::Row(db.row(&row.key)?);
+    }
+    Ok(rows)
 }
 
 /// Whether what was read up to now was read from a table that had not been dropped.

@@ -56,6 +56,18 @@ async fn a_lone_writer_goes_at_once() {
 }
 
 #[tokio::test]
+async fn a_row_that_nobody_else_changes_is_looked_for_once() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    let before = engine.counters();
+    for row in 0..200 {
+        engine.apply(&table("Books"), insert("p", &row.to_string(), row)).await.unwrap();
+    }
+    assert_eq!(engine.counters().point_gets - before.point_gets, 200);
+}
+
+#[tokio::test]
 async fn a_refused_transaction_costs_no_sync() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());

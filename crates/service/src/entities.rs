@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
-use store::{Change, Condition, Operation, Row, RowDraft, TableRef, Transaction};
+use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
 use crate::throttle::{Throttle, cost_of};
 use crate::{Error, Group, Result, Service};
@@ -84,11 +84,11 @@ fn condition(if_match: &IfMatch) -> Condition {
 }
 
 impl Service {
-    pub async fn get_entity(&self, table: &TableRef, key: &EntityKey) -> Result<Row> {
+    pub async fn get_entity(&self, table: &TableRef, key: &EntityKey) -> Result<StoredRow> {
         let partition = Some(key.partition.as_str());
         self.admit(table, partition)?;
         let found = self.engine.get(table, key).await?;
-        self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.as_bytes().len())));
+        self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.raw().bytes().len())));
         found.ok_or_else(|| Refusal::ResourceNotFound.into())
     }
 

@@ -1,7 +1,7 @@
 //! The tables that the service itself keeps of its own work: made, filled and emptied here, read like any other.
 
 use model::{Cut, EntityKey, Key, KeyRange, limits};
-use store::{Budget, Change, Condition, Operation, Row, RowDraft, Scan, TableRef, Transaction};
+use store::{Budget, Change, Condition, Operation, RowDraft, RowView, Scan, TableRef, Transaction};
 
 use crate::Service;
 
@@ -21,15 +21,15 @@ impl Service {
         &self,
         table: &TableRef,
         key: &EntityKey,
-        change: impl Fn(Option<&Row>) -> RowDraft,
+        change: impl Fn(Option<RowView<'_>>) -> RowDraft,
     ) -> Result<(), store::Error> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let present = self.engine.get(table, key).await?;
-            let condition =
-                present.as_ref().map_or(Condition::Absent, |row| Condition::Version(row.timestamp()));
-            let put = Change::Put(change(present.as_ref()));
+            let present = present.as_ref().map(|row| row.raw().open()).transpose()?;
+            let condition = present.map_or(Condition::Absent, |row| Condition::Version(row.timestamp()));
+            let put = Change::Put(change(present));
             match self.engine.apply(table, Transaction::of_one(key.clone(), condition, put)).await {
                 Err(store::Error::Rejected { .. }) if attempts < ATTEMPTS => {}
                 outcome => return outcome.map(drop),

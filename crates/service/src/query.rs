@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filter::{Expr, Plan};
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
-use store::{Budget, Entities, RowFilter, Scan, TableRef};
+use store::{Budget, Entities, RowFilter, Scan, StoredRef, TableRef};
 
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
@@ -65,10 +65,11 @@ impl Service {
         let mut entities = Entities::default();
         if let Some(row) = self.engine.get(table, &key).await?
             && residual
-                .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, &row))
+                .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, row.raw()))
                 .map_err(Error::Fault)?
         {
-            entities = Entities::of_one(&key, &row);
+            let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
+            entities.push(StoredRef { partition, row_key, row: row.raw() });
         }
         Ok(EntityPage { entities, next: None })
     }

@@ -81,9 +81,9 @@ impl Residual {
     }
 
     /// Whether it keeps an entity that was found by its key.
-    pub fn keeps(&self, key: &EntityKey, row: &store::Row) -> Result<bool, Fault> {
+    pub fn keeps(&self, key: &EntityKey, row: store::RawRow<'_>) -> Result<bool, Fault> {
         let keys = || Ok((Cow::Borrowed(key.partition.as_str()), Cow::Borrowed(key.row.as_str())));
-        self.holds(keys, store::RawRow::new(row.as_bytes()))
+        self.holds(keys, row)
     }
 }
 

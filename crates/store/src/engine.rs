@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, TableName};
 
-use crate::{Error, Fault, Page, Row, Scan, Transaction};
+use crate::{Error, Fault, Page, Scan, StoredRow, Transaction};
 
 /// A table of an account. Names compare without case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,8 @@ pub trait Engine: Send + Sync + 'static {
     async fn list_tables(&self, account: &AccountName, from: &str, limit: usize)
     -> Result<TablesPage, Error>;
 
-    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error>;
+    /// The row as it is stored. Whoever reads it checks what it reads.
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error>;
 
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error>;
 

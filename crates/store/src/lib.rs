@@ -12,7 +12,7 @@ mod scan;
 pub mod suite;
 mod transaction;
 
-pub use encoding::raw::RawRow;
+pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::ShownProperties;
 pub use engine::{Engine, TableRef, TablesPage};

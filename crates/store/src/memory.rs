@@ -9,7 +9,10 @@ use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, TableName};
 
 use crate::encoding::key;
-use crate::{Engine, Error, Fault, Page, PageBuilder, Row, Scan, TableRef, TablesPage, Transaction, resolve};
+use crate::{
+    Engine, Error, Fault, Page, PageBuilder, RawRow, Row, Scan, StoredRow, TableRef, TablesPage, Transaction,
+    resolve,
+};
 
 /// One lock around two maps: simple enough to be the yardstick for the other engines.
 #[derive(Debug, Default)]
@@ -96,8 +99,10 @@ impl Engine for MemoryEngine {
         Ok(TablesPage { names, next: None })
     }
 
-    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<Row>, Error> {
-        Ok(self.state()?.table(table)?.rows.get(&key::encode(key)).cloned())
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
+        let mut state = self.state()?;
+        let found = state.table(table)?.rows.get(&key::encode(key));
+        Ok(found.map(|row| StoredRow::new(row.as_bytes().to_vec())))
     }
 
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
@@ -124,11 +129,13 @@ impl Engine for MemoryEngine {
         let mut stamp = state.last_stamp;
         let rows = &mut state.table(table)?.rows;
         let (mut stamps, mut changes) = (Vec::new(), Vec::new());
-        for (index, operation) in transaction.operations().iter().enumerate() {
+        let (partition, operations) = transaction.into_parts();
+        for (index, operation) in operations.into_iter().enumerate() {
             let next = next_stamp(stamp);
-            let key = EntityKey { partition: transaction.partition().clone(), row: operation.row.clone() };
-            let key = key::encode(&key);
-            let outcome = resolve(transaction.partition(), operation, rows.get(&key), next)?;
+            let mut key = Vec::new();
+            key::append(&mut key, partition.as_str(), operation.row.as_str());
+            let current = rows.get(&key).map(|row| RawRow::new(row.as_bytes()));
+            let outcome = resolve(&partition, operation, current, next)?;
             changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
             stamps.push(next);
             stamp = Some(next);

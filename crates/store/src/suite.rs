@@ -97,7 +97,7 @@ fn keys(page: &Page) -> Vec<String> {
 
 async fn value_of(engine: &Shared, table: &TableRef, partition: &str, row: &str) -> Option<i32> {
     let row = engine.get(table, &key(partition, row)).await.unwrap()?;
-    match row.view().property("N") {
+    match row.raw().open().unwrap().property("N") {
         Some(ValueRef::Int32(value)) => Some(value),
         other => panic!("N is {other:?}"),
     }
@@ -200,7 +200,12 @@ async fn a_merge_overlays_and_a_put_replaces(engine: Shared) {
     let over = draft(&[("N", Value::Int64(5)), ("A", Value::Double(1.5))]);
     let names = async || {
         let row = engine.get(&table, &key("p", "r")).await.unwrap().unwrap();
-        row.view().properties().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>()
+        row.raw()
+            .open()
+            .unwrap()
+            .properties()
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect::<Vec<_>>()
     };
     let apply = async |change| {
         engine.apply(&table, Transaction::of_one(key("p", "r"), Condition::Anything, change)).await.unwrap();
@@ -269,7 +274,7 @@ async fn timestamps_only_grow(engine: Shared) {
         assert!(stamp > last, "{stamp} after {last}");
         if !deleted {
             let row = engine.get(&table, &key("p", "r")).await.unwrap().unwrap();
-            assert_eq!(row.timestamp(), stamp);
+            assert_eq!(row.raw().timestamp().unwrap(), stamp);
         }
         last = stamp;
     }
@@ -437,7 +442,8 @@ async fn concurrent_counters_lose_no_step(engine: Shared) {
                 for _ in 0..25 {
                     loop {
                         let row = engine.get(&table, &key("p", "count")).await.unwrap().unwrap();
-                        let Some(ValueRef::Int32(n)) = row.view().property("N") else { panic!("no number") };
+                        let row = row.raw().open().unwrap();
+                        let Some(ValueRef::Int32(n)) = row.property("N") else { panic!("no number") };
                         let step = Transaction::of_one(
                             key("p", "count"),
                             Condition::Version(row.timestamp()),

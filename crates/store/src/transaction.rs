@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use model::{DateTime, EntityKey, Key};
+use model::{DateTime, EntityKey, Key, ValueRef};
 
-use crate::encoding::row::{borrowed, overlay};
-use crate::{Fault, Reason, Row, RowDraft};
+use crate::{Fault, RawRow, Reason, Row, RowDraft, RowView};
 
 /// What must hold of a row for its operation, and so for the whole transaction, to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +42,16 @@ pub struct Transaction {
 impl Transaction {
     /// `None` if there is no operation, or a row is named twice.
     pub fn new(partition: Key, operations: Vec<Operation>) -> Option<Self> {
-        let rows: HashSet<&str> = operations.iter().map(|operation| operation.row.as_str()).collect();
-        let valid = !operations.is_empty() && rows.len() == operations.len();
-        valid.then_some(Self { partition, operations })
+        let distinct = match operations.as_slice() {
+            [] => false,
+            // Most transactions, and nothing to compare.
+            [_] => true,
+            several => {
+                let mut rows = HashSet::with_capacity(several.len());
+                several.iter().all(|operation| rows.insert(operation.row.as_str()))
+            }
+        };
+        distinct.then_some(Self { partition, operations })
     }
 
     pub fn of_one(key: EntityKey, condition: Condition, change: Change) -> Self {
@@ -60,6 +66,10 @@ impl Transaction {
         &self.operations
     }
 
+    pub fn into_parts(self) -> (Key, Vec<Operation>) {
+        (self.partition, self.operations)
+    }
+
     /// Rough bytes it will write, for budgets.
     pub fn weight(&self) -> usize {
         let payload = |change: &Change| match change {
@@ -72,33 +82,39 @@ impl Transaction {
 
 /// What an operation makes of its row, as every engine decides it: the new row, or none for a delete.
 ///
-/// `stamp` is later than the row's present timestamp; engines see to that.
+/// `stamp` is later than the row's present timestamp; engines see to that. Of the present row, a condition
+/// reads the timestamp at most; only a merge reads all of it.
 pub fn resolve(
     partition: &Key,
-    operation: &Operation,
-    current: Option<&Row>,
+    operation: Operation,
+    current: Option<RawRow<'_>>,
     stamp: DateTime,
 ) -> Result<Result<Option<Row>, Reason>, Fault> {
     let held = match (operation.condition, current) {
         (Condition::Absent, None) | (Condition::Exists, Some(_)) | (Condition::Anything, _) => Ok(()),
         (Condition::Absent, Some(_)) => Err(Reason::Exists),
         (Condition::Exists | Condition::Version(_), None) => Err(Reason::Missing),
-        (Condition::Version(version), Some(row)) if row.timestamp() == version => Ok(()),
+        (Condition::Version(version), Some(row)) if row.timestamp()? == version => Ok(()),
         (Condition::Version(_), Some(_)) => Err(Reason::VersionDiffers),
     };
     if let Err(reason) = held {
         return Ok(Err(reason));
     }
-    Ok(match (&operation.change, current) {
+    Ok(match (operation.change, current) {
         (Change::Delete, _) => Ok(None),
-        (Change::Put(draft), _) | (Change::Merge(draft), None) => Ok(Some(draft.clone().stamp(stamp))),
+        (Change::Put(draft), _) | (Change::Merge(draft), None) => Ok(Some(draft.stamp(stamp))),
         (Change::Merge(draft), Some(row)) => {
-            let merged = overlay(row.view(), draft.view());
-            let key = EntityKey { partition: partition.clone(), row: operation.row.clone() };
-            match key.check_properties(borrowed(&merged)) {
-                Ok(()) => Ok(Some(RowDraft::new(borrowed(&merged)).stamp(stamp))),
-                Err(refusal) => Err(Reason::OverLimit(refusal)),
-            }
+            let key = EntityKey { partition: partition.clone(), row: operation.row };
+            merge(&key, row.open()?, draft.view()).map(|merged| Some(merged.stamp(stamp)))
         }
     })
+}
+
+/// Two sets of properties laid over each other: of a name in both, the newer value.
+fn merge(key: &EntityKey, old: RowView<'_>, new: RowView<'_>) -> Result<RowDraft, Reason> {
+    let kept = old.properties().filter(|(name, _)| new.property(name).is_none());
+    let mut merged: Vec<(&str, ValueRef<'_>)> = kept.chain(new.properties()).collect();
+    merged.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
+    key.check_properties(merged.iter().copied()).map_err(Reason::OverLimit)?;
+    Ok(RowDraft::new(merged.into_iter()))
 }

@@ -138,7 +138,7 @@ impl Keeper {
         };
         let Ok(key) = EntityKey::parse(&partition, &format!("{who};{name}")) else { return };
         let change = self.service.change_metrics(&table, &key, |present| {
-            let mut sum = present.map_or_else(Tally::default, |row| Tally::from_row(row.view()));
+            let mut sum = present.map_or_else(Tally::default, Tally::from_row);
             sum.add(tally);
             sum.to_row()
         });

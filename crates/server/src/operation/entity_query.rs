@@ -25,17 +25,17 @@ pub async fn get(
         return Err(Refusal::ResourceNotFound.into());
     }
     let row = context.service.get_entity(&table, &key).await?;
-    let entity = EntityView {
-        partition: key.partition.as_str(),
-        row: key.row.as_str(),
-        timestamp: row.timestamp(),
-        properties: row.view().properties(),
-    };
     let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    // A damaged row shows itself only as it is written out.
+    let shown = row.show(|timestamp, properties| {
+        let (partition, row) = (key.partition.as_str(), key.row.as_str());
+        (timestamp, format.one(EntityView { partition, row, timestamp, properties }))
+    });
+    let (timestamp, content) = shown.map_err(service::Error::Fault)?;
     Ok(Answer {
         status: 200,
-        etag: Some(ETag(row.timestamp()).text()),
-        content: Some(format.one(entity)),
+        etag: Some(ETag(timestamp).text()),
+        content: Some(content),
         ..Answer::default()
     })
 }

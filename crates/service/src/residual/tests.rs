@@ -89,7 +89,7 @@ proptest! {
         let key = EntityKey::parse(&keys.0, &keys.1).unwrap();
         let row = RowDraft::new(properties.iter().map(|(name, value)| (*name, value.as_ref()))).stamp(time(stamp));
         let expected = filter::eval(&expr, &Stored { key: &key, row: &row });
-        prop_assert_eq!(Residual::new(&expr).keeps(&key, &row).unwrap(), expected, "{}", expr);
+        prop_assert_eq!(Residual::new(&expr).keeps(&key, store::RawRow::new(row.as_bytes())).unwrap(), expected, "{}", expr);
         prop_assert_eq!(kept_by_a_scan(Residual::new(&expr), &key, &row), expected, "{}", expr);
     }
 }

@@ -5,10 +5,14 @@
 //! bytes on their way from the disk; what is read here is checked as it is read, and what is stepped over only
 //! as far as stepping needs. No reading of it panics, and none of what can't be read passes for an answer.
 
+use std::cell::Cell;
+
+use bytes::Bytes;
 use model::{DateTime, ValueRef};
 
 use super::property::Cursor;
 use super::row::{self, RowView};
+use super::shown::ShownProperties;
 use crate::Fault;
 
 /// A stored row of which nothing is known yet. Whatever its bytes, reading it gives a value or a fault.
@@ -59,6 +63,28 @@ impl<'a> RawRow<'a> {
     }
 }
 
+/// A stored row as an engine gave it: its bytes are held here, and nothing of them has been checked yet.
+#[derive(Clone, Debug)]
+pub struct StoredRow(Bytes);
+
+impl StoredRow {
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self(bytes.into())
+    }
+
+    pub fn raw(&self) -> RawRow<'_> {
+        RawRow(&self.0)
+    }
+
+    /// What is made of the row, or a fault if what was read of it for that is damaged (`Entities::show`).
+    pub fn show<T>(&self, show: impl for<'a> FnOnce(DateTime, ShownProperties<'a>) -> T) -> Result<T, Fault> {
+        let damaged = Cell::new(false);
+        let (timestamp, properties) = self.raw().show(&damaged);
+        let made = show(timestamp, properties);
+        if damaged.get() { Err(row::unreadable(&self.0)) } else { Ok(made) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +119,14 @@ mod tests {
             let row = RowDraft::new(row::borrowed(&list)).stamp(DateTime::MIN_STORED);
             let length = (row.as_bytes().len() as f64 * cut) as usize;
             prop_assert!(RawRow::new(&row.as_bytes()[..length]).find(&["Missing"], &mut [None]).is_err());
+        }
+
+        #[test]
+        fn a_row_is_shown_whole_or_is_a_fault(list in properties(), cut in any::<prop::sample::Index>()) {
+            let row = RowDraft::new(row::borrowed(&list)).stamp(DateTime::MIN_STORED);
+            let shown = |bytes: &[u8]| StoredRow::new(bytes.to_vec()).show(|stamp, shown| (stamp, shown.count()));
+            prop_assert_eq!(shown(row.as_bytes()).unwrap(), (DateTime::MIN_STORED, list.len()));
+            prop_assert!(shown(&row.as_bytes()[..cut.index(row.as_bytes().len())]).is_err());
         }
 
         #[test]
