@@ -1,12 +1,16 @@
 //! Reading rows: one, or a page of them.
 //!
-//! What is in memory is answered where it is asked; what may wait for the disk goes to the blocking threads.
+//! What is in memory is answered where it is asked. What is not is mostly in the system's memory, and changing
+//! threads for it would cost as much as reading it; so it is read where it is asked too, but never by so many at
+//! once that none is left for those who need not wait for the disk. The others, and scans, go to the blocking
+//! threads.
 
 use std::sync::Arc;
 
 use model::EntityKey;
 use rocksdb::Snapshot;
 use store::{Error, Fault, Page, Scan, StoredRow, Transaction};
+use tokio::sync::Semaphore;
 use tokio::task;
 
 use crate::ahead::{Ahead, Found, FoundRow, Published};
@@ -24,6 +28,8 @@ pub struct Reader {
     tally: Arc<Tally>,
     turns: Arc<Turns>,
     published: Arc<Published>,
+    /// How many more may wait for the disk where they were asked.
+    patience: Semaphore,
 }
 
 impl Reader {
@@ -33,7 +39,8 @@ impl Reader {
         published: Arc<Published>,
         options: &Options,
     ) -> Self {
-        Self { catalog, tally, turns: Arc::new(Turns::new(options)), published }
+        let turns = Arc::new(Turns::new(options));
+        Self { catalog, tally, turns, published, patience: Semaphore::new(options.waiting_reads) }
     }
 
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -42,8 +49,13 @@ impl Reader {
             InMemory::Known(found) => found,
             InMemory::Unknown => {
                 self.tally.cold_gets.add(1);
-                let db = db.clone();
-                blocking(move || db.row(&key)).await??
+                match self.patience.try_acquire() {
+                    Ok(_permit) => db.row(&key)?,
+                    Err(_) => {
+                        let db = db.clone();
+                        blocking(move || db.row(&key)).await??
+                    }
+                }
             }
         };
         if table.is_doomed() && !is_there(&db, &db.rocks().snapshot(), &self.catalog, table)? {

@@ -156,18 +156,6 @@ fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// Two sets of properties laid over each other: of a name in both, the newer value.
-pub fn overlay(old: RowView<'_>, new: RowView<'_>) -> Vec<Property> {
-    let mut merged: Vec<Property> = old
-        .to_properties()
-        .into_iter()
-        .filter(|p| new.property(&p.name).is_none())
-        .chain(new.to_properties())
-        .collect();
-    merged.sort_by(|a, b| model::ordinal_cmp(&a.name, &b.name));
-    merged
-}
-
 /// Borrowed view of owned properties, as `RowDraft::new` and the limit checks take them.
 pub fn borrowed(properties: &[Property]) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
     properties.iter().map(|Property { name, value }| (name.as_str(), Value::as_ref(value)))
