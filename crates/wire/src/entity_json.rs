@@ -2,7 +2,6 @@
 
 mod decode;
 mod encode;
-mod reader;
 
 pub use decode::{read_entity, read_table_name};
 pub use encode::{

@@ -1,15 +1,27 @@
 //! Request bodies. The type of a value is its annotation's, or else what its JSON looks like.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef};
+use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
-use super::reader::{Json, Reader};
 use crate::{EntityBody, names};
 
 const TYPE_ANNOTATION: &str = "@odata.type";
+
+/// A JSON value as it was written: `20` and `20.0` are different things here.
+#[derive(Debug)]
+enum Json<'a> {
+    Null,
+    Boolean(bool),
+    Whole(i64),
+    Fraction(f64),
+    /// Where it lies in the body, unless it has escapes in it.
+    Text(Cow<'a, str>),
+}
 
 /// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
@@ -101,18 +113,35 @@ struct Members<'a> {
 
 fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let mut members = Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16) };
-    let read = Reader::new(body).object(|reader, name| {
-        if name.ends_with(TYPE_ANNOTATION) {
-            members.types.push((without_annotation(name), reader.text_value()?));
-        } else if name.starts_with("odata.") || (name.contains('@') && name.contains("@odata.")) {
-            reader.skip_value()?;
-        } else {
-            members.values.push((name, reader.value()?));
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
+    json.end().map_err(|_| Refusal::BodyNotReadable)?;
+    Ok(members)
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16) };
+        while let Some(name) = map.next_key_seed(TextSeed)? {
+            if name.ends_with(TYPE_ANNOTATION) {
+                members.types.push((without_annotation(name), map.next_value_seed(TextSeed)?));
+            } else if name.starts_with("odata.") || name.contains("@odata.") {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let value = map.next_value_seed(JsonSeed)?;
+                members.values.push((name, value));
+            }
         }
-        Some(())
-    });
-    read.map(|()| members).ok_or(Refusal::BodyNotReadable)
+        Ok(members)
+    }
 }
 
 fn without_annotation(name: Cow<'_, str>) -> Cow<'_, str> {
@@ -123,6 +152,81 @@ fn without_annotation(name: Cow<'_, str>) -> Cow<'_, str> {
             name.truncate(end);
             Cow::Owned(name)
         }
+    }
+}
+
+/// A string where it lies, if it can be had so.
+struct TextSeed;
+
+impl<'de> DeserializeSeed<'de> for TextSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(value.to_owned()))
+    }
+}
+
+struct JsonSeed;
+
+impl<'de> DeserializeSeed<'de> for JsonSeed {
+    type Value = Json<'de>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Objects and arrays are left to the default methods, which refuse them.
+impl<'de> Visitor<'de> for JsonSeed {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a plain value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Json<'de>, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Json<'de>, E> {
+        Ok(Json::Boolean(value))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Json<'de>, E> {
+        Ok(Json::Whole(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Json<'de>, E> {
+        // Above i64 it can only become a double.
+        Ok(i64::try_from(value).map_or(Json::Fraction(value as f64), Json::Whole))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json<'de>, E> {
+        if value.is_finite() { Ok(Json::Fraction(value)) } else { Err(E::custom("number out of range")) }
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Owned(value.to_owned())))
     }
 }
 
