@@ -12,6 +12,7 @@ mod directory;
 mod draft;
 mod health;
 mod layout;
+mod log_tail;
 mod open;
 mod options;
 mod queue;

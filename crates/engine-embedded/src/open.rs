@@ -13,6 +13,7 @@ use crate::counters::Tally;
 use crate::db::Db;
 use crate::directory::Directory;
 use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
+use crate::log_tail;
 use crate::options::{Options, Tuning};
 
 /// Why a directory could not be opened, and what to do about it.
@@ -59,6 +60,8 @@ pub struct Opened {
 
 pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -> Result<Opened, OpenError> {
     let directory = Directory::claim(&options.directory)?;
+    log_tail::mend(&directory.database())
+        .map_err(|source| OpenError::Unwritable { directory: directory.path.clone(), source })?;
     let noted = directory.committed()?.unwrap_or(0);
     if noted > 0 && !options.accept_loss {
         check_for_loss(options, &directory, noted)?;

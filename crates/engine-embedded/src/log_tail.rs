@@ -1,0 +1,114 @@
+//! Keeps RocksDB from reading a log for ever.
+//!
+//! RocksDB has two kinds of records in its logs, and a log has one kind only. When it meets one of the other kind it
+//! means to pass over it, but does not move on, and meets it again: `Reader::ReadPhysicalRecord` looks at the type
+//! before the checksum, and returns without having taken anything. What a crash leaves behind the last record,
+//! blocks that were given to the file but not yet written, can look like that: six of 256 values of one byte do.
+//!
+//! Our logs never have that other kind, the one of reused logs. So a record of it is damage, and its checksum would
+//! say so if RocksDB came to look at it. Here its type is changed to one that nobody knows: then it does.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use tracing::warn;
+
+/// Logs are written in blocks, and a record's header never crosses from one into the next.
+const BLOCK: usize = 32 * 1024;
+/// Checksum, length, type.
+const HEADER: usize = 4 + 2 + 1;
+const TYPE_AT: usize = 6;
+/// Below the bit that would have it passed over in silence.
+const UNKNOWN_TYPE: u8 = 0x7f;
+
+/// Mends every log of the database; changes nothing in one that RocksDB can read to its end.
+pub fn mend(database: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(database) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            mend_log(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn mend_log(path: &Path) -> io::Result<()> {
+    let bytes = fs::read(path)?;
+    let places = endless(&bytes);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let file: File = OpenOptions::new().write(true).open(path)?;
+    for at in places {
+        let found = bytes[at];
+        warn!(log = %path.display(), at, found, "a damaged record would have been read for ever; its type is changed");
+        file.write_all_at(&[UNKNOWN_TYPE], at as u64)?;
+    }
+    file.sync_all()
+}
+
+/// Where the types stand of records that RocksDB would not get past. Goes through the log as RocksDB does: from record
+/// to record, and on to the next block from one that is damaged.
+fn endless(log: &[u8]) -> Vec<usize> {
+    let mut places = Vec::new();
+    for (index, block) in log.chunks(BLOCK).enumerate() {
+        let mut at = 0;
+        while let Some(header) = block.get(at..at + HEADER) {
+            if is_of_reused_log(header[TYPE_AT]) {
+                places.push(index * BLOCK + at + TYPE_AT);
+                break;
+            }
+            let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+            let Some(record) = block.get(at + TYPE_AT..at + HEADER + length) else { break };
+            let checksum = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+            if masked(crc32c::crc32c(record)) != checksum {
+                break;
+            }
+            at += HEADER + length;
+        }
+    }
+    places
+}
+
+fn is_of_reused_log(kind: u8) -> bool {
+    matches!(kind, 5..=8 | 11 | 131)
+}
+
+/// As RocksDB stores checksums, so that one of bytes that hold checksums is not weak.
+fn masked(checksum: u32) -> u32 {
+    checksum.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let body = [&[kind], payload].concat();
+        let length = u16::try_from(payload.len()).unwrap().to_le_bytes();
+        [&masked(crc32c::crc32c(&body)).to_le_bytes()[..], &length, &body].concat()
+    }
+
+    #[test]
+    fn a_record_of_the_other_kind_is_found_behind_good_ones_and_in_every_block() {
+        let good = record(1, b"payload");
+        let foreign = [0, 0, 0, 0, 1, 0, 7, 9];
+        assert_eq!(endless(&good.repeat(3)), []);
+        assert_eq!(endless(&[&good[..], &foreign].concat()), [good.len() + TYPE_AT]);
+        // Damage ends a block, and the next one is looked at from its start.
+        let mut log = good.clone();
+        log.extend([0xff; HEADER]);
+        log.extend(foreign);
+        assert_eq!(endless(&log), [], "behind damage nobody looks on in the same block");
+        log.resize(BLOCK, 0);
+        log.extend(foreign);
+        assert_eq!(endless(&log), [BLOCK + TYPE_AT]);
+        assert_eq!(endless(&good[..5]), []);
+    }
+}
