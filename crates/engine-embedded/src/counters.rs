@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counters {
     /// Single rows asked for, by `get`, by a transaction's judging, and ahead of it to warm the cache.
     pub point_gets: u64,
-    /// Of these, the ones that could not be answered from memory and went to another thread.
+    /// Of these, the ones that went to another thread to wait for the disk there.
     pub cold_gets: u64,
     /// Iterators placed: one for each range of a scan.
     pub seeks: u64,

@@ -18,6 +18,7 @@ use crate::layout;
 pub struct Db {
     rocks: DB,
     memory_only: ReadOptions,
+    anywhere: ReadOptions,
     synced: WriteOptions,
     database_options: RocksOptions,
     tally: Arc<Tally>,
@@ -45,7 +46,8 @@ impl Db {
         memory_only.set_read_tier(ReadTier::BlockCache);
         let mut synced = WriteOptions::default();
         synced.set_sync(true);
-        Self { rocks, memory_only, synced, database_options, tally, _lock: lock, _closing: closing }
+        let anywhere = ReadOptions::default();
+        Self { rocks, memory_only, anywhere, synced, database_options, tally, _lock: lock, _closing: closing }
     }
 
     pub fn rocks(&self) -> &DB {
@@ -77,7 +79,7 @@ impl Db {
     /// May wait for the disk.
     pub fn row(&self, key: &[u8]) -> Result<Option<StoredRow>, Fault> {
         self.tally.point_gets.add(1);
-        let found = self.rocks.get_pinned_cf(self.data(), key);
+        let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.anywhere);
         let found = found.map_err(|error| fault("could not read a row", &error))?;
         Ok(found.as_ref().map(stored))
     }

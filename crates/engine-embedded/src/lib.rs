@@ -15,6 +15,7 @@ mod layout;
 mod log_tail;
 mod open;
 mod options;
+mod patience;
 mod queue;
 mod read;
 mod reclaim;

@@ -30,8 +30,7 @@ pub struct Options {
     pub concurrent_scans: usize,
     /// Threads beside these that may take a part of a long scan while it is the only one.
     pub scan_helpers: usize,
-    /// Reads that may wait for the disk on the thread they were asked on: one fewer than there are such threads,
-    /// so that there is always one that does not.
+    /// Threads that ask, and may wait for the disk themselves while it is quick (`patience`).
     pub waiting_reads: usize,
     /// Open although acknowledged commits are missing, and go on without them.
     pub accept_loss: bool,
@@ -50,7 +49,7 @@ impl Options {
             queue_bytes: 64 * MIB,
             concurrent_scans: 16,
             scan_helpers: thread::available_parallelism().map_or(0, |cores| cores.get() - 1),
-            waiting_reads: thread::available_parallelism().map_or(0, |threads| threads.get() - 1),
+            waiting_reads: thread::available_parallelism().map_or(0, |threads| threads.get()),
             accept_loss: false,
             statistics: false,
         }

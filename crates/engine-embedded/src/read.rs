@@ -1,16 +1,14 @@
 //! Reading rows: one, or a page of them.
 //!
 //! What is in memory is answered where it is asked. What is not is mostly in the system's memory, and changing
-//! threads for it would cost as much as reading it; so it is read where it is asked too, but never by so many at
-//! once that none is left for those who need not wait for the disk. The others, and scans, go to the blocking
-//! threads.
+//! threads for it would cost as much as reading it; so it is read where it is asked too, while there is `Patience`.
+//! The others look into memory alone, and go to the blocking threads with what is not there; so do scans.
 
 use std::sync::Arc;
 
 use model::EntityKey;
 use rocksdb::Snapshot;
 use store::{Error, Fault, Page, Scan, StoredRow, Transaction};
-use tokio::sync::Semaphore;
 use tokio::task;
 
 use crate::ahead::{Ahead, Found, FoundRow, Published};
@@ -20,6 +18,7 @@ use crate::db::{self, Db, InMemory};
 use crate::draft;
 use crate::layout::TableRecord;
 use crate::options::Options;
+use crate::patience::Patience;
 use crate::scan::{Scanner, Turns};
 
 #[derive(Debug)]
@@ -28,8 +27,7 @@ pub struct Reader {
     tally: Arc<Tally>,
     turns: Arc<Turns>,
     published: Arc<Published>,
-    /// How many more may wait for the disk where they were asked.
-    patience: Semaphore,
+    patience: Patience,
 }
 
 impl Reader {
@@ -40,28 +38,31 @@ impl Reader {
         options: &Options,
     ) -> Self {
         let turns = Arc::new(Turns::new(options));
-        Self { catalog, tally, turns, published, patience: Semaphore::new(options.waiting_reads) }
+        Self { catalog, tally, turns, published, patience: Patience::new(options.waiting_reads) }
     }
 
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
         let key = table.record.id.row(&key.partition, &key.row);
-        let found = match db.row_in_memory(&key)? {
+        let found = match self.row(&db, &key)? {
             InMemory::Known(found) => found,
             InMemory::Unknown => {
                 self.tally.cold_gets.add(1);
-                match self.patience.try_acquire() {
-                    Ok(_permit) => db.row(&key)?,
-                    Err(_) => {
-                        let db = db.clone();
-                        blocking(move || db.row(&key)).await??
-                    }
-                }
+                let db = db.clone();
+                blocking(move || db.row(&key)).await??
             }
         };
         if table.is_doomed() && !is_there(&db, &db.rocks().snapshot(), &self.catalog, table)? {
             return Err(Error::TableNotFound);
         }
         Ok(found)
+    }
+
+    /// The row, wherever it is, unless as many as may wait for the disk do so already.
+    fn row(&self, db: &Db, key: &[u8]) -> Result<InMemory, Fault> {
+        match self.patience.wait() {
+            Some(_waiting) => Ok(InMemory::Known(db.row(key)?)),
+            None => db.row_in_memory(key),
+        }
     }
 
     pub async fn scan(&self, db: Arc<Db>, table: Arc<Table>, scan: Scan) -> Result<Page, Error> {
@@ -97,7 +98,12 @@ impl Reader {
             let key = table.record.id.row(transaction.partition(), &operation.row);
             let mut found = Found::NotAsked;
             if draft::needs_current(operation) {
-                match db.row_in_memory(&key)? {
+                let look = match transaction.operations().len() {
+                    1 => self.row(&db, &key)?,
+                    // A hundred rows from the disk would keep this thread for too long.
+                    _ => db.row_in_memory(&key)?,
+                };
+                match look {
                     InMemory::Known(row) => found = Found::Row(row),
                     InMemory::Unknown => cold.push(index),
                 }

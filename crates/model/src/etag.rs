@@ -12,14 +12,14 @@ impl ETag {
     /// Appends what stands between the quotes.
     pub fn write_opaque(self, out: &mut Vec<u8>) {
         let (time, length) = self.0.text();
-        out.extend_from_slice(b"datetime'");
-        for (i, piece) in time[..length].split(|byte| *byte == b':').enumerate() {
-            if i > 0 {
-                out.extend_from_slice(b"%3A");
-            }
-            out.extend_from_slice(piece);
-        }
-        out.push(b'\'');
+        // The colons stand behind the hour and the minute, whatever the time.
+        let mut text = *b"datetime'0000-00-00T00%3A00%3A00.0000000Z'";
+        text[9..22].copy_from_slice(&time[..13]);
+        text[25..27].copy_from_slice(&time[14..16]);
+        text[30..41].copy_from_slice(&time[17..28]);
+        let end = 30 + length - 17;
+        text[end] = b'\'';
+        out.extend_from_slice(&text[..=end]);
     }
 
     /// What `Display` shows.

@@ -1,0 +1,88 @@
+//! Who may wait for the disk on the thread that also answers others.
+//!
+//! A block that is not in the block cache is mostly in the system's memory, and read in microseconds: all may wait
+//! for that. A disk may take a thousand times as long. From the first read that does, one thread fewer than there
+//! are may wait, so that there is always one for what is in memory; and after a while without one, all may again.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What no read from the system's memory takes.
+const LONG: Duration = Duration::from_millis(2);
+/// How long a long read is remembered.
+const CAREFUL: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub struct Patience {
+    threads: usize,
+    waiting: AtomicUsize,
+    born: Instant,
+    /// In microseconds since `born`.
+    careful_until: AtomicU64,
+}
+
+/// Leave to wait, given back when dropped.
+#[derive(Debug)]
+pub struct Waiting<'a> {
+    patience: &'a Patience,
+    since: Instant,
+}
+
+impl Patience {
+    pub fn new(threads: usize) -> Self {
+        Self { threads, waiting: AtomicUsize::new(0), born: Instant::now(), careful_until: AtomicU64::new(0) }
+    }
+
+    /// `None` if as many as may wait do so already.
+    pub fn wait(&self) -> Option<Waiting<'_>> {
+        let since = Instant::now();
+        let is_careful = self.micros(since) < self.careful_until.load(Ordering::Relaxed);
+        let most = self.threads.saturating_sub(usize::from(is_careful));
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        // Made before it is known whether it is given: one that is not takes itself back.
+        let waiting = Waiting { patience: self, since };
+        (before < most).then_some(waiting)
+    }
+
+    fn micros(&self, now: Instant) -> u64 {
+        now.duration_since(self.born).as_micros() as u64
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.patience.waiting.fetch_sub(1, Ordering::Relaxed);
+        let now = Instant::now();
+        if now.duration_since(self.since) > LONG {
+            let until = self.patience.micros(now + CAREFUL);
+            self.patience.careful_until.fetch_max(until, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_may_wait_and_no_more() {
+        let patience = Patience::new(2);
+        let (first, second) = (patience.wait(), patience.wait());
+        assert!(first.is_some() && second.is_some() && patience.wait().is_none());
+        drop(first);
+        assert!(patience.wait().is_some());
+        assert!(Patience::new(0).wait().is_none());
+    }
+
+    #[test]
+    fn after_a_long_read_one_is_left_out_for_a_while() {
+        let patience = Patience::new(2);
+        let mut slow = patience.wait().expect("nobody waits");
+        slow.since = Instant::now().checked_sub(2 * LONG).expect("the machine has been on for longer");
+        drop(slow);
+        let one = patience.wait();
+        assert!(one.is_some() && patience.wait().is_none());
+        patience.careful_until.store(0, Ordering::Relaxed);
+        assert!(patience.wait().is_some());
+    }
+}
