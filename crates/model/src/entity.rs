@@ -40,25 +40,27 @@ pub struct Entity<'a> {
     pub properties: Properties<'a>,
 }
 
+const FEW: usize = 16;
+
 /// Names seen so far. A few are compared one by one, which is faster than hashing them.
 #[derive(Default)]
 struct Seen<'a> {
-    few: Vec<&'a str>,
+    few: [&'a str; FEW],
+    count: usize,
     many: HashSet<&'a str>,
 }
 
 impl<'a> Seen<'a> {
-    const FEW: usize = 16;
-
     /// Whether it is there for the first time.
     fn insert(&mut self, name: &'a str) -> bool {
-        if self.few.len() < Self::FEW {
-            let first = !self.few.contains(&name);
-            self.few.push(name);
+        if self.count < FEW {
+            let first = !self.few[..self.count].contains(&name);
+            self.few[self.count] = name;
+            self.count += 1;
             return first;
         }
         if self.many.is_empty() {
-            self.many.extend(self.few.iter().copied());
+            self.many.extend(self.few);
         }
         self.many.insert(name)
     }
@@ -69,7 +71,10 @@ impl<'a> Properties<'a> {
     pub fn new(properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
         let mut seen = Seen::default();
         for (name, _) in &properties {
-            if utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX {
+            // No text has more units than bytes.
+            if name.len() > limits::PROPERTY_NAME_UNITS_MAX
+                && utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX
+            {
                 return Err(Refusal::PropertyNameTooLong);
             }
             if !is_property_name(name) {

@@ -1,6 +1,7 @@
 //! Names of tables and accounts.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{Refusal, limits};
 
@@ -10,8 +11,8 @@ const METRICS: &str = "$Metrics";
 /// A table name: the case it was written in, compared without it.
 #[derive(Clone, Debug)]
 pub struct TableName {
-    written: String,
-    folded: String,
+    written: Arc<str>,
+    folded: Arc<str>,
 }
 
 impl TableName {
@@ -26,7 +27,10 @@ impl TableName {
         if !plain && !is_metrics(text) {
             return Err(Refusal::ResourceNameCharacters);
         }
-        Ok(Self { written: text.to_owned(), folded: text.to_ascii_lowercase() })
+        let written: Arc<str> = text.into();
+        let is_folded = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let folded = if is_folded { written.clone() } else { text.to_ascii_lowercase().into() };
+        Ok(Self { written, folded })
     }
 
     /// As it was written.
@@ -66,13 +70,13 @@ impl fmt::Display for TableName {
 
 /// A storage account's name: 3 to 24 lower-case letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountName(String);
+pub struct AccountName(Arc<str>);
 
 impl AccountName {
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (3..=24).contains(&text.len());
         let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        (fits && plain).then(|| Self(text.to_owned()))
+        (fits && plain).then(|| Self(text.into()))
     }
 
     pub fn as_str(&self) -> &str {

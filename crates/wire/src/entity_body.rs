@@ -29,9 +29,10 @@ impl<'a> EntityBody<'a> {
 
     /// Sorts keys from properties; `None` is null. A null is a mention too: what is there twice is refused.
     pub(crate) fn from_members(
-        members: impl IntoIterator<Item = (Cow<'a, str>, Option<ValueCow<'a>>)>,
+        members: impl ExactSizeIterator<Item = (Cow<'a, str>, Option<ValueCow<'a>>)>,
     ) -> Result<Self, Refusal> {
-        let mut entity = Self::default();
+        let properties = Vec::with_capacity(members.len());
+        let mut entity = Self { properties, ..Self::default() };
         let mut seen_keys = (false, false);
         let mut nulls = HashSet::new();
         for (name, value) in members {

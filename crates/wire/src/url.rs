@@ -5,7 +5,7 @@ mod predicate;
 mod query;
 mod resource;
 
-pub use link::{entity_link, table_link};
+pub use link::{entity_address, entity_link, table_link};
 pub use query::Query;
 pub use resource::Resource;
 

@@ -123,7 +123,8 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let entity = body(context, call)?.into_entity()?;
     reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
-    let link = url::entity_link(table.name.as_str(), entity.key.partition.as_str(), entity.key.row.as_str());
+    let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
+    let location = url::entity_address(&context.site.base, table.name.as_str(), partition, row);
     let write = Write::insert(entity);
     let shows = preference != Some(Preference::NoContent);
     let shown = write.draft().filter(|_| shows).map(|draft| Shown {
@@ -131,7 +132,6 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
         draft: draft.clone(),
         format: call.format,
     });
-    let location = format!("{}{link}", context.site.base);
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
     Ok(Prepared { table, write, reply })
 }

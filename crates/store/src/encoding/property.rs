@@ -16,11 +16,11 @@ const DATETIME: u8 = 6;
 const GUID: u8 = 7;
 const BINARY: u8 = 8;
 
-/// Appends all of them: their number, the directory's length, the directory, the values.
-pub(super) fn put<'a>(
-    out: &mut Vec<u8>,
+/// All of them behind a head: their number, the directory's length, the directory, the values.
+pub(super) fn encode<'a>(
+    head: &[u8],
     properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + Clone,
-) {
+) -> Vec<u8> {
     let (mut directory, mut values) = (0, 0);
     for (name, value) in properties.clone() {
         let (_, length, told) = kind(value);
@@ -29,16 +29,18 @@ pub(super) fn put<'a>(
         values += length;
     }
     let count = properties.len();
-    out.reserve_exact(varint::length(count) + varint::length(directory) + directory + values);
-    varint::put(out, count);
-    varint::put(out, directory);
+    let lengths = varint::length(count) + varint::length(directory);
+    let mut out = Vec::with_capacity(head.len() + lengths + directory + values);
+    out.extend_from_slice(head);
+    varint::put(&mut out, count);
+    varint::put(&mut out, directory);
     for (name, value) in properties.clone() {
         let (tag, length, told) = kind(value);
         out.push(tag);
-        varint::put(out, name.len());
+        varint::put(&mut out, name.len());
         out.extend_from_slice(name.as_bytes());
         if told {
-            varint::put(out, length);
+            varint::put(&mut out, length);
         }
     }
     for (_, value) in properties {
@@ -53,6 +55,7 @@ pub(super) fn put<'a>(
             ValueRef::Guid(value) => out.extend(value.0),
         }
     }
+    out
 }
 
 /// Its tag, its length, and whether the length has to be told.
@@ -86,7 +89,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Over what `put` wrote.
+    /// Over what `encode` wrote behind the head.
     #[inline]
     pub(super) fn new(mut bytes: &'a [u8]) -> Option<Self> {
         let left = varint::take(&mut bytes)?;

@@ -27,11 +27,9 @@ pub struct RowDraft(Vec<u8>);
 
 impl RowDraft {
     pub fn new<'a>(properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + Clone) -> Self {
-        let mut out = Vec::with_capacity(1024);
-        out.push(FORMAT);
-        out.extend([0; size_of::<i64>()]);
-        property::put(&mut out, properties);
-        Self(out)
+        let mut head = [0; PROPERTIES_AT];
+        head[FORMAT_AT] = FORMAT;
+        Self(property::encode(&head, properties))
     }
 
     pub fn stamp(mut self, timestamp: DateTime) -> Row {

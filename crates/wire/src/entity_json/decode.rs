@@ -37,7 +37,7 @@ pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
         let value = value(annotated(&name), json)?;
         members.push((name, value));
     }
-    EntityBody::from_members(members)
+    EntityBody::from_members(members.into_iter())
 }
 
 /// The name out of a Create Table body.
@@ -113,7 +113,9 @@ struct Members<'a> {
 
 fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let mut json = serde_json::Deserializer::from_slice(body);
+    // All of it at once: of a slice serde_json would look at every string by itself, and most are short.
+    let body = std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)?;
+    let mut json = serde_json::Deserializer::from_str(body);
     let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
     json.end().map_err(|_| Refusal::BodyNotReadable)?;
     Ok(members)

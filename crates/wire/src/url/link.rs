@@ -4,7 +4,13 @@ use std::fmt::Write as _;
 
 /// `Books(PartitionKey='sf',RowKey='o''clock')`
 pub fn entity_link(table: &str, partition: &str, row: &str) -> String {
-    let mut out = String::with_capacity(table.len() + partition.len() + row.len() + 28);
+    entity_address("", table, partition, row)
+}
+
+/// The same behind its service's address.
+pub fn entity_address(base: &str, table: &str, partition: &str, row: &str) -> String {
+    let mut out = String::with_capacity(base.len() + table.len() + partition.len() + row.len() + 28);
+    out.push_str(base);
     out.push_str(table);
     out.push_str("(PartitionKey='");
     push_key(&mut out, partition);
