@@ -4,9 +4,9 @@ use std::io::Write as _;
 
 use memchr::memmem;
 
-use crate::client::Response;
 use crate::data::{DataSet, Key};
 use crate::tally::Failure;
+use connection::Response;
 
 /// What the service takes in one batch.
 pub const OPERATIONS_MAX: u64 = 100;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::connection_string::DEVELOPMENT;
 use crate::workload::Workload;
+use connection::DEVELOPMENT;
 
 const EXAMPLES: &str = "\
 Workloads:

@@ -4,19 +4,15 @@
 //! server's insides; `wire` is all they share.
 
 mod batch;
-mod client;
 mod command;
-mod connection_string;
 mod data;
 mod measure;
 mod process;
 mod random;
 mod report;
-mod response;
 mod session;
 mod summary;
 mod tally;
-mod tls;
 mod verify;
 mod worker;
 mod workload;
@@ -27,8 +23,7 @@ use std::time::Duration;
 
 pub use command::BenchCommand;
 
-use client::Target;
-use connection_string::Endpoint;
+use connection::{Endpoint, Target};
 use data::DataSet;
 use measure::{Limits, Measured};
 use process::Process;
@@ -137,7 +132,7 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T, String>>) ->
 
 async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session, String> {
     let endpoint = Endpoint::parse(text)?;
-    let tls = if endpoint.tls { Some(tls::connector(command.ca.as_deref())?) } else { None };
+    let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
     let server = pid.map(Process::with_id).transpose()?;
     let data = DataSet::new(command.entities, command.value_bytes)?;
     Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::batch;
-use crate::client::{Client, Request, Target};
 use crate::data::DataSet;
 use crate::measure::{self, Limits, Measured};
 use crate::process::Process;
 use crate::tally::Failure;
 use crate::worker::{Shared, Worker};
 use crate::workload::Workload;
+use connection::{Client, Request, Target};
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                     Prefer: return-no-content\r\n";

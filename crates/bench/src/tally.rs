@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::client::{Response, Trouble};
+use connection::{Response, Trouble};
 
 /// Beyond this a latency is this.
 const LATENCY_MAX: Duration = Duration::from_secs(3600);

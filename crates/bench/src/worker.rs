@@ -8,12 +8,12 @@ use std::time::Instant;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use crate::batch::{self, BatchWriter};
-use crate::client::{Client, Request, Response};
 use crate::data::{BUCKETS, DataSet, Key, PAGE_ROWS};
 use crate::random::{Random, mix};
 use crate::tally::Failure;
 use crate::verify::{self, Pages};
 use crate::workload::Workload;
+use connection::{Client, Request, Response};
 
 const READ: &str = "Accept: application/json;odata=nometadata\r\n";
 const INSERT: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\

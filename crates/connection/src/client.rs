@@ -13,9 +13,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use wire::signing::shared_key::{Scheme, SignedRequest};
 
 use crate::connection_string::Endpoint;
-use crate::response::ResponseReader;
-
-pub use crate::response::Response;
+use crate::response::{Response, ResponseReader};
 
 /// A server that is just starting is waited for this long in all.
 const CONNECT_ATTEMPTS: u32 = 5;
