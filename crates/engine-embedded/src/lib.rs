@@ -21,6 +21,7 @@ mod read;
 mod reclaim;
 mod scan;
 mod split;
+mod turns;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -28,6 +28,8 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Scans reading at one time; more of them wait their turn.
     pub concurrent_scans: usize,
+    /// Scans that may wait; the next one is told `Busy`.
+    pub waiting_scans: usize,
     /// Threads beside these that may take a part of a long scan while it is the only one.
     pub scan_helpers: usize,
     /// Threads that ask, and may wait for the disk themselves while it is quick (`patience`).
@@ -47,7 +49,8 @@ impl Options {
             max_open_files: 512,
             queue_transactions: 8192,
             queue_bytes: 64 * MIB,
-            concurrent_scans: 16,
+            concurrent_scans: thread::available_parallelism().map_or(4, |cores| 2 * cores.get()),
+            waiting_scans: 1024,
             scan_helpers: thread::available_parallelism().map_or(0, |cores| cores.get() - 1),
             waiting_reads: thread::available_parallelism().map_or(0, |threads| threads.get()),
             accept_loss: false,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use model::EntityKey;
+use model::{EntityKey, KeyRange};
 use rocksdb::Snapshot;
 use store::{Error, Fault, Page, Scan, StoredRow, Transaction};
 use tokio::task;
@@ -19,7 +19,8 @@ use crate::draft;
 use crate::layout::TableRecord;
 use crate::options::Options;
 use crate::patience::Patience;
-use crate::scan::{Scanner, Turns};
+use crate::scan::Scanner;
+use crate::turns::{Reach, Turns};
 
 #[derive(Debug)]
 pub struct Reader {
@@ -66,13 +67,15 @@ impl Reader {
     }
 
     pub async fn scan(&self, db: Arc<Db>, table: Arc<Table>, scan: Scan) -> Result<Page, Error> {
-        let turn = self.turns.scans.clone().acquire_owned().await;
-        let turn = turn.map_err(|_| Fault::new("the store is closed"))?;
+        let reach =
+            if KeyRange::partition_of(&scan.ranges).is_some() { Reach::Partition } else { Reach::Table };
+        let mut turn = self.turns.take(reach).await?;
         let (catalog, tally, turns) = (self.catalog.clone(), self.tally.clone(), self.turns.clone());
         blocking(move || {
             // Held here and not by the caller, who may stop waiting while this goes on.
-            let _turn = turn;
-            let scanner = Scanner { db: &db, snapshot: db.rocks().snapshot(), tally: &tally, turns: &turns };
+            turn.begin();
+            let snapshot = db.rocks().snapshot();
+            let scanner = Scanner { db: &db, snapshot, tally: &tally, turns: &turns, turn: &turn };
             let page = scanner.page(table.record.id, &scan)?;
             if is_there(&db, &scanner.snapshot, &catalog, &table)? {
                 Ok(page)

@@ -5,20 +5,18 @@
 //! If not, it is thrown away and its half read again in order, so that rows and bytes given back and the place
 //! to go on from are always those of reading alone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 use rocksdb::{ReadOptions, Snapshot};
 use store::{Fault, Page, PageBuilder, Scan};
-use tokio::sync::Semaphore;
 
 use crate::counters::Tally;
 use crate::db::{self, Db};
 use crate::layout::TableId;
-use crate::options::Options;
 use crate::split::{self, Ground, Pieces, Stored};
+use crate::turns::{Turn, Turns};
 
 /// Rows of a range to look at before asking for help. Most pages are full by then, and a thread costs some tens
 /// of microseconds to start.
@@ -29,38 +27,15 @@ const PATIENCE_ROWS: u64 = 4096;
 const WINDOW_ROWS_MIN: u64 = 16 * 1024;
 const WINDOW_ROWS_MAX: u64 = 256 * 1024;
 
-/// Rows between two looks of a helper at whether it is still wanted.
+/// Rows between two looks at whether a helper is still wanted, or a turn over.
 const ROWS_PER_LOOK: u64 = 64;
-
-/// Who may read how much at one time.
-#[derive(Debug)]
-pub struct Turns {
-    pub scans: Arc<Semaphore>,
-    scans_max: usize,
-    helpers: Semaphore,
-}
-
-impl Turns {
-    pub fn new(options: &Options) -> Self {
-        let scans_max = options.concurrent_scans.max(1);
-        Self {
-            scans: Arc::new(Semaphore::new(scans_max)),
-            scans_max,
-            helpers: Semaphore::new(options.scan_helpers),
-        }
-    }
-
-    /// Whether no scan but the one that asks is going on. With others about, the cores have enough to do.
-    fn is_alone(&self) -> bool {
-        self.scans.available_permits() + 1 >= self.scans_max
-    }
-}
 
 pub struct Scanner<'a> {
     pub db: &'a Db,
     pub snapshot: Snapshot<'a>,
     pub tally: &'a Tally,
     pub turns: &'a Turns,
+    pub turn: &'a Turn,
 }
 
 /// Why reading a range stopped.
@@ -134,6 +109,9 @@ impl Scanner<'_> {
             if pause(page) {
                 stop = Stop::Paused(key.to_vec());
                 break;
+            }
+            if (rows_read as u64).is_multiple_of(ROWS_PER_LOOK) && self.turn.is_over() {
+                page.cut_short();
             }
             rows_read += 1;
             if !page.offer(TableId::strip(key), value)? {

@@ -101,6 +101,16 @@ pub enum Cut {
 }
 
 impl Cut {
+    /// The partition it lies in or behind.
+    fn partition(&self) -> Option<&str> {
+        match self {
+            Self::Before(partition, _) | Self::After(partition, _) | Self::AfterPartition(partition) => {
+                Some(partition)
+            }
+            Self::End => None,
+        }
+    }
+
     pub fn start() -> Self {
         Self::Before(String::new(), String::new())
     }
@@ -184,6 +194,14 @@ impl KeyRange {
 
     pub fn partition(partition: &str) -> Self {
         Self { start: Cut::before_partition(partition), end: Cut::after_partition(partition) }
+    }
+
+    /// The one partition that all of these lie in, if they do.
+    pub fn partition_of(ranges: &[Self]) -> Option<&str> {
+        let first = ranges.first()?.start.partition()?;
+        let within =
+            |range: &Self| [&range.start, &range.end].iter().all(|cut| cut.partition() == Some(first));
+        ranges.iter().all(within).then_some(first)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -46,7 +46,7 @@ impl Service {
         }
         let filter = residual.map(|residual| Arc::new(Residual::new(&residual)) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
-        let partition = partition_of(&ranges).map(str::to_owned);
+        let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
@@ -92,21 +92,6 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
         (Cut::Before(p, r), Cut::After(q, s)) if p == q && r == s => EntityKey::parse(p, r).ok(),
         _ => None,
     }
-}
-
-/// The one partition that all ranges lie in, if they do.
-fn partition_of(ranges: &[KeyRange]) -> Option<&str> {
-    fn of_cut(cut: &Cut) -> Option<&str> {
-        match cut {
-            Cut::Before(partition, _) | Cut::After(partition, _) | Cut::AfterPartition(partition) => {
-                Some(partition)
-            }
-            Cut::End => None,
-        }
-    }
-    let first = of_cut(&ranges.first()?.start)?;
-    let within = |range: &KeyRange| of_cut(&range.start) == Some(first) && of_cut(&range.end) == Some(first);
-    ranges.iter().all(within).then_some(first)
 }
 
 impl EntityQuery<'_> {

@@ -142,6 +142,11 @@ impl<'a> PageBuilder<'a> {
             && Instant::now() >= self.deadline
     }
 
+    /// Ends the page at one of the next rows, as if its time were over.
+    pub fn cut_short(&mut self) {
+        self.deadline = self.deadline.min(Instant::now());
+    }
+
     /// Whether a place to go on from has been found.
     pub fn is_complete(&self) -> bool {
         self.page.next.is_some()

@@ -1,0 +1,101 @@
+//! Scans take turns: one that goes on for long gives way to those who wait, and comes to its end all the same.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use engine_embedded::{EmbeddedEngine, Options};
+use model::{Cut, KeyRange};
+use store::suite::{scan, table};
+use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
+use support::{load, partition_name};
+use tempfile::TempDir;
+
+const ROWS: usize = 10_000;
+
+/// Keeps nothing, and takes its time: two seconds for all rows and more.
+#[derive(Default)]
+struct Slow(AtomicUsize);
+
+impl RowFilter for Slow {
+    fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_micros(200));
+        Ok(false)
+    }
+}
+
+fn slow(from: Cut) -> (Arc<Slow>, Scan) {
+    let filter = Arc::new(Slow::default());
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(600) };
+    let ranges = vec![KeyRange { start: from, end: Cut::End }];
+    (filter.clone(), Scan { ranges, budget, filter: Some(filter) })
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn loaded(concurrent_scans: usize, waiting_scans: usize) -> (TempDir, Arc<EmbeddedEngine>) {
+    let directory = TempDir::new().unwrap();
+    let options = Options { concurrent_scans, waiting_scans, ..Options::new(directory.path()) };
+    let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
+    load(&engine, &table("Books"), ROWS).await;
+    (directory, engine)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_scan_gives_way_and_goes_on_where_it_was() {
+    let (_directory, engine) = loaded(1, 100).await;
+    let (counted, long) = slow(Cut::start());
+    let reader = engine.clone();
+    let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
+    until(|| counted.0.load(Ordering::Relaxed) > 0).await;
+
+    let short = scan(vec![KeyRange::partition(&partition_name(7))], 1000);
+    assert_eq!(engine.scan(&table("Books"), short).await.unwrap().entities.len(), 100);
+
+    let page = long.await.unwrap().unwrap();
+    let next = page.next.expect("cut short, though it had ten minutes");
+    assert!(page.examined < ROWS as u64);
+    let (_, rest) = slow(Cut::before(next.partition.as_str(), next.row.as_str()));
+    let rest = engine.scan(&table("Books"), rest).await.unwrap();
+    assert_eq!((page.examined + rest.examined, rest.next), (ROWS as u64, None));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_scan_with_nobody_waiting_is_not_cut() {
+    let (_directory, engine) = loaded(1, 100).await;
+    let page = engine.scan(&table("Books"), slow(Cut::start()).1).await.unwrap();
+    assert_eq!((page.examined, page.next), (ROWS as u64, None));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_scan_too_many_is_told_so() {
+    let (_directory, engine) = loaded(1, 1).await;
+    let (counted, long) = slow(Cut::start());
+    let reader = engine.clone();
+    let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
+    until(|| counted.0.load(Ordering::Relaxed) > 0).await;
+    let all = || scan(vec![KeyRange::all()], 1);
+    // One who has given up waiting leaves its place to the next.
+    let gave_up = tokio::time::timeout(Duration::from_millis(20), engine.scan(&table("Books"), all())).await;
+    assert!(gave_up.is_err());
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.scan(&table("Books"), all()).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(matches!(engine.scan(&table("Books"), all()).await, Err(Error::Busy)));
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(long.await.unwrap().is_ok());
+    engine.close().await;
+}
