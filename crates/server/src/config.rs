@@ -28,6 +28,9 @@ const SHUTDOWN_SECONDS: u64 = 30;
 const CACHE_MIB: usize = 256;
 /// Request line and headers: room for a URL of 64 KiB.
 const HEAD_KIB: usize = 128;
+const REQUEST_MIB: usize = 256;
+/// A body of the largest size, and its answer.
+const REQUEST_MIB_MIN: usize = 16;
 
 /// As they were said. Each also has a variable, `PARTITA_` and its name, and a key of its name in the file.
 #[derive(Args, Clone, Debug, Default)]
@@ -103,7 +106,10 @@ pub struct Flags {
     /// Memory for cached data and unwritten data, in MiB [default: 256]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     cache_mib: Option<usize>,
-    /// Connections served at once; further ones wait [default: 10000]
+    /// Memory for requests and answers under way, in MiB; beyond it callers are told to come back [default: 256]
+    #[arg(long, value_name = "MIB", env = "PARTITA_REQUEST_MIB")]
+    request_mib: Option<usize>,
+    /// Connections served at once; a further one takes the place of an idle one, or waits [default: 10000]
     #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_CONNECTIONS")]
     max_connections: Option<usize>,
     /// Close a connection that stands idle, or takes as long to send a request's headers [default: 120]
@@ -146,6 +152,7 @@ struct File {
     bearer_over_http: bool,
     throttle: Option<String>,
     cache_mib: Option<usize>,
+    request_mib: Option<usize>,
     max_connections: Option<usize>,
     idle_seconds: Option<u64>,
     shutdown_seconds: Option<u64>,
@@ -277,6 +284,10 @@ impl Config {
             over_http: flags.bearer_over_http || file.bearer_over_http,
         })?;
         let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
+        let request_mib = flags.request_mib.or(file.request_mib).unwrap_or(REQUEST_MIB);
+        if request_mib < REQUEST_MIB_MIN {
+            return Err(format!("request-mib is {request_mib}; the largest request takes {REQUEST_MIB_MIN}"));
+        }
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
@@ -295,6 +306,7 @@ impl Config {
                     .min(tokio::sync::Semaphore::MAX_PERMITS),
                 idle: Duration::from_secs(positive("idle-seconds", idle as usize)? as u64),
                 head_bytes: HEAD_KIB * 1024,
+                memory_bytes: request_mib.saturating_mul(1024 * 1024),
                 shutdown: Duration::from_secs(shutdown),
             },
             log_level: flags.log_level.or(file.log_level).unwrap_or_else(|| LOG_LEVEL.to_owned()),

@@ -18,6 +18,9 @@ use tokio_rustls::TlsAcceptor;
 use crate::account::SharedAccounts;
 use crate::analytics::{Analytics, Keeper};
 use crate::bearer::SharedBearer;
+use crate::connections::{Connections, Entry};
+use crate::guarded_stream::GuardedStream;
+use crate::memory::Memory;
 use crate::pipeline::{self, Pipeline};
 use crate::settings::Settings;
 
@@ -30,12 +33,16 @@ pub struct Bounds {
     pub idle: Duration,
     /// Request line and headers together.
     pub head_bytes: usize,
+    /// What requests may hold together: unfinished heads, bodies, and answers not taken yet.
+    pub memory_bytes: usize,
     /// How long requests under way may take to finish once the server is told to stop.
     pub shutdown: Duration,
 }
 
 /// How long a client may take to agree on keys.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often a connection without a place looks for one that could be spared.
+const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
 pub struct Listener {
     socket: TcpListener,
@@ -80,7 +87,11 @@ pub struct Server {
 impl Server {
     /// Serves until `stop` resolves and everything under way has been answered.
     pub async fn run(self, listeners: Vec<Listener>, stop: impl Future<Output = ()>) {
-        let permits = Arc::new(Semaphore::new(self.bounds.connections));
+        let memory = Memory::new(self.bounds.memory_bytes);
+        let places = Places {
+            permits: Arc::new(Semaphore::new(self.bounds.connections)),
+            connections: Connections::new(memory.clone()),
+        };
         let settings = Arc::new(Settings::default());
         let (stopping, stopped) = watch::channel(());
         let mut loops = JoinSet::new();
@@ -93,8 +104,9 @@ impl Server {
                 check_clock: self.check_clock,
                 settings: settings.clone(),
                 analytics: self.analytics.clone(),
+                memory: memory.clone(),
             });
-            loops.spawn(serve(listener, pipeline, self.bounds, permits.clone(), stopped.clone()));
+            loops.spawn(serve(listener, pipeline, self.bounds, places.clone(), stopped.clone()));
         }
         drop(stopped);
         let keeper =
@@ -115,7 +127,7 @@ async fn serve(
     listener: Listener,
     pipeline: Arc<Pipeline>,
     bounds: Bounds,
-    permits: Arc<Semaphore>,
+    places: Places,
     mut stopped: watch::Receiver<()>,
 ) {
     let connections = GracefulShutdown::new();
@@ -123,9 +135,9 @@ async fn serve(
         let accepted = tokio::select! {
             // Only ever an error: the sender is gone.
             _ = stopped.changed() => break,
-            accepted = accept(&listener.socket, &permits) => accepted,
+            accepted = places.accept(&listener.socket) => accepted,
         };
-        let (stream, peer, permit) = match accepted {
+        let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, most likely: existing connections must close first.
@@ -139,9 +151,9 @@ async fn serve(
         let (pipeline, tls, watcher) = (pipeline.clone(), listener.tls.clone(), connections.watcher());
         tokio::spawn(async move {
             let ended = match tls {
-                None => serve_connection(stream, peer, pipeline, bounds, watcher).await,
+                None => serve_connection(stream, peer, pipeline, bounds, watcher, &place).await,
                 Some(tls) => match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => serve_connection(stream, peer, pipeline, bounds, watcher).await,
+                    Ok(Ok(stream)) => serve_connection(stream, peer, pipeline, bounds, watcher, &place).await,
                     Ok(Err(error)) => Err(error.to_string()),
                     Err(_) => Err("the TLS handshake took too long".to_owned()),
                 },
@@ -149,7 +161,7 @@ async fn serve(
             if let Err(error) = ended {
                 tracing::debug!(error, %peer, "connection ended");
             }
-            drop(permit);
+            drop(place);
         });
     }
     drop(listener);
@@ -164,11 +176,18 @@ async fn serve_connection(
     pipeline: Arc<Pipeline>,
     bounds: Bounds,
     watcher: Watcher,
+    place: &Place,
 ) -> Result<(), String> {
+    let connection = place.entry.connection.clone();
     let serve = service_fn(move |request| {
-        let pipeline = pipeline.clone();
-        async move { Ok::<_, std::convert::Infallible>(pipeline::handle(pipeline, peer, request).await) }
+        let (pipeline, under_way) = (pipeline.clone(), connection.begin());
+        async move {
+            let mut response = pipeline::handle(pipeline, peer, request).await;
+            response.body_mut().belong_to(under_way);
+            Ok::<_, std::convert::Infallible>(response)
+        }
     });
+    let stream = GuardedStream::new(stream, place.entry.connection.clone(), bounds.idle);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client that has said all it had to say still waits for its answer.
@@ -176,15 +195,40 @@ async fn serve_connection(
         .header_read_timeout(bounds.idle)
         .max_buf_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(stream), serve);
-    watcher.watch(connection).await.map_err(|error| error.to_string())
+    tokio::select! {
+        served = watcher.watch(connection) => served.map_err(|error| error.to_string()),
+        () = place.entry.connection.spared() => Err("idle, and its place was needed".to_owned()),
+    }
 }
 
-async fn accept(
-    socket: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    // The semaphore is never closed.
-    let permit = permits.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, peer) = socket.accept().await?;
-    Ok((stream, peer, permit))
+/// Room for connections.
+#[derive(Clone)]
+struct Places {
+    permits: Arc<Semaphore>,
+    connections: Arc<Connections>,
+}
+
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    entry: Entry,
+}
+
+impl Places {
+    /// A new connection, with a place made for it if all are taken and one of them is idle.
+    async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
+        let (stream, peer) = socket.accept().await?;
+        let permit = loop {
+            let asked = self.permits.clone().acquire_owned();
+            if self.permits.available_permits() == 0 {
+                self.connections.make_room();
+            }
+            // Later there may be an idle one, if there is none now.
+            match tokio::time::timeout(MAKE_ROOM_INTERVAL, asked).await {
+                // The semaphore is never closed.
+                Ok(permit) => break permit.map_err(std::io::Error::other)?,
+                Err(_) => continue,
+            }
+        };
+        Ok((stream, peer, Place { _permit: permit, entry: self.connections.enter() }))
+    }
 }

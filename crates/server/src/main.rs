@@ -109,8 +109,24 @@ fn main() -> ExitCode {
 fn serve(flags: Flags) -> Result<(), String> {
     let config = Config::from_flags(flags.clone())?;
     telemetry::start_logging(&config.log_level, config.log_format)?;
+    raise_file_limit(config.bounds.connections);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config, flags))
+}
+
+/// Each connection is a file to the system, and many systems allow a process a thousand unless it asks for more.
+fn raise_file_limit(connections: usize) {
+    const FILES_OF_THE_STORE: u64 = 1024;
+    let wanted = connections as u64 + FILES_OF_THE_STORE;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed < wanted => tracing::warn!(
+            allowed,
+            wanted,
+            "fewer files may be open than --max-connections needs; raise the system's limit (ulimit -n, LimitNOFILE)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
 }
 
 /// The only place that names engines.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Body as _;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use model::{DateTime, Refusal, TableName, limits};
 use service::{Grant, Service};
@@ -29,6 +29,7 @@ use crate::headers::{
     DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION,
     header,
 };
+use crate::memory::{FREE_BYTES, Held, Memory};
 use crate::operation::{self, Call, Context};
 use crate::respond::{self, Asked, Body};
 use crate::route;
@@ -41,6 +42,9 @@ use crate::telemetry;
 const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// As it came, laid together, and as rows.
+const COPIES_OF_A_BODY: usize = 3;
+
 /// Everything a request needs to be answered.
 #[derive(Debug)]
 pub struct Pipeline {
@@ -51,6 +55,7 @@ pub struct Pipeline {
     pub check_clock: bool,
     pub settings: Arc<Settings>,
     pub analytics: Arc<Analytics>,
+    pub memory: Arc<Memory>,
 }
 
 pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
@@ -83,7 +88,11 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
         let caller = Caller { ip: peer.ip(), https: pipeline.scheme == "https" };
         let mut response =
             match answer(&pipeline, &bearer, caller, &addressed, &head, &mut body, &mut asked).await {
-                Ok(answer) => respond::answer(&asked, answer),
+                Ok(answer) => {
+                    let response = respond::answer(&asked, answer);
+                    held(&pipeline.memory, &head.method, response)
+                        .unwrap_or_else(|refusal| refused(&mut asked, refusal.into()))
+                }
                 Err(failure) => refused(&mut asked, failure),
             };
         cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
@@ -120,6 +129,25 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
         "request"
     );
     response
+}
+
+/// A large answer counts as memory until it is sent. What was written stays written, and has to be said.
+fn held(
+    memory: &Arc<Memory>,
+    method: &Method,
+    mut response: Response<Body>,
+) -> Result<Response<Body>, Refusal> {
+    let bytes = response.body().len();
+    if bytes > FREE_BYTES {
+        let mut held = memory.nothing();
+        if *method != Method::GET {
+            held.grow_anyway(bytes);
+        } else if !held.grow(bytes) {
+            return Err(Refusal::Busy);
+        }
+        response.body_mut().hold(held);
+    }
+    Ok(response)
 }
 
 fn refused(asked: &mut Asked, failure: Failure) -> Response<Body> {
@@ -224,7 +252,8 @@ async fn answer(
     }
     let time = time_allowed(&query);
     let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
-    let body = read_body(headers, body, deadline).await.inspect_err(|refusal| {
+    let mut held = pipeline.memory.nothing();
+    let body = read_body(headers, body, deadline, &mut held).await.inspect_err(|refusal| {
         asked.observed.broken = *refusal == Refusal::BodyNotReadable;
     })?;
     asked.observed.body_bytes = body.len() as u64;
@@ -315,20 +344,34 @@ async fn read_body(
     headers: &HeaderMap,
     body: &mut Option<Incoming>,
     deadline: tokio::time::Instant,
+    held: &mut Held,
 ) -> Result<Bytes, Refusal> {
     let announced = header(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
         return Err(Refusal::RequestBodyTooLarge);
     }
     let Some(body) = body.take().filter(|body| !body.is_end_stream()) else { return Ok(Bytes::new()) };
-    let collect = Limited::new(body, limits::REQUEST_BODY_BYTES_MAX).collect();
-    match tokio::time::timeout_at(deadline, collect).await {
-        Err(_) => Err(Refusal::TimedOut),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::RequestBodyTooLarge),
-        // The connection broke; no one will hear this.
-        Ok(Err(_)) => Err(Refusal::BodyNotReadable),
+    tokio::time::timeout_at(deadline, collect(body, held)).await.map_err(|_| Refusal::TimedOut)?
+}
+
+async fn collect(mut body: Incoming, held: &mut Held) -> Result<Bytes, Refusal> {
+    let (mut pieces, mut length) = (Vec::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        // An error: the connection broke, and no one will hear this.
+        let Ok(piece) = frame.map_err(|_| Refusal::BodyNotReadable)?.into_data() else { continue };
+        length += piece.len();
+        if length > limits::REQUEST_BODY_BYTES_MAX {
+            return Err(Refusal::RequestBodyTooLarge);
+        }
+        if length > FREE_BYTES && !held.grow(piece.len() * COPIES_OF_A_BODY) {
+            return Err(Refusal::Busy);
+        }
+        pieces.push(piece);
     }
+    Ok(match pieces.len() {
+        1 => pieces.swap_remove(0),
+        _ => pieces.concat().into(),
+    })
 }
 
 async fn discard(body: Incoming) {

@@ -9,7 +9,7 @@ mod support;
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -54,31 +54,11 @@ impl Target {
 
     /// Resident memory, in KiB.
     fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.process_id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        self.server.memory_kib()
     }
 
-    /// A request with a valid signature, as bytes.
     fn signed(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-        let target = format!("/{ACCOUNT}{path}");
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        let authorization = self.client().authorization(&target, &date);
-        let mut request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-date: {date}\r\nAuthorization: {authorization}\r\n",
-            self.server.address
-        );
-        if !headers.iter().any(|(name, _)| *name == "x-ms-version") {
-            request.push_str("x-ms-version: 2019-02-02\r\n");
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if !headers.iter().any(|(name, _)| *name == "Transfer-Encoding") {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        request.push_str("\r\n");
-        [request.as_bytes(), body].concat()
+        self.client().signed(method, path, headers, body)
     }
 
     /// Sends bytes, ends the sending side, and gives back all that comes.

@@ -69,6 +69,28 @@ impl Client {
         self.send_signed(method, &format!("/{}{path}", self.account), headers, body)
     }
 
+    /// A request with a valid signature, as bytes.
+    pub fn signed(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+        let target = format!("/{}{path}", self.account);
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let authorization = self.authorization(&target, &date);
+        let mut request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-date: {date}\r\nAuthorization: {authorization}\r\n",
+            self.address
+        );
+        if !headers.iter().any(|(name, _)| *name == "x-ms-version") {
+            request.push_str("x-ms-version: 2019-02-02\r\n");
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !headers.iter().any(|(name, _)| *name == "Transfer-Encoding" || *name == "Content-Length") {
+            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        request.push_str("\r\n");
+        [request.as_bytes(), body].concat()
+    }
+
     /// As `try_send`, but the target is the whole of it: for host style, and for the secondary.
     pub fn send_signed(
         &mut self,

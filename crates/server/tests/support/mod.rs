@@ -89,6 +89,13 @@ impl Partita {
         self.child.id()
     }
 
+    /// Resident memory.
+    pub fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// kill -9.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

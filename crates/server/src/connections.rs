@@ -1,0 +1,202 @@
+//! Which connections there are, and which of them could be spared.
+//!
+//! When as many are open as may be, a new one takes the place of the one that has been idle for longest: whoever
+//! opens thousands and says nothing does not keep others out.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::memory::{FREE_BYTES, Held, Memory};
+
+/// Idle for less is not idle: the next request may be on its way.
+const IDLE_MIN: Duration = Duration::from_secs(1);
+/// In the midst of a request.
+const BUSY: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub struct Connections {
+    born: Instant,
+    memory: Arc<Memory>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next_id: u64,
+    by_id: HashMap<u64, Arc<Connection>>,
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    born: Instant,
+    /// In microseconds since `born`, or `BUSY`.
+    idle_since: AtomicU64,
+    spared: Notify,
+    /// Bytes of a request that is not whole yet, and what they hold beyond those that are free.
+    head_bytes: AtomicUsize,
+    head: Mutex<Held>,
+}
+
+/// A connection for as long as it is open.
+#[derive(Debug)]
+pub struct Entry {
+    connections: Weak<Connections>,
+    id: u64,
+    pub connection: Arc<Connection>,
+}
+
+/// A request under way on a connection; over when dropped.
+#[derive(Debug)]
+pub struct Request(Arc<Connection>);
+
+impl Connections {
+    pub fn new(memory: Arc<Memory>) -> Arc<Self> {
+        Arc::new(Self { born: Instant::now(), memory, open: Mutex::default() })
+    }
+
+    pub fn enter(self: &Arc<Self>) -> Entry {
+        let connection = Connection {
+            born: self.born,
+            idle_since: AtomicU64::new(0),
+            spared: Notify::new(),
+            head_bytes: AtomicUsize::new(0),
+            head: Mutex::new(self.memory.nothing()),
+        };
+        connection.rest();
+        let connection = Arc::new(connection);
+        let mut open = self.open.lock();
+        let id = open.next_id;
+        open.next_id += 1;
+        open.by_id.insert(id, connection.clone());
+        Entry { connections: Arc::downgrade(self), id, connection }
+    }
+
+    /// Tells the one that has been idle for longest to close, if there is one.
+    pub fn make_room(&self) -> bool {
+        let open = self.open.lock();
+        let idle = open.by_id.values().map(|connection| (connection.idle_since(), connection));
+        let longest = idle.min_by_key(|(since, _)| *since);
+        let limit = micros(self.born.elapsed().saturating_sub(IDLE_MIN));
+        match longest {
+            Some((since, connection)) if since <= limit => {
+                // Not chosen again while it is about to close.
+                connection.idle_since.store(BUSY, Ordering::Relaxed);
+                connection.spared.notify_one();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Connection {
+    /// A request's head is whole.
+    pub fn begin(self: &Arc<Self>) -> Request {
+        self.idle_since.store(BUSY, Ordering::Relaxed);
+        if self.head_bytes.swap(0, Ordering::Relaxed) > FREE_BYTES {
+            self.head.lock().give_back();
+        }
+        Request(self.clone())
+    }
+
+    /// Counts bytes of a head that is still to come to its end; those of a body are counted where it is collected.
+    /// False if there is no memory for them.
+    pub fn received(&self, bytes: usize) -> bool {
+        if !self.is_idle() {
+            return true;
+        }
+        let before = self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let free = FREE_BYTES.saturating_sub(before);
+        bytes <= free || self.head.lock().grow(bytes - free)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.idle_since() != BUSY
+    }
+
+    /// Resolves when the place is needed for another.
+    pub async fn spared(&self) {
+        self.spared.notified().await;
+    }
+
+    fn idle_since(&self) -> u64 {
+        self.idle_since.load(Ordering::Relaxed)
+    }
+
+    fn rest(&self) {
+        self.idle_since.store(micros(self.born.elapsed()), Ordering::Relaxed);
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros() as u64
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.rest();
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some(connections) = self.connections.upgrade() {
+            connections.open.lock().by_id.remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle_for(entry: &Entry, seconds: u64) {
+        let since = entry.connection.born.elapsed().saturating_sub(Duration::from_secs(seconds));
+        entry.connection.idle_since.store(micros(since), Ordering::Relaxed);
+    }
+
+    async fn is_spared(entry: &Entry) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), entry.connection.spared()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn the_one_idle_for_longest_makes_room_and_one_at_work_never_does() {
+        let old =
+            Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
+        let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
+        let (new, longer, longest, busy) =
+            (connections.enter(), connections.enter(), connections.enter(), connections.enter());
+        idle_for(&longer, 5);
+        idle_for(&longest, 50);
+        idle_for(&busy, 55);
+        let request = busy.connection.begin();
+        assert!(connections.make_room() && is_spared(&longest).await);
+        assert!(connections.make_room() && is_spared(&longer).await);
+        assert!(!connections.make_room());
+        assert!(!is_spared(&new).await && !is_spared(&busy).await);
+        drop(request);
+        assert!(busy.connection.is_idle());
+        drop((new, longer, longest, busy));
+        assert!(connections.open.lock().by_id.is_empty());
+    }
+
+    #[test]
+    fn long_heads_share_what_memory_there_is_until_they_are_whole() {
+        let connections = Connections::new(Memory::new(100));
+        let (one, two) = (connections.enter(), connections.enter());
+        assert!(one.connection.received(FREE_BYTES - 10) && one.connection.received(70));
+        assert!(two.connection.received(FREE_BYTES) && !two.connection.received(41));
+        let request = one.connection.begin();
+        assert!(two.connection.received(100));
+        assert!(one.connection.received(1 << 20), "a body is not counted here");
+        drop(request);
+        assert!(!one.connection.received(FREE_BYTES + 1));
+        drop(two);
+        assert!(one.connection.received(1));
+    }
+}

@@ -1,0 +1,120 @@
+//! A connection's stream that does not let its peer keep what it holds for ever.
+//!
+//! hyper bounds the time and the size of a request's head. It does not bound how long an answer may lie unread, nor
+//! how much all unfinished heads take together. Both are seen here, where the bytes pass.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use crate::connections::Connection;
+
+/// What a peer has to take of an answer within the time to be waited for again.
+const PROGRESS_BYTES: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub struct GuardedStream<S> {
+    stream: S,
+    connection: Arc<Connection>,
+    patience: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes written since it stalled.
+    written: usize,
+}
+
+impl<S> GuardedStream<S> {
+    /// `patience`: how long the peer may take none of an answer.
+    pub fn new(stream: S, connection: Arc<Connection>, patience: Duration) -> Self {
+        Self { stream, connection, patience, stalled: None, written: 0 }
+    }
+
+    /// After a write: fails if the peer has not taken enough for too long.
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Poll<io::Result<T>> {
+        match &outcome {
+            Poll::Ready(Ok(done)) => {
+                self.written += bytes(done);
+                if self.written >= PROGRESS_BYTES {
+                    self.stalled = None;
+                }
+            }
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                if self.stalled.is_none() {
+                    self.written = 0;
+                }
+                let patience = self.patience;
+                let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+                ready!(stalled.as_mut().poll(context));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is not read")));
+            }
+        }
+        outcome
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let bytes = buffer.filled().len() - before;
+        let has_room = self.connection.received(bytes);
+        Poll::Ready(if has_room {
+            Ok(())
+        } else {
+            Err(io::Error::other("no memory is left for requests' heads"))
+        })
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, outcome, |written| *written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.watch(context, outcome, |written| *written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        if outcome.is_ready() {
+            // All of it is on its way.
+            self.stalled = None;
+        }
+        self.watch(context, outcome, |()| 0)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.watch(context, outcome, |()| 0)
+    }
+}
