@@ -250,30 +250,47 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 
 /// From this length on, looking for what must be escaped pays its preparation.
 const LONG: usize = 32;
+const WORD: usize = size_of::<u64>();
 
-/// Bytes that stand for themselves.
-static PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = b' ';
-    while byte <= 0x7f {
-        plain[byte as usize] = byte != b'"' && byte != b'\\';
-        byte += 1;
-    }
-    plain
-};
+/// Whether a byte stands for itself.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=0x7f) && byte != b'"' && byte != b'\\'
+}
+
+/// Whether each of eight bytes does; names and most values are a word or two.
+fn is_plain_word(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    // A borrow can make a byte look special that is not, but only above one that is.
+    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (word | below(word, b' ') | is(b'"') | is(b'\\')) & HIGHS == 0
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    // Whoever calls has eight.
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
 
 /// How many bytes at the start are written as they are. All of them are ASCII, so that a character ends there.
 fn plain_length(bytes: &[u8]) -> usize {
-    if bytes.len() < LONG {
-        return bytes.iter().position(|byte| !PLAIN[usize::from(*byte)]).unwrap_or(bytes.len());
+    if bytes.len() >= LONG {
+        let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        let bounds = |(least, most): (u8, u8), byte: &u8| (least.min(*byte), most.max(*byte));
+        // The least and the greatest byte are found many at a time, and most text has no other characters.
+        return match bytes[..end].iter().fold((u8::MAX, 0), bounds) {
+            (b' '.., ..=0x7f) => end,
+            _ => bytes.iter().position(|byte| !(b' '..=0x7f).contains(byte)).unwrap_or(end),
+        };
     }
-    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-    let bounds = |(least, most): (u8, u8), byte: &u8| (least.min(*byte), most.max(*byte));
-    // The least and the greatest byte are found many at a time, and most text has no other characters.
-    match bytes[..end].iter().fold((u8::MAX, 0), bounds) {
-        (b' '.., ..=0x7f) => end,
-        _ => bytes.iter().position(|byte| !(b' '..=0x7f).contains(byte)).unwrap_or(end),
+    // The last word begins inside the one before it, so that no bytes are left over.
+    let last = bytes.len().checked_sub(WORD);
+    if last.is_some_and(|last| {
+        bytes.chunks_exact(WORD).chain([&bytes[last..]]).all(|eight| is_plain_word(word(eight)))
+    }) {
+        return bytes.len();
     }
+    bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len())
 }
 
 /// A JSON string as the service writes one: everything beyond ASCII as lower-case `\u` escapes.
@@ -406,6 +423,13 @@ mod tests {
             let mut out = Vec::new();
             write_string(&mut out, &text);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+
+        #[test]
+        fn a_word_is_plain_if_each_of_its_bytes_is(bytes in prop::array::uniform8(prop_oneof![
+            b' '..=0x7f_u8, Just(b'"'), Just(b'\\'), Just(0x1f), Just(b'!'), Just(b'#'), Just(b'['), any::<u8>(),
+        ])) {
+            prop_assert_eq!(is_plain_word(u64::from_le_bytes(bytes)), bytes.iter().all(|byte| is_plain(*byte)));
         }
 
         #[test]
