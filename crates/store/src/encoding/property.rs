@@ -131,11 +131,15 @@ impl<'a> Cursor<'a> {
         Some(Entry { name, tag: *tag, value })
     }
 
-    /// The next one, read.
+    /// The next one, read. Behind one that can't be read there is none, nor an end: the last one's damage is damage too.
     #[inline]
     pub(super) fn take(&mut self) -> Option<(&'a str, ValueRef<'a>)> {
         let entry = self.step()?;
-        Some((std::str::from_utf8(entry.name).ok()?, entry.value()?))
+        let read = std::str::from_utf8(entry.name).ok().zip(entry.value());
+        if read.is_none() {
+            *self = Self { left: 1, directory: &[], values: &[] };
+        }
+        read
     }
 }
 

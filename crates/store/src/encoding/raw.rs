@@ -96,6 +96,20 @@ mod tests {
         proptest::collection::btree_set("[A-Zé]{1,2}|Missing", 0..4).prop_map(|set| set.into_iter().collect())
     }
 
+    #[test]
+    fn damage_to_the_last_property_is_a_fault_as_well() {
+        let row = |value| RowDraft::new([("A", value)].into_iter()).stamp(DateTime::MIN_STORED);
+        let check = |value, last: u8| {
+            let mut bytes = row(value).as_bytes().to_vec();
+            *bytes.last_mut().unwrap() = last;
+            assert!(RawRow::new(&bytes).open().is_err(), "{value:?}");
+            assert!(StoredRow::new(bytes).show(|_, shown| shown.count()).is_err(), "{value:?}");
+        };
+        check(ValueRef::Boolean(true), 2);
+        check(ValueRef::String("text"), 0xff);
+        check(ValueRef::DateTime(DateTime::MIN_STORED), 0xff);
+    }
+
     proptest! {
         #[test]
         fn finds_what_an_opened_row_has(list in properties(), mut wanted in names(), picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..3)) {
