@@ -136,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn an_id_keeps_its_carriage_return() {
+        let body =
+            "<SignedIdentifiers><SignedIdentifier><Id>a&#13;b</Id></SignedIdentifier></SignedIdentifiers>";
+        let policies = read(body.as_bytes()).unwrap();
+        assert_eq!(policies[0].id, "a\rb");
+        assert_eq!(read(&write(&policies)), Ok(policies));
+    }
+
+    #[test]
     fn what_is_no_list_of_policies_is_refused() {
         let one = |inside: &str| {
             format!("<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier></SignedIdentifiers>")

@@ -55,6 +55,9 @@ impl Element {
                 Event::Eof => break,
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
             };
+            if text.contains(is_forbidden) {
+                return None;
+            }
             open.last_mut()?.text.push_str(&text);
         }
         let document = open.pop().filter(|_| open.is_empty())?;
@@ -87,9 +90,14 @@ impl Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
 
-/// Text as it stands between tags.
+/// Text as it stands between tags. A bare CR would be read as LF.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#xD;")
+}
+
+/// What XML has no place for, neither as it is nor as a reference.
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') && !matches!(c, '\t' | '\n' | '\r')
 }
 
 #[cfg(test)]
@@ -125,6 +133,16 @@ mod tests {
         for body in ["", "x", "<a>", "<a></b>", "<a/><b/>", "<a/>x", "<a>&nope;</a>", bomb, &deep, &wide] {
             check(body, "refused");
         }
+        for body in [
+            "<a>\0</a>",
+            "<a>\u{1f}</a>",
+            "<a>&#0;</a>",
+            "<a>&#x1;</a>",
+            "<a>\u{ffff}</a>",
+            "<a>&#xFFFE;</a>",
+        ] {
+            check(body, "refused");
+        }
         assert_eq!(Element::parse(b"<a>\xff</a>"), None);
     }
 
@@ -132,6 +150,12 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Element::parse(&body);
+        }
+
+        #[test]
+        fn escaped_text_reads_back(text in "[a<>&\"'\r\n\t \u{7f}\u{85}\u{2028}\u{fffd}𝄞]{0,12}") {
+            let element = Element::parse(format!("<a>{}</a>", escape(&text)).as_bytes()).unwrap();
+            prop_assert_eq!(element.text, text);
         }
 
         #[test]
