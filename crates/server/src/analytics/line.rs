@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use model::{DateTime, Refusal, limits};
-use wire::{Version, names};
+use wire::{Version, names, url};
 
 use super::outcome::{Api, Credential, Status};
 use crate::bearer::Identity;
@@ -147,10 +147,11 @@ fn conditions(headers: &HeaderMap) -> String {
     if used.is_empty() { String::new() } else { quoted(&used.join(",")) }
 }
 
-/// A log is read by more people than may use a token.
+/// A log is read by more people than may use a token. `%73ig` is the signature too: names are decoded before they count.
 fn without_signature(query: &str) -> String {
+    let is_signature = |name: &str| url::decode(name).is_some_and(|name| name.eq_ignore_ascii_case("sig"));
     let shown = |part: &str| match part.split_once('=') {
-        Some((name, _)) if name.eq_ignore_ascii_case("sig") => format!("{name}=XXXXX"),
+        Some((name, _)) if is_signature(name) => format!("{name}=XXXXX"),
         _ => part.to_owned(),
     };
     query.split('&').map(shown).collect::<Vec<_>>().join("&")
@@ -181,6 +182,14 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use http::Request;
+
+    #[test]
+    fn signatures_are_struck_out_however_their_name_is_written() {
+        let check = |query, expected| assert_eq!(without_signature(query), expected);
+        check("sv=1&sig=secret%3D&timeout=5", "sv=1&sig=XXXXX&timeout=5");
+        check("SIG=secret&%73ig=secret&s%69%67=a=b", "SIG=XXXXX&%73ig=XXXXX&s%69%67=XXXXX");
+        check("signed=1&sig&%ff=1", "signed=1&sig&%ff=1");
+    }
 
     fn line(change: impl FnOnce(&mut Facts<'_>)) -> Vec<String> {
         let (head, ()) = Request::builder()
