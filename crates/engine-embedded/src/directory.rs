@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::commit::CommittedFile;
@@ -21,7 +22,8 @@ impl Directory {
     /// Makes the directory if there is none, and a store of it if it is empty.
     pub fn claim(path: &Path) -> Result<Self, OpenError> {
         let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(unwritable)?;
+        // Its owner's alone: whoever reads the files needs no key. One that is there keeps the rights it was given.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unwritable)?;
         // Before the lock, because even that would be a file of ours in a directory that is someone else's.
         let is_new = !check_format(path)?;
         let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));

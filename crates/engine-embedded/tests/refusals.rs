@@ -71,3 +71,16 @@ async fn a_first_start_cut_short_can_be_repeated() {
     open(directory.path()).close().await;
     open(directory.path()).close().await;
 }
+
+#[tokio::test]
+async fn a_new_directory_is_its_owners_alone_and_one_that_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = TempDir::new().unwrap();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let new = parent.path().join("new");
+    open(&new).close().await;
+    assert_eq!(mode(&new), 0o700);
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o750)).unwrap();
+    open(&new).close().await;
+    assert_eq!(mode(&new), 0o750);
+}
