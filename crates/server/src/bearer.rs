@@ -3,17 +3,15 @@
 //! Fetches nothing: the keys come from a file. What a role may do is the service's `grant.rs`; why a token was refused
 //! goes to the log, the token itself never.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use model::{AccountName, Refusal};
 use serde::Deserialize;
 use service::{Role, RoleGrant};
 use wire::Version;
+use wire::signing::jwt::Keys;
 
 use crate::authenticate::Denied;
 
@@ -44,19 +42,7 @@ pub struct Trust {
     audiences: Vec<String>,
     /// Whether tokens may come over plain HTTP, where anyone on the way can take them.
     over_http: bool,
-    keys: HashMap<String, Key>,
-}
-
-struct Key {
-    /// The only one this key verifies, whatever a token says.
-    algorithm: Algorithm,
-    decoding: DecodingKey,
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.algorithm)
-    }
+    keys: Keys,
 }
 
 /// As the operator said them.
@@ -117,41 +103,11 @@ impl SharedBearer {
     }
 }
 
-fn read_keys(path: &Path) -> Result<HashMap<String, Key>, String> {
+fn read_keys(path: &Path) -> Result<Keys, String> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("can't read bearer-jwks {shown}: {error}"))?;
-    parse_keys(&text).map_err(|error| format!("bearer-jwks {shown} {error}"))
-}
-
-/// Keys of other kinds and for other uses may stand beside ours, and are passed over.
-fn parse_keys(text: &str) -> Result<HashMap<String, Key>, String> {
-    let set: JwkSet = serde_json::from_str(text).map_err(|error| format!("is no JWKS: {error}"))?;
-    let mut keys = HashMap::new();
-    for jwk in &set.keys {
-        let (Some(kid), Some(algorithm)) = (&jwk.common.key_id, algorithm(jwk)) else { continue };
-        let decoding =
-            DecodingKey::from_jwk(jwk).map_err(|error| format!("has a bad key {kid:?}: {error}"))?;
-        if keys.insert(kid.clone(), Key { algorithm, decoding }).is_some() {
-            return Err(format!("has two keys {kid:?}"));
-        }
-    }
-    if keys.is_empty() {
-        return Err("holds no key with a kid for RS256 or ES256".to_owned());
-    }
-    Ok(keys)
-}
-
-/// What a key verifies follows from its kind. Never `none`, and no secret that both sides would know.
-fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
-    let algorithm = match &jwk.algorithm {
-        AlgorithmParameters::RSA(_) => Algorithm::RS256,
-        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::ES256,
-        _ => return None,
-    };
-    let signs = jwk.common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
-    let meant = jwk.common.key_algorithm.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
-    (signs && meant).then_some(algorithm)
+    Keys::parse(&text).map_err(|error| format!("bearer-jwks {shown} {error}"))
 }
 
 #[derive(Debug, Deserialize)]
@@ -232,33 +188,9 @@ impl Trust {
 
     /// Signature, time, issuer, audience; an error says why not.
     fn check(&self, token: &str, account: &AccountName, now: SystemTime) -> Result<Claims, String> {
-        let header =
-            decode_header(token).map_err(|_| "the bearer token is no JWT with an algorithm we know")?;
-        if let Some(critical) = header.crit {
-            return Err(format!("the bearer token demands extensions {critical:?}"));
-        }
-        let kid = header.kid.ok_or("the bearer token does not name its key (kid)")?;
-        let key =
-            self.keys.get(&kid).ok_or_else(|| format!("the JWKS holds no key {kid:?} for bearer tokens"))?;
-        if header.alg != key.algorithm {
-            return Err(format!(
-                "the bearer token is signed by {:?}, but key {kid:?} is for {:?}",
-                header.alg, key.algorithm
-            ));
-        }
-        // The signature only: each claim is looked at below, so that the log can say what was found.
-        let mut validation = Validation::new(key.algorithm);
-        validation.validate_exp = false;
-        validation.validate_aud = false;
-        validation.required_spec_claims.clear();
-        let decoded = decode::<Claims>(token, &key.decoding, &validation).map_err(|error| {
-            use jsonwebtoken::errors::ErrorKind;
-            match error.kind() {
-                ErrorKind::Json(error) => format!("the bearer token's claims can't be read: {error}"),
-                _ => format!("the bearer token's signature is not that of key {kid:?}"),
-            }
-        });
-        let claims = decoded.map(|data| data.claims)?;
+        let claims = self.keys.verify(token).map_err(|bad| bad.to_string())?;
+        let claims: Claims = serde_json::from_slice(&claims)
+            .map_err(|error| format!("the bearer token's claims can't be read: {error}"))?;
         check_time(&claims, now)?;
         if claims.iss != self.issuer {
             return Err(format!("the bearer token is of issuer {:?}, not {:?}", claims.iss, self.issuer));

@@ -437,8 +437,9 @@ mod tests {
             path
         };
         let from = |file: String| config(&file, Flags::default()).map(|config| config.bearer);
-        let key = r#"{"keys":[{"kty":"RSA","kid":"a","n":"AQAB","e":"AQAB"}]}"#;
-        let (good, none) = (write("good", key), write("none", r#"{"keys":[]}"#));
+        let half = "A".repeat(43);
+        let key = format!(r#"{{"keys":[{{"kty":"EC","crv":"P-256","kid":"a","x":"{half}","y":"{half}"}}]}}"#);
+        let (good, none) = (write("good", &key), write("none", r#"{"keys":[]}"#));
         let on = from(format!(
             "bearer-issuer = 'i'\nbearer-jwks = {good:?}\nbearer-audience = ['x', 'y']\nbearer-tenant = 't'\nbearer-over-http = true"
         ));

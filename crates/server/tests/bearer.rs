@@ -14,11 +14,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use support::http::read_answer;
 use support::{ACCOUNT, Answer, Client, Partita};
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -33,7 +34,7 @@ const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.
 /// Who signs tokens, with a key of its own.
 struct Issuer {
     kid: &'static str,
-    key: EncodingKey,
+    key: EcdsaKeyPair,
     public: Value,
 }
 
@@ -43,7 +44,10 @@ impl Issuer {
         let (x, y) = pair.public_key_raw()[1..].split_at(32);
         let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
         let public = json!({ "kty": "EC", "crv": "P-256", "kid": kid, "x": x, "y": y });
-        Self { kid, key: EncodingKey::from_ec_der(&pair.serialize_der()), public }
+        let private = pair.serialize_der();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &private, &SystemRandom::new())
+            .unwrap();
+        Self { kid, key, public }
     }
 
     fn publish(&self, path: &Path) {
@@ -59,8 +63,11 @@ impl Issuer {
         for (name, value) in changes.as_object().unwrap() {
             claims[name] = value.clone();
         }
-        let header = Header { kid: Some(self.kid.to_owned()), ..Header::new(Algorithm::ES256) };
-        encode(&header, &claims, &self.key).unwrap()
+        let header = json!({ "typ": "JWT", "alg": "ES256", "kid": self.kid }).to_string();
+        let message =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let signature = self.key.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
     fn of_role(&self, role: &str) -> String {
@@ -251,7 +258,7 @@ fn https_is_accepted() {
     let mut roots = RootCertStore::empty();
     let authority = certificates.path().join("authority.pem");
     roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let connection = ClientConnection::new(Arc::new(config), address.ip().into()).unwrap();

@@ -1,5 +1,6 @@
 //! Strings to sign and their signatures: the client signs and the server verifies with the same code.
 
+pub mod jwt;
 mod key;
 pub mod sas;
 pub mod shared_key;
