@@ -1,0 +1,44 @@
+//! Shared access signatures out of query strings: what is read can be written, and only its signature verifies it.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use model::{DateTime, TableName};
+use wire::access_policies;
+use wire::signing::AccountKey;
+use wire::signing::sas::Sas;
+use wire::url::Query;
+
+static KEY: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::parse("c2VjcmV0").expect("a good key"));
+
+fuzz_target!(|text: &str| {
+    let Some(query) = Query::parse(text) else { return };
+    let Ok(Some((sas, signature))) = Sas::read(&query) else { return };
+    let terms = sas.terms();
+    for time in [&terms.start, &terms.expiry] {
+        if let Some(read) = DateTime::parse(time) {
+            assert_eq!(DateTime::parse(&read.to_string()), Some(read), "{time}");
+        }
+    }
+    let _ = access_policies::in_order(&terms.permissions);
+    let right = sas.sign("shop", &KEY);
+    let string = sas.string_to_sign("shop");
+    assert!(KEY.verifies(&string, &right));
+    assert!(signature == right || !KEY.verifies(&string, &signature), "{signature} is taken for {right}");
+    assert!(!KEY.verifies(&sas.string_to_sign("other"), &right), "one account's token serves another");
+
+    // An empty field is written as no field at all, and a token without these is another one.
+    let told = match &sas {
+        Sas::Table(table) => {
+            let _ = TableName::parse(&table.table);
+            true
+        }
+        Sas::Account(account) => !account.services.is_empty() && !account.resource_types.is_empty(),
+    };
+    if told {
+        let written = sas.to_query(&right);
+        let again = Query::parse(&written).expect("a written token is UTF-8");
+        assert_eq!(Sas::read(&again), Ok(Some((sas, right))), "{written}");
+    }
+});
