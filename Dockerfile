@@ -1,0 +1,29 @@
+# Builds with the project's own scripts; runs without root, and needs nothing writable but /data:
+#
+#   docker build -t partita .
+#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
+#     -p 127.0.0.1:10002:10002 -v partita-data:/data partita
+#
+# Without accounts of its own it serves the development account, whose key is public: publish the port to 127.0.0.1 only,
+# or give it accounts (docs/operating.md).
+FROM rust:1-bookworm AS build
+ENV PARTITA_CACHE=/cache
+WORKDIR /partita
+# RocksDB first: it takes long, and changes only with the lock file.
+COPY Cargo.lock ./
+COPY scripts/environment scripts/
+RUN bash -c '. scripts/environment'
+COPY . .
+RUN bash -c '. scripts/environment && cargo build --release --locked --bin partita && cp "$CARGO_TARGET_DIR/release/partita" /partita.bin'
+
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 && rm -rf /var/lib/apt/lists/* && \
+    install -d -o 10001 -g 10001 -m 700 /data
+COPY --from=build /partita.bin /usr/local/bin/partita
+USER 10001:10001
+ENV PARTITA_LISTEN=0.0.0.0:10002 PARTITA_DATA=/data
+EXPOSE 10002
+VOLUME /data
+# No health check in here, which would need a client in the image: ask GET /health/ready from outside.
+ENTRYPOINT ["partita"]
+CMD ["serve"]
