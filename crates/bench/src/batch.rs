@@ -86,6 +86,7 @@ mod tests {
                 error_code: None,
                 next_partition_key: None,
                 next_row_key: None,
+                head: b"",
                 body: body.as_bytes(),
             };
             assert_eq!(check(&response, 2, false).is_ok(), expected, "{status} {body}");

@@ -128,6 +128,7 @@ mod tests {
                 error_code,
                 next_partition_key: None,
                 next_row_key: None,
+                head: b"",
                 body: body.as_bytes(),
             };
             Failure::status(&none)

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use wire::signing::shared_key::{Scheme, SignedRequest};
 
-use crate::connection_string::Endpoint;
+use crate::connection_string::{Credential, Endpoint};
 use crate::response::{Response, ResponseReader};
 
 /// A server that is just starting is waited for this long in all.
@@ -100,6 +100,11 @@ impl Client {
         &self.target.endpoint
     }
 
+    /// The next request gets a new connection: whoever gives up waiting for an answer must not read it later.
+    pub fn disconnect(&mut self) {
+        self.stream = None;
+    }
+
     /// Sends a request and reads its answer. `now` is when, for the date.
     pub async fn send(&mut self, request: Request<'_>, now: Instant) -> Result<Response<'_>, Trouble> {
         self.write_request(&request, now);
@@ -180,13 +185,24 @@ impl Client {
             path,
             comp: None,
         };
-        // What the SDKs for .NET, JavaScript and Go send.
-        let signature = endpoint.key.sign(&signed.string_to_sign(Scheme::SharedKeyLite));
-        if !request.query.is_empty() {
-            push(out, &["?", request.query]);
+        let mut authorization = None;
+        let mut signature = "";
+        match &endpoint.credential {
+            // What the SDKs for .NET, JavaScript and Go send.
+            Credential::Key(key) => {
+                authorization = Some(key.sign(&signed.string_to_sign(Scheme::SharedKeyLite)));
+            }
+            Credential::Signature(query) => signature = query,
         }
-        push(out, &[" HTTP/1.1\r\n", &self.fixed_headers, "x-ms-date: ", &self.date]);
-        push(out, &["\r\nAuthorization: SharedKeyLite ", &endpoint.account, ":", &signature, "\r\n"]);
+        let mut mark = "?";
+        for piece in [request.query, signature].into_iter().filter(|piece| !piece.is_empty()) {
+            push(out, &[mark, piece]);
+            mark = "&";
+        }
+        push(out, &[" HTTP/1.1\r\n", &self.fixed_headers, "x-ms-date: ", &self.date, "\r\n"]);
+        if let Some(authorization) = authorization {
+            push(out, &["Authorization: SharedKeyLite ", &endpoint.account, ":", &authorization, "\r\n"]);
+        }
         push(out, &[request.headers]);
         match request.body {
             Some(body) => {

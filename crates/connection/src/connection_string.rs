@@ -12,6 +12,23 @@ const DEVELOPMENT_KEY: &str =
 const DEVELOPMENT_PORT: u16 = 10002;
 const PUBLIC_SUFFIX: &str = "core.windows.net";
 
+/// What proves that requests may be made.
+#[derive(Clone)]
+pub enum Credential {
+    Key(AccountKey),
+    /// A shared access signature as it stands in a query, without `?`.
+    Signature(String),
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Key(_) => "Key(..)",
+            Self::Signature(_) => "Signature(..)",
+        })
+    }
+}
+
 /// A Table endpoint and the account to sign for.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -21,8 +38,9 @@ pub struct Endpoint {
     pub port: u16,
     /// What stands before a table's name: empty, or `/account` in path style. Never ends in `/`.
     pub path: String,
+    /// Empty where a shared access signature comes without it.
     pub account: String,
-    pub key: AccountKey,
+    pub credential: Credential,
 }
 
 impl Endpoint {
@@ -32,25 +50,38 @@ impl Endpoint {
         if parts.development {
             let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
             let url = format!("{host}:{DEVELOPMENT_PORT}/{DEVELOPMENT_ACCOUNT}");
-            return Self::at(&url, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY);
+            return Self::at(&url, DEVELOPMENT_ACCOUNT, key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?);
         }
         let missing = |what: &str| format!("the connection string has no {what}; copy the whole of it");
-        let account = parts.account.ok_or_else(|| missing("AccountName"))?;
-        let key = parts.key.ok_or_else(|| missing("AccountKey (a shared access signature does not do)"))?;
+        let account = match (parts.account, parts.signature, parts.endpoint) {
+            (Some(account), ..) => account,
+            // The signature says all, if it is known where to send it.
+            (None, Some(_), Some(_)) => "",
+            (None, Some(_), None) => return Err(missing("TableEndpoint and no AccountName")),
+            (None, None, _) => return Err(missing("AccountName")),
+        };
+        // Of both the key is the one that can do everything.
+        let credential = match (parts.key, parts.signature) {
+            (Some(text), _) => key(account, text)?,
+            (None, Some(text)) => Credential::Signature(text.trim_start_matches('?').to_owned()),
+            (None, None) => return Err(missing("AccountKey and no SharedAccessSignature")),
+        };
         match parts.endpoint {
-            Some(url) => Self::at(url, account, key),
+            Some(url) => Self::at(url, account, credential),
             None => {
                 let protocol = parts.protocol.unwrap_or("https");
                 let suffix = parts.suffix.unwrap_or(PUBLIC_SUFFIX);
-                Self::at(&format!("{protocol}://{account}.table.{suffix}"), account, key)
+                Self::at(&format!("{protocol}://{account}.table.{suffix}"), account, credential)
             }
         }
     }
 
-    fn at(url: &str, account: &str, key: &str) -> Result<Self, String> {
+    fn at(url: &str, account: &str, credential: Credential) -> Result<Self, String> {
         let bad = |why: &str| {
+            // What follows a question mark may well be a signature.
+            let shown = url.split('?').next().unwrap_or_default();
             format!(
-                "the table endpoint {url:?} {why}; write http://host:port/account or https://account.host"
+                "the table endpoint {shown:?} {why}; write http://host:port/account or https://account.host"
             )
         };
         let (tls, rest) = match url.split_once("://") {
@@ -73,10 +104,8 @@ impl Endpoint {
         if host.is_empty() {
             return Err(bad("has no host"));
         }
-        let key =
-            AccountKey::parse(key).ok_or_else(|| format!("the AccountKey of {account} is not Base64"))?;
         let path = path.trim_end_matches('/').to_owned();
-        Ok(Self { tls, host: host.to_owned(), port, path, account: account.to_owned(), key })
+        Ok(Self { tls, host: host.to_owned(), port, path, account: account.to_owned(), credential })
     }
 
     /// `host`, or `host:port` where the port is not the scheme's own: the `Host` header's value.
@@ -95,12 +124,18 @@ impl Endpoint {
     }
 }
 
+fn key(account: &str, text: &str) -> Result<Credential, String> {
+    let key = AccountKey::parse(text).ok_or_else(|| format!("the AccountKey of {account} is not Base64"))?;
+    Ok(Credential::Key(key))
+}
+
 #[derive(Default)]
 struct Parts<'a> {
     development: bool,
     proxy: Option<&'a str>,
     account: Option<&'a str>,
     key: Option<&'a str>,
+    signature: Option<&'a str>,
     endpoint: Option<&'a str>,
     protocol: Option<&'a str>,
     suffix: Option<&'a str>,
@@ -122,6 +157,7 @@ impl<'a> Parts<'a> {
                 "developmentstorageproxyuri" => parts.proxy = value,
                 "accountname" => parts.account = value,
                 "accountkey" => parts.key = value,
+                "sharedaccesssignature" => parts.signature = value,
                 "tableendpoint" => parts.endpoint = value,
                 "defaultendpointsprotocol" => parts.protocol = value,
                 "endpointsuffix" => parts.suffix = value,
@@ -170,8 +206,12 @@ mod tests {
     fn what_is_wrong_is_named_and_keys_are_not_shown() {
         check("AccountKey=AAAA", "the connection string has no AccountName; copy the whole of it");
         check(
-            "AccountName=a;SharedAccessSignature=sig",
-            "the connection string has no AccountKey (a shared access signature does not do); copy the whole of it",
+            "AccountName=a",
+            "the connection string has no AccountKey and no SharedAccessSignature; copy the whole of it",
+        );
+        check(
+            "SharedAccessSignature=sv=1&sig=secret",
+            "the connection string has no TableEndpoint and no AccountName; copy the whole of it",
         );
         check("secret", "a part of the connection string has no =; it takes Name=value;Name=value");
         check("AccountName=a;AccountKey=!!", "the AccountKey of a is not Base64");
@@ -185,8 +225,27 @@ mod tests {
         ] {
             check(
                 &format!("AccountName=a;AccountKey=AAAA;TableEndpoint={url}"),
-                &format!("the table endpoint {url:?} {why}; {way_out}"),
+                &format!("the table endpoint {:?} {why}; {way_out}", url.trim_end_matches("?sig=x")),
             );
         }
+    }
+
+    #[test]
+    fn a_signature_stands_for_a_key() {
+        let signature = "sv=2019-02-02&tn=books&sig=a%2Fb%3D";
+        for (text, expected) in [
+            (format!("SharedAccessSignature={signature};TableEndpoint=http://h:1/a"), "http://h:1/a for "),
+            (
+                format!("AccountName=a;SharedAccessSignature=?{signature}"),
+                "https://a.table.core.windows.net for a",
+            ),
+        ] {
+            check(&text, expected);
+            let endpoint = Endpoint::parse(&text).unwrap();
+            assert!(matches!(&endpoint.credential, Credential::Signature(found) if found == signature));
+            assert!(!format!("{endpoint:?}").contains("sig="), "{endpoint:?}");
+        }
+        let both = Endpoint::parse("AccountName=a;AccountKey=AAAA;SharedAccessSignature=sig=b").unwrap();
+        assert!(matches!(both.credential, Credential::Key(_)));
     }
 }

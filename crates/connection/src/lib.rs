@@ -9,6 +9,6 @@ mod response;
 mod tls;
 
 pub use client::{Client, Request, Target, Trouble};
-pub use connection_string::{DEVELOPMENT, Endpoint};
+pub use connection_string::{Credential, DEVELOPMENT, Endpoint};
 pub use response::Response;
 pub use tls::connector;

@@ -42,6 +42,8 @@ enum Stage {
 struct Head {
     status: u16,
     closes: bool,
+    /// The status line and every header.
+    text: Range<usize>,
     etag: Option<Range<usize>>,
     error_code: Option<Range<usize>>,
     next_partition_key: Option<Range<usize>>,
@@ -58,7 +60,19 @@ pub struct Response<'a> {
     pub error_code: Option<&'a [u8]>,
     pub next_partition_key: Option<&'a [u8]>,
     pub next_row_key: Option<&'a [u8]>,
+    /// The status line and every header, as they came.
+    pub head: &'a [u8],
     pub body: &'a [u8],
+}
+
+impl<'a> Response<'a> {
+    /// The value of a header that is not asked for often enough to have a field.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        self.head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+        })
+    }
 }
 
 impl Default for ResponseReader {
@@ -158,6 +172,7 @@ impl ResponseReader {
             error_code: text(&self.head.error_code),
             next_partition_key: text(&self.head.next_partition_key),
             next_row_key: text(&self.head.next_row_key),
+            head: &self.buffer[self.head.text.clone()],
             body: &self.buffer[self.body.clone()],
         }
     }
@@ -215,6 +230,7 @@ impl ResponseReader {
                 _ => {}
             }
         }
+        head.text = self.at..self.at + length;
         self.at += length;
         self.body = self.at..self.at;
         self.stage = match (head.status, chunked, sized) {

@@ -97,9 +97,28 @@ fn headers_are_found_whatever_their_case() {
             error_code: Some(b"Oops"),
             next_partition_key: Some(b"p"),
             next_row_key: Some(b"r"),
+            head: head.as_bytes(),
             body: b"",
         }
     );
+}
+
+#[test]
+fn any_header_can_be_asked_for() {
+    let both = "HTTP/1.1 200 retry-after: 9\r\nContent-Length: 14\r\n\r\nRetry-After: 8\
+                HTTP/1.1 503 Busy\r\nretry-AFTER:  120 \r\nX-None:\r\nContent-Length: 0\r\n\r\n";
+    let mut reader = ResponseReader::default();
+    reader.space()[..both.len()].copy_from_slice(both.as_bytes());
+    reader.received(both.len());
+    assert_eq!(reader.advance(), Ok(true));
+    assert_eq!(reader.response().header("Retry-After"), None, "neither a reason nor a body is a header");
+    reader.next();
+    assert_eq!(reader.advance(), Ok(true));
+    for (name, expected) in
+        [("Retry-After", Some("120")), ("x-none", Some("")), ("Retry", None), ("HTTP/1.1 503 Busy", None)]
+    {
+        assert_eq!(reader.response().header(name), expected.map(str::as_bytes), "{name}");
+    }
 }
 
 #[test]
