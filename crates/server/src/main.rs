@@ -43,6 +43,10 @@ enum Command {
     Reload(ReloadFlags),
     /// Measure a Table endpoint under load: this one, Azurite or Azure
     Bench(Box<bench::BenchCommand>),
+    /// Write a table, or all tables of an account, to files: from any Table endpoint
+    Export(Box<transfer::ExportCommand>),
+    /// Store files of entities in a table, or in several: of any Table endpoint
+    Import(Box<transfer::ImportCommand>),
     /// Make and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
@@ -67,6 +71,8 @@ Examples:
   partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
   partita reload                         keys and accounts were changed in the file that --config named
+  partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
+  partita import --all --from backup     the same tables into another
   partita sas table --table Books --permissions r --expires 8h
   partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
@@ -95,6 +101,8 @@ fn main() -> ExitCode {
             control::ask(&socket, control::Command::Reload).map(|text| println!("{text}"))
         }
         Command::Bench(command) => bench::run(&command),
+        Command::Export(command) => transfer::export(&command),
+        Command::Import(command) => transfer::import(&command),
         Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
     };
     match outcome {

@@ -1,0 +1,202 @@
+//! What is interrupted goes on where it was: nothing is lost, and nothing is there twice.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::gate::{Gate, Harm};
+use crate::kit::{self, command, fail, held, loaded, numbered, read, succeed, write};
+use crate::support::Partita;
+
+/// Pages of 1,000, so the request of this number finds two pages on the disk.
+const THIRD_PAGE: usize = 2;
+
+fn start(verb: &str, gate: &Gate, arguments: &str, path: &Path) -> Child {
+    command(verb, gate.address, arguments, path).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn state(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn an_export_that_was_killed_and_resumed_equals_one_that_was_not() {
+    let server = loaded(Partita::in_memory(), &numbered(4_500, 900));
+    let gate = Gate::before(server.address);
+    let directory = tempfile::tempdir().unwrap();
+    for (format, first_pass) in [("jsonl", 0), ("csv", 5)] {
+        let whole = directory.path().join(format!("whole.{format}"));
+        let path = directory.path().join(format!("resumed.{format}"));
+        let side = directory.path().join(format!("resumed.{format}.progress"));
+        succeed("export", server.address, "--table Books --to {}", &whole);
+        for (kill, said) in [("-KILL", ""), ("-INT", "interrupted; the same command with --resume goes on")] {
+            gate.harm(&[(first_pass + THIRD_PAGE, Harm::Stall)]);
+            let child = start("export", &gate, "--table Books --overwrite --to {}", &path);
+            gate.wait_until_stalled();
+            signal(&child, kill);
+            let output = child.wait_with_output().unwrap();
+            assert!(!output.status.success() && kit::error(&output).contains(said), "{output:?}");
+            assert_eq!(state(&side)["entities"], 2000, "{}", state(&side));
+            assert!(!std::fs::read_to_string(&side).unwrap().contains("Key="), "no secrets");
+            // The page that was being written when the process died.
+            let good = std::fs::read(&path).unwrap();
+            std::fs::write(&path, [good.as_slice(), b"{\"PartitionKey\":\"half a li"].concat()).unwrap();
+            gate.harm(&[]);
+            assert!(
+                fail("export", gate.address, "--table Books --to {}", &path).contains("--resume goes on")
+            );
+            succeed("export", gate.address, "--table Books --resume --to {}", &path);
+            assert_eq!(gate.requests().len(), 3, "only what was missing: {:?}", gate.requests());
+            assert!(std::fs::read(&path).unwrap() == std::fs::read(&whole).unwrap(), "{format} {kill}");
+            assert!(!side.exists());
+        }
+        let said = fail("export", server.address, "--table Books --resume --to {}", &path);
+        assert!(said.contains("there is nothing to resume"), "{said}");
+    }
+}
+
+#[test]
+fn an_account_is_resumed_table_by_table() {
+    let server = loaded(Partita::in_memory(), &numbered(2_500, 900));
+    let gate = Gate::before(server.address);
+    let directory = tempfile::tempdir().unwrap();
+    let backup = directory.path().join("backup");
+    write(&directory.path().join("a.jsonl"), &numbered(10, 5));
+    succeed("import", server.address, "--table Atlas --from {}", &directory.path().join("a.jsonl"));
+    // The list, Atlas, a page of Books, and no other.
+    gate.harm(&[(3, Harm::Stall)]);
+    let child = start("export", &gate, "--all --to {}", &backup);
+    gate.wait_until_stalled();
+    signal(&child, "-TERM");
+    assert!(!child.wait_with_output().unwrap().status.success());
+    gate.harm(&[]);
+    assert!(fail("export", gate.address, "--all --to {}", &backup).contains("Atlas.jsonl is there already"));
+    assert!(
+        fail("import", gate.address, "--all --from {}", &backup)
+            .contains("of an export that was interrupted")
+    );
+    gate.harm(&[]);
+    succeed("export", gate.address, "--all --resume --to {}", &backup);
+    assert_eq!(gate.requests().len(), 3, "the list and two pages: {:?}", gate.requests());
+    assert_eq!(read(&backup.join("Books.jsonl")), numbered(2_500, 900));
+    assert_eq!(read(&backup.join("Atlas.jsonl")), numbered(10, 5));
+}
+
+#[test]
+fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
+    let entities = numbered(3_000, 250);
+    for mode in ["replace", "insert"] {
+        for kill in ["-KILL", "-INT"] {
+            let server = Partita::in_memory();
+            let gate = Gate::before(server.address);
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("books.jsonl");
+            write(&path, &entities);
+            let arguments = format!("--table Books --mode {mode} --parallel 3 --from {{}}");
+            // A table and then groups of 100, 100, 50, 100, ...
+            gate.harm(&[(12, Harm::Stall)]);
+            let child = start("import", &gate, &arguments, &path);
+            gate.wait_until_stalled();
+            signal(&child, kill);
+            let output = child.wait_with_output().unwrap();
+            assert!(!output.status.success());
+            let side = directory.path().join("books.jsonl.import-progress");
+            let recorded = state(&side);
+            gate.harm(&[]);
+            succeed("import", gate.address, &format!("{arguments} --resume"), &path);
+            if kill == "-INT" {
+                let said = kit::error(&output);
+                assert!(said.contains("interrupted; --resume goes on after the "), "{said}");
+                assert!(recorded["written"].as_u64().unwrap() >= 250, "{recorded}");
+                let transactions = gate.requests().iter().filter(|line| line.contains("$batch")).count();
+                assert!(transactions < 36, "only what was missing: {transactions}");
+            }
+            assert!(!side.exists());
+            assert_eq!(held(server.address, "Books"), entities, "{mode} {kill}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_restarts_is_waited_for() {
+    let entities = numbered(4_000, 300);
+    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("books.jsonl");
+    write(&path, &entities);
+    for (verb, arguments, request) in [
+        ("import", "--table Books --mode insert --from {}", 14),
+        ("export", "--table Books --overwrite --to {}", 2),
+    ] {
+        let server = Partita::in_directory(data.path());
+        let gate = Gate::before(server.address);
+        gate.harm(&[(request, Harm::Stall)]);
+        let child = start(verb, &gate, arguments, &path);
+        gate.wait_until_stalled();
+        server.kill();
+        let server = Partita::in_directory(data.path());
+        gate.send_to(server.address);
+        // What stood still breaks, and so does some of what is tried at once.
+        gate.harm(&[(0, Harm::Break), (1, Harm::Break)]);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{verb}: {}", kit::error(&output));
+        assert_eq!(held(server.address, "Books"), entities);
+        assert_eq!(server.stop().code(), Some(0));
+    }
+    assert_eq!(read(&path), entities, "what was exported");
+}
+
+#[test]
+fn a_busy_server_is_asked_again_when_it_says() {
+    const BUSY: Harm = Harm::Answer(
+        "HTTP/1.1 503 Busy\r\nx-ms-error-code: ServerBusy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+    );
+    // A transaction that is refused inside of an answer.
+    const BUSY_INSIDE: Harm = Harm::Answer(
+        "HTTP/1.1 202 Accepted\r\nContent-Length: 56\r\n\r\n--b\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n\r\n--b--\r\n",
+    );
+    let server = Partita::in_memory();
+    let gate = Gate::before(server.address);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("books.jsonl");
+    let entities = numbered(1_500, 50);
+    write(&path, &entities);
+    gate.harm(&[(0, BUSY), (3, BUSY_INSIDE), (4, Harm::Break), (9, BUSY)]);
+    let said = succeed("import", gate.address, "--table Books --from {}", &path);
+    assert!(said.contains("503 ServerBusy; trying again in 1.0 s"), "{said}");
+    gate.harm(&[(1, BUSY), (2, Harm::Break)]);
+    succeed("export", gate.address, "--table Books --overwrite --to {}", &path);
+    assert_eq!(gate.requests().len(), 4);
+    assert_eq!(read(&path), entities);
+}
+
+#[test]
+fn an_insert_whose_answer_was_lost_is_looked_up() {
+    let server = Partita::in_memory();
+    let gate = Gate::before(server.address);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("books.jsonl");
+    let entities = numbered(201, 100);
+    write(&path, &entities);
+    // A transaction of 100, and one entity alone.
+    let arguments = "--table Books --mode insert --parallel 1 --from {}";
+    gate.harm(&[(1, Harm::Swallow), (204, Harm::Swallow)]);
+    let said = succeed("import", gate.address, arguments, &path);
+    assert!(said.contains("201 entities read, 201 written, 0 rejected"), "{said}");
+    assert_eq!(held(server.address, "Books"), entities);
+    // One that was there before and is another is no success.
+    let mut other = entities;
+    other[0].insert("Number".to_owned(), Value::from(-1));
+    write(&path, &other);
+    gate.harm(&[(1, Harm::Swallow)]);
+    let said = fail("import", gate.address, arguments, &path);
+    assert!(
+        said.contains("line 1: PartitionKey \"p00000\", RowKey \"r00000000\": 409 EntityAlreadyExists"),
+        "{said}"
+    );
+}

@@ -1,0 +1,199 @@
+//! An entity as the service's JSON says it: its members in their order, each value as it was written.
+//!
+//! Nothing is converted, so nothing can change on the way: `1.0` stays a Double, and an escape stays an escape.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use wire::names::{PARTITION_KEY, ROW_KEY, TIMESTAMP};
+
+pub const TYPE_ANNOTATION: &str = "@odata.type";
+/// What the service says about an answer rather than of an entity.
+const CONTROL_PREFIX: &str = "odata.";
+
+#[derive(Debug)]
+pub struct Entity<'a> {
+    members: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+/// What an entity is found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    pub partition: String,
+    pub row: String,
+}
+
+impl fmt::Display for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PartitionKey {:?}, RowKey {:?}", self.partition, self.row)
+    }
+}
+
+impl<'a> Entity<'a> {
+    pub fn parse(text: &'a str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("it is no entity in JSON: {error}"))
+    }
+
+    /// The value as JSON.
+    pub fn json(&self, name: &str) -> Option<&'a str> {
+        self.members.iter().find(|(found, _)| found == name).map(|(_, json)| *json)
+    }
+
+    pub fn keys(&self) -> Result<Keys, String> {
+        let key = |name: &str| match self.json(name) {
+            None => Err(format!("it has no {name}")),
+            Some(json) => text(json).ok_or_else(|| format!("its {name} is no text")),
+        };
+        Ok(Keys { partition: key(PARTITION_KEY)?.into_owned(), row: key(ROW_KEY)?.into_owned() })
+    }
+
+    /// Properties with their values, annotations and what is null left out.
+    pub fn properties(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        let members = self.members.iter().map(|(name, json)| (&**name, *json));
+        members.filter(|(name, json)| !is_annotation(name) && *json != "null")
+    }
+
+    /// What the annotation says of a property.
+    pub fn annotated_type(&self, property: &str) -> Option<&'a str> {
+        let annotated = |name: &str| name.strip_suffix(TYPE_ANNOTATION) == Some(property);
+        let (_, json) = self.members.iter().find(|(name, _)| annotated(name))?;
+        json.strip_prefix('"').and_then(|json| json.strip_suffix('"'))
+    }
+
+    /// As a line of a file, without its end. A null is an absent property: only `$select` shows it.
+    pub fn write_line(&self, out: &mut Vec<u8>) {
+        self.write(out, |name, json| !name.starts_with(CONTROL_PREFIX) && json != "null");
+    }
+
+    /// As a request's body, without what a service would ignore.
+    pub fn write_body(&self, out: &mut Vec<u8>) {
+        self.write(out, |name, _| !name.starts_with(CONTROL_PREFIX) && property_of(name) != TIMESTAMP);
+    }
+
+    fn write(&self, out: &mut Vec<u8>, keeps: impl Fn(&str, &str) -> bool) {
+        let mut mark = b'{';
+        for (name, json) in self.members.iter().filter(|(name, json)| keeps(name, json)) {
+            out.push(mark);
+            write_text(out, name);
+            out.push(b':');
+            out.extend_from_slice(json.as_bytes());
+            mark = b',';
+        }
+        if mark == b'{' {
+            out.push(mark);
+        }
+        out.push(b'}');
+    }
+}
+
+/// The text of a JSON string; `None` of anything else, and of one that no text can hold.
+pub fn text(json: &str) -> Option<Cow<'_, str>> {
+    let Name(text) = serde_json::from_str(json).ok()?;
+    Some(text)
+}
+
+/// A JSON string of a text.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    wire::entity_json::write_string(out, text);
+}
+
+fn is_annotation(name: &str) -> bool {
+    name.starts_with(CONTROL_PREFIX) || name.contains("@odata.")
+}
+
+/// `Name` of `Name@odata.type`.
+fn property_of(name: &str) -> &str {
+    name.split_once("@odata.").map_or(name, |(property, _)| property)
+}
+
+/// Borrowed where it can be.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entity<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntityVisitor)
+    }
+}
+
+struct EntityVisitor;
+
+impl<'de> Visitor<'de> for EntityVisitor {
+    type Value = Entity<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of properties")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entity<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(Name(name)) = map.next_key()? {
+            let json = map.next_value::<&RawValue>()?.get();
+            if json.starts_with(['{', '[']) {
+                return Err(A::Error::custom(format_args!(
+                    "the value of {name:?} is none a property can hold"
+                )));
+            }
+            members.push((name, json));
+        }
+        Ok(Entity { members })
+    }
+}
+
+/// An answer to a query.
+#[derive(Debug, Deserialize)]
+pub struct Page<'a> {
+    #[serde(borrow)]
+    pub value: Vec<Entity<'a>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(entity: &str) -> String {
+        let mut out = Vec::new();
+        Entity::parse(entity).unwrap().write_line(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_the_service_says_of_an_entity_stays_as_it_is() {
+        for same in [
+            r#"{"PartitionKey":"a","RowKey":"\u00e9\ud83d\ude00","A":1.0,"B":1E+300,"C@odata.type":"Edm.Int64","C":"-1"}"#,
+            r#"{"PartitionKey":"a","RowKey":"","Lone":"\ud800","D@odata.type":"Edm.Double","D":"NaN","E":true}"#,
+            "{}",
+        ] {
+            assert_eq!(line(same), same);
+        }
+        assert_eq!(
+            line(r#"{ "odata.etag" : "W/\"x\"", "PartitionKey":"a", "Timestamp":"t", "None":null }"#),
+            r#"{"PartitionKey":"a","Timestamp":"t"}"#
+        );
+    }
+
+    #[test]
+    fn a_body_leaves_out_what_a_service_ignores() {
+        let mut out = Vec::new();
+        let text = r#"{"odata.etag":"x","PartitionKey":"a","Timestamp@odata.type":"Edm.DateTime","Timestamp":"t","A":1}"#;
+        Entity::parse(text).unwrap().write_body(&mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"PartitionKey":"a","A":1}"#);
+    }
+
+    #[test]
+    fn what_is_no_entity_is_refused_with_a_reason() {
+        let check = |text: &str, expected: &str| {
+            let error = Entity::parse(text).and_then(|entity| entity.keys()).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        check("[]", "it is no entity in JSON");
+        check(r#"{"PartitionKey":"a""#, "it is no entity in JSON");
+        check(r#"{"PartitionKey":"a"} x"#, "trailing characters");
+        check(r#"{"A":{"B":1}}"#, "the value of \"A\" is none a property can hold");
+        check(r#"{"PartitionKey":"a"}"#, "it has no RowKey");
+        check(r#"{"PartitionKey":1,"RowKey":"b"}"#, "its PartitionKey is no text");
+    }
+}

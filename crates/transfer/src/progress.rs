@@ -1,0 +1,172 @@
+//! What a person is told while entities move: on a terminal a line that changes, elsewhere a line now and then.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+const BAR_CELLS: u64 = 20;
+
+#[derive(Debug)]
+pub struct Progress {
+    quiet: bool,
+    terminal: bool,
+    task: Mutex<Task>,
+}
+
+/// What is under way.
+#[derive(Debug)]
+struct Task {
+    what: String,
+    started: Instant,
+    told: Instant,
+    /// Entities that an earlier run moved: not of this one's speed.
+    entities_before: u64,
+    total_bytes: Option<u64>,
+    /// A changing line stands on the terminal.
+    drawn: bool,
+}
+
+impl Progress {
+    pub fn new(quiet: bool) -> Self {
+        let now = Instant::now();
+        let task = Task {
+            what: String::new(),
+            started: now,
+            told: now,
+            entities_before: 0,
+            total_bytes: None,
+            drawn: false,
+        };
+        Self { quiet, terminal: std::io::stderr().is_terminal(), task: Mutex::new(task) }
+    }
+
+    pub fn start(&self, what: String, entities_before: u64, total_bytes: Option<u64>) {
+        let mut task = self.task();
+        task.what = what;
+        task.started = Instant::now();
+        task.told = task.started;
+        task.entities_before = entities_before;
+        task.total_bytes = total_bytes;
+    }
+
+    /// So much is done altogether.
+    pub fn update(&self, entities: u64, bytes: u64) {
+        let interval = if self.terminal { TERMINAL_INTERVAL } else { LINE_INTERVAL };
+        let mut task = self.task();
+        if self.quiet || task.told.elapsed() < interval {
+            return;
+        }
+        task.told = Instant::now();
+        let line = task.line(entities, bytes, self.terminal);
+        if self.terminal {
+            // Whoever closes standard error does not want to know.
+            let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
+            task.drawn = true;
+        } else {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    /// Something worth knowing that is no error.
+    pub fn notice(&self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+
+    /// Something that must be known.
+    pub fn say(&self, text: &str) {
+        let mut task = self.task();
+        let clear = if std::mem::take(&mut task.drawn) { "\r\x1b[K" } else { "" };
+        let _ = writeln!(std::io::stderr(), "{clear}{text}");
+    }
+
+    /// Leaves the terminal to what follows.
+    pub fn clear(&self) {
+        if std::mem::take(&mut self.task().drawn) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    fn task(&self) -> MutexGuard<'_, Task> {
+        // Only words are in it: a panic elsewhere leaves nothing broken.
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    fn line(&self, entities: u64, bytes: u64, bar: bool) -> String {
+        let seconds = self.started.elapsed().as_secs_f64().max(0.001);
+        let rate = (entities.saturating_sub(self.entities_before)) as f64 / seconds;
+        let share = match self.total_bytes {
+            Some(total) if total > 0 => {
+                let cells = (bytes.min(total) * BAR_CELLS / total) as usize;
+                let percent = bytes.min(total) * 100 / total;
+                let bar = if bar { format!("[{:<20}] ", "#".repeat(cells)) } else { String::new() };
+                format!("{bar}{percent} %, ")
+            }
+            _ => String::new(),
+        };
+        let (what, entities, bytes) = (&self.what, grouped(entities), size(bytes));
+        format!("{what}: {share}{entities} entities, {bytes}, {} entities/s", grouped(rate as u64))
+    }
+}
+
+/// `1,234,567`
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1.5 MiB`
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["bytes", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            return if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+        for (bytes, expected) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (5 << 20, "5.0 MiB"),
+            (1 << 50, "1024.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn a_known_end_gives_a_share_of_it() {
+        let progress = Progress::new(true);
+        progress.start("Books".to_owned(), 0, Some(200));
+        let line = progress.task().line(5, 50, true);
+        assert!(line.starts_with("Books: [#####               ] 25 %, 5 entities, 50 bytes, "), "{line}");
+        progress.start("Books".to_owned(), 0, None);
+        let line = progress.task().line(5, 50, true);
+        assert!(line.starts_with("Books: 5 entities, 50 bytes, "), "{line}");
+    }
+}
