@@ -46,11 +46,7 @@ impl Directory {
 
     /// The counter noted last, if there is a readable note.
     pub fn committed(&self) -> Result<Option<u64>, OpenError> {
-        match fs::read(self.path.join(layout::COMMITTED_FILE)) {
-            Ok(bytes) => Ok(layout::read_committed(&bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(OpenError::Unwritable { directory: self.path.clone(), source }),
-        }
+        committed(&self.path)
     }
 
     /// The file to note counters in, with `counter` in it.
@@ -61,6 +57,55 @@ impl Directory {
         let file = CommittedFile(file.map_err(unwritable)?);
         file.write(counter).and_then(|()| file.0.sync_all()).map_err(unwritable)?;
         Ok(file)
+    }
+}
+
+/// A directory that is looked at, while nobody else has it open, and not changed.
+#[derive(Debug)]
+pub struct Looked {
+    pub path: PathBuf,
+    /// `FORMAT` is gone or unreadable, but there is a database.
+    pub lacks_format: bool,
+    /// None if there is no file to lock, and so nobody who has it locked.
+    _lock: Option<File>,
+}
+
+impl Looked {
+    pub fn at(path: &Path) -> Result<Self, OpenError> {
+        let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
+        let has_database = path.join(layout::DATABASE_DIRECTORY).is_dir();
+        let lacks_format = match check_format(path) {
+            Ok(true) => false,
+            Ok(false) => return Err(OpenError::NoStore { directory: path.to_owned() }),
+            Err(OpenError::NotPartita { .. }) if has_database => true,
+            Err(error) => return Err(error),
+        };
+        let lock = match File::open(path.join(layout::LOCK_FILE)) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(source) => return Err(unreadable(source)),
+        };
+        match lock.as_ref().map_or(Ok(()), File::try_lock) {
+            Ok(()) => Ok(Self { path: path.to_owned(), lacks_format, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { directory: path.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(unreadable(source)),
+        }
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path.join(layout::DATABASE_DIRECTORY)
+    }
+
+    pub fn committed(&self) -> Result<Option<u64>, OpenError> {
+        committed(&self.path)
+    }
+}
+
+fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
+    match fs::read(path.join(layout::COMMITTED_FILE)) {
+        Ok(bytes) => Ok(layout::read_committed(&bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(OpenError::Unwritable { directory: path.to_owned(), source }),
     }
 }
 

@@ -3,6 +3,8 @@
 //! What follows the table id, and the rows themselves, is `store::encoding`'s. `docs/storage-format.md` draws
 //! all of it; a change here is a new format version there.
 
+use std::fmt;
+
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, KeyRange, TableName};
 use store::encoding;
@@ -17,6 +19,9 @@ pub const LOCK_FILE: &str = "LOCK";
 pub const COMMITTED_FILE: &str = "committed";
 /// RocksDB's own directory.
 pub const DATABASE_DIRECTORY: &str = "db";
+
+/// A checkpoint, until a backup has taken it away.
+pub const STAGING_DIRECTORY: &str = "backup-staging";
 
 pub const META_FAMILY: &str = "meta";
 pub const DATA_FAMILY: &str = "data";
@@ -81,9 +86,21 @@ impl TableId {
         (self.0.to_vec(), [&self.0[..], &[ABOVE_ROWS]].concat())
     }
 
+    /// A stored row key as its table id and the rest.
+    pub fn split(stored: &[u8]) -> Option<(Self, &[u8])> {
+        let (id, rest) = stored.split_first_chunk()?;
+        Some((Self(*id), rest))
+    }
+
     /// A stored row key without its table id.
     pub fn strip(stored: &[u8]) -> &[u8] {
         stored.get(TABLE_ID_BYTES..).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -130,6 +147,13 @@ pub fn service_key(account: &AccountName) -> Vec<u8> {
 /// Sorts tables by account and then by lower-case name.
 pub fn table_key(account: &AccountName, folded: &str) -> Vec<u8> {
     [&[TABLE][..], account.as_str().as_bytes(), &[NAME_END], folded.as_bytes()].concat()
+}
+
+/// The account and the lower-case name in the key of a table's record.
+pub fn read_table_key(key: &[u8]) -> Option<(AccountName, &str)> {
+    let text = std::str::from_utf8(key.strip_prefix(&[TABLE])?).ok()?;
+    let (account, folded) = text.split_once(char::from(NAME_END))?;
+    Some((AccountName::parse(account)?, folded))
 }
 
 const RECORD_FORMAT: u8 = 1;
@@ -259,6 +283,7 @@ mod tests {
         assert_eq!(MetaKey::read(COMMIT_KEY), Some(MetaKey::Commit));
         assert_eq!(MetaKey::read(&dropping_key(id)), Some(MetaKey::Dropping(id)));
         assert_eq!(MetaKey::read(&table_key(&account, "books")), Some(MetaKey::Table));
+        assert_eq!(read_table_key(&table_key(&account, "books")), Some((account.clone(), "books")));
         assert_eq!(MetaKey::read(&service_key(&account)), Some(MetaKey::Service(account)));
         assert_eq!(MetaKey::read(b"X"), None);
     }

@@ -5,12 +5,15 @@
 
 mod ahead;
 mod catalog;
+mod check;
+mod checkpoint;
 mod commit;
 mod counters;
 mod db;
 mod directory;
 mod draft;
 mod health;
+mod inspect;
 mod layout;
 mod log_tail;
 mod open;
@@ -19,8 +22,12 @@ mod patience;
 mod queue;
 mod read;
 mod reclaim;
+mod records;
+mod report;
+mod salvage;
 mod scan;
 mod split;
+mod survey;
 mod turns;
 
 use std::future::Future;
@@ -40,6 +47,8 @@ use tracing::warn;
 
 use crate::ahead::{Published, Touched};
 use crate::catalog::{Catalog, Table};
+pub use crate::check::check;
+pub use crate::checkpoint::Checkpoint;
 use crate::commit::{Answer, Committer, Work};
 pub use crate::counters::Counters;
 use crate::counters::Tally;
@@ -51,6 +60,9 @@ pub use crate::options::Options;
 use crate::queue::Queue;
 use crate::read::Reader;
 use crate::reclaim::Reclaimer;
+pub use crate::report::{Damage, Place, Report, RowPlace, TableCount};
+pub use crate::salvage::{SalvageError, Salvaged, salvage};
+pub use crate::survey::Progress;
 
 pub struct EmbeddedEngine {
     directory: PathBuf,
@@ -137,6 +149,11 @@ impl EmbeddedEngine {
             (counters.blocks_asked, counters.blocks_read) = db.blocks();
         }
         counters
+    }
+
+    /// A snapshot of all that is committed when this is called, beside the store. Blocks on the disk; writes go on.
+    pub fn checkpoint(&self) -> Result<Checkpoint, Fault> {
+        checkpoint::take(&*self.db()?, &self.directory)
     }
 
     /// Resolves when the storage has failed and nothing more is accepted: time for the server to exit, since

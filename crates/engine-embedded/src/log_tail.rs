@@ -16,9 +16,9 @@ use std::path::Path;
 use tracing::warn;
 
 /// Logs are written in blocks, and a record's header never crosses from one into the next.
-const BLOCK: usize = 32 * 1024;
+pub const BLOCK: usize = 32 * 1024;
 /// Checksum, length, type.
-const HEADER: usize = 4 + 2 + 1;
+pub const HEADER: usize = 4 + 2 + 1;
 const TYPE_AT: usize = 6;
 /// Below the bit that would have it passed over in silence.
 const UNKNOWN_TYPE: u8 = 0x7f;
@@ -64,16 +64,21 @@ fn endless(log: &[u8]) -> Vec<usize> {
                 places.push(index * BLOCK + at + TYPE_AT);
                 break;
             }
-            let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
-            let Some(record) = block.get(at + TYPE_AT..at + HEADER + length) else { break };
-            let checksum = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-            if masked(crc32c::crc32c(record)) != checksum {
-                break;
-            }
-            at += HEADER + length;
+            let Some((_, payload)) = record(&block[at..]) else { break };
+            at += HEADER + payload.len();
         }
     }
     places
+}
+
+/// The type and the payload of the record that begins here, if it matches its checksum.
+pub fn record(block: &[u8]) -> Option<(u8, &[u8])> {
+    let header = block.get(..HEADER)?;
+    let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+    let record = block.get(TYPE_AT..HEADER + length)?;
+    let checksum = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+    let (kind, payload) = record.split_first()?;
+    (masked(crc32c::crc32c(record)) == checksum).then_some((*kind, payload))
 }
 
 fn is_of_reused_log(kind: u8) -> bool {
@@ -86,10 +91,10 @@ fn masked(checksum: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
+    pub fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
         let body = [&[kind], payload].concat();
         let length = u16::try_from(payload.len()).unwrap().to_le_bytes();
         [&masked(crc32c::crc32c(&body)).to_le_bytes()[..], &length, &body].concat()

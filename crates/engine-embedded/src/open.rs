@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::catalog::{Catalog, Changes, Table};
+use crate::checkpoint;
 use crate::commit::CommittedFile;
 use crate::counters::Tally;
 use crate::db::Db;
@@ -35,6 +36,8 @@ pub enum OpenError {
         .directory.display()
     )]
     NotPartita { directory: PathBuf },
+    #[error("there is no Partita store in {}; check its path", .directory.display())]
+    NoStore { directory: PathBuf },
     #[error(
         "the data directory {} cannot be read and written: {source}; check its path, owner, permissions and \
          free space",
@@ -79,6 +82,9 @@ pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -
         warn!(missing, "opened without acknowledged commits, as asked");
     }
     let committed = directory.committed_file(last.counter)?;
+    if let Err(error) = checkpoint::clear(&directory.path) {
+        warn!(%error, "what an interrupted backup has left could not be removed");
+    }
     let db = Db::new(rocks, tuning.database, tally.clone(), directory.lock, closing);
     info!(directory = %directory.path.display(), commits = last.counter, "store opened");
     Ok(Opened { db, catalog, last, committed, dropping })
@@ -118,7 +124,7 @@ fn has_log(database: &Path) -> bool {
     })
 }
 
-fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
+pub fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
     vec![
         ColumnFamilyDescriptor::new(layout::META_FAMILY, tuning.meta.clone()),
         ColumnFamilyDescriptor::new(layout::DATA_FAMILY, tuning.data.clone()),

@@ -1,0 +1,64 @@
+//! A snapshot of an open store beside itself, for a backup to take away.
+//!
+//! Table files never change once written, so the snapshot has them by hard links: it takes seconds and no space,
+//! whatever the size of the store, and writes go on meanwhile.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use store::Fault;
+
+use crate::db::{self, Db};
+use crate::layout::{self, CommitRecord};
+
+/// A data directory of its own, inside of the one it was taken from. The next one takes its place, unless whoever takes
+/// it away holds its directory locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub directory: PathBuf,
+    /// Every commit up to this one is in it, and perhaps some more.
+    pub commits: u64,
+}
+
+pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
+    let failed = |error: io::Error| Fault::new(format!("could not make a checkpoint: {error}"));
+    let directory = data.join(layout::STAGING_DIRECTORY);
+    clear(data).map_err(failed)?;
+    fs::create_dir(&directory).map_err(failed)?;
+    // Before the checkpoint: a commit that can be read is in the log, which is part of it.
+    let record = db.rocks().get_cf(db.meta(), layout::COMMIT_KEY);
+    let record = record.map_err(|error| db::fault("could not read the last commit", &error))?;
+    let commits = record.and_then(|bytes| CommitRecord::decode(&bytes)).map_or(0, |record| record.counter);
+
+    let taken = rocksdb::checkpoint::Checkpoint::new(db.rocks())
+        .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(layout::DATABASE_DIRECTORY)));
+    taken.map_err(|error| db::fault("could not make a checkpoint", &error))?;
+    write(&directory.join(layout::COMMITTED_FILE), &layout::committed_bytes(commits)).map_err(failed)?;
+    // Last, because it makes a store of the directory.
+    write(&directory.join(layout::FORMAT_FILE), layout::format_text().as_bytes()).map_err(failed)?;
+    File::open(&directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    Ok(Checkpoint { directory, commits })
+}
+
+/// Removes what an interrupted backup has left, but nothing that a backup has locked.
+pub fn clear(data: &Path) -> io::Result<()> {
+    let directory = data.join(layout::STAGING_DIRECTORY);
+    let lock = match File::open(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        lock => lock?,
+    };
+    match lock.try_lock() {
+        Ok(()) => fs::remove_dir_all(directory),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::other(format!("a backup is being taken from {}", directory.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

@@ -1,0 +1,245 @@
+//! Blocks of RocksDB's table files: read from the disk, held against their checksums, unpacked, and walked.
+//!
+//! Knows the form that `options.rs` has table files written in (format 7, XXH3, lz4 or nothing) and refuses others.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Behind every block: how it is packed, and the checksum of all of it.
+pub const TRAILER: u64 = 1 + 4;
+
+const NOT_PACKED: u8 = 0;
+const LZ4: u8 = 4;
+
+/// No lz4 block unpacks to more than so many times its size, so that a damaged size takes no memory.
+const LZ4_RATIO_MAX: usize = 255;
+
+/// A file of blocks.
+#[derive(Debug)]
+pub struct BlockFile {
+    pub file: File,
+    pub size: u64,
+    /// What its checksums are tied to.
+    pub context: u32,
+}
+
+/// Where a block lies in its file, without its trailer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    pub offset: u64,
+    pub size: u64,
+}
+
+impl Handle {
+    pub fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Self { offset: take_varint(bytes)?, size: take_varint(bytes)? })
+    }
+
+    /// The block's bytes, if they are what was written there.
+    pub fn read(self, from: &BlockFile) -> Result<Vec<u8>, String> {
+        let length = self.size.checked_add(TRAILER);
+        let end = length.and_then(|length| length.checked_add(self.offset)).filter(|end| *end <= from.size);
+        let (Some(length), Some(_)) = (length, end) else {
+            return Err("it would lie outside of the file".to_owned());
+        };
+        let mut bytes = vec![0; length as usize];
+        from.file.read_exact_at(&mut bytes, self.offset).map_err(|error| error.to_string())?;
+        let Some((packed, stored)) = bytes.split_last_chunk::<4>() else {
+            return Err("no trailer".to_owned());
+        };
+        let computed = checksum(packed).wrapping_add(modifier(from.context, self.offset));
+        if computed != u32::from_le_bytes(*stored) {
+            return Err("its checksum does not match".to_owned());
+        }
+        let size = self.size as usize;
+        let kind = bytes[size];
+        bytes.truncate(size);
+        match kind {
+            NOT_PACKED => Ok(bytes),
+            LZ4 => unpack(&bytes).ok_or_else(|| "it does not unpack".to_owned()),
+            _ => Err(format!("it is packed in a way this version does not know ({kind})")),
+        }
+    }
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = packed;
+    let size = take_length(&mut rest)?;
+    (size <= packed.len().saturating_mul(LZ4_RATIO_MAX)).then_some(())?;
+    lz4_flex::block::decompress(rest, size).ok().filter(|bytes| bytes.len() == size)
+}
+
+/// Of bytes whose last one is treated apart, as RocksDB does.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    let Some((last, rest)) = bytes.split_last() else { return 0 };
+    xxh3_64(rest) as u32 ^ u32::from(*last).wrapping_mul(0x6b90_83d9)
+}
+
+/// Ties a checksum to its file and its place there, so that a block that has got elsewhere does not match.
+pub fn modifier(context: u32, offset: u64) -> u32 {
+    context ^ (offset as u32).wrapping_add((offset >> 32) as u32)
+}
+
+/// Keys and values of a block, in their order.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    /// Where the next entry begins.
+    at: usize,
+    /// Where entries end and the restart points begin.
+    end: usize,
+    key: Vec<u8>,
+    value: std::ops::Range<usize>,
+}
+
+/// In the last four bytes of a block, beside the number of restart points.
+const SEPARATE_VALUES: u32 = 1 << 28;
+const RESTARTS_MASK: u32 = SEPARATE_VALUES - 1;
+
+impl Block {
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        let (rest, packed) = bytes.split_last_chunk::<4>()?;
+        let packed = u32::from_le_bytes(*packed);
+        // What else may be said in the upper bits does not concern whoever reads all of it.
+        if packed & SEPARATE_VALUES != 0 {
+            return None;
+        }
+        let restarts = (packed & RESTARTS_MASK) as usize;
+        let end = rest.len().checked_sub(restarts * size_of::<u32>())?;
+        Some(Self { bytes, at: 0, end, key: Vec::new(), value: 0..0 })
+    }
+
+    /// Whether there is another entry, to which this goes; `None` if it can't be read.
+    pub fn advance(&mut self) -> Option<bool> {
+        if self.at >= self.end {
+            return Some(false);
+        }
+        let mut rest = &self.bytes[self.at..self.end];
+        let shared = take_length(&mut rest)?;
+        let own = take_length(&mut rest)?;
+        let length = take_length(&mut rest)?;
+        let (own, rest) = rest.split_at_checked(own)?;
+        let (_, behind) = rest.split_at_checked(length)?;
+        if shared > self.key.len() {
+            return None;
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(own);
+        self.at = self.end - behind.len();
+        self.value = self.at - length..self.at;
+        Some(true)
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub fn value(&self) -> &[u8] {
+        &self.bytes[self.value.clone()]
+    }
+
+    /// What an index has: for each data block a key that is not below its last one, and where it lies.
+    ///
+    /// With `short` values these have no length of their own, and only the first behind a restart point is whole;
+    /// the others say by how much their block's size differs from that of the one before.
+    pub fn index(mut self, short: bool) -> Option<Vec<(Vec<u8>, Handle)>> {
+        let mut entries: Vec<(Vec<u8>, Handle)> = Vec::new();
+        if !short {
+            while self.advance()? {
+                entries.push((self.key.clone(), Handle::decode(&mut self.value())?));
+            }
+            return Some(entries);
+        }
+        let mut rest = &self.bytes[..self.end];
+        while !rest.is_empty() {
+            let shared = take_length(&mut rest)?;
+            let own = take_length(&mut rest)?;
+            let (own, tail) = rest.split_at_checked(own)?;
+            rest = tail;
+            let (handle, key) = match entries.last() {
+                Some((key, last)) if shared > 0 => {
+                    let more = take_varint(&mut rest)?;
+                    let more = (more >> 1) as i64 ^ -((more & 1) as i64);
+                    let offset = last.offset.checked_add(last.size)?.checked_add(TRAILER)?;
+                    (Handle { offset, size: last.size.checked_add_signed(more)? }, key.get(..shared)?)
+                }
+                _ => (Handle::decode(&mut rest)?, &[][..]),
+            };
+            entries.push(([key, own].concat(), handle));
+        }
+        Some(entries)
+    }
+}
+
+fn take_length(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(take_varint(bytes)?).ok()
+}
+
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Bytes with their length before them.
+pub fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = take_length(bytes)?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_share_the_start_of_the_key_before() {
+        let mut bytes = vec![0, 3, 1];
+        bytes.extend(b"abcX");
+        bytes.extend([2, 1, 2]);
+        bytes.extend(b"dYZ");
+        bytes.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+        let mut block = Block::new(bytes.clone()).unwrap();
+        let mut found = Vec::new();
+        while block.advance().unwrap() {
+            found.push((block.key().to_vec(), block.value().to_vec()));
+        }
+        assert_eq!(found, [(b"abc".to_vec(), b"X".to_vec()), (b"abd".to_vec(), b"YZ".to_vec())]);
+        // An entry that reaches beyond the block.
+        bytes[2] = 200;
+        assert_eq!(Block::new(bytes).unwrap().advance(), None);
+    }
+
+    #[test]
+    fn any_bytes_are_walked_or_refused() {
+        for _ in 0..20_000 {
+            let length = rand::random_range(0..60);
+            let mut bytes: Vec<u8> = (0..length).map(|_| rand::random_range(0..8)).collect();
+            bytes.extend([1, 0, 0, 0]);
+            if let Some(mut block) = Block::new(bytes.clone()) {
+                while block.advance() == Some(true) {}
+            }
+            for short in [false, true] {
+                Block::new(bytes.clone()).and_then(|block| block.index(short));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_read() {
+        assert_eq!(take_varint(&mut &[0x7f][..]), Some(127));
+        assert_eq!(take_varint(&mut &[0x80, 1][..]), Some(128));
+        assert_eq!(take_varint(&mut &[0xff; 11][..]), None);
+        assert_eq!(take_varint(&mut &[0x80][..]), None);
+    }
+}

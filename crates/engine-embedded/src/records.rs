@@ -1,0 +1,71 @@
+//! What a store says of its tables, and what makes a row of them a sound one.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use model::{AccountName, DateTime};
+use store::{RowView, encoding};
+
+use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
+use crate::report::RowPlace;
+
+/// The meta records.
+#[derive(Debug, Default)]
+pub struct Records {
+    pub tables: HashMap<TableId, (AccountName, TableRecord)>,
+    pub services: BTreeMap<AccountName, Vec<u8>>,
+    pub dropping: HashSet<TableId>,
+    pub last: Option<CommitRecord>,
+}
+
+impl Records {
+    /// Takes one more, if it can be read and does not contradict those before it.
+    pub fn take(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
+        match MetaKey::read(key)? {
+            MetaKey::Commit => self.last = Some(CommitRecord::decode(value)?),
+            MetaKey::Dropping(id) => {
+                (value == layout::DROPPING_RECORD).then_some(())?;
+                self.dropping.insert(id);
+            }
+            MetaKey::Service(account) => {
+                self.services.insert(account, layout::read_service_record(value)?.to_vec());
+            }
+            MetaKey::Table => {
+                let (account, folded) = layout::read_table_key(key)?;
+                let record = TableRecord::decode(value).filter(|record| record.name.folded() == folded)?;
+                // Two tables with the same rows: the first one keeps them.
+                (!self.tables.contains_key(&record.id)).then_some(())?;
+                self.tables.insert(record.id, (account, record));
+            }
+        }
+        Some(())
+    }
+
+    /// A row by its name, whether or not its table's is known.
+    pub fn place(&self, key: &[u8]) -> Option<RowPlace> {
+        let (id, rest) = TableId::split(key)?;
+        let (account, table) = match self.tables.get(&id) {
+            Some((account, record)) => (Some(account.to_string()), record.name.as_str().to_owned()),
+            None => (None, id.to_string()),
+        };
+        let (partition, row) = encoding::key::decode(rest).ok()?;
+        let (partition_key, row_key) = (partition.into_owned(), row.into_owned());
+        Some(RowPlace { account, table, partition_key, row_key })
+    }
+}
+
+/// The table and the row, if key and row are what this crate would have written.
+pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), String> {
+    let (id, rest) = TableId::split(key).ok_or_else(|| format!("the key {key:02x?} is too short"))?;
+    let entity = encoding::key::decode_key(rest).map_err(|fault| fault.to_string())?;
+    if encoding::key::encode(&entity) != rest {
+        return Err("its key is not written as it should be".to_owned());
+    }
+    let row = RowView::open(value).map_err(|fault| fault.to_string())?;
+    entity
+        .check_properties(row.properties())
+        .map_err(|refusal| format!("a row beyond the limits: {refusal}"))?;
+    if row.timestamp() < DateTime::MIN_STORED {
+        return Err("its timestamp is before any there can be".to_owned());
+    }
+    Ok((id, row))
+}

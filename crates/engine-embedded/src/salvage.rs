@@ -1,0 +1,211 @@
+//! Everything that can still be read of a damaged store, into a new one.
+//!
+//! The old store is only read. Rows keep their timestamps, and with them their ETags; tables keep their ids, policies
+//! and names. A table of which there are rows but no record gets a name, so that nothing readable is left behind.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::{AccountName, DateTime, TableName};
+use rocksdb::{DB, WriteBatch, WriteOptions};
+use store::{Fault, RowView};
+
+use crate::db;
+use crate::directory::Directory;
+use crate::layout::{self, CommitRecord, TableId, TableRecord};
+use crate::open::{self, OpenError};
+use crate::options::{Options, Tuning};
+use crate::records::Records;
+use crate::report::{Report, TableCount};
+use crate::survey::{self, Finder, Progress, SurveyError};
+
+/// What was saved, and what was found on the way.
+#[derive(Clone, Debug)]
+pub struct Salvaged {
+    /// The old store, with everything that is wrong with it.
+    pub report: Report,
+    /// Tables that got a name because no record had one.
+    pub named: Vec<TableCount>,
+    pub entities: u64,
+}
+
+/// Why nothing was saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SalvageError {
+    #[error(transparent)]
+    Source(OpenError),
+    #[error("{} is there already and not empty; name a directory that is missing or empty", .0.display())]
+    Occupied(PathBuf),
+    #[error("the new store {} can't be written: {detail}; check the path, permissions and free space", .directory.display())]
+    Target { directory: PathBuf, detail: String },
+}
+
+/// The target appears under its name when it is whole, and before that as `NAME.partial`.
+pub fn salvage(
+    source: &Path,
+    target: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Salvaged, SalvageError> {
+    let failed = |detail: String| SalvageError::Target { directory: target.to_owned(), detail };
+    let unwritable = |error: io::Error| failed(error.to_string());
+    if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) || target.is_file() {
+        return Err(SalvageError::Occupied(target.to_owned()));
+    }
+    // Before anything is made: where there is no store there is nothing to salvage.
+    drop(crate::directory::Looked::at(source).map_err(SalvageError::Source)?);
+    let mut partial = target.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    match fs::remove_dir_all(&partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritable(error)),
+        _ => {}
+    }
+    let save = |progress| {
+        let mut writer = Writer::create(&partial).map_err(failed)?;
+        let report = survey::survey(source, &mut writer, progress).map_err(|error| match error {
+            SurveyError::Open(error) => SalvageError::Source(error),
+            SurveyError::Finder(fault) => failed(fault.to_string()),
+        })?;
+        let (named, entities) = writer.finish(&report).map_err(|fault| failed(fault.to_string()))?;
+        Ok(Salvaged { report, named, entities })
+    };
+    let salvaged = save(progress).inspect_err(|_| {
+        // What is left of it takes the next one away.
+        let _ = fs::remove_dir_all(&partial);
+    })?;
+    if target.exists() {
+        fs::remove_dir(target).map_err(unwritable)?;
+    }
+    fs::rename(&partial, target).map_err(unwritable)?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(unwritable)?;
+    Ok(salvaged)
+}
+
+/// Bytes that are written to the new store at one time.
+const BATCH_BYTES: usize = 1024 * 1024;
+
+struct Writer {
+    directory: Directory,
+    rocks: DB,
+    unlogged: WriteOptions,
+    batch: WriteBatch,
+    /// Tables that have a record in the new store.
+    tables: HashMap<TableId, TableRecord>,
+    /// Whose tables without a record become.
+    heir: AccountName,
+    named: HashMap<TableId, TableCount>,
+    last: CommitRecord,
+    latest: DateTime,
+    entities: u64,
+}
+
+impl Writer {
+    fn create(path: &Path) -> Result<Self, String> {
+        let directory = Directory::claim(path).map_err(|error| error.to_string())?;
+        let tuning = Tuning::new(&Options::new(path)).map_err(|error| error.to_string())?;
+        let families = open::families(&tuning);
+        let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families);
+        let mut unlogged = WriteOptions::default();
+        // Flushed at the end, and worth nothing before that.
+        unlogged.disable_wal(true);
+        Ok(Self {
+            directory,
+            rocks: rocks.map_err(|error| error.to_string())?,
+            unlogged,
+            batch: WriteBatch::default(),
+            tables: HashMap::new(),
+            heir: AccountName::parse("salvaged").ok_or("no account can be called salvaged")?,
+            named: HashMap::new(),
+            last: CommitRecord::NONE,
+            latest: DateTime::MIN,
+            entities: 0,
+        })
+    }
+
+    fn put(&mut self, family: &str, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let handle = self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
+        self.batch.put_cf(handle, key, value);
+        if self.batch.size_in_bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), Fault> {
+        let batch = std::mem::take(&mut self.batch);
+        let written = self.rocks.write_opt(batch, &self.unlogged);
+        written.map_err(|error| db::fault("could not write to the new store", &error))
+    }
+
+    /// A record for rows that have none.
+    fn name(&mut self, id: TableId) -> Result<(), Fault> {
+        let text = format!("Salvaged{}", &id.to_string()[..16]);
+        let name = TableName::parse(&text).map_err(|refusal| Fault::new(refusal.to_string()))?;
+        let record = TableRecord { id, name, metadata: None };
+        let key = layout::table_key(&self.heir, record.name.folded());
+        self.put(layout::META_FAMILY, &key, &record.encode())?;
+        self.tables.insert(id, record);
+        let account = self.heir.to_string();
+        self.named.insert(id, TableCount { account, table: text, entities: 0, bytes: 0 });
+        Ok(())
+    }
+
+    fn finish(mut self, report: &Report) -> Result<(Vec<TableCount>, u64), Fault> {
+        // Not below any timestamp that was given: no two versions of a row may ever share one.
+        let last_stamp = self.last.last_stamp.max(self.latest);
+        let counter = self.last.counter.max(report.commits).max(1);
+        let record = CommitRecord { counter, last_stamp };
+        self.put(layout::META_FAMILY, layout::COMMIT_KEY, &record.encode())?;
+        self.write()?;
+        for family in [layout::DATA_FAMILY, layout::META_FAMILY] {
+            let handle =
+                self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
+            self.rocks
+                .flush_cf(handle)
+                .map_err(|error| db::fault("could not flush the new store", &error))?;
+        }
+        self.directory.committed_file(counter).map_err(|error| Fault::new(error.to_string()))?;
+        drop(self.rocks);
+        let synced = File::open(&self.directory.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| Fault::new(format!("could not sync the new store: {error}")))?;
+        let mut named: Vec<TableCount> = self.named.into_values().collect();
+        named.sort_by(|a, b| a.table.cmp(&b.table));
+        Ok((named, self.entities))
+    }
+}
+
+impl Finder for Writer {
+    fn records(&mut self, records: &Records) -> Result<(), Fault> {
+        self.last = records.last.unwrap_or(CommitRecord::NONE);
+        for (id, (account, record)) in &records.tables {
+            let key = layout::table_key(account, record.name.folded());
+            self.put(layout::META_FAMILY, &key, &record.encode())?;
+            self.tables.insert(*id, record.clone());
+        }
+        for (account, metadata) in &records.services {
+            self.put(layout::META_FAMILY, &layout::service_key(account), &layout::service_record(metadata))?;
+        }
+        // Where there is one account only, its owner is who will look for them.
+        let mut accounts: Vec<&AccountName> = records.tables.values().map(|(account, _)| account).collect();
+        accounts.extend(records.services.keys());
+        accounts.sort();
+        accounts.dedup();
+        if let [only] = accounts[..] {
+            self.heir = only.clone();
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, table: TableId, key: &[u8], row: RowView<'_>) -> Result<(), Fault> {
+        if !self.tables.contains_key(&table) {
+            self.name(table)?;
+        }
+        if let Some(count) = self.named.get_mut(&table) {
+            count.entities += 1;
+            count.bytes += (key.len() + row.bytes().len()) as u64;
+        }
+        self.latest = self.latest.max(row.timestamp());
+        self.entities += 1;
+        self.put(layout::DATA_FAMILY, key, row.bytes())
+    }
+}

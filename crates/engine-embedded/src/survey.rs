@@ -1,0 +1,413 @@
+//! Reads a whole store without opening it, and gives all that can be read to whoever wants it.
+//!
+//! Both the check and the salvage are this survey: they differ in what they do with the rows. Everything in the
+//! directory stays as it is.
+
+use std::collections::HashMap;
+use std::fs;
+use std::mem;
+use std::path::{Path, PathBuf};
+
+use store::{Fault, RowView};
+
+use crate::directory::Looked;
+use crate::inspect::entry::Tombstone;
+use crate::inspect::log_file::{self, Change, Part};
+use crate::inspect::manifest::{ListedFile, Manifest};
+use crate::inspect::merge::{Edge, Gap, Memory, Merge, Waiting};
+use crate::inspect::table_file::{Step, TableFile};
+use crate::layout::{self, CommitRecord, TableId};
+use crate::open::OpenError;
+use crate::records::{self, Records};
+use crate::report::{Damage, Place, Report, TableCount};
+
+/// How far a survey has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub bytes: u64,
+    pub bytes_total: u64,
+    pub rows: u64,
+}
+
+/// Whoever takes what a survey finds.
+pub trait Finder {
+    /// Comes before every row.
+    fn records(&mut self, records: &Records) -> Result<(), Fault>;
+    /// A row that is sound, in the order of stored keys. Nothing is known of its table if no record names it.
+    fn row(&mut self, table: TableId, key: &[u8], row: RowView<'_>) -> Result<(), Fault>;
+}
+
+/// Why a survey came to no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// What was found could not be put where it should go.
+    #[error(transparent)]
+    Finder(#[from] Fault),
+}
+
+/// Rows between two reports of progress.
+const ROWS_PER_REPORT: u64 = 4096;
+/// The numbers RocksDB gives the column families of a new store, after its own.
+const META_ID: u32 = 1;
+const DATA_ID: u32 = 2;
+
+pub fn survey(
+    directory: &Path,
+    finder: &mut dyn Finder,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, SurveyError> {
+    let looked = Looked::at(directory)?;
+    let noted = looked.committed()?;
+    let mut survey = Survey {
+        database: looked.database(),
+        report: Report::default(),
+        so_far: Progress::default(),
+        progress,
+        meta: Family::new(layout::META_FAMILY, META_ID),
+        data: Family::new(layout::DATA_FAMILY, DATA_ID),
+        lost: Vec::new(),
+    };
+    if looked.lacks_format {
+        survey.report.add(Damage::of(layout::FORMAT_FILE, "missing or unreadable"));
+    }
+    // A first start that was cut short leaves no database, and nothing that could be missing.
+    let is_new = noted.unwrap_or(0) == 0 && survey.names("").is_empty();
+    if !is_new {
+        survey.run(noted, finder)?;
+    }
+    Ok(survey.report)
+}
+
+/// A column family: its files, and what the logs have beside them.
+struct Family {
+    name: &'static str,
+    id: u32,
+    files: Vec<Waiting>,
+    tombstones: Vec<Tombstone>,
+    memory: Memory,
+}
+
+impl Family {
+    fn new(name: &'static str, id: u32) -> Self {
+        Self { name, id, files: Vec::new(), tombstones: Vec::new(), memory: Memory::new() }
+    }
+
+    fn merge(&mut self) -> Merge {
+        let (files, memory) = (mem::take(&mut self.files), mem::take(&mut self.memory));
+        Merge::new(files, memory, mem::take(&mut self.tombstones))
+    }
+}
+
+struct Survey<'p> {
+    database: PathBuf,
+    report: Report,
+    so_far: Progress,
+    progress: &'p mut dyn FnMut(Progress),
+    meta: Family,
+    data: Family,
+    /// Files of the data family that can't be read at all.
+    lost: Vec<Gap>,
+}
+
+impl Survey<'_> {
+    fn run(&mut self, noted: Option<u64>, finder: &mut dyn Finder) -> Result<(), SurveyError> {
+        let (tables, first_log) = match Manifest::read(&self.database) {
+            Ok(manifest) => {
+                for family in [&mut self.meta, &mut self.data] {
+                    family.id = manifest.family(family.name).unwrap_or(family.id);
+                }
+                (manifest.files().collect(), manifest.first_log())
+            }
+            Err(detail) => {
+                self.report.add(Damage::new(
+                    None,
+                    format!("which files belong to the store is not known, so all are taken: {detail}"),
+                ));
+                let unlisted = |name| ListedFile { name, ..ListedFile::default() };
+                (self.names("sst").into_iter().map(unlisted).collect::<Vec<_>>(), 0)
+            }
+        };
+        let logs: Vec<String> = self
+            .names("log")
+            .into_iter()
+            .filter(|name| number(name).is_some_and(|n| n >= first_log))
+            .collect();
+        let sizes = tables.iter().map(|file| &file.name).chain(&logs);
+        let sizes =
+            sizes.filter_map(|name| fs::metadata(self.database.join(name)).ok()).map(|file| file.len());
+        self.so_far.bytes_total = sizes.sum();
+        self.report.file_bytes = self.so_far.bytes_total;
+        self.report.files = (tables.len() + logs.len()) as u64;
+
+        for file in &tables {
+            self.take_table_file(file);
+        }
+        let commits = self.commits_in_table_files();
+        self.take_logs(&logs, commits, noted);
+        let records = self.read_records();
+        self.report.commits = records.last.map_or(0, |record| record.counter);
+        finder.records(&records)?;
+        self.read_rows(&records, finder)
+    }
+
+    /// Names of the files with this extension, in their order; with none, of all files.
+    fn names(&self, extension: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(&self.database) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let suffix = format!(".{extension}");
+        let mut names: Vec<String> =
+            names.filter(|name| extension.is_empty() || name.ends_with(&suffix)).collect();
+        names.sort_by_key(|name| (number(name), name.clone()));
+        names
+    }
+
+    fn take_table_file(&mut self, listed: &ListedFile) {
+        let name = &listed.name;
+        let path = self.database.join(name);
+        let (first, last) = (listed.first.clone(), listed.last.clone());
+        let table = match TableFile::open(&path) {
+            Ok(table) => table,
+            Err(detail) => {
+                let detail = if path.exists() { detail } else { "the file is missing".to_owned() };
+                // Listed with its family, or else nobody knows whose rows they were.
+                if listed.family == self.meta.name {
+                    let detail = format!("{detail}; it held records of tables");
+                    self.report.add(Damage::of(name, detail));
+                } else {
+                    let (after, before) = (Edge::of_file(first), Edge::of_file(last));
+                    self.lost.push(Gap { path, detail, after, before });
+                }
+                return;
+            }
+        };
+        if let Some(size) = listed.size.filter(|size| *size != table.size()) {
+            let detail = format!("{} bytes long instead of {size}", table.size());
+            self.report.add(Damage::of(name, detail));
+        }
+        for flaw in &table.flaws {
+            let damage = Damage::of(name, format!("{flaw}; no row is lost by it"));
+            self.report.add(Damage { loses_rows: false, ..damage });
+        }
+        let family = match table.family.as_str() {
+            layout::META_FAMILY => &mut self.meta,
+            layout::DATA_FAMILY => &mut self.data,
+            // RocksDB's own, which stays empty.
+            _ => return,
+        };
+        family.id = table.family_id;
+        family.tombstones.extend(table.tombstones.iter().cloned());
+        let mut rows = table.rows();
+        let first = match rows.advance() {
+            Step::Row => rows.entry().map(|entry| entry.key.to_vec()),
+            Step::Unreadable { .. } | Step::End => first,
+        };
+        family.files.push(Waiting { path, first, last });
+    }
+
+    /// The number of the last commit that the log is not needed for.
+    fn commits_in_table_files(&self) -> u64 {
+        // Its key is the least one there is.
+        let mut meta = Merge::new(self.meta.files.clone(), Memory::new(), Vec::new());
+        let record = meta.advance().then(|| meta.row()).flatten();
+        let record = record.filter(|(key, _)| *key == layout::COMMIT_KEY);
+        record.and_then(|(_, value)| CommitRecord::decode(value)).map_or(0, |record| record.counter)
+    }
+
+    /// Takes what the logs have, and compares the commits found with those that were.
+    fn take_logs(&mut self, logs: &[String], in_table_files: u64, noted: Option<u64>) {
+        let mut last = in_table_files;
+        for name in logs {
+            let bytes = match fs::read(self.database.join(name)) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.report.add(Damage::of(name, error.to_string()));
+                    continue;
+                }
+            };
+            self.so_far.bytes += bytes.len() as u64;
+            let mut hole = None;
+            log_file::read(&bytes, |part| match part {
+                Part::Unreadable { at, .. } => {
+                    hole.get_or_insert(at);
+                }
+                Part::Batch(batch) => self.take_batch(name, batch, &mut hole, &mut last),
+            });
+            if let Some(at) = hole.filter(|_| noted.is_some_and(|noted| last < noted)) {
+                self.report.add(Damage::of(name, format!("unreadable from byte {at} to its end")));
+            }
+        }
+        if let Some(noted) = noted.filter(|noted| last < *noted) {
+            let detail = format!("{} acknowledged, but not there", commits(last + 1, noted));
+            self.report.add(Damage::of(layout::COMMITTED_FILE, detail));
+        }
+    }
+
+    /// One commit of a log, with what stands before it: the hole that was met, and the commit.
+    fn take_batch(&mut self, log: &str, batch: &[u8], hole: &mut Option<u64>, last: &mut u64) {
+        let Some(changes) = log_file::changes(batch) else {
+            self.report.add(Damage::of(log, "a commit in it is not one that Partita writes"));
+            return;
+        };
+        let commit = self.take_changes(&changes);
+        // A log may begin with commits that are in table files already.
+        let Some(commit) = commit.filter(|commit| commit > last) else { return };
+        // Damage that no commit was lost by is what a crash left, or unused space.
+        let hole = hole.take();
+        if commit > *last + 1 {
+            let lost = commits(*last + 1, commit - 1);
+            let detail = match hole {
+                Some(at) => format!("unreadable at byte {at}: {lost} lost, those behind are readable"),
+                None => format!("{lost} missing before it"),
+            };
+            self.report.add(Damage::of(log, detail));
+        }
+        *last = commit;
+    }
+
+    /// The number of the commit that these changes are, if they say so.
+    fn take_changes(&mut self, changes: &[(u64, Change<'_>)]) -> Option<u64> {
+        let mut commit = None;
+        for (sequence, change) in changes {
+            let family = match change.family() {
+                id if id == self.meta.id => &mut self.meta,
+                id if id == self.data.id => &mut self.data,
+                _ => continue,
+            };
+            let (key, value) = match change {
+                Change::Put { key, value, .. } => (*key, Some(value.to_vec())),
+                Change::Delete { key, .. } => (*key, None),
+                Change::Hide { .. } => {
+                    family.tombstones.extend(change.tombstone(*sequence));
+                    continue;
+                }
+            };
+            if family.name == layout::META_FAMILY && key == layout::COMMIT_KEY {
+                commit = value.as_deref().and_then(CommitRecord::decode).map(|record| record.counter);
+            }
+            // Logs are read in their order, so what comes later is newer.
+            family.memory.insert(key.to_vec(), (*sequence, value));
+        }
+        commit
+    }
+
+    fn read_records(&mut self) -> Records {
+        let mut records = Records::default();
+        let mut merge = self.meta.merge();
+        while merge.advance() {
+            let Some((key, value)) = merge.row() else { break };
+            if records.take(key, value).is_none() {
+                let text = String::from_utf8_lossy(key).replace('\0', "/");
+                self.report.add(Damage::new(
+                    None,
+                    format!("the meta record {text:?} can't be read, or contradicts another"),
+                ));
+            }
+        }
+        self.so_far.bytes += merge.take_bytes_read();
+        for gap in merge.take_gaps() {
+            let edge =
+                |edge: &Edge| String::from_utf8_lossy(edge.key().unwrap_or_default()).replace('\0', "/");
+            let between = format!("between {:?} and {:?}", edge(&gap.after), edge(&gap.before));
+            self.report.add(Damage::of(&file_name(&gap.path), format!("{}; records {between}", gap.detail)));
+        }
+        if records.last.is_none() && !records.tables.is_empty() {
+            self.report.add(Damage::new(None, "the record of the last commit is missing"));
+        }
+        records
+    }
+
+    fn read_rows(&mut self, records: &Records, finder: &mut dyn Finder) -> Result<(), SurveyError> {
+        let mut counts: HashMap<TableId, (u64, u64)> = HashMap::new();
+        let mut merge = self.data.merge();
+        let mut gaps = mem::take(&mut self.lost);
+        for gap in &gaps {
+            self.report.add(damage(gap, records));
+        }
+        loop {
+            let found = merge.advance();
+            for gap in merge.take_gaps() {
+                self.report.add(damage(&gap, records));
+                gaps.push(gap);
+            }
+            let Some((key, value)) = merge.row().filter(|_| found) else { break };
+            gaps.retain(|gap| gap.before.key().is_some_and(|before| key <= before));
+            match records::check_row(key, value) {
+                Err(detail) => {
+                    let lost = records.place(key).map(Place::Lost);
+                    self.report.add(Damage {
+                        after: lost.clone(),
+                        before: lost,
+                        ..Damage::new(None, detail)
+                    });
+                }
+                // Dropped, but its tombstone went with a file that was deleted for it.
+                Ok((id, _)) if records.dropping.contains(&id) => self.report.dropped_rows += 1,
+                Ok((id, row)) => {
+                    let is_doubtful = gaps.iter().any(|gap| is_inside(key, gap));
+                    self.report.doubtful_rows += u64::from(is_doubtful);
+                    let (entities, bytes) = counts.entry(id).or_default();
+                    *entities += 1;
+                    *bytes += (key.len() + value.len()) as u64;
+                    finder.row(id, key, row)?;
+                }
+            }
+            self.so_far.rows += 1;
+            if self.so_far.rows.is_multiple_of(ROWS_PER_REPORT) {
+                self.so_far.bytes += merge.take_bytes_read();
+                (self.progress)(self.so_far);
+            }
+        }
+        self.report.dropped_rows += merge.hidden();
+        (self.progress)(Progress { bytes: self.so_far.bytes_total, ..self.so_far });
+        self.count(counts, records);
+        Ok(())
+    }
+
+    fn count(&mut self, mut counts: HashMap<TableId, (u64, u64)>, records: &Records) {
+        for (id, (account, record)) in &records.tables {
+            let (entities, bytes) = counts.remove(id).unwrap_or_default();
+            let (account, table) = (account.to_string(), record.name.as_str().to_owned());
+            self.report.tables.push(TableCount { account, table, entities, bytes });
+        }
+        self.report.tables.sort_by(|a, b| (&a.account, &a.table).cmp(&(&b.account, &b.table)));
+        let mut strays: Vec<_> = counts.into_iter().map(|(id, (rows, _))| (id.to_string(), rows)).collect();
+        strays.sort();
+        for (id, rows) in strays {
+            let detail = format!("{rows} rows belong to a table that no record names (id {id})");
+            self.report.add(Damage { loses_rows: false, ..Damage::new(None, detail) });
+        }
+    }
+}
+
+/// Whether a row that is there lies where another file has lost what it had.
+fn is_inside(key: &[u8], gap: &Gap) -> bool {
+    let begun = match &gap.after {
+        Edge::Found(after) => key > &after[..],
+        Edge::Lost(first) => key >= &first[..],
+        Edge::Unknown => true,
+    };
+    begun && gap.before != Edge::Found(key.to_vec())
+}
+
+fn damage(gap: &Gap, records: &Records) -> Damage {
+    let place = |edge: &Edge| {
+        let row = records.place(edge.key()?)?;
+        Some(if matches!(edge, Edge::Found(_)) { Place::Found(row) } else { Place::Lost(row) })
+    };
+    let (after, before) = (place(&gap.after), place(&gap.before));
+    Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.detail.clone()) }
+}
+
+fn commits(first: u64, last: u64) -> String {
+    if first == last { format!("commit {first} is") } else { format!("commits {first} to {last} are") }
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.split('.').next()?.parse().ok()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,169 @@
+//! A check finds nothing in a sound store, and says where the damage is in one that is not.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
+use model::TableName;
+use store::suite::{account, insert, key, number, table};
+use store::{Change, Condition, Engine, TableRef, Transaction};
+use support::{crash, files, hundred_rows, load, open, raw};
+use tempfile::TempDir;
+
+fn check(directory: &Path) -> Report {
+    engine_embedded::check(directory, &mut |_| {}).unwrap()
+}
+
+fn counts(report: &Report) -> Vec<(String, u64)> {
+    report.tables.iter().map(|table| (format!("{}/{}", table.account, table.table), table.entities)).collect()
+}
+
+fn assert_sound(directory: &Path) -> Report {
+    let report = check(directory);
+    let shown: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    assert!(report.is_sound(), "{shown:#?}");
+    report
+}
+
+/// Every name, size and change time of a file, to see that nothing was touched.
+fn listing(directory: &Path) -> Vec<(String, u64, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for place in [directory.to_owned(), directory.join("db")] {
+        for entry in fs::read_dir(place).unwrap() {
+            let entry = entry.unwrap();
+            let data = entry.metadata().unwrap();
+            found.push((entry.path().display().to_string(), data.len(), data.modified().unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+async fn delete(engine: &Arc<EmbeddedEngine>, table: &TableRef, partition: &str, row: &str) {
+    let transaction = Transaction::of_one(key(partition, row), Condition::Exists, Change::Delete);
+    engine.apply(table, transaction).await.unwrap();
+}
+
+async fn replace(engine: &Arc<EmbeddedEngine>, table: &TableRef, partition: &str, row: &str) {
+    let transaction = Transaction::of_one(key(partition, row), Condition::Exists, Change::Put(number(2)));
+    engine.apply(table, transaction).await.unwrap();
+}
+
+/// Accounts, drops, odd keys, replaced and deleted rows; in table files, and then some more in the log.
+async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
+    let other = TableRef { account: account("second"), name: TableName::parse("Books").unwrap() };
+    let engine = open(directory);
+    load(&engine, &table("Gone"), 6000).await;
+    load(&engine, &table("Big"), 5000).await;
+    engine.create_table(&other).await.unwrap();
+    engine.set_service_metadata(&account("second"), Bytes::from_static(b"cors")).await.unwrap();
+    engine.drop_table(&table("Gone")).await.unwrap();
+    let odd = ["", " ", "é", "𝄞", "\u{ffff}", "\u{10ffff}", "a'b", "%"];
+    for partition in odd {
+        for row in odd {
+            engine.apply(&other, insert(partition, row, 1)).await.unwrap();
+        }
+    }
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory);
+    for partition in odd {
+        replace(&engine, &other, partition, "").await;
+        delete(&engine, &other, partition, "𝄞").await;
+    }
+    engine.create_table(&table("Empty")).await.unwrap();
+    load(&engine, &table("Dropped"), 100).await;
+    engine.drop_table(&table("Dropped")).await.unwrap();
+    load(&engine, &table("Dropped"), 200).await;
+    crash(engine);
+    let expected = [("Big", 5000), ("Dropped", 200), ("Empty", 0)];
+    let mut expected: Vec<(String, u64)> =
+        expected.into_iter().map(|(name, rows)| (format!("devstoreaccount1/{name}"), rows)).collect();
+    expected.push(("second/Books".to_owned(), 56));
+    expected
+}
+
+#[tokio::test]
+async fn a_sound_store_is_clean_and_counted_and_left_as_it_was() {
+    let directory = TempDir::new().unwrap();
+    let expected = lively_store(directory.path()).await;
+    let before = listing(directory.path());
+    let report = assert_sound(directory.path());
+    assert_eq!(counts(&report), expected);
+    assert_eq!(listing(directory.path()), before);
+    // And after all of it has gone to table files.
+    open(directory.path()).close().await;
+    assert_eq!(counts(&assert_sound(directory.path())), expected);
+}
+
+#[tokio::test]
+async fn a_store_with_many_levels_is_counted() {
+    let directory = TempDir::new().unwrap();
+    let mut options = Options::new(directory.path());
+    (options.block_cache_bytes, options.write_buffer_bytes) = (8 << 20, 2 << 20);
+    let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
+    load(&engine, &table("Big"), 60_000).await;
+    // Written over, in another order, so that files overlap.
+    for partition in (0..600).rev().step_by(3) {
+        let mut again = hundred_rows(partition);
+        let operations = again.operations().iter().cloned();
+        let operations =
+            operations.map(|operation| store::Operation { condition: Condition::Exists, ..operation });
+        again = Transaction::new(support::partition_key(partition), operations.collect()).unwrap();
+        engine.apply(&table("Big"), again).await.unwrap();
+    }
+    crash(engine);
+    assert!(files(directory.path(), "sst").len() > 3);
+    assert_eq!(counts(&assert_sound(directory.path())), [("devstoreaccount1/Big".to_owned(), 60_000)]);
+}
+
+#[tokio::test]
+async fn a_new_store_is_sound_and_no_store_is_no_answer() {
+    let directory = TempDir::new().unwrap();
+    let nothing = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    assert!(matches!(nothing, OpenError::NoStore { .. }), "{nothing}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let engine = open(directory.path());
+    let busy = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
+    engine.close().await;
+    assert_sound(directory.path());
+    fs::write(directory.path().join("FORMAT"), "partita-store 2\n").unwrap();
+    let newer = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    assert!(matches!(newer, OpenError::NewerFormat { .. }), "{newer}");
+}
+
+#[tokio::test]
+async fn a_row_that_is_whole_on_the_disk_but_means_nothing_is_named() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    load(&engine, &table("Books"), 100).await;
+    engine.close().await;
+    drop(engine);
+    let rocks = raw(directory.path());
+    let data = rocks.cf_handle("data").unwrap();
+    let first = rocks.iterator_cf(data, rocksdb::IteratorMode::Start).next().unwrap().unwrap().0;
+    rocks.put_cf(data, &first, b"nonsense").unwrap();
+    // A key that is not written as it should be, and one of a table that no record names.
+    rocks.put_cf(data, [&first[..16], b"no separator"].concat(), b"").unwrap();
+    rocks.put_cf(data, [&[7; 16], &first[16..]].concat(), [1, 0, 64, 79, 228, 33, 16, 217, 8, 0, 0]).unwrap();
+    rocks.put_cf(rocks.cf_handle("meta").unwrap(), b"Tshop\0books", b"\x01half").unwrap();
+    drop(rocks);
+    let damage: Vec<String> = check(directory.path()).damage.iter().map(ToString::to_string).collect();
+    let expected = [
+        "the meta record \"Tshop/books\" can't be read",
+        "unreadable row of 8 bytes; devstoreaccount1/Books(PartitionKey='p00000',RowKey='r00')",
+        "unreadable key [6e, 6f, 20",
+        "1 rows belong to a table that no record names (id 07070707070707070707070707070707)",
+    ];
+    assert_eq!(damage.len(), expected.len(), "{damage:#?}");
+    for part in expected {
+        assert!(damage.iter().any(|damage| damage.contains(part)), "{part} is not in {damage:#?}");
+    }
+}
