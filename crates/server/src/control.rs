@@ -1,4 +1,5 @@
-//! A running server's control socket, which `partita reload` speaks to: one line asks, one line answers.
+//! A running server's control socket, which `partita reload` and `partita backup` speak to: one line asks, one line
+//! answers.
 //!
 //! The socket lies beside the data and is for the server's own user alone; it takes no key, because whoever can
 //! open it can read the data anyway.
@@ -19,18 +20,23 @@ pub const SOCKET: &str = "control";
 const COMMAND_BYTES_MAX: u64 = 4096;
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(10);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// A checkpoint writes what is in memory to the disk first.
+const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// What can be asked of a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read accounts and keys anew.
     Reload,
+    /// Make a checkpoint beside the data. Answered with the number of its last commit and its directory.
+    Checkpoint,
 }
 
 impl Command {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "reload" => Some(Self::Reload),
+            "checkpoint" => Some(Self::Checkpoint),
             _ => None,
         }
     }
@@ -38,6 +44,14 @@ impl Command {
     fn as_str(self) -> &'static str {
         match self {
             Self::Reload => "reload",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+
+    fn answer_time_max(self) -> Duration {
+        match self {
+            Self::Reload => ANSWER_TIME_MAX,
+            Self::Checkpoint => CHECKPOINT_TIME_MAX,
         }
     }
 }
@@ -88,9 +102,7 @@ impl Control {
                     continue;
                 }
             };
-            if tokio::time::timeout(COMMAND_TIME_MAX, converse(stream, &*run)).await.is_err() {
-                tracing::debug!("a command did not come in time");
-            }
+            converse(stream, run.clone()).await;
         }
     }
 }
@@ -101,23 +113,33 @@ impl Drop for Control {
     }
 }
 
-async fn converse(stream: UnixStream, run: &(dyn Fn(Command) -> Outcome + Send + Sync)) {
+async fn converse(stream: UnixStream, run: Arc<dyn Fn(Command) -> Outcome + Send + Sync>) {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
-    let read = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX)).read_line(&mut line).await;
-    if read.is_err() {
+    let mut reader = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX));
+    let read = tokio::time::timeout(COMMAND_TIME_MAX, reader.read_line(&mut line)).await;
+    if !matches!(read, Ok(Ok(_))) {
+        tracing::debug!("a command did not come in time");
         return;
     }
     let outcome = match Command::parse(line.trim()) {
-        Some(command) => run(command),
+        // May wait for the disk.
+        Some(command) => tokio::task::spawn_blocking(move || run(command))
+            .await
+            .unwrap_or_else(|error| Err(format!("the command was cut short: {error}"))),
         None => Err("this server does not know that command; is it older than the one that asks?".to_owned()),
     };
     let answer = match outcome {
         Ok(text) => format!("ok {text}\n"),
         Err(text) => format!("error {text}\n"),
     };
-    // Nobody has to listen.
-    let _ = writer.write_all(answer.as_bytes()).await;
+    // Nobody has to listen, nor to read on for ever.
+    let _ = tokio::time::timeout(COMMAND_TIME_MAX, writer.write_all(answer.as_bytes())).await;
+}
+
+/// Whether a server listens at this socket.
+pub fn is_answered(path: &Path) -> bool {
+    BlockingStream::connect(path).is_ok()
 }
 
 /// Asks the server that listens at this socket.
@@ -127,7 +149,7 @@ pub fn ask(path: &Path, command: Command) -> Outcome {
     let mut stream = BlockingStream::connect(path).map_err(|error| {
         format!("no server listens at {shown} ({error}); name its data directory with --data, or its socket with --control")
     })?;
-    stream.set_read_timeout(Some(ANSWER_TIME_MAX)).map_err(failed)?;
+    stream.set_read_timeout(Some(command.answer_time_max())).map_err(failed)?;
     writeln!(stream, "{}", command.as_str()).map_err(failed)?;
     let mut answer = String::new();
     BufReader::new(stream.take(COMMAND_BYTES_MAX)).read_line(&mut answer).map_err(failed)?;

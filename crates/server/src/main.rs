@@ -1,5 +1,7 @@
 //! The `partita` binary: reads settings, opens the store, serves until told to stop.
 
+mod upkeep;
+
 use std::future::Future;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -21,6 +23,9 @@ use server::{Listener, Server, account, telemetry};
 use service::Service;
 use store::{Engine, MemoryEngine};
 use tokio_rustls::TlsAcceptor;
+use upkeep::backup::{self, BackupFlags};
+use upkeep::check::{self, CheckFlags};
+use upkeep::restore::{self, RestoreFlags};
 
 // Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
 #[global_allocator]
@@ -41,6 +46,14 @@ enum Command {
     Serve(Box<Flags>),
     /// Have a running server read its accounts and keys anew
     Reload(ReloadFlags),
+    /// Check that a store on the disk is sound; save what can be read of one that is not
+    #[command(after_help = check::HELP)]
+    Check(CheckFlags),
+    /// Back up a store, also while a server runs on it
+    #[command(after_help = backup::HELP)]
+    Backup(BackupFlags),
+    /// Make a data directory of a backup
+    Restore(RestoreFlags),
     /// Measure a Table endpoint under load: this one, Azurite or Azure
     Bench(Box<bench::BenchCommand>),
     /// Write a table, or all tables of an account, to files: from any Table endpoint
@@ -73,6 +86,7 @@ Examples:
   partita reload                         keys and accounts were changed in the file that --config named
   partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
   partita import --all --from backup     the same tables into another
+  partita backup /backups --keep 7       of ./partita-data, while its server goes on
   partita sas table --table Books --permissions r --expires 8h
   partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
@@ -100,6 +114,9 @@ fn main() -> ExitCode {
             let socket = flags.control.unwrap_or_else(|| flags.data.join(control::SOCKET));
             control::ask(&socket, control::Command::Reload).map(|text| println!("{text}"))
         }
+        Command::Check(flags) => return check::run(&flags),
+        Command::Backup(flags) => backup::run(&flags).map(|text| println!("{text}")),
+        Command::Restore(flags) => restore::run(&flags).map(|text| println!("{text}")),
         Command::Bench(command) => bench::run(&command),
         Command::Export(command) => transfer::export(&command),
         Command::Import(command) => transfer::import(&command),
@@ -155,7 +172,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
     }
     match &config.storage {
         Storage::Memory => {
-            let _commands = listen_for_commands(&config, reload)?;
+            let _commands = listen_for_commands(&config, reload, None)?;
             let failed = std::future::pending();
             serve_with(
                 &config,
@@ -175,20 +192,13 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             options.accept_loss = *accept_loss;
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
             let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
+            let engine = Arc::new(engine);
             let failed = engine.on_failure();
             // Only now is it known that no other server has this directory.
-            let _commands = listen_for_commands(&config, reload)?;
+            let _commands = listen_for_commands(&config, reload, Some(engine.clone()))?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(
-                &config,
-                accounts,
-                bearer,
-                listeners,
-                Arc::new(engine),
-                failed,
-                &place.display().to_string(),
-            )
-            .await
+            serve_with(&config, accounts, bearer, listeners, engine, failed, &place.display().to_string())
+                .await
         }
     }
 }
@@ -273,20 +283,39 @@ async fn reload_on_hangup(reload: Arc<Reload>) {
 }
 
 /// A socket that was asked for must be there; one that merely would be nice may be missing.
-fn listen_for_commands(config: &Config, reload: Arc<Reload>) -> Result<Option<AbortOnDrop>, String> {
+fn listen_for_commands(
+    config: &Config,
+    reload: Arc<Reload>,
+    engine: Option<Arc<EmbeddedEngine>>,
+) -> Result<Option<AbortOnDrop>, String> {
     let Some((path, asked_for)) = &config.control else { return Ok(None) };
     let control = match Control::bind(path) {
         Ok(control) => control,
         Err(error) if *asked_for => return Err(error),
         Err(error) => {
-            tracing::warn!(error, "`partita reload` can't reach this server; SIGHUP can");
+            tracing::warn!(
+                error,
+                "`partita reload` and `partita backup` can't reach this server; SIGHUP reloads too"
+            );
             return Ok(None);
         }
     };
     let run = move |command| match command {
         control::Command::Reload => reload.run(),
+        control::Command::Checkpoint => checkpoint(engine.as_deref()),
     };
     Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
+}
+
+fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, String> {
+    let engine = engine.ok_or("this server keeps its data in memory; there is nothing to back up")?;
+    let taken = engine.checkpoint().map_err(|fault| {
+        tracing::error!(%fault, "no checkpoint for a backup");
+        fault.to_string()
+    })?;
+    tracing::info!(commits = taken.commits, "checkpoint for a backup made");
+    let directory = std::path::absolute(&taken.directory).map_err(|error| error.to_string())?;
+    Ok(format!("{} {}", taken.commits, directory.display()))
 }
 
 /// Ends the task, and with it what the task holds.
@@ -301,7 +330,14 @@ impl Drop for AbortOnDrop {
 /// The engine says what is wrong and what could be done; which flag does it is known here.
 fn open_error(error: &OpenError) -> String {
     match error {
-        OpenError::Damaged { missing: Some(_), .. } => format!("{error} (--accept-loss)"),
+        OpenError::Damaged { missing: Some(_), .. } => {
+            format!(
+                "{error} (--accept-loss); `partita check` says what is damaged, and --salvage saves the rest"
+            )
+        }
+        OpenError::Damaged { .. } => {
+            format!("{error}; `partita check` says what is damaged, and --salvage saves the rest")
+        }
         _ => error.to_string(),
     }
 }

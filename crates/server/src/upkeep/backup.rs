@@ -1,0 +1,284 @@
+//! `partita backup`: a snapshot of a store, checked, in a directory of its own; the server goes on meanwhile.
+//!
+//! The server only makes a checkpoint beside its data. All that takes long is done here. A backup gets its name when
+//! it is whole and on the disk; before that it is called `NAME.partial`, and the next run removes it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use engine_embedded::{Checkpoint, EmbeddedEngine, OpenError, Options};
+use model::DateTime;
+use server::config;
+use server::control::{self, Command};
+
+use super::check;
+use super::files::{self, BACKUP_FILE, StoreFile};
+use super::progress::{Progress, size};
+
+#[derive(Args, Debug)]
+pub struct BackupFlags {
+    /// Where backups are kept, each in a directory named after its time
+    backups: PathBuf,
+    /// The data directory
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
+    data: PathBuf,
+    /// The running server's control socket, if it is not in its data directory
+    #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
+    control: Option<PathBuf>,
+    /// Delete all but so many of the newest backups once this one is whole
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Copy files also where hard links to those of the store would do
+    #[arg(long)]
+    copy: bool,
+    /// Do not read the backup again to check it
+    #[arg(long)]
+    no_verify: bool,
+}
+
+pub const HELP: &str = "\
+On the file system of the data a backup is made of hard links: it takes seconds and no space, and shares the fate of
+that disk. Elsewhere, or with --copy, files are copied, save for those that the backup before has already.
+See `partita restore` for the way back, and run `partita check --data BACKUP` to check one again.";
+
+const PARTIAL: &str = ".partial";
+
+pub fn run(flags: &BackupFlags) -> Result<String, String> {
+    let backups = &flags.backups;
+    let unusable = |error: io::Error| format!("can't use {}: {error}", backups.display());
+    fs::create_dir_all(backups).map_err(unusable)?;
+    let _turn = take_turn(backups)?;
+    // Of a server that is asked by its socket, only the server has to know where its data is.
+    let _turn_of_store = if flags.data.is_dir() { Some(take_turn(&flags.data)?) } else { None };
+    remove_partial(backups).map_err(unusable)?;
+
+    let checkpoint = checkpoint(flags)?;
+    if !checkpoint.directory.is_dir() {
+        return Err(format!(
+            "the server's checkpoint {} can't be seen from here; run this command where the server runs",
+            checkpoint.directory.display()
+        ));
+    }
+    // So that it stays what it is until it is taken away.
+    let _held = take_turn(&checkpoint.directory)?;
+    let made = make(flags, &checkpoint);
+    // Gone already where it was moved.
+    let _ = files::remove_directory(&checkpoint.directory);
+    let (name, shown) = made.inspect_err(|_| {
+        // The next run does what can't be done now.
+        let _ = remove_partial(backups);
+    })?;
+    let mut text = format!("{}: {shown}", backups.join(&name).display());
+    if let Some(keep) = flags.keep {
+        let removed = keep_newest(backups, keep as usize).map_err(|error| {
+            format!(
+                "{} is whole, but older backups could not be deleted: {error}",
+                backups.join(&name).display()
+            )
+        })?;
+        for name in removed {
+            text.push_str(&format!("\n{}: deleted", backups.join(name).display()));
+        }
+    }
+    Ok(text)
+}
+
+/// Two backups at one time would clear away each other's beginnings.
+fn take_turn(directory: &Path) -> Result<File, String> {
+    let shown = directory.display();
+    let file = File::open(directory).map_err(|error| format!("can't open {shown}: {error}"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("another backup is being made of or in {shown}; wait for it"))
+        }
+        Err(TryLockError::Error(error)) => Err(format!("can't lock {shown}: {error}")),
+    }
+}
+
+/// By the running server, or if there is none by this process.
+fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, String> {
+    let socket = flags.control.clone().unwrap_or_else(|| flags.data.join(control::SOCKET));
+    if flags.control.is_some() || control::is_answered(&socket) {
+        let answer = control::ask(&socket, Command::Checkpoint)?;
+        let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
+        let (commits, path) = parsed.ok_or_else(|| format!("the server gave a strange answer: {answer}"))?;
+        return Ok(Checkpoint { directory: path.into(), commits });
+    }
+    // Opening would make a store of an empty directory.
+    if !flags.data.join(files::FORMAT_FILE).exists() {
+        return Err(format!(
+            "there is no store in {}; name its data directory with --data",
+            flags.data.display()
+        ));
+    }
+    let engine = EmbeddedEngine::open(Options::new(&flags.data)).map_err(|error| match error {
+        OpenError::InUse { directory } => format!(
+            "a server has {} open, but none answers at {}; name its socket with --control",
+            directory.display(),
+            socket.display()
+        ),
+        other => other.to_string(),
+    })?;
+    engine.checkpoint().map_err(|fault| fault.to_string())
+}
+
+/// The name of the whole backup, and what to say of it.
+fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String), String> {
+    let backups = &flags.backups;
+    let failed = |error: io::Error| format!("could not write the backup to {}: {error}", backups.display());
+    let (taken, name) = free_name(backups);
+    let partial = backups.join(format!("{name}{PARTIAL}"));
+    let how = match if flags.copy { None } else { moved(&checkpoint.directory, &partial).map_err(failed)? } {
+        Some(()) => "hard links to the store's files".to_owned(),
+        None => copied(flags, &checkpoint.directory, &partial).map_err(failed)?,
+    };
+    // Where it was copied, everything; where it was linked, what RocksDB left to the system.
+    files::sync_all(&partial).map_err(failed)?;
+
+    let (commits, verified) = if flags.no_verify {
+        (checkpoint.commits, "not checked".to_owned())
+    } else {
+        let report = check::check(&partial, "checking the backup")?;
+        if !report.is_sound() {
+            let damage = check::damage_text(&report);
+            return Err(format!(
+                "no backup was made, for the store or what was read of it is damaged.\n{damage}"
+            ));
+        }
+        (report.commits, format!("checked, {} entities", report.entities()))
+    };
+    let note = format!(
+        "taken = \"{}\"\nversion = \"{}\"\ncommits = {commits}\n",
+        taken.to_seconds_string(),
+        env!("CARGO_PKG_VERSION")
+    );
+    let mut file = File::create(partial.join(BACKUP_FILE)).map_err(failed)?;
+    file.write_all(note.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    files::sync(&partial).map_err(failed)?;
+    fs::rename(&partial, backups.join(&name)).map_err(failed)?;
+    files::sync(backups).map_err(failed)?;
+    Ok((name, format!("{how}, {verified}")))
+}
+
+/// A time that no backup is named after yet, and that name.
+fn free_name(backups: &Path) -> (DateTime, String) {
+    loop {
+        let now = DateTime::now();
+        let name = now.to_seconds_string().replace(':', "-");
+        if !backups.join(&name).exists() {
+            return (now, name);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Nothing if the two are on different file systems.
+fn moved(from: &Path, to: &Path) -> io::Result<Option<()>> {
+    match fs::rename(from, to) {
+        Ok(()) => Ok(Some(())),
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
+    let all = files::of_store(from)?;
+    let total = all.iter().map(|file| file.bytes).sum();
+    let earlier = whole(&flags.backups)?.pop().map(|name| flags.backups.join(name));
+    fs::create_dir(to)?;
+    fs::create_dir(to.join(files::DATABASE))?;
+    let mut progress = Progress::new("copying");
+    let (mut done, mut copied) = (0, 0);
+    for file in &all {
+        let (source, target) = (from.join(&file.path), to.join(&file.path));
+        let old = earlier.as_ref().map(|earlier| earlier.join(&file.path));
+        if !old.is_some_and(|old| linked(file, &source, &old, &target, !flags.no_verify)) {
+            files::copy(&source, &target)?;
+            copied += file.bytes;
+        }
+        done += file.bytes;
+        progress.show(done, total, "");
+    }
+    Ok(format!("{} copied, {} shared with the backup before", size(copied), size(total - copied)))
+}
+
+/// Whether the earlier backup has this very file, so that a link will do.
+fn linked(file: &StoreFile, source: &Path, old: &Path, target: &Path, compare_all: bool) -> bool {
+    files::is_table_file(&file.path)
+        && files::are_equal(source, old, compare_all).unwrap_or(false)
+        && fs::hard_link(old, target).is_ok()
+}
+
+/// Names of whole backups, the oldest first.
+fn whole(backups: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(backups)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if is_backup_name(&name) && entry.path().join(BACKUP_FILE).is_file() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A time with `-` for `:`, which some file systems don't take.
+fn is_backup_name(name: &str) -> bool {
+    let mut text = name.to_owned().into_bytes();
+    if text.len() != "2026-11-16T03-20-11Z".len() || text[13] != b'-' || text[16] != b'-' {
+        return false;
+    }
+    (text[13], text[16]) = (b':', b':');
+    String::from_utf8(text).is_ok_and(|text| DateTime::parse(&text).is_some())
+}
+
+fn keep_newest(backups: &Path, keep: usize) -> io::Result<Vec<String>> {
+    let mut names = whole(backups)?;
+    names.truncate(names.len().saturating_sub(keep));
+    for name in &names {
+        // First its name, so that what an interrupted deletion leaves does not look whole.
+        let partial = backups.join(format!("{name}{PARTIAL}"));
+        fs::rename(backups.join(name), &partial)?;
+        fs::remove_dir_all(&partial)?;
+    }
+    files::sync(backups)?;
+    Ok(names)
+}
+
+fn remove_partial(backups: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(backups)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().and_then(|name| name.strip_suffix(PARTIAL)).is_some_and(is_backup_name) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_times_are_names_of_backups() {
+        let name = DateTime::now().to_seconds_string().replace(':', "-");
+        for (name, expected) in [
+            (name.as_str(), true),
+            ("2026-11-16T03-20-11Z", true),
+            ("2026-13-16T03-20-11Z", false),
+            ("2026-11-16T03:20:11Z", false),
+            ("2026-11-16T03-20-11Z.partial", false),
+            ("important", false),
+            ("", false),
+        ] {
+            assert_eq!(is_backup_name(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `partita check`: whether a store is sound, and with `--salvage` a new store of all that can be read.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use engine_embedded::{Damage, OpenError, Place, Report, SalvageError, Salvaged};
+use serde_json::{Value, json};
+use server::config;
+
+use super::progress::{Progress, size};
+
+#[derive(Args, Debug)]
+pub struct CheckFlags {
+    /// The store to check: a data directory that no server has open, or a backup
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
+    data: PathBuf,
+    /// Save everything that can be read into a new store in this directory
+    #[arg(long, value_name = "NEWDIRECTORY")]
+    salvage: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub const HELP: &str = "\
+Reads every byte of the store and changes none. Exit status: 0 sound, 1 damaged, 2 could not be checked.";
+
+const SOUND: u8 = 0;
+const DAMAGED: u8 = 1;
+const UNCHECKED: u8 = 2;
+
+pub fn run(flags: &CheckFlags) -> ExitCode {
+    let result = match &flags.salvage {
+        None => check(&flags.data, "checking").map(|report| (report, None)),
+        Some(target) => {
+            salvage(&flags.data, target).map(|salvaged| (salvaged.report.clone(), Some(salvaged)))
+        }
+    };
+    let (report, salvaged) = match result {
+        Ok(result) => result,
+        Err(message) => {
+            if flags.json {
+                println!("{}", json!({ "error": message }));
+            }
+            eprintln!("partita: {message}");
+            return UNCHECKED.into();
+        }
+    };
+    if flags.json {
+        println!("{:#}", as_json(&report, salvaged.as_ref()));
+    } else {
+        print!("{}", as_text(&report));
+        if let (Some(salvaged), Some(target)) = (&salvaged, &flags.salvage) {
+            print!("{}", salvaged_text(salvaged, target));
+        } else if !report.is_sound() {
+            println!("Restore a backup, or save what can be read: partita check --salvage NEWDIRECTORY");
+        }
+    }
+    if report.is_sound() { SOUND } else { DAMAGED }.into()
+}
+
+/// Shows how far it has got.
+pub fn check(directory: &Path, what: &'static str) -> Result<Report, String> {
+    let mut progress = Progress::new(what);
+    engine_embedded::check(directory, &mut shown(&mut progress)).map_err(|error| unchecked(&error))
+}
+
+fn salvage(directory: &Path, target: &Path) -> Result<Salvaged, String> {
+    let mut progress = Progress::new("salvaging");
+    engine_embedded::salvage(directory, target, &mut shown(&mut progress)).map_err(|error| match error {
+        SalvageError::Source(error) => unchecked(&error),
+        other => other.to_string(),
+    })
+}
+
+fn shown(progress: &mut Progress) -> impl FnMut(engine_embedded::Progress) {
+    |at| progress.show(at.bytes, at.bytes_total, &format!(", {} entities", at.rows))
+}
+
+fn unchecked(error: &OpenError) -> String {
+    match error {
+        OpenError::InUse { directory } => format!(
+            "the data directory {} is in use by a running server; stop it, or check a backup of it: \
+             `partita backup` checks what it made",
+            directory.display()
+        ),
+        other => other.to_string(),
+    }
+}
+
+fn as_text(report: &Report) -> String {
+    let mut text = String::new();
+    let names: Vec<String> =
+        report.tables.iter().map(|table| format!("{}/{}", table.account, table.table)).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0);
+    for (name, table) in names.iter().zip(&report.tables) {
+        let entities = format!("{} entities", table.entities);
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "{name:width$}  {entities:>20}  {:>10}", size(table.bytes));
+    }
+    let _ = writeln!(
+        text,
+        "{} entities in {} tables, {} in {} files, {} commits",
+        report.entities(),
+        report.tables.len(),
+        size(report.file_bytes),
+        report.files,
+        report.commits,
+    );
+    if report.dropped_rows > 0 {
+        let _ = writeln!(text, "{} rows of dropped tables still take space", report.dropped_rows);
+    }
+    text.push_str(&damage_text(report));
+    text
+}
+
+/// One line for each thing that is wrong, or that nothing is.
+pub fn damage_text(report: &Report) -> String {
+    if report.is_sound() {
+        return "Sound.\n".to_owned();
+    }
+    let mut text = format!("Damaged, in {} places:\n", report.damage.len() as u64 + report.damage_unlisted);
+    for damage in &report.damage {
+        let _ = writeln!(text, "  {damage}");
+    }
+    if report.damage_unlisted > 0 {
+        let _ = writeln!(text, "  and {} more", report.damage_unlisted);
+    }
+    if report.doubtful_rows > 0 {
+        let _ = writeln!(
+            text,
+            "{} entities lie in such places by other files, and may be older than what was lost there",
+            report.doubtful_rows
+        );
+    }
+    text
+}
+
+fn salvaged_text(salvaged: &Salvaged, target: &Path) -> String {
+    let mut text = format!("{} entities saved to {}\n", salvaged.entities, target.display());
+    for table in &salvaged.named {
+        let _ = writeln!(
+            text,
+            "  {} of them are in {}/{}: no record tells their table's name, perhaps it was dropped",
+            table.entities, table.account, table.table
+        );
+    }
+    let _ = writeln!(text, "Serve it with: partita serve --data {}", target.display());
+    text
+}
+
+fn as_json(report: &Report, salvaged: Option<&Salvaged>) -> Value {
+    let tables = report.tables.iter().map(|table| {
+        json!({ "account": table.account, "table": table.table, "entities": table.entities, "bytes": table.bytes })
+    });
+    let mut value = json!({
+        "sound": report.is_sound(),
+        "entities": report.entities(),
+        "bytes": report.bytes(),
+        "files": report.files,
+        "fileBytes": report.file_bytes,
+        "commits": report.commits,
+        "droppedRows": report.dropped_rows,
+        "doubtfulEntities": report.doubtful_rows,
+        "tables": tables.collect::<Vec<_>>(),
+        "damage": report.damage.iter().map(damage_json).collect::<Vec<_>>(),
+        "damageUnlisted": report.damage_unlisted,
+    });
+    if let Some(salvaged) = salvaged {
+        let named = salvaged.named.iter().map(
+            |table| json!({ "account": table.account, "table": table.table, "entities": table.entities }),
+        );
+        value["salvaged"] =
+            json!({ "entities": salvaged.entities, "namedTables": named.collect::<Vec<_>>() });
+    }
+    value
+}
+
+fn damage_json(damage: &Damage) -> Value {
+    let place = |place: &Option<Place>| {
+        place.as_ref().map(|place| {
+            let row = place.row();
+            json!({
+                "account": row.account,
+                "table": row.table,
+                "partitionKey": row.partition_key,
+                "rowKey": row.row_key,
+                "lost": matches!(place, Place::Lost(_)),
+            })
+        })
+    };
+    json!({
+        "file": damage.file,
+        "detail": damage.detail,
+        "losesEntities": damage.loses_rows,
+        "after": place(&damage.after),
+        "before": place(&damage.before),
+    })
+}

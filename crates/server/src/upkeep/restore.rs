@@ -1,0 +1,127 @@
+//! `partita restore`: a backup into a new data directory.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::check;
+use super::files::{self, COMMITTED_FILE, DATABASE, FORMAT_FILE};
+use super::progress::{Progress, size};
+
+#[derive(Args, Debug)]
+pub struct RestoreFlags {
+    /// The backup, such as /backups/2026-11-16T03-20-11Z
+    backup: PathBuf,
+    /// The data directory to make; must be missing or empty
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
+    data: PathBuf,
+    /// Do not check the backup first
+    #[arg(long)]
+    no_verify: bool,
+}
+
+/// What is being copied, inside of the new data directory, which may be a file system of its own.
+const PARTIAL: &str = "restore.partial";
+
+pub fn run(flags: &RestoreFlags) -> Result<String, String> {
+    let (backup, data) = (&flags.backup, &flags.data);
+    if !backup.join(FORMAT_FILE).is_file() || backup.extension().is_some_and(|end| end == "partial") {
+        return Err(format!(
+            "{} is not a whole backup; name one of the directories that `partita backup` made",
+            backup.display()
+        ));
+    }
+    make_room(data)?;
+    if !flags.no_verify {
+        let report = check::check(backup, "checking the backup")?;
+        if !report.is_sound() {
+            let damage = check::damage_text(&report);
+            return Err(format!(
+                "the backup {} is damaged; restore another one, or save what can be read of this one: \
+                 partita check --data {} --salvage {}\n{damage}",
+                backup.display(),
+                backup.display(),
+                data.display()
+            ));
+        }
+    }
+    let bytes = copy(backup, data).map_err(|error| {
+        format!("could not restore to {}: {error}; nothing is served from it, so try again", data.display())
+    })?;
+    Ok(format!(
+        "{} restored to {}; serve it with: partita serve --data {}",
+        size(bytes),
+        data.display(),
+        data.display()
+    ))
+}
+
+/// What an interrupted restore has left may go; anything else is not ours to remove.
+fn make_room(data: &Path) -> Result<(), String> {
+    let failed = |error: io::Error| format!("can't use {}: {error}", data.display());
+    let entries = match fs::read_dir(data) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    let names: Vec<_> = entries
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?
+        .iter()
+        .map(|entry| entry.file_name())
+        .collect();
+    let is_interrupted =
+        names.iter().any(|name| name == PARTIAL) && !names.iter().any(|name| name == FORMAT_FILE);
+    let ours = [PARTIAL, DATABASE, COMMITTED_FILE];
+    let in_the_way = names
+        .iter()
+        .find(|name| *name != "lost+found" && !(is_interrupted && ours.iter().any(|ours| *name == ours)));
+    if let Some(name) = in_the_way {
+        return Err(format!(
+            "{} is not empty (there is {:?}); restore to a directory that is missing or empty, or move this one away",
+            data.display(),
+            name.to_string_lossy()
+        ));
+    }
+    if is_interrupted {
+        files::remove_directory(&data.join(DATABASE)).map_err(failed)?;
+        files::remove_directory(&data.join(PARTIAL)).map_err(failed)?;
+        match fs::remove_file(data.join(COMMITTED_FILE)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The directory is no store before `FORMAT` is in its place, and then it is a whole one.
+fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
+    let all = files::of_store(backup)?;
+    let total = all.iter().map(|file| file.bytes).sum();
+    let partial = data.join(PARTIAL);
+    fs::create_dir_all(partial.join(DATABASE))?;
+    let mut progress = Progress::new("copying");
+    let mut done = 0;
+    for file in &all {
+        files::copy(&backup.join(&file.path), &partial.join(&file.path))?;
+        done += file.bytes;
+        progress.show(done, total, "");
+    }
+    files::sync_all(&partial)?;
+    for name in [DATABASE, COMMITTED_FILE] {
+        if partial.join(name).exists() {
+            fs::rename(partial.join(name), data.join(name))?;
+        }
+    }
+    files::sync(data)?;
+    fs::rename(partial.join(FORMAT_FILE), data.join(FORMAT_FILE))?;
+    fs::remove_dir(&partial)?;
+    files::sync(data)?;
+    // And the directory itself, which may be new.
+    if let Some(parent) = data.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        files::sync(parent)?;
+    }
+    Ok(total)
+}

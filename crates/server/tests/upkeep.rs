@@ -1,0 +1,342 @@
+//! Checking, backing up, restoring and salvaging, as an operator does it.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use support::{Client, Partita, binary};
+use tempfile::TempDir;
+
+const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
+
+fn create_table(client: &mut Client, name: &str) {
+    let body = format!("{{\"TableName\":\"{name}\"}}");
+    assert_eq!(client.send("POST", "/Tables", &JSON, body.as_bytes()).status, 204);
+}
+
+fn insert(client: &mut Client, table: &str, partition: &str, row: &str) {
+    let body = format!(
+        "{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"Text\":\"{}\"}}",
+        "text ".repeat(50)
+    );
+    let answer = client.send("POST", &format!("/{table}"), &JSON, body.as_bytes());
+    assert_eq!(answer.status, 204, "{}", answer.text());
+}
+
+fn has(client: &mut Client, table: &str, partition: &str, row: &str) -> bool {
+    let path = format!("/{table}(PartitionKey='{partition}',RowKey='{row}')");
+    client.send("GET", &path, &[("Accept", "application/json")], b"").status == 200
+}
+
+fn partita(arguments: &[&str]) -> Output {
+    binary().args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn succeed(arguments: &[&str]) -> String {
+    let output = partita(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn fail(arguments: &[&str], code: i32) -> String {
+    let output = partita(arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+/// Names in a directory of backups.
+fn names(backups: &Path) -> Vec<String> {
+    let entries = fs::read_dir(backups).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn newest(backups: &Path) -> PathBuf {
+    backups.join(names(backups).pop().unwrap())
+}
+
+fn files(store: &Path, extension: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(store.join("db")).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+/// A store in which a server has been, and which it has closed.
+fn store(data: &Path, entities: usize) {
+    let server = Partita::in_directory(data);
+    let mut client = server.client();
+    create_table(&mut client, "Books");
+    for row in 0..entities {
+        insert(&mut client, "Books", "p", &format!("{row:05}"));
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_backup_of_a_running_server_has_every_write_acknowledged_before_it() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups, back) =
+        (directory.path().join("data"), directory.path().join("backups"), directory.path().join("back"));
+    let server = Partita::in_directory(&data);
+    create_table(&mut server.client(), "Books");
+    let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let writer = {
+        let (mut client, stop, written) = (server.client(), stop.clone(), written.clone());
+        thread::spawn(move || {
+            while !stop.load(Ordering::SeqCst) {
+                let next = written.load(Ordering::SeqCst);
+                insert(&mut client, "Books", "p", &format!("{next:05}"));
+                written.store(next + 1, Ordering::SeqCst);
+            }
+        })
+    };
+    while written.load(Ordering::SeqCst) < 200 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let before = written.load(Ordering::SeqCst);
+    let shown = succeed(&["backup", &text(&backups), "--data", &text(&data)]);
+    assert!(shown.contains("hard links") && shown.contains("checked"), "{shown}");
+    stop.store(true, Ordering::SeqCst);
+    writer.join().unwrap();
+    assert!(!data.join("backup-staging").exists());
+    let shown = fail(&["check", "--data", &text(&data)], 2);
+    assert!(shown.contains("in use by a running server") && shown.contains("partita backup"), "{shown}");
+    drop(server);
+
+    let backup = newest(&backups);
+    let note = fs::read_to_string(backup.join("BACKUP")).unwrap();
+    assert!(
+        note.contains("taken = \"20") && note.contains("version = ") && note.contains("commits = "),
+        "{note}"
+    );
+    succeed(&["restore", &text(&backup), "--data", &text(&back)]);
+    assert_eq!(names(&back), ["FORMAT", "committed", "db"]);
+    for table in files(&back, "sst") {
+        assert_eq!(fs::metadata(table).unwrap().nlink(), 1, "a restored file is a real copy");
+    }
+    let server = Partita::in_directory(&back);
+    let mut client = server.client();
+    for row in 0..before {
+        assert!(has(&mut client, "Books", "p", &format!("{row:05}")), "{row} of {before}");
+    }
+    insert(&mut client, "Books", "p", "after");
+    assert!(server.stop().success());
+    succeed(&["check", "--data", &text(&back)]);
+    succeed(&["check", "--data", &text(&backup)]);
+}
+
+#[test]
+fn copies_share_what_the_backup_before_has_and_only_the_newest_are_kept() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
+    store(&data, 300);
+    // No server runs: the command opens the store itself.
+    let backup = |more: &[&str]| {
+        let (backups, data) = (text(&backups), text(&data));
+        succeed(&[&["backup", &backups, "--data", &data, "--copy"], more].concat())
+    };
+    backup(&[]);
+    let first = newest(&backups);
+    for table in files(&first, "sst") {
+        assert_eq!(fs::metadata(&table).unwrap().nlink(), 1, "{} is shared with the store", table.display());
+    }
+    fs::write(backups.join("mine"), "").unwrap();
+    for more in [&[][..], &["--no-verify"]] {
+        let shown = backup(more);
+        assert!(shown.contains("shared with the backup before"), "{shown}");
+        let shared: Vec<u64> =
+            files(&first, "sst").iter().map(|table| fs::metadata(table).unwrap().nlink()).collect();
+        assert!(shared.iter().any(|links| *links > 1), "{shared:?}");
+    }
+    assert_eq!(names(&backups).len(), 4);
+    let shown = backup(&["--keep", "2"]);
+    assert!(shown.contains(&format!("{}: deleted", first.display())), "{shown}");
+    let left = names(&backups);
+    assert_eq!((left.len(), left.last().unwrap().as_str()), (3, "mine"), "{left:?}");
+    for name in &left[..2] {
+        assert!(succeed(&["check", "--data", &text(&backups.join(name))]).contains(" 300 entities"));
+    }
+}
+
+#[test]
+fn a_file_of_another_store_that_looks_alike_is_not_shared() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
+    store(&data, 100);
+    let arguments = ["backup", &text(&backups), "--data", &text(&data), "--copy"];
+    succeed(&arguments);
+    // The same name and size, but not the same bytes.
+    let table = files(&newest(&backups), "sst").into_iter().max_by_key(|path| path.metadata().unwrap().len());
+    let table = table.unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[50] ^= 1;
+    fs::write(&table, bytes).unwrap();
+    succeed(&arguments);
+    assert!(succeed(&["check", "--data", &text(&newest(&backups))]).contains("Sound."));
+}
+
+#[test]
+fn an_interrupted_backup_leaves_nothing_that_looks_whole() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
+    store(&data, 300);
+    let server = Partita::in_directory(&data);
+    for round in 0..20 {
+        let mut command = binary();
+        command
+            .args(["backup", &text(&backups), "--data", &text(&data)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if round % 2 == 0 {
+            command.arg("--copy");
+        }
+        let mut child = command.spawn().unwrap();
+        thread::sleep(Duration::from_millis(4 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if backups.exists() {
+            for name in names(&backups).iter().filter(|name| !name.ends_with(".partial")) {
+                succeed(&["check", "--data", &text(&backups.join(name))]);
+            }
+        }
+    }
+    let partial = backups.join("2026-01-01T00-00-00Z.partial");
+    fs::create_dir_all(partial.join("db")).unwrap();
+    fs::write(partial.join("FORMAT"), "partita-store 1\n").unwrap();
+    let shown = fail(&["restore", &text(&partial), "--data", &text(&directory.path().join("no"))], 1);
+    assert!(shown.contains("not a whole backup"), "{shown}");
+    succeed(&["backup", &text(&backups), "--data", &text(&data)]);
+    assert!(names(&backups).iter().all(|name| !name.ends_with(".partial")), "{:?}", names(&backups));
+    assert!(!data.join("backup-staging").exists());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_restore_goes_only_where_nothing_is() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups, back) =
+        (directory.path().join("data"), directory.path().join("backups"), directory.path().join("back"));
+    store(&data, 50);
+    succeed(&["backup", &text(&backups), "--data", &text(&data)]);
+    let backup = text(&newest(&backups));
+    let shown = fail(&["restore", &backup, "--data", &text(&data)], 1);
+    assert!(shown.contains("is not empty") && shown.contains("missing or empty"), "{shown}");
+    // What an interrupted restore has left is no store, and no obstacle.
+    fs::create_dir_all(back.join("restore.partial/db")).unwrap();
+    fs::create_dir(back.join("db")).unwrap();
+    let refused = partita(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&back)]);
+    assert!(!refused.status.success());
+    succeed(&["restore", &backup, "--data", &text(&back)]);
+    assert!(succeed(&["check", "--data", &text(&back)]).contains(" 50 entities"));
+}
+
+#[test]
+fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups, new) =
+        (directory.path().join("data"), directory.path().join("backups"), directory.path().join("new"));
+    store(&data, 500);
+    succeed(&["backup", &text(&backups), "--data", &text(&data), "--copy"]);
+    let table = files(&data, "sst").into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    let middle = bytes.len() * 2 / 5;
+    bytes[middle] ^= 1;
+    fs::write(&table, bytes).unwrap();
+
+    let check = ["check", "--data", &text(&data)];
+    let file = table.file_name().unwrap().to_string_lossy().into_owned();
+    let output = partita(&[&check[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["sound"], false);
+    let damage = &json["damage"][0];
+    assert_eq!(damage["file"], file.as_str());
+    for edge in ["after", "before"] {
+        assert_eq!(
+            (&damage[edge]["table"], &damage[edge]["lost"]),
+            (&"Books".into(), &false.into()),
+            "{json:#}"
+        );
+    }
+    let row = |edge: &str| damage[edge]["rowKey"].as_str().unwrap().to_owned();
+    let (after, behind) = (row("after"), row("before"));
+    let shown = fail(&check, 1);
+    let place = format!(
+        "after devstoreaccount1/Books(PartitionKey='p',RowKey='{after}'); before devstoreaccount1/Books"
+    );
+    for part in [&file, &place, "Damaged, in 1 places", "--salvage"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+
+    let before = names(&backups);
+    let shown = fail(&["backup", &text(&backups), "--data", &text(&data)], 1);
+    assert!(shown.contains("no backup was made") && shown.contains(&file), "{shown}");
+    assert_eq!(names(&backups), before);
+
+    let shown = fail(&["check", "--data", &text(&data), "--salvage", &text(&new)], 1);
+    assert!(shown.contains("entities saved to"), "{shown}");
+    let server = Partita::in_directory(&new);
+    let mut client = server.client();
+    // All but those between the two rows that were told.
+    for row in (0..500).map(|row| format!("{row:05}")) {
+        assert_eq!(has(&mut client, "Books", "p", &row), row <= after || row >= behind, "{row}");
+    }
+    insert(&mut client, "Books", "p", "again");
+    assert!(server.stop().success());
+    succeed(&["check", "--data", &text(&new)]);
+
+    // A damaged backup is not restored.
+    let backup = newest(&backups);
+    let table = files(&backup, "sst").into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    fs::remove_file(&table).unwrap();
+    let shown = fail(&["restore", &text(&backup), "--data", &text(&directory.path().join("back"))], 1);
+    assert!(shown.contains("is damaged") && shown.contains("the file is missing"), "{shown}");
+}
+
+#[test]
+fn a_sound_store_is_summed_up_and_no_store_can_not_be_checked() {
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    store(&data, 20);
+    let shown = succeed(&["check", "--data", &text(&data)]);
+    let books = shown.lines().find(|line| line.starts_with("devstoreaccount1/Books ")).unwrap();
+    assert!(books.contains(" 20 entities "), "{shown}");
+    assert!(shown.ends_with("Sound.\n"), "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&succeed(&["check", "--data", &text(&data), "--json"])).unwrap();
+    assert_eq!(json["sound"], true);
+    let books = json["tables"].as_array().unwrap().iter().find(|table| table["table"] == "Books").unwrap();
+    assert_eq!(books["entities"], 20);
+    let nowhere = directory.path().join("nowhere");
+    for command in [&["check", "--data", &text(&nowhere)][..], &["check", "--data", &text(directory.path())]]
+    {
+        fail(command, 2);
+    }
+    let shown = fail(&["backup", &text(&directory.path().join("b")), "--data", &text(&nowhere)], 1);
+    assert!(shown.contains("there is no store in"), "{shown}");
+    assert!(!nowhere.exists());
+}
+
+#[test]
+fn a_server_without_a_store_has_nothing_to_back_up() {
+    let directory = TempDir::new().unwrap();
+    let (socket, backups) = (directory.path().join("socket"), directory.path().join("backups"));
+    let _server = Partita::start(&["--in-memory", "--control", &text(&socket)]);
+    let shown = fail(&["backup", &text(&backups), "--control", &text(&socket)], 1);
+    assert!(shown.contains("keeps its data in memory"), "{shown}");
+    assert_eq!(names(&backups), Vec::<String>::new());
+}
