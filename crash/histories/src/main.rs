@@ -1,0 +1,194 @@
+//! `partita-histories`: records what concurrent clients hear and judges whether it can have happened.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use histories::history;
+use histories::judge::{self, Verdict};
+use histories::recorder::{self, Plan, Summary, Target};
+use histories::timeline;
+
+#[derive(Parser, Debug)]
+#[command(version, about = "Whether what concurrent clients were told can have happened")]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand, Debug)]
+enum Task {
+    /// Lets clients loose on a server and judges what they were told
+    Run(RunCommand),
+    /// Judges a history that was saved
+    Judge(JudgeCommand),
+}
+
+#[derive(Args, Debug)]
+struct RunCommand {
+    /// The server to start, on a temporary directory and a free port
+    #[arg(long, value_name = "FILE", required_unless_present = "connection_string")]
+    binary: Option<PathBuf>,
+    /// Kill the server at random while clients work
+    #[arg(long, conflicts_with = "connection_string")]
+    kills: bool,
+    /// An endpoint to use instead; given several times, clients are spread over the front ends of one store
+    #[arg(long, value_name = "TEXT", env = "PARTITA_HISTORIES_CONNECTION_STRING", hide_env_values = true)]
+    #[arg(conflicts_with = "binary")]
+    connection_string: Vec<String>,
+    /// A certificate authority to trust besides the system's, in PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    rounds: u64,
+    /// Repeats the choices of another run, though not its timing
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    #[arg(long, value_name = "NUMBER", default_value_t = 6)]
+    clients: u32,
+    /// New ones each round; each gives a history
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    partitions: usize,
+    /// Rows of each partition
+    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    rows: usize,
+    /// Operations of each client in a round
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    operations: usize,
+    /// Places to look at in a history before it is called undecided
+    #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
+    places: usize,
+    /// Where histories with a violation, and undecided ones, are left
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    save: PathBuf,
+    /// Write the summary there, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct JudgeCommand {
+    /// JSON lines, of any number of partitions
+    file: PathBuf,
+    /// Places to look at in a history before it is called undecided
+    #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
+    places: usize,
+}
+
+fn main() -> ExitCode {
+    let result = match Command::parse().task {
+        Task::Run(command) => run(command),
+        Task::Judge(command) => judge_file(&command),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("partita-histories: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: RunCommand) -> Result<bool, String> {
+    if command.clients == 0 || command.partitions == 0 || command.rows == 0 {
+        return Err("--clients, --partitions and --rows are at least 1".to_owned());
+    }
+    let seed = command.seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    });
+    let target = match command.binary {
+        Some(path) => Target::Binary { path, kills: command.kills },
+        None => Target::Endpoints { connection_strings: command.connection_string, authority: command.ca },
+    };
+    let plan = Plan {
+        rounds: command.rounds,
+        seed,
+        clients: command.clients,
+        partitions: command.partitions,
+        rows: command.rows,
+        operations: command.operations,
+        places: command.places,
+        save: command.save,
+    };
+    println!("--seed {seed}");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("can't start threads: {error}"))?;
+    // Dropped, a run takes its server with it.
+    let summary = runtime.block_on(async {
+        tokio::select! {
+            summary = recorder::run(target, plan) => summary,
+            () = interrupted() => Err("interrupted".to_owned()),
+        }
+    })?;
+    print_summary(&summary);
+    if let Some(path) = &command.json {
+        let cant = |error: &dyn std::fmt::Display| format!("can't write {}: {error}", path.display());
+        let text = serde_json::to_string_pretty(&summary).map_err(|error| cant(&error))?;
+        std::fs::write(path, text + "\n").map_err(|error| cant(&error))?;
+    }
+    Ok(summary.is_good())
+}
+
+/// SIGINT or SIGTERM. Where signals can't be heard, the process just ends by them.
+async fn interrupted() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+fn print_summary(summary: &Summary) {
+    println!(
+        "{} histories of {} operations ({} gets, {} queries, {} batches, {} refused), {} kills, {} unknown outcomes: \
+         {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s of it judging",
+        summary.histories,
+        summary.operations,
+        summary.gets,
+        summary.queries,
+        summary.batches,
+        summary.refused,
+        summary.kills,
+        summary.unknown,
+        summary.undecided,
+        summary.violations,
+        summary.strange,
+        summary.places_most,
+        summary.seconds,
+        summary.judging_seconds
+    );
+}
+
+fn judge_file(command: &JudgeCommand) -> Result<bool, String> {
+    let name = command.file.display();
+    let file = File::open(&command.file).map_err(|error| format!("can't read {name}: {error}"))?;
+    let operations = history::load(BufReader::new(file)).map_err(|error| format!("{name}, {error}"))?;
+    let mut good = true;
+    for (partition, history) in history::by_partition(operations) {
+        match judge::judge(&history, command.places) {
+            Verdict::Linearizable { places } => {
+                println!(
+                    "partition {partition}: {} operations, linearizable, {places} places",
+                    history.len()
+                );
+            }
+            Verdict::Undecided => {
+                println!(
+                    "partition {partition}: undecided after {} places; --places allows more",
+                    command.places
+                );
+            }
+            Verdict::Violation(violation) => {
+                good = false;
+                print!("{}", timeline::render(&history, &violation));
+            }
+        }
+    }
+    Ok(good)
+}

@@ -1,0 +1,209 @@
+//! A run: rounds against one server of our own or some endpoints, each judged as soon as it is recorded.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use connection::Endpoint;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::client::{Client, Clock, Work};
+use super::exchange::Exchange;
+use super::killer::Killer;
+use super::round::{self, Recorded};
+use super::server::Server;
+use crate::history::{self, Action, Operation, Outcome};
+use crate::judge::{Verdict, judge};
+use crate::random::Random;
+use crate::timeline;
+
+/// Whom to ask.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A server that this run starts, and kills if `kills` says so.
+    Binary { path: PathBuf, kills: bool },
+    /// Front ends of one store, with the authority to trust besides the system's.
+    Endpoints { connection_strings: Vec<String>, authority: Option<PathBuf> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rounds: u64,
+    pub seed: u64,
+    pub clients: u32,
+    pub partitions: usize,
+    pub rows: usize,
+    /// Of each client in each round.
+    pub operations: usize,
+    /// Places the judge may look at in a history.
+    pub places: usize,
+    /// Where histories with a violation are left.
+    pub save: PathBuf,
+}
+
+/// Everything counted over all rounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    pub seed: u64,
+    pub rounds: u64,
+    pub histories: u64,
+    pub operations: u64,
+    pub gets: u64,
+    pub queries: u64,
+    pub batches: u64,
+    pub refused: u64,
+    pub kills: u64,
+    /// Writes whose outcome no client knows.
+    pub unknown: u64,
+    pub undecided: u64,
+    pub violations: u64,
+    /// Answers that are wrong in any order.
+    pub strange: u64,
+    /// The most places a history took that was found to have an order.
+    pub places_most: usize,
+    pub seconds: f64,
+    pub judging_seconds: f64,
+}
+
+impl Summary {
+    pub fn is_good(&self) -> bool {
+        self.violations == 0 && self.strange == 0
+    }
+}
+
+/// Prints a line a round; `Err` if it could not go on, whatever the verdicts.
+pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
+    let started = Instant::now();
+    let data = tempfile::tempdir().map_err(|error| format!("can't make a temporary directory: {error}"))?;
+    let clock = Clock::start();
+    let (up, is_up) = watch::channel(true);
+    let mut killer = None;
+    // Its drop ends the server, before its directory goes.
+    let mut _server = None;
+    let foreign = matches!(target, Target::Endpoints { .. });
+    let targets = match target {
+        Target::Binary { path, kills } => {
+            let server = Server::start(&path, data.path())?;
+            let targets = targets(std::slice::from_ref(&server.connection_string), None)?;
+            if kills {
+                killer = Some(Killer { server, random: Random::new(plan.seed), clock, up });
+            } else {
+                _server = Some(server);
+            }
+            targets
+        }
+        Target::Endpoints { connection_strings, authority } => {
+            targets(&connection_strings, authority.as_deref())?
+        }
+    };
+    // A store of others may have the table of another run.
+    let table = format!("histories{:08x}", (plan.seed ^ epoch_nanos()) as u32);
+    let mut clients: Vec<Client> = (0..plan.clients)
+        .map(|number| {
+            let target = targets[number as usize % targets.len()].clone();
+            Client { number, exchange: Exchange::new(target, &table), clock, up: is_up.clone() }
+        })
+        .collect();
+    let first = clients.first_mut().ok_or("it takes at least one client")?;
+    first.exchange.create_table().await?;
+    let rows: Vec<String> = (0..plan.rows).map(|row| format!("r{row}")).collect();
+    let mut summary = Summary { seed: plan.seed, ..Summary::default() };
+    for round in 0..plan.rounds {
+        let partitions = (0..plan.partitions).map(|partition| format!("{round}-{partition}")).collect();
+        let work = Work { partitions, operations: plan.operations };
+        let seed = Random::numbered(plan.seed, round).draw();
+        let recorded = round::record(&mut clients, &mut killer, work, &rows, seed).await?;
+        tokio::task::block_in_place(|| summary.judge(round, recorded, &plan))?;
+        summary.seconds = started.elapsed().as_secs_f64();
+    }
+    if let Some(first) = clients.first_mut().filter(|_| foreign) {
+        first.exchange.delete_table().await?;
+    }
+    Ok(summary)
+}
+
+fn targets(
+    connection_strings: &[String],
+    authority: Option<&Path>,
+) -> Result<Vec<Arc<connection::Target>>, String> {
+    let target = |text: &String| {
+        let endpoint = Endpoint::parse(text)?;
+        let tls = if endpoint.tls { Some(connection::connector(authority)?) } else { None };
+        Ok(Arc::new(connection::Target { endpoint, tls }))
+    };
+    connection_strings.iter().map(target).collect()
+}
+
+impl Summary {
+    fn judge(&mut self, round: u64, recorded: Recorded, plan: &Plan) -> Result<(), String> {
+        let started = Instant::now();
+        let (before, operations) = (self.clone(), recorded.operations.len());
+        self.rounds += 1;
+        self.kills += recorded.kills as u64;
+        for answer in &recorded.strange {
+            self.strange += 1;
+            println!("round {round}: wrong in any order: {answer}");
+        }
+        for (partition, history) in history::by_partition(recorded.operations) {
+            self.count(&history);
+            match judge(&history, plan.places) {
+                Verdict::Linearizable { places } => self.places_most = self.places_most.max(places),
+                Verdict::Undecided => {
+                    self.undecided += 1;
+                    println!("round {round}: undecided, saved as {}", save(&history, &partition, plan)?);
+                }
+                Verdict::Violation(violation) => {
+                    self.violations += 1;
+                    print!("round {round}: {}", timeline::render(&history, &violation));
+                    println!("saved as {}", save(&history, &partition, plan)?);
+                }
+            }
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        self.judging_seconds += seconds;
+        println!(
+            "round {round}: {} histories, {operations} operations, {} kills, {} unknown, {} undecided, {} violations, \
+             judged in {:.0} ms",
+            self.histories - before.histories,
+            self.kills - before.kills,
+            self.unknown - before.unknown,
+            self.undecided - before.undecided,
+            self.violations - before.violations,
+            seconds * 1000.0
+        );
+        Ok(())
+    }
+
+    fn count(&mut self, history: &[Operation]) {
+        self.histories += 1;
+        self.operations += history.len() as u64;
+        for operation in history {
+            match operation.action {
+                Action::Get { .. } => self.gets += 1,
+                Action::Query => self.queries += 1,
+                Action::Batch(_) => self.batches += 1,
+                Action::Write(_) => {}
+            }
+            match operation.outcome {
+                Outcome::Refused { .. } => self.refused += 1,
+                Outcome::Unknown { .. } if !operation.writes().is_empty() => self.unknown += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn save(history: &[Operation], partition: &str, plan: &Plan) -> Result<String, String> {
+    let path = plan.save.join(format!("history-{}-{partition}.jsonl", plan.seed));
+    let saved = File::create(&path).and_then(|file| history::save(history, &mut BufWriter::new(file)));
+    saved.map_err(|error| format!("can't write {}: {error}; --save names a folder", path.display()))?;
+    Ok(path.display().to_string())
+}
+
+fn epoch_nanos() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,70 @@
+//! A server of our own: the real binary on a directory, killed and started again at the same port.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    binary: PathBuf,
+    data: PathBuf,
+    child: Child,
+    pub connection_string: String,
+    port: u16,
+}
+
+impl Server {
+    pub fn start(binary: &Path, data: &Path) -> Result<Self, String> {
+        let (child, connection_string) = launch(binary, data, 0)?;
+        let port = connection_string
+            .rsplit_once("://")
+            .and_then(|(_, address)| address.split('/').next()?.rsplit_once(':')?.1.parse().ok());
+        let port = port.ok_or_else(|| format!("no port in {connection_string:?}"))?;
+        Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, port })
+    }
+
+    /// kill -9; it is gone when this returns.
+    pub fn kill(&mut self) -> Result<(), String> {
+        let ended = self.child.kill().and_then(|()| self.child.wait());
+        ended.map(|_| ()).map_err(|error| format!("can't kill the server: {error}"))
+    }
+
+    /// Again, after a kill.
+    pub fn restart(&mut self) -> Result<(), String> {
+        (self.child, _) = launch(&self.binary, &self.data, self.port)?;
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for the banner and gives the connection string in it.
+fn launch(binary: &Path, data: &Path, port: u16) -> Result<(Child, String), String> {
+    let cant = |why: &dyn std::fmt::Display| format!("can't start {}: {why}", binary.display());
+    let mut command = Command::new(binary);
+    // Settings of the machine are none of ours.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
+        command.env_remove(name);
+    }
+    command
+        .args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(data);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| cant(&format!("{error}; --binary names the server")))?;
+    let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+    for line in lines.into_iter().flatten() {
+        let line = line.map_err(|error| cant(&error))?;
+        if let Some(start) = line.find("DefaultEndpointsProtocol=") {
+            return Ok((child, line[start..].trim().to_owned()));
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(cant(&"it ended without saying where it listens"))
+}

@@ -1,0 +1,132 @@
+//! A proxy in front of a real server that now and then does not do what it says.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Copy, Debug)]
+pub enum Lie {
+    /// A get is answered with what the one before it was answered with.
+    OldAnswer,
+    /// A write is acknowledged as the last one was, and thrown away.
+    WriteNotDone,
+    /// `If-Match` with an ETag is sent on as `*`.
+    ConditionNotSent,
+}
+
+/// One in so many requests that could be lied about is.
+const LIE_EVERY: usize = 5;
+
+pub struct Liar {
+    pub connection_string: String,
+}
+
+/// What all connections share.
+#[derive(Default)]
+struct Memory {
+    chances: usize,
+    answers: HashMap<String, Vec<u8>>,
+}
+
+impl Liar {
+    /// Runs as long as the test does.
+    pub fn start(connection_string: &str, lie: Lie) -> Self {
+        let (before, rest) = connection_string.split_once("http://").unwrap();
+        let (server, after) = rest.split_once('/').unwrap();
+        let server: SocketAddr = server.parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection_string = format!("{before}http://{}/{after}", listener.local_addr().unwrap());
+        let memory = Arc::new(Mutex::new(Memory::default()));
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(server).unwrap());
+                let memory = memory.clone();
+                std::thread::spawn(move || serve(client, server, lie, &memory));
+            }
+        });
+        Self { connection_string }
+    }
+}
+
+fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>) {
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+    let (mut requests, mut answers) = (BufReader::new(&client), BufReader::new(&server));
+    while let Some(mut request) = read_message(&mut requests) {
+        let line = request.lines().next().unwrap().to_owned();
+        let get = line.starts_with("GET ") && line.contains("RowKey=");
+        let upsert = line.starts_with("PUT ") && !request.contains("If-Match");
+        // The conditions within a batch count towards its length.
+        let head = if line.contains("$batch") { "" } else { request.as_str() };
+        let condition = head.lines().find(|line| line.starts_with("If-Match: W/")).map(str::to_owned);
+        let lies = || {
+            let mut memory = memory.lock().unwrap();
+            memory.chances += 1;
+            memory.chances.is_multiple_of(LIE_EVERY)
+        };
+        let told = match lie {
+            Lie::OldAnswer if get && lies() => memory.lock().unwrap().answers.get(&line).cloned(),
+            // The version of another row's write may come back, or one that no write of this row had.
+            Lie::WriteNotDone if upsert && lies() => later(memory.lock().unwrap().answers.get("PUT")),
+            Lie::ConditionNotSent => {
+                if let Some(condition) = condition.filter(|_| lies()) {
+                    request = request.replace(&condition, "If-Match: *");
+                }
+                None
+            }
+            _ => None,
+        };
+        let answer = told.unwrap_or_else(|| {
+            (&server).write_all(request.as_bytes()).unwrap();
+            read_message(&mut answers).unwrap_or_default().into_bytes()
+        });
+        let key = if upsert { "PUT".to_owned() } else { line };
+        memory.lock().unwrap().answers.insert(key, answer.clone());
+        if answer.is_empty() || (&client).write_all(&answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// The same acknowledgement with an ETag a little later, which looks like any other.
+fn later(answer: Option<&Vec<u8>>) -> Option<Vec<u8>> {
+    let text = String::from_utf8(answer?.clone()).unwrap();
+    let end = text.find("Z'\"")?;
+    let last = text[..end].chars().next_back().filter(char::is_ascii_digit)?;
+    let next = char::from_digit(last.to_digit(10)? % 9 + 1, 10)?;
+    Some(format!("{}{next}{}", &text[..end - 1], &text[end..]).into_bytes())
+}
+
+/// A request or an answer, head and body; nothing at the end of the connection.
+fn read_message(from: &mut impl BufRead) -> Option<String> {
+    let (mut message, mut length, mut chunked) = (String::new(), 0, false);
+    loop {
+        let start = message.len();
+        if from.read_line(&mut message).ok()? == 0 {
+            return None;
+        }
+        let line = message[start..].trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        chunked |= line.starts_with("transfer-encoding:");
+        if line.is_empty() {
+            break;
+        }
+    }
+    while chunked {
+        let start = message.len();
+        from.read_line(&mut message).ok()?;
+        let size = usize::from_str_radix(message[start..].trim(), 16).unwrap();
+        read_exactly(from, &mut message, size + 2)?;
+        chunked = size > 0;
+    }
+    read_exactly(from, &mut message, length)?;
+    Some(message)
+}
+
+fn read_exactly(from: &mut impl Read, into: &mut String, length: usize) -> Option<()> {
+    let read = from.take(length as u64).read_to_string(into).ok()?;
+    (read == length).then_some(())
+}

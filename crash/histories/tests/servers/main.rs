@@ -1,0 +1,89 @@
+//! Clients and judge on the real server: as it is, killed, and behind a proxy that lies.
+//!
+//! `PARTITA_SEED` repeats the choices of a run (not its timing), `PARTITA_ROUNDS` sets its rounds.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod liar;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use histories::judge::PLACES_MAX;
+use histories::recorder::{self, Plan, Server, Summary, Target};
+use liar::{Liar, Lie};
+
+const OPERATIONS: usize = 40;
+const CLIENTS: u32 = 6;
+
+#[test]
+fn what_clients_hear_has_an_order() {
+    let plan = plan(20);
+    let (rounds, operations) = (plan.rounds, u64::from(CLIENTS) * OPERATIONS as u64 + plan.partitions as u64);
+    let summary = run(Target::Binary { path: binary(), kills: false }, plan);
+    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
+    assert_eq!((summary.operations, summary.unknown), (rounds * operations, 0));
+}
+
+#[test]
+fn what_clients_hear_has_an_order_across_kills() {
+    let plan = plan(10);
+    let rounds = plan.rounds;
+    let summary = run(Target::Binary { path: binary(), kills: true }, plan);
+    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
+    assert!(summary.kills >= rounds, "{} kills", summary.kills);
+}
+
+#[test]
+fn a_server_that_lies_is_caught() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&binary(), directory.path()).unwrap();
+    for lie in [Lie::OldAnswer, Lie::WriteNotDone, Lie::ConditionNotSent] {
+        let liar = Liar::start(&server.connection_string, lie);
+        let target =
+            Target::Endpoints { connection_strings: vec![liar.connection_string.clone()], authority: None };
+        let save = tempfile::tempdir().unwrap();
+        let summary = run(target, Plan { rounds: 3, save: save.path().to_owned(), ..plan(0) });
+        assert_eq!(summary.strange, 0, "{lie:?}");
+        assert!(summary.violations > 0, "{lie:?} was not caught");
+        let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
+        assert_eq!(saved, summary.violations + summary.undecided, "{lie:?}");
+    }
+}
+
+fn plan(rounds: u64) -> Plan {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let setting = |name: &str, usual: u64| match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")),
+        Err(_) => usual,
+    };
+    let (rounds, seed) = (setting("PARTITA_ROUNDS", rounds), setting("PARTITA_SEED", now.as_nanos() as u64));
+    println!("PARTITA_SEED={seed} PARTITA_ROUNDS={rounds}");
+    Plan {
+        rounds,
+        seed,
+        clients: CLIENTS,
+        partitions: 2,
+        rows: 4,
+        operations: OPERATIONS,
+        places: PLACES_MAX,
+        save: std::env::temp_dir(),
+    }
+}
+
+fn run(target: Target, plan: Plan) -> Summary {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(recorder::run(target, plan)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Beside this test, where a build of the workspace puts it; built if it is not there.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().and_then(Path::parent).unwrap().join("partita");
+    if !path.exists() {
+        let built = Command::new(env!("CARGO")).args(["build", "--release", "-p", "partita-server"]).status();
+        assert!(built.unwrap().success() && path.exists(), "{} can't be built", path.display());
+    }
+    path
+}
