@@ -22,8 +22,7 @@ impl Directory {
     /// Makes the directory if there is none, and a store of it if it is empty.
     pub fn claim(path: &Path) -> Result<Self, OpenError> {
         let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
-        // Its owner's alone: whoever reads the files needs no key. One that is there keeps the rights it was given.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unwritable)?;
+        create(path).map_err(unwritable)?;
         // Before the lock, because even that would be a file of ours in a directory that is someone else's.
         let is_new = !check_format(path)?;
         let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));
@@ -47,6 +46,13 @@ impl Directory {
     /// The counter noted last, if there is a readable note.
     pub fn committed(&self) -> Result<Option<u64>, OpenError> {
         committed(&self.path)
+    }
+
+    /// Makes the names certain of what lies in the directory: a power cut could take the database's with it, and so all
+    /// that is in it, however well that was synced.
+    pub fn sync(&self) -> Result<(), OpenError> {
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| OpenError::Unwritable { directory: self.path.clone(), source })
     }
 
     /// The file to note counters in, with `counter` in it.
@@ -107,6 +113,25 @@ fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(OpenError::Unwritable { directory: path.to_owned(), source }),
     }
+}
+
+/// Makes a directory and those above it, as far as they are missing; names a power cut can't take back.
+///
+/// They are their owner's alone: whoever reads the files needs no key. One that is there keeps the rights it was given.
+fn create(path: &Path) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        create(parent)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        // Not every directory that may be passed through may also be read; then its names are its owner's matter.
+        if let Ok(directory) = File::open(parent) {
+            directory.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the directory is a store; an error if it is one we can't read, or something else altogether.

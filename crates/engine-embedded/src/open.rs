@@ -85,6 +85,7 @@ pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -
     if let Err(error) = checkpoint::clear(&directory.path) {
         warn!(%error, "what an interrupted backup has left could not be removed");
     }
+    directory.sync()?;
     let db = Db::new(rocks, tuning.database, tally.clone(), directory.lock, closing);
     info!(directory = %directory.path.display(), commits = last.counter, "store opened");
     Ok(Opened { db, catalog, last, committed, dropping })
