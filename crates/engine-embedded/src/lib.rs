@@ -32,9 +32,11 @@ mod turns;
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -63,6 +65,10 @@ use crate::reclaim::Reclaimer;
 pub use crate::report::{Damage, Place, Report, RowPlace, TableCount};
 pub use crate::salvage::{SalvageError, Salvaged, salvage};
 pub use crate::survey::Progress;
+
+/// On a full disk RocksDB holds a commit, or a flush, until there is room again. A close waits so long for that; what
+/// was held is then refused, and the log has all that was acknowledged.
+const STALL_TIME_MAX: Duration = Duration::from_secs(10);
 
 pub struct EmbeddedEngine {
     directory: PathBuf,
@@ -198,12 +204,23 @@ impl Running {
     fn stop(self, flush: bool) {
         self.stopping.store(true, Ordering::SeqCst);
         drop(self.queue);
+        let (in_time, watch) = mpsc::channel::<()>();
+        let db = self.db.clone();
+        // Without it, should there be no thread to be had, a close on a full disk takes until there is room.
+        let watchdog = thread::Builder::new().name("partita-close".to_owned()).spawn(move || {
+            if watch.recv_timeout(STALL_TIME_MAX) == Err(RecvTimeoutError::Timeout) {
+                warn!("the disk takes nothing; closing without what is not committed");
+                db.rocks().cancel_all_background_work(false);
+            }
+        });
         // A panic has been reported where it happened.
         let _ = self.committer.join();
         if flush && let Err(error) = self.db.flush() {
             // The log has it all; the next open takes longer, no more.
             warn!(%error, "closed without a flush");
         }
+        drop(in_time);
+        let _ = watchdog.map(JoinHandle::join);
         // Ends the compaction the reclaimer may be waiting for.
         self.db.rocks().cancel_all_background_work(true);
         let _ = self.reclaimer.join();

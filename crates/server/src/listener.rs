@@ -118,7 +118,10 @@ impl Server {
         while loops.join_next().await.is_some() {}
         // After the last request was counted.
         drop(last_answer);
-        let _ = keeper.await;
+        // On a full disk they could wait for ever.
+        if tokio::time::timeout(self.bounds.shutdown, keeper).await.is_err() {
+            tracing::warn!("the last metrics could not be kept in time");
+        }
     }
 }
 
