@@ -1,0 +1,455 @@
+//! What a disk may hold after the power fails, worked out from a journal.
+//!
+//! On the disk for certain is what was recorded before a sync of its file began, if that sync ended. Of all else each
+//! page of a file is there as of any moment since, each on its own, and a file's length is any that it had; pages that
+//! were given to a file and not written hold zeros or garbage. Names (files created, renamed, removed) are certain
+//! after a sync of their directory; see `Names` for the rest.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::Path;
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, RngCore as _, SeedableRng as _};
+
+use crate::journal::{Kind, Record};
+
+/// `O_CREAT` and `O_TRUNC` of Linux on the architectures Partita is built for.
+const CREATE: u32 = 0o100;
+const TRUNCATE: u32 = 0o1000;
+/// `FALLOC_FL_KEEP_SIZE`
+const KEEP_SIZE: u32 = 1;
+
+const ROOT: &str = "";
+/// Contents of files that no name leads to any more are thrown away every so many records.
+const SWEEP: u64 = 4096;
+
+/// What happens to names that no sync of their directory has made certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum Names {
+    /// Those up to some moment are there, as a journaling file system leaves them.
+    Prefix,
+    /// Any of them are, which is all that POSIX promises.
+    Any,
+}
+
+/// What happens to the data that no sync has made certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum Data {
+    Lost,
+    Kept,
+    Mixed,
+}
+
+/// The laws of one power cut.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Laws {
+    pub names: Names,
+    pub data: Data,
+    /// What the disk writes at once: 4,096 or 512 bytes.
+    pub page: usize,
+    /// Unwritten pages hold anything, not zeros.
+    pub garbage: bool,
+}
+
+impl Laws {
+    pub fn choose(random: &mut StdRng) -> Self {
+        Self {
+            names: if random.random_bool(0.5) { Names::Prefix } else { Names::Any },
+            data: match random.random_range(0..10) {
+                0..2 => Data::Lost,
+                2 => Data::Kept,
+                _ => Data::Mixed,
+            },
+            page: if random.random_bool(0.7) { 4096 } else { 512 },
+            garbage: random.random_bool(0.3),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum DataChange<'a> {
+    Write { offset: usize, data: &'a [u8] },
+    Resize(usize),
+}
+
+#[derive(Debug, Default)]
+struct Inode<'a> {
+    directory: bool,
+    durable: Vec<u8>,
+    /// With the record's number.
+    pending: Vec<(u64, DataChange<'a>)>,
+}
+
+#[derive(Clone, Debug)]
+struct NameChange {
+    at: u64,
+    /// A sync of the directory covers it.
+    durable: bool,
+    /// Set to the inode, or removed. A rename is two of them that come together.
+    entries: Vec<(String, Option<usize>)>,
+}
+
+/// The disk as of one point of a journal.
+#[derive(Debug)]
+pub struct Disk<'a> {
+    inodes: Vec<Inode<'a>>,
+    handles: HashMap<(u32, u64), usize>,
+    /// As the server sees them.
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    pending_names: VecDeque<NameChange>,
+    syncs: HashMap<(u32, u64), VecDeque<u64>>,
+    /// Records applied.
+    clock: u64,
+}
+
+impl<'a> Disk<'a> {
+    /// An empty data directory.
+    pub fn new() -> Self {
+        let root = Inode { directory: true, ..Inode::default() };
+        let names = BTreeMap::from([(ROOT.to_owned(), 0)]);
+        Self {
+            inodes: vec![root],
+            handles: HashMap::new(),
+            names: names.clone(),
+            durable_names: names,
+            pending_names: VecDeque::new(),
+            syncs: HashMap::new(),
+            clock: 0,
+        }
+    }
+
+    /// A disk that has been at rest: all of it is certain.
+    pub fn at_rest(directory: &Path) -> Result<Self, String> {
+        let mut disk = Self::new();
+        disk.take_up(directory, ROOT)?;
+        disk.durable_names = disk.names.clone();
+        Ok(disk)
+    }
+
+    fn take_up(&mut self, folder: &Path, path: &str) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("can't read {}: {error}", folder.display());
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());
+            let separator = if path == ROOT { "" } else { "/" };
+            let name = format!("{path}{separator}{}", name.to_string_lossy());
+            if !kind.is_dir() && !kind.is_file() {
+                continue;
+            }
+            let durable =
+                if kind.is_dir() { Vec::new() } else { std::fs::read(entry.path()).map_err(failed)? };
+            self.names.insert(name.clone(), self.inodes.len());
+            self.inodes.push(Inode { directory: kind.is_dir(), durable, ..Inode::default() });
+            if kind.is_dir() {
+                self.take_up(&entry.path(), &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn apply(&mut self, record: &Record<'a>) -> Result<(), String> {
+        self.clock += 1;
+        let key = (record.process, record.handle);
+        match record.kind {
+            Kind::Open => self.open(record)?,
+            Kind::Write => {
+                let offset = record.offset as usize;
+                self.change_data(key, DataChange::Write { offset, data: record.data })?;
+            }
+            Kind::Truncate => self.change_data(key, DataChange::Resize(record.offset as usize))?,
+            Kind::Allocate => {
+                let (end, inode) = (record.offset as usize, self.handle(key)?);
+                if record.flags & KEEP_SIZE == 0 && self.inodes[inode].length() < end {
+                    self.change_data(key, DataChange::Resize(end))?;
+                }
+            }
+            Kind::Rename => {
+                // What is not known is no file: the control socket.
+                if let Some(inode) = self.names.get(record.path).copied() {
+                    self.change_names(vec![(record.path, None), (record.target, Some(inode))]);
+                }
+            }
+            Kind::Unlink | Kind::Rmdir => {
+                if self.names.contains_key(record.path) {
+                    self.change_names(vec![(record.path, None)]);
+                }
+            }
+            Kind::Link => {
+                let inode = self.names.get(record.path).copied();
+                let inode = inode.ok_or_else(|| format!("a link to {}, which is not there", record.path))?;
+                self.change_names(vec![(record.target, Some(inode))]);
+            }
+            Kind::Mkdir => {
+                let inode = self.inodes.len();
+                self.inodes.push(Inode { directory: true, ..Inode::default() });
+                self.change_names(vec![(record.path, Some(inode))]);
+            }
+            Kind::SyncBegin => self.syncs.entry(key).or_default().push_back(self.clock),
+            Kind::SyncEnd => self.sync(key)?,
+            Kind::SyncFailed => self.fail_sync(key)?,
+            Kind::Sent | Kind::Answered => {}
+        }
+        if self.clock.is_multiple_of(SWEEP) {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, record: &Record<'_>) -> Result<(), String> {
+        let inode = match self.names.get(record.path).copied() {
+            Some(inode) => inode,
+            None if record.flags & CREATE != 0 => {
+                let inode = self.inodes.len();
+                self.inodes.push(Inode::default());
+                self.change_names(vec![(record.path, Some(inode))]);
+                inode
+            }
+            None => return Err(format!("{} was opened, but no record made it", record.path)),
+        };
+        let key = (record.process, record.handle);
+        self.handles.insert(key, inode);
+        if record.flags & TRUNCATE != 0 && self.inodes[inode].length() > 0 {
+            self.change_data(key, DataChange::Resize(0))?;
+        }
+        Ok(())
+    }
+
+    fn handle(&self, key: (u32, u64)) -> Result<usize, String> {
+        self.handles.get(&key).copied().ok_or_else(|| format!("{key:?} is used, but no record opened it"))
+    }
+
+    fn change_data(&mut self, key: (u32, u64), change: DataChange<'a>) -> Result<(), String> {
+        let inode = self.handle(key)?;
+        self.inodes[inode].pending.push((self.clock, change));
+        Ok(())
+    }
+
+    fn change_names(&mut self, entries: Vec<(&str, Option<usize>)>) {
+        let entries: Vec<_> = entries.into_iter().map(|(path, inode)| (path.to_owned(), inode)).collect();
+        set(&mut self.names, &entries);
+        self.pending_names.push_back(NameChange { at: self.clock, durable: false, entries });
+    }
+
+    fn sync(&mut self, key: (u32, u64)) -> Result<(), String> {
+        let inode = self.handle(key)?;
+        // Of several at once the one that began first covers least.
+        let began = self.syncs.get_mut(&key).and_then(VecDeque::pop_front);
+        let began = began.ok_or_else(|| format!("a sync of {key:?} ended that did not begin"))?;
+        if !self.inodes[inode].directory {
+            self.inodes[inode].make_durable(began);
+            return Ok(());
+        }
+        let directory = self.names.iter().find(|(_, named)| **named == inode).map(|(path, _)| path.clone());
+        let Some(directory) = directory else { return Ok(()) };
+        for change in self.pending_names.iter_mut().filter(|change| change.at < began) {
+            change.durable |= change.entries.iter().any(|(path, _)| parent(path) == directory);
+        }
+        while self.pending_names.front().is_some_and(|change| change.durable) {
+            let Some(change) = self.pending_names.pop_front() else { break };
+            set(&mut self.durable_names, &change.entries);
+        }
+        Ok(())
+    }
+
+    /// As Linux does: pages that could not be written are taken for written, and no later sync tries them again.
+    fn fail_sync(&mut self, key: (u32, u64)) -> Result<(), String> {
+        let inode = self.handle(key)?;
+        if !self.inodes[inode].directory {
+            let mut random = StdRng::seed_from_u64(self.clock);
+            let laws = Laws { names: Names::Prefix, data: Data::Mixed, page: 4096, garbage: false };
+            let length = self.inodes[inode].length();
+            let mut content = self.inodes[inode].content(laws, &mut random);
+            content.resize(length, 0);
+            self.inodes[inode] = Inode { durable: content, ..Inode::default() };
+        }
+        Ok(())
+    }
+
+    fn sweep(&mut self) {
+        let pending = self.pending_names.iter().flat_map(|change| &change.entries);
+        let named = self.names.values().chain(self.durable_names.values()).copied();
+        let named: BTreeSet<usize> = named.chain(pending.filter_map(|(_, inode)| *inode)).collect();
+        for (number, inode) in self.inodes.iter_mut().enumerate() {
+            if !named.contains(&number) {
+                inode.durable = Vec::new();
+                inode.pending = Vec::new();
+            }
+        }
+    }
+
+    /// One of the disks that a power cut here may leave, written to an empty directory.
+    pub fn cut(&self, laws: Laws, random: &mut StdRng, into: &Path) -> Result<(), String> {
+        let names = self.cut_names(laws.names, laws.data, random);
+        for (path, inode) in &names {
+            // Whatever lies in a directory that was lost is lost with it; parents sort before what they hold.
+            if path == ROOT || !ancestors(path).all(|ancestor| names.contains_key(ancestor)) {
+                continue;
+            }
+            let (place, inode) = (into.join(path), &self.inodes[*inode]);
+            let written = if inode.directory {
+                std::fs::create_dir(&place)
+            } else {
+                std::fs::write(&place, inode.content(laws, random))
+            };
+            written.map_err(|error| format!("can't write {}: {error}", place.display()))?;
+        }
+        Ok(())
+    }
+
+    fn cut_names(&self, laws: Names, data: Data, random: &mut StdRng) -> BTreeMap<String, usize> {
+        let pending = self.pending_names.len();
+        let least = self.pending_names.iter().rposition(|change| change.durable).map_or(0, |last| last + 1);
+        let prefix = match data {
+            Data::Lost => least,
+            Data::Kept => pending,
+            Data::Mixed => random.random_range(least..=pending),
+        };
+        let mut names = self.durable_names.clone();
+        for (index, change) in self.pending_names.iter().enumerate() {
+            let kept = match (laws, data) {
+                (Names::Prefix, _) => index < prefix,
+                (Names::Any, Data::Lost) => change.durable,
+                (Names::Any, Data::Kept) => true,
+                (Names::Any, Data::Mixed) => change.durable || random.random_bool(0.5),
+            };
+            if kept {
+                set(&mut names, &change.entries);
+            }
+        }
+        names
+    }
+
+    /// The path that a handle was opened for, if a name still leads there.
+    pub fn path_of(&self, process: u32, handle: u64) -> Option<&str> {
+        let inode = self.handles.get(&(process, handle))?;
+        self.names.iter().find(|(_, named)| *named == inode).map(|(path, _)| path.as_str())
+    }
+
+    /// Every file as the server sees it.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let laws = Laws { names: Names::Prefix, data: Data::Kept, page: 4096, garbage: false };
+        let mut random = StdRng::seed_from_u64(0);
+        let files = self.names.iter().filter(|(_, inode)| !self.inodes[**inode].directory);
+        files.map(|(path, inode)| (path.clone(), self.inodes[*inode].content(laws, &mut random))).collect()
+    }
+}
+
+fn set(names: &mut BTreeMap<String, usize>, entries: &[(String, Option<usize>)]) {
+    for (path, inode) in entries {
+        match inode {
+            Some(inode) => names.insert(path.clone(), *inode),
+            None => names.remove(path),
+        };
+    }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
+}
+
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(parent(path)), |path| (*path != ROOT).then(|| parent(path)))
+}
+
+impl Inode<'_> {
+    /// As the server sees it.
+    fn length(&self) -> usize {
+        self.lengths().last().copied().unwrap_or(0)
+    }
+
+    /// Every length since the last sync.
+    fn lengths(&self) -> Vec<usize> {
+        let mut lengths = vec![self.durable.len()];
+        let mut length = self.durable.len();
+        for (_, change) in &self.pending {
+            length = match change {
+                DataChange::Write { offset, data } => length.max(offset + data.len()),
+                DataChange::Resize(to) => *to,
+            };
+            lengths.push(length);
+        }
+        lengths
+    }
+
+    fn make_durable(&mut self, before: u64) {
+        let count = self.pending.iter().take_while(|(at, _)| *at < before).count();
+        for (_, change) in self.pending.drain(..count) {
+            match change {
+                DataChange::Write { offset, data } => {
+                    if self.durable.len() < offset + data.len() {
+                        self.durable.resize(offset + data.len(), 0);
+                    }
+                    self.durable[offset..offset + data.len()].copy_from_slice(data);
+                }
+                DataChange::Resize(length) => self.durable.resize(length, 0),
+            }
+        }
+    }
+
+    fn content(&self, laws: Laws, random: &mut StdRng) -> Vec<u8> {
+        if self.pending.is_empty() {
+            return self.durable.clone();
+        }
+        let lengths = self.lengths();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut content = self.durable.clone();
+        content.resize(longest, 0);
+        if laws.garbage {
+            random.fill_bytes(&mut content[self.durable.len()..]);
+        }
+        for (page, changes) in self.changes_by_page(laws.page, longest) {
+            let versions = match (laws.data, random.random_range(0..5)) {
+                (Data::Lost, _) | (Data::Mixed, 0..2) => 0,
+                (Data::Kept, _) | (Data::Mixed, 2..4) => changes.len(),
+                (Data::Mixed, _) => random.random_range(0..=changes.len()),
+            };
+            let range = page * laws.page..((page + 1) * laws.page).min(longest);
+            if versions > 0 && range.end > self.durable.len() {
+                // A page that is written at all is written whole, and new ones begin as zeros.
+                content[range.start.max(self.durable.len())..range.end].fill(0);
+            }
+            for index in &changes[..versions] {
+                change_page(&mut content, range.clone(), self.pending[*index].1);
+            }
+        }
+        let length = match (laws.data, random.random_range(0..3)) {
+            (Data::Lost, _) | (Data::Mixed, 0) => lengths[0],
+            (Data::Kept, _) | (Data::Mixed, 1) => lengths[lengths.len() - 1],
+            (Data::Mixed, _) => lengths[random.random_range(0..lengths.len())],
+        };
+        content.truncate(length);
+        content
+    }
+
+    /// Which of the pending changes touch each page, in order.
+    fn changes_by_page(&self, page: usize, longest: usize) -> BTreeMap<usize, Vec<usize>> {
+        let mut pages: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, (_, change)) in self.pending.iter().enumerate() {
+            let touched = match change {
+                DataChange::Write { data: [], .. } => 0..0,
+                DataChange::Write { offset, data } => offset / page..(offset + data.len()).div_ceil(page),
+                DataChange::Resize(length) => length / page..longest.div_ceil(page),
+            };
+            for number in touched {
+                pages.entry(number).or_default().push(index);
+            }
+        }
+        pages
+    }
+}
+
+fn change_page(content: &mut [u8], page: std::ops::Range<usize>, change: DataChange<'_>) {
+    match change {
+        DataChange::Write { offset, data } => {
+            let (start, end) = (offset.max(page.start), (offset + data.len()).min(page.end));
+            if start < end {
+                content[start..end].copy_from_slice(&data[start - offset..end - offset]);
+            }
+        }
+        DataChange::Resize(length) => content[length.max(page.start).min(page.end)..page.end].fill(0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

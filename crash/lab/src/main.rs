@@ -1,0 +1,176 @@
+//! The crash lab: drives the real server under load, takes away its process, its disk or its power, and judges what is
+//! left. Knows of the server the protocol, the files it keeps and the calls it makes, and uses none of its code.
+
+mod cases;
+mod disk;
+mod faults;
+mod full_disk;
+mod inject;
+mod journal;
+mod judge;
+mod kills;
+mod lab;
+mod operation;
+mod power;
+mod record;
+mod request;
+mod server;
+mod totals;
+mod world;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::lab::Lab;
+use crate::totals::Totals;
+
+/// Takes a Partita server's process, disk or power away, and judges what is left
+#[derive(Parser, Debug)]
+#[command(name = "partita-lab", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args, Debug)]
+struct Common {
+    /// Repeats the choices of a run, though not its timing [default: another one each time]
+    #[arg(long, global = true)]
+    seed: Option<u64>,
+    /// Begin no new round after this time
+    #[arg(long, global = true, default_value_t = 600)]
+    seconds: u64,
+    /// The server to drive [default: partita beside this program]
+    #[arg(long, global = true, value_name = "FILE", env = "PARTITA_BINARY")]
+    binary: Option<PathBuf>,
+    /// Where to work; in memory all goes faster [default: /dev/shm if there is one, else a temporary directory]
+    #[arg(long, global = true, value_name = "DIRECTORY")]
+    work: Option<PathBuf>,
+    /// Write the figures to a file as well
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Kill the process at random and at chosen moments
+    Kills {
+        #[arg(long, default_value_t = 100)]
+        rounds: u64,
+    },
+    /// Have calls fail: no space, I/O errors, short writes, failed syncs
+    Faults {
+        /// Only so many, chosen by the seed [default: every combination]
+        #[arg(long)]
+        rounds: Option<usize>,
+        /// Only cases whose name contains this
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+    /// Record one run, then cut the power at many points of it
+    Power {
+        #[arg(long, default_value_t = 500)]
+        cuts: usize,
+        /// Seconds of load to record
+        #[arg(long, default_value_t = 6)]
+        record: u64,
+        /// Record runs in which a sync fails, and cut those
+        #[arg(long, conflicts_with = "journal")]
+        failed_syncs: bool,
+        /// Cut a recorded run again instead
+        #[arg(long, value_name = "FILE")]
+        journal: Option<PathBuf>,
+        /// Only this cut: its number as it was reported
+        #[arg(long, requires = "journal")]
+        only: Option<usize>,
+    },
+    /// A little of everything, in less than a minute
+    Smoke,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(run(&cli)),
+        Err(error) => Err(format!("can't start its threads: {error}")),
+    };
+    match outcome {
+        Ok(totals) if totals.violations.is_empty() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("partita-lab: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(cli: &Cli) -> Result<Totals, String> {
+    let common = &cli.common;
+    let seed = common.seed.unwrap_or_else(rand::random);
+    let shared_memory = Path::new("/dev/shm");
+    let default = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
+    let work = common.work.clone().unwrap_or(default);
+    let lab = Lab::new(binary(common)?, &work, seed, Duration::from_secs(common.seconds))?;
+    println!("partita-lab: --seed {seed}, {}", lab.binary.display());
+    let totals = match carry_out(&cli.command, &lab).await {
+        Ok(totals) => totals,
+        // What stopped it may well be what it is looking for.
+        Err(message) => return Err(format!("{message}\nkept in {}; --seed {seed}", lab.keep().display())),
+    };
+    totals.print();
+    if let Some(path) = &common.json {
+        totals.write_json(path)?;
+    }
+    if !totals.violations.is_empty() {
+        println!("\nkept in {}; --seed {seed}", lab.keep().display());
+    }
+    Ok(totals)
+}
+
+async fn carry_out(command: &Command, lab: &Lab) -> Result<Totals, String> {
+    match command {
+        Command::Kills { rounds } => kills::run(lab, *rounds).await,
+        Command::Faults { rounds, only } => inject::run(lab, *rounds, only).await,
+        Command::Power { cuts, failed_syncs: true, .. } => power::run_failed_syncs(lab, *cuts).await,
+        Command::Power { cuts, journal: Some(journal), only, .. } => {
+            power::run(lab, journal, *cuts, *only).await
+        }
+        Command::Power { cuts, record, .. } => {
+            let journal = record::run(lab, Duration::from_secs(*record)).await?;
+            power::run(lab, &journal, *cuts, None).await
+        }
+        Command::Smoke => smoke(lab).await,
+    }
+}
+
+fn binary(common: &Common) -> Result<PathBuf, String> {
+    let beside = || std::env::current_exe().ok()?.parent().map(|folder| folder.join("partita"));
+    let path = common.binary.clone().or_else(beside).unwrap_or_default();
+    let found = std::path::absolute(&path).ok().filter(|path| path.is_file());
+    found.ok_or_else(|| {
+        format!(
+            "{} is no server; build it (cargo build --release -p partita-server) or name it with --binary",
+            path.display()
+        )
+    })
+}
+
+async fn smoke(lab: &Lab) -> Result<Totals, String> {
+    let began = Instant::now();
+    let mut totals = Totals::new("smoke", lab.seed);
+    totals.add(kills::run(lab, 6).await?);
+    for (rounds, only) in [(2, "Load: Sync of log"), (3, "Load: Write of log"), (2, "Start: Sync of")] {
+        totals.add(inject::run(lab, Some(rounds), only).await?);
+    }
+    let journal = record::run(lab, Duration::from_secs(2)).await?;
+    totals.add(power::run(lab, &journal, 24, None).await?);
+    totals.seconds = began.elapsed().as_secs();
+    Ok(totals)
+}

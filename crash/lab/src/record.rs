@@ -1,0 +1,164 @@
+//! A run under the recording library: the journal that power cuts are made of.
+//!
+//! A recording is worth something only if nothing escaped it, which is checked: replayed to its end it must give the
+//! very files that are on the disk.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use tokio::time::sleep;
+
+use crate::disk::Disk;
+use crate::faults::{Call, Fault, Rule};
+use crate::journal::{self, JournalWriter};
+use crate::lab::{self, Lab};
+use crate::server::{Launch, Server};
+use crate::totals::Totals;
+use crate::writer::{Load, Writer};
+
+/// A recorded run has this many stops, so that recovery and closing are recorded as well.
+const STOPS: u32 = 4;
+/// Before a sync fails, and after.
+const FAULTY_LOAD: Duration = Duration::from_millis(500);
+const DYING_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A server whose every change to the disk is written down.
+#[derive(Debug)]
+pub struct Recording {
+    pub journal: PathBuf,
+    launch: Launch,
+    rule: Rule,
+}
+
+impl Recording {
+    /// Of a data directory, in an empty journal.
+    pub fn new(lab: &Lab, data: &Path, journal: &str, fault: &Fault) -> Result<Self, String> {
+        let (journal, rule) = (lab.path(journal), Rule::create(lab.path("rule"), fault)?);
+        std::fs::write(&journal, b"")
+            .map_err(|error| format!("can't write {}: {error}", journal.display()))?;
+        let mut launch = lab.launch(data);
+        launch.variables = vec![
+            ("LD_PRELOAD", lab.library()?),
+            ("PARTITA_FAULTS_ROOT", data.to_owned()),
+            ("PARTITA_FAULTS_RULE", rule.path.clone()),
+            ("PARTITA_FAULTS_JOURNAL", journal.clone()),
+        ];
+        Ok(Self { journal, launch, rule })
+    }
+
+    pub fn spawn(&self) -> Result<Server, String> {
+        self.rule.arm(false)?;
+        self.launch.spawn()
+    }
+
+    fn start(&self) -> Result<Server, String> {
+        self.rule.arm(false)?;
+        lab::start(&self.launch, &mut Totals::default())
+    }
+
+    /// Kills it between two records.
+    pub fn kill(&self, server: &mut Server) -> Result<(), String> {
+        self.rule.die()?;
+        // One that makes no calls is idle, and may be killed at any time.
+        if server.wait(DYING_TIME_MAX).is_none() {
+            server.kill();
+        }
+        Ok(())
+    }
+}
+
+/// Runs the load with a kill or a stop now and then; gives the journal.
+pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
+    let data = lab.directory("recorded")?;
+    let recording = Recording::new(lab, &data, "journal", &Fault::NONE)?;
+    let (mut random, mut writers) = (lab.random(), lab.writers());
+    for stop in 0..=STOPS {
+        let mut server = recording.start()?;
+        settle(&server, &mut writers, &recording.journal, &mut random).await?;
+        let load = Load { journal: Some(JournalWriter::open(&recording.journal)?), ..Load::default() };
+        let working = lab::work(&server, writers, load).await?;
+        sleep(time / (STOPS + 1)).await;
+        if stop < STOPS && stop % 2 == 0 {
+            recording.kill(&mut server)?;
+            writers = working.finish().await?;
+        } else {
+            writers = working.finish().await?;
+            server.stop()?;
+        }
+        if let Some(complaint) = lab::complaint(&writers) {
+            return Err(complaint);
+        }
+    }
+    compare(&recording.journal, &data)?;
+    Ok(recording.journal)
+}
+
+/// Runs the load while one sync of a file fails, restarts the server and goes on; gives the journal. What the failed sync
+/// should have written may be lost though every later sync succeeds, as on Linux.
+pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<PathBuf, String> {
+    let fault = Fault { calls: vec![Call::Sync], pattern, skip, times: 1, ..Fault::NONE };
+    let recording = Recording::new(lab, &lab.directory("recorded")?, "journal", &fault)?;
+    let (mut random, mut writers) = (lab.random(), lab.writers());
+    for armed in [true, false] {
+        let mut server = recording.start()?;
+        settle(&server, &mut writers, &recording.journal, &mut random).await?;
+        let journal = Some(JournalWriter::open(&recording.journal)?);
+        let load = Load { journal, persist: true, ..Load::default() };
+        let working = lab::work(&server, writers, load).await?;
+        sleep(FAULTY_LOAD).await;
+        recording.rule.arm(armed)?;
+        sleep(FAULTY_LOAD).await;
+        recording.kill(&mut server)?;
+        writers = working.finish().await?;
+        if let Some(complaint) = lab::complaint(&writers) {
+            return Err(complaint);
+        }
+    }
+    println!(
+        "power: recorded a run in which {} of the syncs of {pattern:?} failed",
+        recording.rule.injected()
+    );
+    Ok(recording.journal)
+}
+
+/// Judges a server that was just started, and writes down what became of the operations that were unknown.
+async fn settle(
+    server: &Server,
+    writers: &mut [Writer],
+    journal: &Path,
+    random: &mut StdRng,
+) -> Result<(), String> {
+    let unsettled: Vec<usize> = writers.iter().map(|writer| writer.settled).collect();
+    lab::judge_all(server, writers, random, &mut Totals::default()).await?;
+    let journal = JournalWriter::open(journal)?;
+    for (writer, from) in writers.iter().zip(unsettled) {
+        for number in from..writer.entries.len() {
+            journal.answered(writer.number, number, &writer.entries[number].outcome);
+        }
+    }
+    Ok(())
+}
+
+/// The journal, replayed to its end, must give the very files that are there; else something escaped the library, and
+/// no cut could be trusted.
+fn compare(journal: &Path, data: &Path) -> Result<(), String> {
+    let bytes =
+        std::fs::read(journal).map_err(|error| format!("can't read {}: {error}", journal.display()))?;
+    let mut disk = Disk::new();
+    for record in journal::read(&bytes)? {
+        disk.apply(&record)?;
+    }
+    let (expected, found) = (disk.files(), Disk::at_rest(data)?.files());
+    for path in expected.keys().chain(found.keys()) {
+        if expected.get(path) != found.get(path) {
+            return Err(format!(
+                "the journal does not tell all that was done to {path}: {:?} bytes by the journal, {:?} on the disk",
+                expected.get(path).map(Vec::len),
+                found.get(path).map(Vec::len)
+            ));
+        }
+    }
+    println!("power: recorded {} bytes; {} files, all as the journal tells", bytes.len(), found.len());
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The real binary on a data directory: started, watched, told to stop, or killed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use connection::{Client, Endpoint, Target};
+
+/// Recovery of a few megabytes on a busy machine is far below this; what takes longer hangs.
+pub const START_TIME_MAX: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(2);
+const SAID_BYTES_MAX: u64 = 4096;
+
+/// How to start it.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub binary: PathBuf,
+    pub data: PathBuf,
+    /// What it says on standard error is appended here.
+    pub log: PathBuf,
+    pub cache_mib: u32,
+    pub variables: Vec<(&'static str, PathBuf)>,
+}
+
+#[derive(Debug)]
+pub enum Start {
+    Ready(Server),
+    /// It ended before it was ready, and said this.
+    Ended {
+        status: ExitStatus,
+        said: String,
+    },
+}
+
+impl Launch {
+    /// Starts it and waits for its banner.
+    pub fn start(&self) -> Result<Start, String> {
+        let mut server = self.spawn()?;
+        let stdout = server.child.stdout.take().ok_or("no standard output")?;
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some((_, connection)) = line.split_once("Connection string  ") {
+                    // Nobody waits any more if the time is over.
+                    let _ = send.send(connection.to_owned());
+                }
+            }
+        });
+        match receive.recv_timeout(START_TIME_MAX) {
+            Ok(connection) => {
+                let endpoint = Endpoint::parse(&connection)?;
+                server.target = Some(Arc::new(Target { endpoint, tls: None }));
+                Ok(Start::Ready(server))
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let status = server.wait(START_TIME_MAX).ok_or("it closed its output and did not end")?;
+                Ok(Start::Ended { status, said: server.said() })
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Err(format!("was not ready after {START_TIME_MAX:?} and said: {}", server.said()))
+            }
+        }
+    }
+
+    /// Starts it and waits for nothing.
+    pub fn spawn(&self) -> Result<Server, String> {
+        let log = OpenOptions::new().create(true).append(true).open(&self.log);
+        let log = log.map_err(|error| format!("can't write {}: {error}", self.log.display()))?;
+        let log_start = log.metadata().map_or(0, |metadata| metadata.len());
+        let mut command = Command::new(&self.binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--shutdown-seconds", "5"]);
+        command.args(["--cache-mib", &self.cache_mib.to_string(), "--data"]).arg(&self.data);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let child = command.spawn();
+        let child = child.map_err(|error| format!("can't start {}: {error}", self.binary.display()))?;
+        Ok(Server { child, target: None, log: self.log.clone(), log_start })
+    }
+}
+
+/// Killed when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    target: Option<Arc<Target>>,
+    log: PathBuf,
+    /// What stands before it was said by another.
+    log_start: u64,
+}
+
+impl Server {
+    pub fn client(&self) -> Result<Client, String> {
+        self.target.clone().map(Client::new).ok_or_else(|| "the server was not waited for".to_owned())
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) -> Result<(), String> {
+        let sent =
+            Command::new("kill").args(["-TERM", &self.child.id().to_string()]).stderr(Stdio::null()).status();
+        sent.map(drop).map_err(|error| format!("can't run kill: {error}"))
+    }
+
+    /// How it ended, if it does in time.
+    pub fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + longest;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// SIGTERM, and it must end well.
+    pub fn stop(mut self) -> Result<(), String> {
+        self.terminate()?;
+        match self.wait(START_TIME_MAX) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("ended with {status} when told to stop, and said: {}", self.said())),
+            None => Err(format!("did not stop within {START_TIME_MAX:?}")),
+        }
+    }
+
+    /// The end of what it said, for a report.
+    pub fn said(&self) -> String {
+        let read = || -> std::io::Result<String> {
+            let mut file = File::open(&self.log)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(self.log_start.max(length.saturating_sub(SAID_BYTES_MAX))))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+        };
+        read().unwrap_or_else(|error| format!("(its log can't be read: {error})"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
