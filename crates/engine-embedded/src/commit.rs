@@ -101,7 +101,7 @@ impl Committer {
         let effects = draft.into_effects();
         // A group that changes nothing rests on what is durable already.
         if !effects.batch.is_empty()
-            && let Err(fault) = self.make_durable(effects, transactions)
+            && let Err(fault) = self.health.clone().watched(|| self.make_durable(effects, transactions))
         {
             self.health.fail(fault.clone());
             for (reply, verdict) in answers {

@@ -178,8 +178,13 @@ impl EmbeddedEngine {
         self.running.read().as_ref().map(|running| running.queue.clone()).ok_or_else(closed)
     }
 
+    fn check_open(&self) -> Result<(), Fault> {
+        self.health.check()?;
+        if self.running.read().is_some() { Ok(()) } else { Err(closed()) }
+    }
+
     fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
-        self.check_health()?;
+        self.check_open()?;
         self.catalog.table(table).ok_or(Error::TableNotFound)
     }
 
@@ -189,6 +194,9 @@ impl EmbeddedEngine {
     }
 
     async fn commit(&self, work: Work) -> Answer {
+        if self.health.stalled().is_some() {
+            return Err(Error::Busy);
+        }
         let answer = self.queue()?.submit(work)?;
         // Dropped unanswered: the committer ended in the midst of it.
         answer.await.unwrap_or(Err(Error::OutcomeUnknown))
@@ -247,7 +255,7 @@ impl Engine for EmbeddedEngine {
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
-        self.check_health()?;
+        self.check_open()?;
         Ok(self.catalog.list(account, from, limit))
     }
 
@@ -276,7 +284,7 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
-        self.check_health()?;
+        self.check_open()?;
         Ok(self.catalog.service(account))
     }
 
@@ -284,9 +292,16 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::SetServiceMetadata(account.clone(), metadata)).await.map(drop)
     }
 
+    /// Whether it can be read and written.
     fn check_health(&self) -> Result<(), Fault> {
-        self.health.check()?;
-        if self.running.read().is_some() { Ok(()) } else { Err(closed()) }
+        self.check_open()?;
+        match self.health.stalled() {
+            None => Ok(()),
+            Some(waited) => Err(Fault::new(format!(
+                "the disk has taken no write for {} s; is it full?",
+                waited.as_secs()
+            ))),
+        }
     }
 
     async fn close(&self) {
