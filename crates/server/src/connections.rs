@@ -17,6 +17,8 @@ use crate::memory::{FREE_BYTES, Held, Memory};
 const IDLE_MIN: Duration = Duration::from_secs(1);
 /// In the midst of a request.
 const BUSY: u64 = u64::MAX;
+/// Idle, and told to close.
+const CLOSING: u64 = u64::MAX - 1;
 
 #[derive(Debug)]
 pub struct Connections {
@@ -34,7 +36,7 @@ struct Open {
 #[derive(Debug)]
 pub struct Connection {
     born: Instant,
-    /// In microseconds since `born`, or `BUSY`.
+    /// In microseconds since `born`, or `BUSY`, or `CLOSING`.
     idle_since: AtomicU64,
     spared: Notify,
     /// Bytes of a request that is not whole yet, and what they hold beyond those that are free.
@@ -83,12 +85,7 @@ impl Connections {
         let longest = idle.min_by_key(|(since, _)| *since);
         let limit = micros(self.born.elapsed().saturating_sub(IDLE_MIN));
         match longest {
-            Some((since, connection)) if since <= limit => {
-                // Not chosen again while it is about to close.
-                connection.idle_since.store(BUSY, Ordering::Relaxed);
-                connection.spared.notify_one();
-                true
-            }
+            Some((since, connection)) if since <= limit => connection.spare(since),
             _ => false,
         }
     }
@@ -119,9 +116,25 @@ impl Connection {
         self.idle_since() != BUSY
     }
 
-    /// Resolves when the place is needed for another.
+    /// Resolves when the place is needed for another, but not in the midst of a request: one that began just then
+    /// is answered. To be polled where requests begin.
     pub async fn spared(&self) {
-        self.spared.notified().await;
+        loop {
+            self.spared.notified().await;
+            if self.idle_since() == CLOSING {
+                return;
+            }
+        }
+    }
+
+    /// Tells it to close, unless a request has begun since it was seen idle.
+    fn spare(&self, seen: u64) -> bool {
+        let told =
+            self.idle_since.compare_exchange(seen, CLOSING, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if told {
+            self.spared.notify_one();
+        }
+        told
     }
 
     fn idle_since(&self) -> u64 {
@@ -183,6 +196,21 @@ mod tests {
         assert!(busy.connection.is_idle());
         drop((new, longer, longest, busy));
         assert!(connections.open.lock().by_id.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_begins_just_then_is_not_cut_off() {
+        let connections = Connections::new(Memory::new(0));
+        let entry = connections.enter();
+        let seen = entry.connection.idle_since();
+        let request = entry.connection.begin();
+        assert!(!entry.connection.spare(seen), "seen idle, but no longer");
+        drop(request);
+        assert!(entry.connection.spare(entry.connection.idle_since()));
+        let request = entry.connection.begin();
+        assert!(!is_spared(&entry).await, "told, but a request came first");
+        drop(request);
+        assert!(entry.connection.spare(entry.connection.idle_since()) && is_spared(&entry).await);
     }
 
     #[test]
