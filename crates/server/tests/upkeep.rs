@@ -278,7 +278,7 @@ fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
     let place = format!(
         "after devstoreaccount1/Books(PartitionKey='p',RowKey='{after}'); before devstoreaccount1/Books"
     );
-    for part in [&file, &place, "Damaged, in 1 places", "--salvage"] {
+    for part in [&file, &place, "Damaged, in 1 place:", "--salvage"] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
 

@@ -121,7 +121,9 @@ pub fn damage_text(report: &Report) -> String {
     if report.is_sound() {
         return "Sound.\n".to_owned();
     }
-    let mut text = format!("Damaged, in {} places:\n", report.damage.len() as u64 + report.damage_unlisted);
+    let count = report.damage.len() as u64 + report.damage_unlisted;
+    let places = if count == 1 { "place" } else { "places" };
+    let mut text = format!("Damaged, in {count} {places}:\n");
     for damage in &report.damage {
         let _ = writeln!(text, "  {damage}");
     }
