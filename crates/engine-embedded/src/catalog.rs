@@ -3,7 +3,7 @@
 //! Read by everyone, changed only by the committer and only after the change is durable, so what is found here
 //! survives a crash.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,6 +67,15 @@ impl Catalog {
 
     pub fn service(&self, account: &AccountName) -> Option<Bytes> {
         self.services.read().get(account).cloned()
+    }
+
+    /// Those that have tables or service metadata, in order.
+    pub fn accounts(&self) -> Vec<AccountName> {
+        let mut found: BTreeSet<AccountName> = self.services.read().keys().cloned().collect();
+        let tables = self.tables.read();
+        // Only keys that could be read are in the map.
+        found.extend(tables.keys().filter_map(|key| Some(layout::read_table_key(key)?.0)));
+        found.into_iter().collect()
     }
 
     pub fn list(&self, account: &AccountName, from: &str, limit: usize) -> TablesPage {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use bytes::Bytes;
-use model::{AccountName, DateTime};
-use store::{Error, Fault, TableRef};
+use model::{AccountName, DateTime, Key};
+use store::{Error, Fault, Row, TableRef};
 use tokio::sync::oneshot;
 use tracing::warn;
 
@@ -49,6 +49,8 @@ pub enum Work {
     Drop(TableRef),
     SetTableMetadata(TableRef, Bytes),
     SetServiceMetadata(AccountName, Bytes),
+    /// Rows of one partition as they are; without a value: removed.
+    Load(TableRef, Key, Vec<(Key, Option<Row>)>),
     /// Again a tombstone above a dropped table, whose first one may have gone with a deleted file.
     Hide(TableId),
     /// These tables' space is back.
@@ -149,6 +151,7 @@ fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
         Work::SetServiceMetadata(account, metadata) => draft.set_service_metadata(account, metadata),
+        Work::Load(table, partition, rows) => draft.load(&table, &partition, rows)?,
         Work::Hide(id) => draft.hide(id),
         Work::Forget(ids) => draft.forget(&ids),
     }

@@ -87,17 +87,26 @@ impl<'a> Draft<'a> {
             stamp = stamp.plus(TICK);
         }
         for (key, row) in changes {
-            self.touched.note(&key, self.last_commit + 1);
-            match &row {
-                Some(row) => self.effects.batch.put_cf(self.db.data(), &key, row.as_bytes()),
-                None => self.effects.batch.delete_cf(self.db.data(), &key),
-            }
-            if self.shared {
-                self.rows.insert(key, row);
-            }
+            self.put_row(key, row);
         }
         self.effects.last_stamp = stamps.last().copied().unwrap_or(self.effects.last_stamp);
         Ok(stamps)
+    }
+
+    /// Rows that have their timestamps already. Every later one is above them.
+    pub fn load(
+        &mut self,
+        table: &TableRef,
+        partition: &Key,
+        rows: Vec<(Key, Option<Row>)>,
+    ) -> Result<(), Error> {
+        let id = self.table(&table_key(table)).ok_or(Error::TableNotFound)?.record.id;
+        for (row_key, row) in rows {
+            let stamp = row.as_ref().map_or(DateTime::MIN, Row::timestamp);
+            self.effects.last_stamp = self.effects.last_stamp.max(stamp);
+            self.put_row(id.row(partition, &row_key), row);
+        }
+        Ok(())
     }
 
     pub fn create(&mut self, table: &TableRef) -> Result<(), Error> {
@@ -149,6 +158,18 @@ impl<'a> Draft<'a> {
             self.effects.batch.delete_cf(self.db.meta(), layout::dropping_key(*id));
         }
         self.effects.reclaimed += ids.len();
+    }
+
+    /// Without a value: deleted.
+    fn put_row(&mut self, key: Vec<u8>, row: Option<Row>) {
+        self.touched.note(&key, self.last_commit + 1);
+        match &row {
+            Some(row) => self.effects.batch.put_cf(self.db.data(), &key, row.as_bytes()),
+            None => self.effects.batch.delete_cf(self.db.data(), &key),
+        }
+        if self.shared {
+            self.rows.insert(key, row);
+        }
     }
 
     fn put_table(&mut self, table: Table) {

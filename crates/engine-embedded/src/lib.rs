@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, TableName};
 use parking_lot::RwLock;
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::watch;
@@ -105,7 +105,8 @@ impl EmbeddedEngine {
 
         let published = Arc::new(Published::new(last.counter));
         let (dropped, to_reclaim) = mpsc::channel();
-        for id in dropping {
+        // The record stays, so the next open that is not at rest takes it up.
+        for id in dropping.into_iter().filter(|_| !options.at_rest) {
             // Its receiver is the next thing made.
             let _ = dropped.send(id);
         }
@@ -290,6 +291,22 @@ impl Engine for EmbeddedEngine {
 
     async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
         self.commit(Work::SetServiceMetadata(account.clone(), metadata)).await.map(drop)
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
+        self.check_open()?;
+        Ok(self.catalog.accounts())
+    }
+
+    async fn load(
+        &self,
+        table: &TableRef,
+        partition: &Key,
+        rows: Vec<(Key, Option<StoredRow>)>,
+    ) -> Result<(), Error> {
+        let rows = rows.into_iter().map(|(row, stored)| Ok((row, stored.map(StoredRow::open).transpose()?)));
+        let rows = rows.collect::<Result<_, Fault>>()?;
+        self.commit(Work::Load(table.clone(), partition.clone(), rows)).await.map(drop)
     }
 
     /// Whether it can be read and written.

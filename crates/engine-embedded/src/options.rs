@@ -36,6 +36,8 @@ pub struct Options {
     pub waiting_reads: usize,
     /// Open although acknowledged commits are missing, and go on without them.
     pub accept_loss: bool,
+    /// Opened only to be read: files stay as they are, and no space is given back.
+    pub at_rest: bool,
     /// Have RocksDB count the blocks it touches, for `Counters`. Costs a few per cent.
     pub statistics: bool,
 }
@@ -54,6 +56,7 @@ impl Options {
             scan_helpers: thread::available_parallelism().map_or(0, |cores| cores.get() - 1),
             waiting_reads: thread::available_parallelism().map_or(0, |threads| threads.get()),
             accept_loss: false,
+            at_rest: false,
             statistics: false,
         }
     }
@@ -73,7 +76,7 @@ impl Tuning {
         let table = table_options(&cache);
         Ok(Self {
             database: database_options(options, cache),
-            meta: meta_options(&table),
+            meta: meta_options(options, &table),
             data: data_options(options, &table)?,
         })
     }
@@ -132,12 +135,13 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
     table
 }
 
-fn meta_options(table: &BlockBasedOptions) -> RocksOptions {
+fn meta_options(options: &Options, table: &BlockBasedOptions) -> RocksOptions {
     let mut meta = RocksOptions::default();
     meta.set_block_based_table_factory(table);
     meta.set_compression_type(DBCompressionType::Lz4);
     meta.set_level_compaction_dynamic_level_bytes(true);
     meta.set_write_buffer_size(4 * MIB);
+    meta.set_disable_auto_compactions(options.at_rest);
     meta
 }
 
@@ -150,6 +154,7 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
     data.set_level_compaction_dynamic_level_bytes(true);
     data.set_write_buffer_size((options.write_buffer_bytes / 2).max(MIB));
     data.set_max_write_buffer_number(4);
+    data.set_disable_auto_compactions(options.at_rest);
     data.set_target_file_size_base(64 * MIB as u64);
     data.set_max_bytes_for_level_base(256 * MIB as u64);
     // A scan steps over every deleted row it meets: files where half are deleted get compacted.

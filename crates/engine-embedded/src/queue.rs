@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 
-use store::{Error, Fault};
+use store::{Error, Fault, Row};
 use tokio::sync::oneshot;
 
 use crate::commit::{self, Answer, Request, Work};
@@ -66,6 +66,10 @@ fn weigh(work: &Work) -> usize {
     match work {
         Work::Apply(ahead) => ahead.weight(),
         Work::SetTableMetadata(_, metadata) | Work::SetServiceMetadata(_, metadata) => metadata.len() + SMALL,
+        Work::Load(_, _, rows) => {
+            let row = |row: &Option<Row>| row.as_ref().map_or(0, |row| row.as_bytes().len());
+            rows.iter().map(|(_, stored)| row(stored) + SMALL).sum()
+        }
         Work::Create(_) | Work::Drop(_) | Work::Hide(_) | Work::Forget(_) => SMALL,
     }
 }

@@ -182,6 +182,9 @@ pub enum Refusal {
     Busy,
     #[error("Operations per second is over the account limit.")]
     AccountBusy,
+    /// Writes wait until the data has moved to where it is going.
+    #[error("The server is busy.")]
+    Frozen,
 }
 
 impl Refusal {
@@ -246,7 +249,7 @@ impl Refusal {
             Self::UpdateConditionNotSatisfied => (412, "UpdateConditionNotSatisfied"),
             Self::Internal => (500, "InternalError"),
             Self::TimedOut => (500, "OperationTimedOut"),
-            Self::Busy | Self::AccountBusy => (503, "ServerBusy"),
+            Self::Busy | Self::AccountBusy | Self::Frozen => (503, "ServerBusy"),
         }
     }
 
@@ -260,7 +263,7 @@ impl Refusal {
 
     /// Not the request's fault: the same one may go through later, so clients must see the status itself.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Internal | Self::TimedOut | Self::Busy | Self::AccountBusy)
+        matches!(self, Self::Internal | Self::TimedOut | Self::Busy | Self::AccountBusy | Self::Frozen)
     }
 
     /// Answered by the service's front end, before the table server sees the request: other headers, and

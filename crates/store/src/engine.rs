@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, TableName};
 
 use crate::{Error, Fault, Page, Scan, StoredRow, Transaction};
 
@@ -64,6 +64,22 @@ pub trait Engine: Send + Sync + 'static {
     async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error>;
 
     async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error>;
+
+    /// The accounts that have tables or service metadata, in order.
+    async fn list_accounts(&self) -> Result<Vec<AccountName>, Error>;
+
+    /// Distinct rows of one partition as another engine had them, timestamps included; `None` removes a row. Replaces
+    /// whatever is there, and may be repeated. At most `limits::BATCH_OPERATIONS_MAX` rows and
+    /// `limits::REQUEST_BODY_BYTES_MAX` of them; a fault if one is unreadable. Durable once answered.
+    ///
+    /// For moving from engine to engine: nobody else may write to the table meanwhile. What `apply` writes to the table
+    /// later has timestamps above those loaded, also if they lie in the future.
+    async fn load(
+        &self,
+        table: &TableRef,
+        partition: &Key,
+        rows: Vec<(Key, Option<StoredRow>)>,
+    ) -> Result<(), Error>;
 
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;

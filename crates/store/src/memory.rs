@@ -1,12 +1,12 @@
 //! An engine that keeps everything in RAM and nothing after: for tests and for `--in-memory`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, TableName};
 
 use crate::encoding::key;
 use crate::{
@@ -23,8 +23,8 @@ pub struct MemoryEngine {
 #[derive(Debug, Default)]
 struct State {
     /// By account and lower-case name.
-    tables: BTreeMap<(String, String), Table>,
-    services: BTreeMap<String, Bytes>,
+    tables: BTreeMap<(AccountName, String), Table>,
+    services: BTreeMap<AccountName, Bytes>,
     last_stamp: Option<DateTime>,
     closed: bool,
 }
@@ -42,8 +42,8 @@ impl State {
     }
 }
 
-fn id(table: &TableRef) -> (String, String) {
-    (table.account.as_str().to_owned(), table.name.folded().to_owned())
+fn id(table: &TableRef) -> (AccountName, String) {
+    (table.account.clone(), table.name.folded().to_owned())
 }
 
 impl MemoryEngine {
@@ -86,9 +86,9 @@ impl Engine for MemoryEngine {
     ) -> Result<TablesPage, Error> {
         let state = self.state()?;
         let mut names = Vec::new();
-        let start = (account.as_str().to_owned(), from.to_owned());
+        let start = (account.clone(), from.to_owned());
         for ((owner, folded), table) in state.tables.range(start..) {
-            if owner != account.as_str() {
+            if owner != account {
                 break;
             }
             if names.len() == limit {
@@ -160,11 +160,40 @@ impl Engine for MemoryEngine {
     }
 
     async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
-        Ok(self.state()?.services.get(account.as_str()).cloned())
+        Ok(self.state()?.services.get(account).cloned())
     }
 
     async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
-        self.state()?.services.insert(account.as_str().to_owned(), metadata);
+        self.state()?.services.insert(account.clone(), metadata);
+        Ok(())
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
+        let state = self.state()?;
+        let owners = state.tables.keys().map(|(account, _)| account).chain(state.services.keys());
+        Ok(owners.collect::<BTreeSet<_>>().into_iter().cloned().collect())
+    }
+
+    async fn load(
+        &self,
+        table: &TableRef,
+        partition: &Key,
+        rows: Vec<(Key, Option<StoredRow>)>,
+    ) -> Result<(), Error> {
+        let rows = rows.into_iter().map(|(row, stored)| Ok((row, stored.map(StoredRow::open).transpose()?)));
+        let rows: Vec<(Key, Option<Row>)> = rows.collect::<Result<_, Fault>>()?;
+        let mut state = self.state()?;
+        let latest = rows.iter().filter_map(|(_, row)| Some(row.as_ref()?.timestamp())).max();
+        let stored = &mut state.table(table)?.rows;
+        for (row_key, row) in rows {
+            let mut key = Vec::new();
+            key::append(&mut key, partition.as_str(), row_key.as_str());
+            match row {
+                Some(row) => stored.insert(key, row),
+                None => stored.remove(&key),
+            };
+        }
+        state.last_stamp = state.last_stamp.max(latest);
         Ok(())
     }
 

@@ -129,6 +129,10 @@ impl Entities {
         self.places.iter().map(|place| self.at(place))
     }
 
+    pub fn get(&self, index: usize) -> Option<StoredRef<'_>> {
+        self.places.get(index).map(|place| self.at(place))
+    }
+
     fn at(&self, place: &Place) -> StoredRef<'_> {
         // Each place was made from these very buffers, which only grow.
         let Buffer { keys, rows } = &self.buffers[place.buffer];
@@ -189,7 +193,9 @@ mod tests {
             }
             all.append(tail);
             prop_assert_eq!(all.len(), list.len());
-            for (found, (partition, row_key, length)) in all.iter().zip(&list) {
+            prop_assert!(all.get(list.len()).is_none());
+            for (index, (found, (partition, row_key, length))) in all.iter().zip(&list).enumerate() {
+                prop_assert_eq!(all.get(index).unwrap().row_key, row_key);
                 prop_assert_eq!((found.partition, found.row_key), (partition.as_str(), row_key.as_str()));
                 let expected = row(*length);
                 prop_assert_eq!(found.row.bytes(), expected.as_bytes());

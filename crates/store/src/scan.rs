@@ -147,6 +147,12 @@ impl<'a> PageBuilder<'a> {
         self.deadline = self.deadline.min(Instant::now());
     }
 
+    /// Ends the page here: nothing from this place on was looked at.
+    pub fn end_before(&mut self, key: &[u8]) -> Result<(), Fault> {
+        self.page.next = Some(key::decode_key(key)?);
+        Ok(())
+    }
+
     /// Whether a place to go on from has been found.
     pub fn is_complete(&self) -> bool {
         self.page.next.is_some()

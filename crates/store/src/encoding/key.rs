@@ -20,9 +20,14 @@ pub fn encode(key: &EntityKey) -> Vec<u8> {
 }
 
 pub fn append(out: &mut Vec<u8>, partition: &str, row: &str) {
-    append_text(out, partition);
+    append_part(out, partition);
     out.push(SEPARATOR);
-    append_text(out, row);
+    append_part(out, row);
+}
+
+/// An entity's key out of its two parts, for engines that keep them apart.
+pub fn join(partition: &[u8], row: &[u8]) -> Vec<u8> {
+    [partition, &[SEPARATOR], row].concat()
 }
 
 /// The bytes at or above which everything behind the cut lies; `None` is above every key.
@@ -35,7 +40,7 @@ pub fn encode_cut(cut: &Cut) -> Option<Vec<u8>> {
             out.push(SEPARATOR);
         }
         Cut::AfterPartition(partition) => {
-            append_text(&mut out, partition);
+            append_part(&mut out, partition);
             out.push(ABOVE_PARTITION);
         }
         Cut::End => return None,
@@ -66,7 +71,8 @@ pub fn decode_key(bytes: &[u8]) -> Result<EntityKey, Fault> {
     Ok(EntityKey { partition: key(partition)?, row: key(row)? })
 }
 
-fn append_text(out: &mut Vec<u8>, text: &str) {
+/// A partition key or a row key alone.
+pub fn append_part(out: &mut Vec<u8>, text: &str) {
     // F0 and above lead four-byte sequences, the only ones in which the two forms differ.
     if text.bytes().all(|b| b < 0xF0) {
         out.extend_from_slice(text.as_bytes());

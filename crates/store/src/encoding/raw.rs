@@ -11,7 +11,7 @@ use bytes::Bytes;
 use model::{DateTime, ValueRef};
 
 use super::property::Cursor;
-use super::row::{self, RowView};
+use super::row::{self, Row, RowView};
 use super::shown::ShownProperties;
 use crate::Fault;
 
@@ -74,6 +74,11 @@ impl StoredRow {
 
     pub fn raw(&self) -> RawRow<'_> {
         RawRow(&self.0)
+    }
+
+    /// The same bytes, walked from end to end.
+    pub fn open(self) -> Result<Row, Fault> {
+        Row::open(self.0)
     }
 
     /// What is made of the row, or a fault if what was read of it for that is damaged (`Entities::show`).
