@@ -1,0 +1,50 @@
+//! A cluster to test against, if the environment names one, and keyspaces that last as long as a test.
+
+#![allow(clippy::unwrap_used, reason = "a test by another name: what is unwrapped is what is asserted")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_cassandra::{CassandraEngine, Options, connect, init};
+use uuid::Uuid;
+
+/// `host[:port]`, with commas between; `./test` starts a node and sets it.
+const NODES: &str = "PARTITA_TEST_CASSANDRA";
+
+/// The nodes to test against. None: the test says so and ends.
+pub fn nodes() -> Option<Vec<String>> {
+    let Ok(nodes) = std::env::var(NODES) else {
+        eprintln!("not run: {NODES} names no cluster; `./test cassandra` starts one");
+        return None;
+    };
+    Some(nodes.split(',').map(str::to_owned).collect())
+}
+
+/// Options for a new keyspace, with leases short enough for tests.
+pub async fn fresh_keyspace(nodes: &[String]) -> Options {
+    let mut options = Options::new(nodes.to_vec(), format!("test_{}", Uuid::new_v4().simple()));
+    options.table_lease = Duration::from_millis(50);
+    let session = connect(&options).await.unwrap();
+    let copies = nodes.len().min(3);
+    init(
+        &session,
+        &options.keyspace,
+        &format!("{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"),
+    )
+    .await
+    .unwrap();
+    options
+}
+
+/// As far as the cluster lets it in time; what stays harms no other test.
+pub async fn drop_keyspace(options: &Options) {
+    let session = connect(options).await.unwrap();
+    if let Err(error) = session.query_unpaged(format!("DROP KEYSPACE {}", options.keyspace), ()).await {
+        eprintln!("keyspace {} stays: {error}", options.keyspace);
+    }
+}
+
+pub async fn open(options: &Options) -> Arc<CassandraEngine> {
+    let session = connect(options).await.unwrap();
+    Arc::new(CassandraEngine::open(session, options).await.unwrap())
+}

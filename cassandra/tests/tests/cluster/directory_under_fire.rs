@@ -1,0 +1,253 @@
+//! Partitions come and go, segments split and merge, janitors are killed at work, and scans miss nothing.
+//!
+//! `PARTITA_FIRE_SECONDS` makes it longer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use engine_cassandra::{CassandraEngine, Options, Schedule, connect};
+use model::{Cut, KeyRange};
+use rand::Rng;
+use store::suite::{key, number, scan, table};
+use store::{Change, Condition, Engine, Error, Reason, Scan, TableRef, Transaction};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+const PARTITIONS: u32 = 160;
+const WRITERS: u32 = 8;
+/// All writers fill the table up to this many partitions, then empty it down to that many, and so on: segments
+/// split on the way up and are merged on the way down.
+const FULL: usize = 140;
+const EMPTY: usize = 25;
+/// Before it is filled again, so that janitors find the small segments that are left.
+const REST: Duration = Duration::from_secs(1);
+
+/// Partitions whose row certainly exists, each with the number of its insertion.
+#[derive(Default)]
+struct Truth {
+    rows: Mutex<BTreeMap<String, u64>>,
+    emptying: AtomicBool,
+    emptied: Mutex<Option<Instant>>,
+    insertions: AtomicU64,
+    scans: AtomicU64,
+    over: AtomicBool,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_scan_sees_every_partition_that_was_there_throughout() {
+    let Some(nodes) = nodes() else { return };
+    let seconds = std::env::var("PARTITA_FIRE_SECONDS").map_or(10, |text| text.parse().unwrap());
+    let mut options = fresh_keyspace(&nodes).await;
+    options.janitor = Schedule {
+        split_above: 40,
+        merge_below: 15,
+        quiet: Duration::ZERO,
+        look_every: Duration::from_millis(30),
+        walk_every: Duration::from_millis(100),
+        ..Schedule::default()
+    };
+    let engines = [open(&options).await, open(&options).await];
+    let table = table("Fire");
+    engines[0].create_table(&table).await.unwrap();
+
+    let truth = Arc::new(Truth::default());
+    let mut tasks = JoinSet::new();
+    for writer in 0..WRITERS {
+        let engine = engines[writer as usize % 2].clone();
+        tasks.spawn(write(engine, table.clone(), truth.clone(), writer));
+    }
+    for engine in &engines {
+        tasks.spawn(scan_all_the_time(engine.clone(), table.clone(), truth.clone()));
+    }
+    tasks.spawn(start_and_kill_janitors(options.clone(), truth.clone()));
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    truth.over.store(true, Ordering::Release);
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+
+    let map_version = audit(&options, &truth).await;
+    let scans = truth.scans.load(Ordering::Acquire);
+    let insertions = truth.insertions.load(Ordering::Acquire);
+    eprintln!("{scans} scans, {insertions} insertions, the map at version {map_version}");
+    assert!(scans > 0 && map_version > 4, "something happened");
+    for engine in engines {
+        engine.close().await;
+    }
+    drop_keyspace(&options).await;
+}
+
+impl Truth {
+    /// Before the row is deleted. Whether it was there.
+    fn remove(&self, partition: &str) -> bool {
+        self.rows.lock().unwrap().remove(partition).is_some()
+    }
+
+    fn is_filling(&self) -> bool {
+        let rows = self.rows.lock().unwrap().len();
+        let mut emptied = self.emptied.lock().unwrap();
+        if rows >= FULL {
+            self.emptying.store(true, Ordering::Release);
+        } else if rows <= EMPTY && emptied.get_or_insert_with(Instant::now).elapsed() >= REST {
+            *emptied = None;
+            self.emptying.store(false, Ordering::Release);
+        }
+        !self.emptying.load(Ordering::Acquire)
+    }
+}
+
+/// Fills its partitions and empties most of them again. Those whose number ends in zero stay once they are there.
+async fn write(engine: Arc<CassandraEngine>, table: TableRef, truth: Arc<Truth>, writer: u32) {
+    let mine: Vec<u32> = (0..PARTITIONS).filter(|n| n % WRITERS == writer).collect();
+    while !truth.over.load(Ordering::Acquire) {
+        for &n in &mine {
+            if truth.over.load(Ordering::Acquire) {
+                return;
+            }
+            if rand::rng().random_bool(0.2) {
+                continue;
+            }
+            let partition = format!("p{n:03}");
+            if truth.is_filling() {
+                let change =
+                    Transaction::of_one(key(&partition, "r"), Condition::Anything, Change::Put(number(1)));
+                apply(&engine, &table, change).await;
+                let insertion = truth.insertions.fetch_add(1, Ordering::AcqRel);
+                truth.rows.lock().unwrap().entry(partition).or_insert(insertion);
+            } else if n % 10 != 0 && truth.remove(&partition) {
+                let change = Transaction::of_one(key(&partition, "r"), Condition::Exists, Change::Delete);
+                apply(&engine, &table, change).await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+    }
+}
+
+/// Until it certainly is done.
+async fn apply(engine: &CassandraEngine, table: &TableRef, transaction: Transaction) {
+    loop {
+        match engine.apply(table, transaction.clone()).await {
+            Ok(_) | Err(Error::Rejected { reason: Reason::Missing, .. }) => return,
+            Err(Error::Busy | Error::OutcomeUnknown) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+async fn scan_all_the_time(engine: Arc<CassandraEngine>, table: TableRef, truth: Arc<Truth>) {
+    while !truth.over.load(Ordering::Acquire) {
+        let before = truth.rows.lock().unwrap().clone();
+        let seen = scan_through(&engine, &table).await;
+        let after = truth.rows.lock().unwrap().clone();
+        assert!(seen.is_sorted_by(|a, b| a < b), "in order, and each once: {seen:?}");
+        let seen: BTreeSet<&String> = seen.iter().collect();
+        for (partition, insertion) in before {
+            if after.get(&partition) == Some(&insertion) {
+                assert!(
+                    seen.contains(&partition),
+                    "{partition} was there throughout, and only {seen:?} were seen"
+                );
+            }
+        }
+        truth.scans.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The partitions of the whole table, page by page.
+async fn scan_through(engine: &CassandraEngine, table: &TableRef) -> Vec<String> {
+    let (mut seen, mut from) = (Vec::new(), Cut::start());
+    loop {
+        let rows = rand::rng().random_range(1..60);
+        let rest = vec![KeyRange { start: from.clone(), end: Cut::End }];
+        let page: Scan = scan(rest, rows);
+        match engine.scan(table, page).await {
+            Ok(page) => {
+                seen.extend(page.entities.iter().map(|entity| entity.partition.to_owned()));
+                match page.next {
+                    Some(next) => from = Cut::before(next.partition.as_str(), next.row.as_str()),
+                    None => return seen,
+                }
+            }
+            Err(Error::Busy) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Servers that do nothing but tidy, and end wherever they are.
+async fn start_and_kill_janitors(options: Options, truth: Arc<Truth>) {
+    while !truth.over.load(Ordering::Acquire) {
+        let server = open(&options).await;
+        let life = rand::rng().random_range(300..1500);
+        tokio::time::sleep(Duration::from_millis(life)).await;
+        drop(server);
+    }
+}
+
+/// What lies in the cluster, read past the engine: partitions with rows are listed where it counts, and in the
+/// end, with all janitors' work done, no others are. The map's version.
+async fn audit(options: &Options, truth: &Truth) -> i64 {
+    let session = connect(options).await.unwrap();
+    session.use_keyspace(&options.keyspace, true).await.unwrap();
+    let expected: BTreeSet<Vec<u8>> = truth.rows.lock().unwrap().keys().map(|key| stored(key)).collect();
+    let engine = open(options).await;
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (table,): (Uuid,) = session
+            .query_unpaged("SELECT id FROM tables", ())
+            .await
+            .unwrap()
+            .into_rows_result()
+            .unwrap()
+            .single_row()
+            .unwrap();
+        let rows = session.query_unpaged("SELECT tid, pk, rk FROM entities", ()).await.unwrap();
+        let rows = rows.into_rows_result().unwrap();
+        let rows = rows.rows::<(Uuid, Vec<u8>, Option<Vec<u8>>)>().unwrap().map(Result::unwrap);
+        let with_rows: BTreeSet<Vec<u8>> = rows
+            .filter(|(tid, _, row)| *tid == table && row.is_some())
+            .map(|(_, partition, _)| partition)
+            .collect();
+        assert_eq!(with_rows, expected, "what was written is there");
+
+        let map = session
+            .query_unpaged("SELECT start, segment, version FROM segments WHERE tid = ?", (table,))
+            .await
+            .unwrap()
+            .into_rows_result()
+            .unwrap();
+        let map: Vec<(Vec<u8>, Uuid, i64)> = map.rows().unwrap().map(Result::unwrap).collect();
+        let mut listed = BTreeSet::new();
+        for (i, (start, segment, _)) in map.iter().enumerate() {
+            let end = map.get(i + 1).map(|(start, ..)| start);
+            let entries =
+                session.query_unpaged("SELECT pk FROM directory WHERE segment = ?", (segment,)).await;
+            let entries = entries.unwrap().into_rows_result().unwrap();
+            for entry in entries.rows::<(Vec<u8>,)>().unwrap() {
+                let (entry,) = entry.unwrap();
+                assert!(
+                    entry >= *start && end.is_none_or(|end| entry < *end),
+                    "an entry lies in its segment"
+                );
+                listed.insert(entry);
+            }
+        }
+        assert!(listed.is_superset(&with_rows), "a partition with a row is listed");
+        if listed == with_rows {
+            engine.close().await;
+            return map[0].2;
+        }
+        assert!(Instant::now() < until, "empty partitions stay listed: {:?}", listed.difference(&with_rows));
+        // Finds the empty ones, as any reader does.
+        scan_through(&engine, &store::suite::table("Fire")).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn stored(key: &str) -> Vec<u8> {
+    [&[1], key.as_bytes()].concat()
+}

@@ -1,0 +1,92 @@
+//! What the janitor clears away by itself, seen past the engine.
+
+use std::time::Duration;
+
+use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use engine_cassandra::{Options, Schedule, connect};
+use scylla::client::session::Session;
+use store::suite::{insert, key, table};
+use store::{Change, Condition, Engine, Transaction};
+
+async fn eager(nodes: &[String]) -> (Options, Session) {
+    let mut options = fresh_keyspace(nodes).await;
+    options.janitor = Schedule {
+        quiet: Duration::ZERO,
+        look_every: Duration::from_millis(20),
+        walk_every: Duration::from_millis(20),
+        purge_after: Duration::ZERO,
+        ..Schedule::default()
+    };
+    let session = connect(&options).await.unwrap();
+    session.use_keyspace(&options.keyspace, true).await.unwrap();
+    (options, session)
+}
+
+async fn rows(session: &Session, of: &str) -> usize {
+    let rows = session.query_unpaged(format!("SELECT * FROM {of}"), ()).await.unwrap();
+    rows.into_rows_result().unwrap().rows_num()
+}
+
+/// Comes to an end, or the test does not.
+async fn wait_until_empty(session: &Session, of: &str) {
+    while rows(session, of).await > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_dropped_table_nothing_stays() {
+    let Some(nodes) = nodes() else { return };
+    let (options, session) = eager(&nodes).await;
+    let engine = open(&options).await;
+    let (dropped, kept) = (table("Dropped"), table("Kept"));
+    for table in [&dropped, &kept] {
+        engine.create_table(table).await.unwrap();
+        for partition in ["a", "b", "c"] {
+            engine.apply(table, insert(partition, "r", 1)).await.unwrap();
+        }
+    }
+    engine.drop_table(&dropped).await.unwrap();
+    wait_until_empty(&session, "purges").await;
+    for of in ["entities", "directory"] {
+        assert_eq!(rows(&session, of).await, 3, "{of} of the other table");
+    }
+    assert_eq!(rows(&session, "segments").await, 1);
+    engine.close().await;
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drop_that_its_server_did_not_finish_is_finished() {
+    let Some(nodes) = nodes() else { return };
+    let (options, session) = eager(&nodes).await;
+    let engine = open(&options).await;
+    let table = table("Doomed");
+    engine.create_table(&table).await.unwrap();
+    engine.apply(&table, insert("a", "r", 1)).await.unwrap();
+    let doom = "UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF state = 1";
+    session.query_unpaged(doom, (table.account.as_str(), table.name.folded())).await.unwrap();
+    for of in ["tables", "entities", "segments", "purges"] {
+        wait_until_empty(&session, of).await;
+    }
+    engine.close().await;
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_whose_last_row_is_deleted_is_struck_off() {
+    let Some(nodes) = nodes() else { return };
+    let (options, session) = eager(&nodes).await;
+    let engine = open(&options).await;
+    let table = table("Emptied");
+    engine.create_table(&table).await.unwrap();
+    engine.apply(&table, insert("a", "r", 1)).await.unwrap();
+    assert_eq!(rows(&session, "directory").await, 1);
+    let delete = Transaction::of_one(key("a", "r"), Condition::Exists, Change::Delete);
+    engine.apply(&table, delete).await.unwrap();
+    wait_until_empty(&session, "directory").await;
+    engine.apply(&table, insert("a", "r", 2)).await.unwrap();
+    assert_eq!(rows(&session, "directory").await, 1, "and listed again with the next");
+    engine.close().await;
+    drop_keyspace(&options).await;
+}

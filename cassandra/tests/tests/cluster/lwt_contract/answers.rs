@@ -1,0 +1,105 @@
+//! What a refused batch tells: which rows, and which columns of them.
+
+use crate::lwt_contract::ground::{APPLIED, REFUSED_BY_NOTHING, Step::*, partition};
+
+#[tokio::test]
+async fn an_applied_batch_answers_with_one_column() {
+    let Some(p) = partition().await else { return };
+    for (steps, what) in [
+        (vec![Put("a", 1, None), Register(1, 100, None)], "into nothing"),
+        (vec![Put("a", 2, Some(1)), Put("b", 2, None), Mark(2, Some(100))], "rows that are and are not"),
+        (vec![Delete("a", Some(2)), Mark(3, Some(100))], "a delete"),
+        (vec![Epoch(200, Some(100))], "the partition alone"),
+    ] {
+        assert_eq!(p.batch(&steps).await, APPLIED, "{what}");
+    }
+    assert_eq!(p.single(&Put("c", 3, None)).await, APPLIED);
+}
+
+#[tokio::test]
+async fn a_refusal_where_nothing_exists_says_no_more_than_that() {
+    let Some(p) = partition().await else { return };
+    for steps in [
+        vec![Put("a", 1, None), Mark(1, Some(100))],
+        vec![Put("a", 1, Some(7)), Mark(1, None)],
+        vec![Epoch(200, Some(100))],
+    ] {
+        assert_eq!(p.batch(&steps).await, REFUSED_BY_NOTHING, "{steps:?}");
+    }
+    assert_eq!(p.single(&Put("a", 1, Some(7))).await, REFUSED_BY_NOTHING);
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_rows_that_exist_in_key_order_with_the_epoch_in_each() {
+    let Some(p) = partition().await else { return };
+    p.given(&[Put("a", 1, None), Put("b", 2, None), Put("c", 3, None), Register(3, 100, None)]).await;
+    const COLUMNS: &str = "[applied] tid pk rk stamp epoch";
+    for (steps, expected) in [
+        // A row's condition fails.
+        (vec![Put("a", 9, None), Mark(9, Some(100))], vec!["false T P a 1 100"]),
+        // The epoch alone fails: the row is told all the same.
+        (vec![Put("a", 9, Some(1)), Mark(9, Some(77))], vec!["false T P a 1 100"]),
+        // Rows come in key order, not in the order of the statements; those without conditions do not come.
+        (
+            vec![Put("c", 9, None), Put("a", 9, Some(1)), Mark(9, Some(100))],
+            vec!["false T P a 1 100", "false T P c 3 100"],
+        ),
+        // Missing rows are left out, and nothing is put in their place.
+        (
+            vec![Put("a0", 9, Some(5)), Put("b", 9, Some(2)), Put("z", 9, Some(5)), Mark(9, Some(100))],
+            vec!["false T P b 2 100"],
+        ),
+        (vec![Delete("b", Some(1)), Mark(9, Some(100))], vec!["false T P b 2 100"]),
+    ] {
+        let answer = p.batch(&steps).await;
+        assert_eq!(answer[0], COLUMNS, "{steps:?}");
+        assert_eq!(answer[1..], expected, "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_existing_rows_still_tells_the_epoch() {
+    let Some(p) = partition().await else { return };
+    p.given(&[Epoch(100, None)]).await;
+    for steps in [
+        vec![Put("a", 9, Some(1)), Mark(9, Some(100))],
+        vec![Put("a", 9, None), Put("b", 9, None), Mark(9, Some(77))],
+    ] {
+        let answer = p.batch(&steps).await;
+        assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P - - 100"], "{steps:?}");
+    }
+    // Rows there are, but none that was asked for.
+    p.given(&[Put("z", 1, None), Mark(1, Some(100))]).await;
+    let answer = p.batch(&[Put("a", 9, Some(1)), Mark(9, Some(100))]).await;
+    assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P - - 100"]);
+}
+
+#[tokio::test]
+async fn the_partitions_statement_adds_no_row_to_a_refusal() {
+    let Some(p) = partition().await else { return };
+    p.given(&[Put("a", 1, None), Put("b", 2, None), Register(2, 100, None)]).await;
+    let answer = p.batch(&[Put("b", 9, Some(2)), Mark(9, Some(77))]).await;
+    assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P b 2 100"]);
+    let alone = p.batch(&[Epoch(200, Some(77))]).await;
+    assert_eq!(alone, ["[applied] tid pk rk epoch", "false T P - 100"]);
+}
+
+#[tokio::test]
+async fn a_single_statement_is_refused_without_its_keys() {
+    let Some(p) = partition().await else { return };
+    p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
+    assert_eq!(p.single(&Put("a", 9, None)).await, ["[applied] stamp", "false 1"]);
+    assert_eq!(p.single(&Epoch(200, None)).await, ["[applied] epoch", "false 100"]);
+    // And without a word of the partition, if only a row that is missing was asked for.
+    assert_eq!(p.single(&Put("b", 9, Some(5))).await, REFUSED_BY_NOTHING);
+    assert_eq!(p.batch(&[Put("a", 9, None)]).await, ["[applied] tid pk rk stamp", "false T P a 1"]);
+}
+
+#[tokio::test]
+async fn columns_come_in_the_order_the_statements_name_them() {
+    let Some(p) = partition().await else { return };
+    p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
+    // Why answers are read by name.
+    let answer = p.batch(&[Mark(9, Some(77)), Put("a", 9, Some(1))]).await;
+    assert_eq!(answer, ["[applied] tid pk rk epoch stamp", "false T P a 100 1"]);
+}

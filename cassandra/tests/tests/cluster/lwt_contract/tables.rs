@@ -1,0 +1,123 @@
+//! Conditional statements beside those of entities: tables, service properties, slots, the map of segments.
+
+use scylla::value::CqlValue;
+use uuid::Uuid;
+
+use crate::lwt_contract::ground::{APPLIED, Partition, REFUSED_BY_NOTHING, key, partition};
+
+const CREATE: &str =
+    "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS";
+const FIND: &str = "SELECT id, shown, state, metadata FROM tables WHERE account = ? AND name = ?";
+const LIST: &str = "SELECT name, shown, state FROM tables WHERE account = ? AND name >= ? LIMIT ?";
+const DOOM: &str = "UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1";
+const FORGET: &str = "DELETE FROM tables WHERE account = ? AND name = ? IF id = ?";
+const SET_SERVICE: &str = "UPDATE services SET metadata = ? WHERE account = ? IF metadata = ?";
+const SERVICE: &str = "SELECT metadata FROM services WHERE account = ?";
+const TAKE_SLOT: &str = "UPDATE slots SET owner = ?, high = ? WHERE id = ? IF owner = ? AND high = ?";
+
+/// An account of its own; the partition's table id serves as the table's.
+async fn account() -> Option<(Partition, String)> {
+    let p = partition().await?;
+    let name = format!("a{}", p.tid.simple());
+    Some((p, name))
+}
+
+#[tokio::test]
+async fn a_table_is_created_once_and_the_second_hears_of_the_first() {
+    let Some((p, account)) = account().await else { return };
+    assert_eq!(p.ask(CREATE, (&account, "people", p.tid, "People")).await, APPLIED);
+    let refused = p.ask(CREATE, (&account, "people", Uuid::new_v4(), "PEOPLE")).await;
+    assert_eq!(
+        refused,
+        [
+            "[applied] account name id metadata shown state".to_owned(),
+            format!("false {account} people T - People 1"),
+        ]
+    );
+    assert_eq!(p.read(FIND, (&account, "people")).await, ["id shown state metadata", "T People 1 -"]);
+}
+
+#[tokio::test]
+async fn a_table_is_doomed_and_forgotten_by_its_id_alone() {
+    let Some((p, account)) = account().await else { return };
+    assert_eq!(p.ask(DOOM, (&account, "people", p.tid)).await, REFUSED_BY_NOTHING);
+    assert_eq!(p.ask(FORGET, (&account, "people", p.tid)).await, REFUSED_BY_NOTHING);
+    assert_eq!(p.read(FIND, (&account, "people")).await.len(), 1);
+    p.ask(CREATE, (&account, "people", p.tid, "People")).await;
+    let stranger = Uuid::new_v4();
+    assert_eq!(p.ask(DOOM, (&account, "people", stranger)).await, ["[applied] id state", "false T 1"]);
+    assert_eq!(p.ask(DOOM, (&account, "people", p.tid)).await, APPLIED);
+    assert_eq!(p.ask(DOOM, (&account, "people", p.tid)).await, ["[applied] id state", "false T 2"]);
+    assert_eq!(p.ask(FORGET, (&account, "people", stranger)).await, ["[applied] id", "false T"]);
+    assert_eq!(p.ask(FORGET, (&account, "people", p.tid)).await, APPLIED);
+    assert_eq!(p.read(FIND, (&account, "people")).await.len(), 1);
+    assert_eq!(p.ask(CREATE, (&account, "people", stranger, "people")).await, APPLIED);
+}
+
+#[tokio::test]
+async fn an_accounts_tables_are_listed_in_order_at_one_moment() {
+    let Some((p, account)) = account().await else { return };
+    for name in ["b", "c", "a"] {
+        p.ask(CREATE, (&account, name, Uuid::new_v4(), name.to_uppercase())).await;
+    }
+    let list = async |from: &str, limit: i32| p.read(LIST, (&account, from, limit)).await;
+    assert_eq!(list("", 2).await, ["name shown state", "a A 1", "b B 1"]);
+    assert_eq!(list("b", 9).await, ["name shown state", "b B 1", "c C 1"]);
+}
+
+#[tokio::test]
+async fn service_properties_change_from_what_they_were() {
+    let Some((p, account)) = account().await else { return };
+    let none = None::<Vec<u8>>;
+    assert_eq!(p.ask(SET_SERVICE, (Some(b"x".to_vec()), &account, none.clone())).await, APPLIED);
+    let refused = p.ask(SET_SERVICE, (Some(b"y".to_vec()), &account, none)).await;
+    assert_eq!(refused, ["[applied] metadata", "false 0x78"]);
+    assert_eq!(p.ask(SET_SERVICE, (Some(b"y".to_vec()), &account, Some(b"x".to_vec()))).await, APPLIED);
+    assert_eq!(p.read(SERVICE, (&account,)).await, ["metadata", "0x79"]);
+}
+
+#[tokio::test]
+async fn a_slot_is_taken_by_one_and_renewed_in_order() {
+    let Some(p) = partition().await else { return };
+    let id = i32::from_be_bytes(p.tid.as_bytes()[..4].try_into().unwrap());
+    let (mine, theirs) = (p.tid, Uuid::new_v4());
+    let take = async |owner: Uuid, high: i64, old: Option<Uuid>, old_high: Option<i64>| {
+        p.ask(TAKE_SLOT, (owner, high, id, old, old_high)).await
+    };
+    assert_eq!(take(mine, 5, None, None).await, APPLIED);
+    assert_eq!(take(theirs, 6, None, None).await, ["[applied] owner high", "false T 5"]);
+    assert_eq!(take(mine, 7, Some(mine), Some(5)).await, APPLIED);
+    // A renewal that comes late takes nothing back, and who saw the slot before it does not get it.
+    assert_eq!(take(mine, 6, Some(mine), Some(5)).await, ["[applied] owner high", "false T 7"]);
+    assert_eq!(take(theirs, 8, Some(mine), Some(5)).await, ["[applied] owner high", "false T 7"]);
+    assert_eq!(take(theirs, 8, Some(mine), Some(7)).await, APPLIED);
+}
+
+#[tokio::test]
+async fn a_map_of_segments_changes_with_its_version_or_not_at_all() {
+    let Some(p) = partition().await else { return };
+    let (version, set, remove) = (
+        "UPDATE segments SET version = ? WHERE tid = ? IF version = ?",
+        "UPDATE segments SET segment = ?, state = ?, low = ?, high = ?, cut = ?, retired = ? \
+         WHERE tid = ? AND start = ?",
+        "DELETE FROM segments WHERE tid = ? AND start = ?",
+    );
+    let (number, tid) = (|n: i64| Some(CqlValue::BigInt(n)), Some(CqlValue::Uuid(p.tid)));
+    let start = |text: &str| Some(CqlValue::Blob(key(text)));
+    let segment = |text: &str| {
+        let mut values = vec![tid.clone(), Some(CqlValue::TinyInt(1)), None, None, None, None];
+        values.extend([tid.clone(), start(text)]);
+        (set, values)
+    };
+    let gone = |text: &str| (remove, vec![tid.clone(), start(text)]);
+    let from = |old: Option<i64>, new: i64| (version, vec![number(new), tid.clone(), old.and_then(number)]);
+    let change = async |steps| p.show(p.try_bound(steps).await.unwrap());
+    assert_eq!(change(vec![from(None, 1), segment("")]).await, APPLIED);
+    // The statements without a condition are held to that of the version.
+    let late = change(vec![from(None, 1), segment("m"), gone("")]).await;
+    assert!(late[0].starts_with("[applied]") && late[1].starts_with("false"), "{late:?}");
+    let map = "SELECT version, start FROM segments WHERE tid = ?";
+    assert_eq!(p.read(map, (p.tid,)).await, ["version start", "1 0x01"]);
+    assert_eq!(change(vec![from(Some(1), 2), segment("a"), segment("m"), gone("")]).await, APPLIED);
+    assert_eq!(p.read(map, (p.tid,)).await, ["version start", "2 a", "2 m"]);
+}

@@ -1,0 +1,406 @@
+//! Reads `cassandra://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/KEYSPACE[?NAME=VALUE&…]`.
+//!
+//! Opens no file and asks no name server: what is read here is well formed, not true. Errors name the part and
+//! what it takes, and never repeat what may be a password.
+
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use thiserror::Error;
+
+use crate::options::{Login, Options, Password, Reads, Tls};
+
+const SCHEME: &str = "cassandra://";
+const DEFAULT_PORT: u16 = 9042;
+/// Cassandra's own limit.
+const KEYSPACE_CHARS_MAX: usize = 48;
+const LEASE_MILLISECONDS: std::ops::RangeInclusive<u64> = 10..=60_000;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct OptionsError(String);
+
+impl Options {
+    pub fn from_address(text: &str) -> Result<Self, OptionsError> {
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
+            bad("a store's address begins with cassandra://, as in cassandra://10.0.0.1,10.0.0.2/partita")
+        })?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, keyspace) = rest.split_once('/').unwrap_or((rest, ""));
+        // A password's own @ should be %40, but a host has none, so the last one is the sign.
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, authority),
+        };
+        let late = || bad("the @ comes too late; a / in a user or password is written %2F, and a ? is %3F");
+        let is_late = login.is_none() && text.contains('@');
+        let nodes: Result<_, _> = hosts.split(',').map(node).collect();
+        // What looks like a host or a keyspace may then be a piece of the password.
+        let nodes = nodes.map_err(|error| if is_late { late() } else { error })?;
+        if keyspace.contains('@') {
+            return Err(late());
+        }
+        let mut options = Self::new(nodes, keyspace_name(keyspace)?);
+        let mut said = Said::default();
+        if let Some(login) = login {
+            let (user, password) = login.split_once(':').map_or((login, None), |(user, p)| (user, Some(p)));
+            said.user = Some(decode("the user before @", user)?);
+            said.password =
+                password.map(|text| decode("the password before @", text)).transpose()?.map(Password::Text);
+        }
+        let mut seen = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| bad(format!("{} after the ? has no value; write NAME=VALUE", shown(pair))))?;
+            let value = decode(shown(name), value)?;
+            if seen.contains(&name) {
+                return Err(bad(format!("{} is given twice; it takes one value", shown(name))));
+            }
+            seen.push(name);
+            setting(&mut options, &mut said, name, value)?;
+        }
+        options.login = said.login()?;
+        options.tls = said.tls()?;
+        // A merge that makes a segment to be split again would go on for ever.
+        if options.janitor.merge_below.saturating_mul(2) > options.janitor.split_above {
+            let (above, below) = (options.janitor.split_above, options.janitor.merge_below);
+            return Err(bad(format!(
+                "split-above is {above} and merge-below {below}; merge-below takes half of split-above at most"
+            )));
+        }
+        Ok(options)
+    }
+}
+
+/// Parts that mean something only together.
+#[derive(Default)]
+struct Said {
+    user: Option<String>,
+    password: Option<Password>,
+    tls: Option<bool>,
+    authority: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    server_name: Option<String>,
+}
+
+impl Said {
+    fn login(&mut self) -> Result<Option<Login>, OptionsError> {
+        match (self.user.take(), self.password.take()) {
+            (None, None) => Ok(None),
+            (Some(user), Some(password)) if !user.is_empty() => Ok(Some(Login { user, password })),
+            (Some(user), None) if !user.is_empty() => Err(bad(format!(
+                "user {user} has no password; name a file that holds it with password-file=FILE"
+            ))),
+            _ => Err(bad(
+                "there is a password and no user; write user=NAME, or NAME:PASSWORD@ before the hosts",
+            )),
+        }
+    }
+
+    fn tls(&mut self) -> Result<Option<Tls>, OptionsError> {
+        let identity = match (self.certificate.take(), self.key.take()) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            _ => return Err(bad("cert and key are given together, or neither of them")),
+        };
+        let tls = Tls { authority: self.authority.take(), identity, server_name: self.server_name.take() };
+        match self.tls {
+            Some(true) => Ok(Some(tls)),
+            Some(false) | None if tls == Tls::default() => Ok(None),
+            _ => Err(bad("ca, cert, key and server-name are for TLS; add tls=true")),
+        }
+    }
+}
+
+fn setting(options: &mut Options, said: &mut Said, name: &str, value: String) -> Result<(), OptionsError> {
+    match name {
+        "reads" => {
+            options.reads = match value.as_str() {
+                "serial" => Reads::Serial,
+                "quorum" => Reads::Quorum,
+                _ => return Err(bad(format!("reads is {value:?}; it takes serial or quorum"))),
+            }
+        }
+        "datacenter" => options.datacenter = Some(full(name, value)?),
+        "user" if said.user.is_some() => {
+            return Err(bad("the user is given before @ and as user; it takes one of them"));
+        }
+        "user" => said.user = Some(full(name, value)?),
+        "password-file" if said.password.is_some() => {
+            return Err(bad("the password is given before @ and as password-file; it takes one of them"));
+        }
+        "password-file" => said.password = Some(Password::File(full(name, value)?.into())),
+        "password" => {
+            return Err(bad("there is no password=; name a file that holds it with password-file=FILE"));
+        }
+        "tls" => said.tls = Some(truth(name, &value)?),
+        "ca" => said.authority = Some(full(name, value)?.into()),
+        "cert" => said.certificate = Some(full(name, value)?.into()),
+        "key" => said.key = Some(full(name, value)?.into()),
+        "server-name" => said.server_name = Some(full(name, value)?),
+        "table-lease-ms" => {
+            let lease = number(name, &value)?;
+            if !LEASE_MILLISECONDS.contains(&lease) {
+                let (least, most) = LEASE_MILLISECONDS.into_inner();
+                return Err(bad(format!("table-lease-ms is {lease}; it takes {least} to {most}")));
+            }
+            options.table_lease = Duration::from_millis(lease);
+        }
+        "split-above" => options.janitor.split_above = count(name, &value)?,
+        "merge-below" => options.janitor.merge_below = count(name, &value)?,
+        "writes-under-way" => options.writes_under_way = count(name, &value)?,
+        "combine" => options.combine = truth(name, &value)?,
+        "unsafe" => options.accept_unsafe = truth(name, &value)?,
+        _ => {
+            return Err(bad(format!(
+                "{} is not known; there are reads, datacenter, user, password-file, tls, ca, cert, key, \
+                 server-name, table-lease-ms, split-above, merge-below, writes-under-way, combine and unsafe",
+                shown(name)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// `host`, `host:port`, `[v6]` or `[v6]:port`, always with its port in the end.
+fn node(text: &str) -> Result<String, OptionsError> {
+    let wrong = |why: &str| {
+        bad(format!("host {text:?} {why}; hosts are NAME, NAME:PORT or [IPV6]:PORT, with commas"))
+    };
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, port) = rest.split_once(']').ok_or_else(|| wrong("has no closing bracket"))?;
+        host.parse::<Ipv6Addr>().map_err(|_| wrong("is no IPv6 address"))?;
+        (format!("[{host}]"), if port.is_empty() { None } else { Some(port.strip_prefix(':').unwrap_or("")) })
+    } else {
+        let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+        let host = decode("a host", host)?;
+        if host.is_empty() {
+            return Err(wrong("is empty"));
+        }
+        if !host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_')) {
+            return Err(wrong("has a character that no host has"));
+        }
+        (host, port)
+    };
+    let port = match port {
+        None => DEFAULT_PORT,
+        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong("has no valid port"))?,
+    };
+    Ok(format!("{host}:{port}"))
+}
+
+/// One that needs no quotes in CQL, where case is lost without them.
+fn keyspace_name(text: &str) -> Result<String, OptionsError> {
+    let name = decode("the keyspace", text)?;
+    if name.is_empty() {
+        return Err(bad(
+            "the keyspace is missing; it stands after the hosts, as in cassandra://10.0.0.1/partita",
+        ));
+    }
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name.len() <= KEYSPACE_CHARS_MAX;
+    if is_plain {
+        Ok(name)
+    } else {
+        Err(bad(format!(
+            "keyspace {name:?} can't be used; it takes up to {KEYSPACE_CHARS_MAX} lower-case letters, digits and _, \
+             with a letter first"
+        )))
+    }
+}
+
+/// A name as it was written, unless it looks like something that slipped in from a password.
+fn shown(name: &str) -> &str {
+    if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') { name } else { "a name" }
+}
+
+fn decode(part: &str, text: &str) -> Result<String, OptionsError> {
+    // Not decoding is no harm in most parts, but a lone % in a password is a password that will not fit.
+    let bytes = text.as_bytes();
+    let is_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(at, _)| {
+        bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    if !is_whole {
+        return Err(bad(format!("{part} has a % that begins no %-encoding; a % itself is written %25")));
+    }
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(Into::into).map_err(|_| bad(format!("{part} is not UTF-8 once its %-encodings are read")))
+}
+
+fn full(name: &str, value: String) -> Result<String, OptionsError> {
+    if value.is_empty() {
+        Err(bad(format!("{name} is empty; leave it out or give it a value")))
+    } else {
+        Ok(value)
+    }
+}
+
+fn truth(name: &str, value: &str) -> Result<bool, OptionsError> {
+    value.parse().map_err(|_| bad(format!("{name} is {value:?}; it takes true or false")))
+}
+
+fn number(name: &str, value: &str) -> Result<u64, OptionsError> {
+    value.parse().map_err(|_| bad(format!("{name} is {value:?}; it takes a number")))
+}
+
+fn count(name: &str, value: &str) -> Result<usize, OptionsError> {
+    let counted = number(name, value)?;
+    usize::try_from(counted)
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| bad(format!("{name} is {value}; it takes 1 at least")))
+}
+
+fn bad(message: impl Into<String>) -> OptionsError {
+    OptionsError(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        Options::from_address(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn hosts_have_their_ports() {
+        for (hosts, expected) in [
+            ("a", vec!["a:9042"]),
+            ("a:1,b.c-d_e:65535", vec!["a:1", "b.c-d_e:65535"]),
+            ("127.0.0.1,[::1],[fe80::1]:7", vec!["127.0.0.1:9042", "[::1]:9042", "[fe80::1]:7"]),
+            ("b%C3%BCcher.example", vec!["bücher.example:9042"]),
+        ] {
+            let options = parse(&format!("cassandra://{hosts}/k")).unwrap();
+            assert_eq!(options.nodes, expected);
+            assert_eq!(options, Options::new(options.nodes.clone(), "k"));
+        }
+    }
+
+    #[test]
+    fn every_setting_is_read() {
+        let options = parse(
+            "cassandra://h/shop_1?reads=quorum&datacenter=D%201&user=u%26v&password-file=/p%25&tls=true&ca=/a&cert=/c&key=/k\
+             &server-name=nodes.example&table-lease-ms=250&split-above=200&merge-below=20&writes-under-way=9\
+             &combine=false&unsafe=true",
+        );
+        let expected = Options {
+            login: Some(Login { user: "u&v".into(), password: Password::File("/p%".into()) }),
+            tls: Some(Tls {
+                authority: Some("/a".into()),
+                identity: Some(("/c".into(), "/k".into())),
+                server_name: Some("nodes.example".into()),
+            }),
+            datacenter: Some("D 1".into()),
+            reads: Reads::Quorum,
+            table_lease: Duration::from_millis(250),
+            janitor: crate::Schedule { split_above: 200, merge_below: 20, ..Default::default() },
+            writes_under_way: 9,
+            combine: false,
+            accept_unsafe: true,
+            ..Options::new(vec!["h:9042".into()], "shop_1")
+        };
+        assert_eq!(options, Ok(expected));
+        assert_eq!(parse("cassandra://h/k?tls=true").unwrap().tls, Some(Tls::default()));
+        assert_eq!(parse("cassandra://h/k?tls=false").unwrap().tls, None);
+    }
+
+    #[test]
+    fn a_password_is_read_and_never_shown() {
+        for (login, password) in
+            [("me:s3cr3t", "s3cr3t"), ("me:s%40%2F%3A3cr3t", "s@/:3cr3t"), ("me:a@s3cr3t", "a@s3cr3t")]
+        {
+            let options = parse(&format!("cassandra://{login}@h/k")).unwrap();
+            let expected = Login { user: "me".into(), password: Password::Text(password.into()) };
+            assert_eq!(options.login, Some(expected));
+            assert!(!format!("{options:?} {options}").contains("cr3t"));
+            assert_eq!(options.to_string(), "cassandra://me@h:9042/k");
+        }
+        // Some of these forget to encode what is in the password.
+        for login in [
+            "me:s3cr3t@,h/k",
+            "me:s3cr3t@h",
+            "me:s3cr3t%@h/k",
+            ":s3cr3t@h/k",
+            "me:s3/cr3t@h/k",
+            "me:1/cr3t@h/k",
+            "me:s3cr3t?@h/k",
+            "me:1/a?s3cr3t=@h/k",
+            "me:cr3t?x=@h/k",
+        ] {
+            let text = format!("cassandra://{login}");
+            let text = text.as_str();
+            let error = parse(text).unwrap_err();
+            assert!(!error.contains("cr3t"), "{error}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_with_the_way_out() {
+        for (text, expected) in [
+            ("cassandra:/h/k", "begins with cassandra://"),
+            ("cassandra:///k", "host \"\" is empty"),
+            ("cassandra://a,,b/k", "host \"\" is empty"),
+            ("cassandra://a:/k", "host \"a:\" has no valid port"),
+            ("cassandra://a:0/k", "has no valid port"),
+            ("cassandra://a:65536/k", "has no valid port"),
+            ("cassandra://::1/k", "host \"::1\" is empty; hosts are NAME, NAME:PORT or [IPV6]:PORT"),
+            ("cassandra://[::1/k", "no closing bracket"),
+            ("cassandra://[x]/k", "is no IPv6 address"),
+            ("cassandra://[::1]9042/k", "has no valid port"),
+            ("cassandra://a b/k", "a character that no host has"),
+            ("cassandra://a", "the keyspace is missing"),
+            ("cassandra://a/", "the keyspace is missing"),
+            ("cassandra://a/K", "keyspace \"K\" can't be used"),
+            ("cassandra://a/1k", "with a letter first"),
+            ("cassandra://a/k/l", "keyspace \"k/l\" can't be used"),
+            ("cassandra://a/k?reads", "reads after the ? has no value"),
+            ("cassandra://a/k?reads=dirty", "it takes serial or quorum"),
+            ("cassandra://a/k?tls=yes", "it takes true or false"),
+            ("cassandra://a/k?ca=/a", "add tls=true"),
+            ("cassandra://a/k?tls=false&ca=/a", "add tls=true"),
+            ("cassandra://a/k?tls=true&cert=/a", "cert and key are given together"),
+            ("cassandra://u@a/k", "user u has no password"),
+            ("cassandra://a/k?password-file=/p", "a password and no user"),
+            ("cassandra://u:p@a/k?user=v", "one of them"),
+            ("cassandra://u:p@a/k?password-file=/p", "one of them"),
+            ("cassandra://a/k?password=p", "password-file=FILE"),
+            ("cassandra://a/k?user=", "user is empty"),
+            ("cassandra://a/k?reads=serial&reads=serial", "reads is given twice"),
+            ("cassandra://a/k?table-lease-ms=9", "it takes 10 to 60000"),
+            ("cassandra://a/k?split-above=-1", "it takes a number"),
+            ("cassandra://a/k?split-above=0", "it takes 1 at least"),
+            ("cassandra://a/k?split-above=10&merge-below=6", "half of split-above"),
+            ("cassandra://a/k?datacenter=%zz", "a % itself is written %25"),
+            ("cassandra://a/k?datacenter=%ff", "is not UTF-8"),
+            ("cassandra://a/k?colour=red", "colour is not known; there are reads,"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(
+            text in prop_oneof![any::<String>(), "cassandra://[a-c:@%0-9,\\[\\]/?&=]{0,30}",
+                "cassandra://([a-c]{1,3}(:[0-9]{1,5})?,){0,2}[a-c]/[a-d]{1,4}(\\?(reads|tls|user|unsafe)=(true|serial|a%2)(&ca=b)?)?"],
+        ) {
+            if let Ok(options) = Options::from_address(&text) {
+                prop_assert!(!options.nodes.is_empty());
+                // What is shown leads to the same nodes and keyspace.
+                let shown = options.to_string();
+                let plain = shown.rsplit_once('@').map_or(shown.clone(), |(_, rest)| format!("cassandra://{rest}"));
+                let again = Options::from_address(&plain).unwrap();
+                prop_assert_eq!(again.nodes, options.nodes);
+                prop_assert_eq!(again.keyspace, options.keyspace);
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Accounts' tables and their metadata, as rows of the cluster.
+//!
+//! A server may go on using what it read of a table for the length of a lease. Dropping a table therefore
+//! waits longer than that before it answers: whatever another server still does with the table began before
+//! the answer. A table's rows belong to its id, so a new table of the same name starts without any.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{AccountName, TableName};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::CqlValue;
+use store::{Error, TableRef, TablesPage};
+use uuid::Uuid;
+
+use crate::cached::Cached;
+use crate::cluster::{Cluster, Conditional, Found, Outcome};
+use crate::directory::Directory;
+use crate::trouble::Trouble;
+
+/// Stored policies and service properties of other servers are taken up within this time.
+const METADATA_LEASE: Duration = Duration::from_secs(5);
+const ATTEMPTS: usize = 8;
+const LIVE: i8 = 1;
+const DOOMED: i8 = 2;
+
+#[derive(Debug)]
+pub struct Table {
+    pub id: Uuid,
+    pub name: TableName,
+    pub metadata: Option<Bytes>,
+}
+
+#[derive(Debug)]
+pub struct Catalog {
+    cluster: Arc<Cluster>,
+    directory: Arc<Directory>,
+    lease: Duration,
+    tables: Cached<(AccountName, String), Arc<Table>>,
+    /// That an account has none is remembered too.
+    services: Cached<AccountName, Option<Bytes>>,
+}
+
+/// A row of `tables` as it is now.
+enum Row {
+    Missing,
+    Live(Table),
+    /// Being dropped: gone for everyone but the next to use its name.
+    Doomed(Uuid),
+}
+
+impl Catalog {
+    pub fn new(cluster: Arc<Cluster>, directory: Arc<Directory>, lease: Duration) -> Self {
+        let services = Cached::new(METADATA_LEASE);
+        Self { cluster, directory, lease, tables: Cached::new(lease), services }
+    }
+
+    /// As it was at most a lease ago.
+    pub async fn find(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
+        let read = || async {
+            match self.read(table).await? {
+                Row::Live(found) => Ok::<_, Trouble>(Some(Arc::new(found))),
+                Row::Missing | Row::Doomed(_) => Ok(None),
+            }
+        };
+        self.tables.get(&id(table), read).await?.ok_or(Error::TableNotFound)
+    }
+
+    async fn read(&self, table: &TableRef) -> Result<Row, Trouble> {
+        let rows = self.cluster.read(&self.cluster.statements.find_table, key(table)).await?;
+        type Columns = (Option<Uuid>, Option<String>, Option<i8>, Option<Vec<u8>>);
+        let row = rows.maybe_first_row::<Columns>().map_err(|error| Trouble::fault(error.to_string()))?;
+        let Some((Some(id), Some(shown), Some(state), metadata)) = row else { return Ok(Row::Missing) };
+        match state {
+            LIVE => {
+                let name = parse_name(&shown)?;
+                Ok(Row::Live(Table { id, name, metadata: metadata.map(Bytes::from) }))
+            }
+            DOOMED => Ok(Row::Doomed(id)),
+            other => {
+                Err(Trouble::fault(format!("table {shown:?} is in state {other}, which is unknown here")))
+            }
+        }
+    }
+
+    pub async fn create(&self, table: &TableRef) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            // Cheaper than to make a directory for nothing, which is how most of these requests end.
+            match self.read(table).await? {
+                Row::Live(_) => return Err(Error::TableAlreadyExists),
+                Row::Doomed(dropped) => {
+                    self.finish_drop(table, dropped).await?;
+                    continue;
+                }
+                Row::Missing => {}
+            }
+            let made = Uuid::new_v4();
+            self.directory.create(made).await?;
+            let values = vec![
+                Some(CqlValue::Text(table.account.as_str().to_owned())),
+                Some(CqlValue::Text(table.name.folded().to_owned())),
+                Some(CqlValue::Uuid(made)),
+                Some(CqlValue::Text(table.name.as_str().to_owned())),
+            ];
+            let step = Conditional { statement: &self.cluster.statements.create_table, values };
+            let outcome = self.cluster.compare_and_set(vec![step]).await;
+            self.tables.forget(&id(table));
+            match outcome {
+                Ok(Outcome::Applied) => return Ok(()),
+                Ok(Outcome::Refused(_)) => self.discard(made).await,
+                Err(Trouble::Unknown(why)) => {
+                    tracing::debug!(why, "looking whether a table was made");
+                    return match self.read(table).await {
+                        Ok(Row::Live(found)) if found.id == made => Ok(()),
+                        _ => Err(Error::OutcomeUnknown),
+                    };
+                }
+                Err(other) => {
+                    self.discard(made).await;
+                    return Err(other.into());
+                }
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    pub async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
+        let Row::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+        let outcome = self.change(table, &self.cluster.statements.doom_table, found.id).await;
+        self.tables.forget(&id(table));
+        match outcome {
+            Ok(true) => {}
+            // Someone else dropped it in between.
+            Ok(false) => return Err(Error::TableNotFound),
+            Err(Trouble::Unknown(why)) => {
+                tracing::debug!(why, "looking whether a table was dropped");
+                // Should it be, two who drop it at once can't both have been the one.
+                if let Ok(Row::Doomed(_)) = self.read(table).await
+                    && let Err(trouble) = self.finish_drop(table, found.id).await
+                {
+                    tracing::debug!(%trouble, "a table that is being dropped is left to the next who comes");
+                }
+                return Err(Error::OutcomeUnknown);
+            }
+            Err(other) => return Err(other.into()),
+        }
+        self.finish_drop(table, found.id).await.map_err(|trouble| match trouble {
+            // Doomed it is, and will be finished by whoever makes a table of this name.
+            Trouble::Refused(_) | Trouble::Unknown(_) => Error::OutcomeUnknown,
+            Trouble::Fault(fault) => Error::Fault(fault),
+        })
+    }
+
+    /// Of a doomed table: its rows are noted for removal and its name becomes free, once no server uses it.
+    async fn finish_drop(&self, table: &TableRef, dropped: Uuid) -> Result<(), Trouble> {
+        self.cluster.write(&self.cluster.statements.add_purge, (dropped,)).await?;
+        tokio::time::sleep(self.lease + self.lease / 2).await;
+        match self.change(table, &self.cluster.statements.forget_table, dropped).await {
+            // Not there any more: someone else finished it.
+            Ok(_) => Ok(()),
+            // A doomed row in the table of tables harms nobody.
+            Err(trouble) => {
+                tracing::debug!(%trouble, "a dropped table's name stays in the cluster until it is used again");
+                Ok(())
+            }
+        }
+    }
+
+    /// What nobody knows of can go at once, and does not matter if it stays.
+    async fn discard(&self, made: Uuid) {
+        if let Err(trouble) = self.directory.discard(made).await {
+            tracing::debug!(%trouble, "a table's directory that was made for nothing stays");
+        }
+    }
+
+    /// One conditional change of a table's row that takes its key and its id, and no more.
+    async fn change(
+        &self,
+        table: &TableRef,
+        statement: &PreparedStatement,
+        id: Uuid,
+    ) -> Result<bool, Trouble> {
+        let values = vec![
+            Some(CqlValue::Text(table.account.as_str().to_owned())),
+            Some(CqlValue::Text(table.name.folded().to_owned())),
+            Some(CqlValue::Uuid(id)),
+        ];
+        Ok(self.cluster.compare_and_set(vec![Conditional { statement, values }]).await?.is_applied())
+    }
+
+    pub async fn list(&self, account: &AccountName, from: &str, limit: usize) -> Result<TablesPage, Error> {
+        let mut names = Vec::new();
+        let mut from = from.to_owned();
+        loop {
+            let asked = limit + 1;
+            let values = (account.as_str(), from.as_str(), i32::try_from(asked).unwrap_or(i32::MAX));
+            let rows = self.cluster.read(&self.cluster.statements.list_tables, values).await?;
+            let read = rows.rows_num();
+            type Columns = (String, Option<String>, Option<i8>);
+            for row in rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))? {
+                let (folded, shown, state) = row.map_err(|error| Trouble::fault(error.to_string()))?;
+                // Where to go on from, should all that were read be doomed.
+                from = format!("{folded}\0");
+                let (Some(shown), Some(LIVE)) = (shown, state) else { continue };
+                if names.len() == limit {
+                    return Ok(TablesPage { names, next: Some(folded) });
+                }
+                names.push(parse_name(&shown)?);
+            }
+            if read < asked {
+                return Ok(TablesPage { names, next: None });
+            }
+        }
+    }
+
+    pub async fn accounts(&self) -> Result<Vec<AccountName>, Error> {
+        let mut names = std::collections::BTreeSet::new();
+        for statement in [&self.cluster.statements.table_accounts, &self.cluster.statements.service_accounts]
+        {
+            let rows = self.cluster.read(statement, ()).await?;
+            for row in rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))? {
+                names.insert(row.map_err(|error| Trouble::fault(error.to_string()))?.0);
+            }
+        }
+        let parse = |name: String| {
+            AccountName::parse(&name)
+                .ok_or_else(|| Trouble::fault(format!("stored account {name:?} is no name")).into())
+        };
+        names.into_iter().map(parse).collect()
+    }
+
+    /// Held to what is there, so that one that is lost and arrives late can't come back over a later one: what is
+    /// stored here says who may read the table.
+    pub async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+        let mut outcome = Err(Error::Busy);
+        for _ in 0..ATTEMPTS {
+            let Row::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+            let values = vec![
+                Some(CqlValue::Blob(metadata.to_vec())),
+                Some(CqlValue::Text(table.account.as_str().to_owned())),
+                Some(CqlValue::Text(table.name.folded().to_owned())),
+                Some(CqlValue::Uuid(found.id)),
+                found.metadata.map(|document| CqlValue::Blob(document.to_vec())),
+            ];
+            let step = Conditional { statement: &self.cluster.statements.set_table_metadata, values };
+            outcome = match self.cluster.compare_and_set(vec![step]).await {
+                Ok(Outcome::Applied) => Ok(()),
+                // Someone else set it, or dropped the table.
+                Ok(Outcome::Refused(_)) => continue,
+                Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
+                Err(other) => Err(other.into()),
+            };
+            break;
+        }
+        self.tables.forget(&id(table));
+        outcome
+    }
+
+    pub async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+        let read = || async { self.read_service(account).await.map(Some) };
+        Ok(self.services.get(account, read).await?.flatten())
+    }
+
+    async fn read_service(&self, account: &AccountName) -> Result<Option<Bytes>, Trouble> {
+        let rows = self.cluster.read(&self.cluster.statements.service_metadata, (account.as_str(),)).await?;
+        let row = rows
+            .maybe_first_row::<(Option<Vec<u8>>,)>()
+            .map_err(|error| Trouble::fault(error.to_string()))?;
+        Ok(row.and_then(|(metadata,)| metadata).map(Bytes::from))
+    }
+
+    pub async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
+        // The last one to set it wins, so whatever is there is expected.
+        let mut expected = self.read_service(account).await?;
+        let mut outcome = Err(Error::Busy);
+        for _ in 0..ATTEMPTS {
+            let values = vec![
+                Some(CqlValue::Blob(metadata.to_vec())),
+                Some(CqlValue::Text(account.as_str().to_owned())),
+                expected.as_ref().map(|document| CqlValue::Blob(document.to_vec())),
+            ];
+            let step = Conditional { statement: &self.cluster.statements.set_service_metadata, values };
+            outcome = match self.cluster.compare_and_set(vec![step]).await {
+                Ok(Outcome::Applied) => Ok(()),
+                Ok(Outcome::Refused(found)) => {
+                    expected = found.first().and_then(stored_metadata);
+                    continue;
+                }
+                Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
+                Err(other) => Err(other.into()),
+            };
+            break;
+        }
+        self.services.forget(account);
+        outcome
+    }
+}
+
+fn stored_metadata(found: &Found) -> Option<Bytes> {
+    match found.value("metadata") {
+        Some(CqlValue::Blob(bytes)) => Some(Bytes::from(bytes.clone())),
+        _ => None,
+    }
+}
+
+fn id(table: &TableRef) -> (AccountName, String) {
+    (table.account.clone(), table.name.folded().to_owned())
+}
+
+fn key(table: &TableRef) -> (&str, &str) {
+    (table.account.as_str(), table.name.folded())
+}
+
+fn parse_name(shown: &str) -> Result<TableName, Trouble> {
+    TableName::parse(shown).map_err(|_| Trouble::fault(format!("stored table {shown:?} is no name")))
+}

@@ -1,0 +1,152 @@
+//! The way to the cluster: one session, the statements, and what their answers mean.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scylla::client::session::Session;
+use scylla::response::query_result::{QueryResult, QueryRowsResult};
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::batch::{Batch, BatchType};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::{CqlValue, Row};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::clock::Clock;
+use crate::keys::KeyBytes;
+use crate::statements::Statements;
+use crate::trouble::Trouble;
+
+/// Longer than the server's own time limits for a conditional write, so that its verdict arrives first.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// The session and its statements.
+#[derive(Debug)]
+pub struct Link {
+    pub session: Session,
+    pub statements: Statements,
+    /// Reads under way: more would only wait in the cluster, where nobody can tell their callers to come back.
+    reads: Semaphore,
+}
+
+const READS_UNDER_WAY: usize = 512;
+const READ_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The link, and the clock of a server that may write. Reads as a link.
+#[derive(Debug)]
+pub struct Cluster {
+    pub link: Arc<Link>,
+    pub clock: Arc<Clock>,
+}
+
+impl Deref for Cluster {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.link
+    }
+}
+
+/// One statement with an `IF`, and its values.
+#[derive(Debug)]
+pub struct Conditional<'a> {
+    pub statement: &'a PreparedStatement,
+    pub values: Vec<Option<CqlValue>>,
+}
+
+/// What became of a conditional batch. Both answers are those of one moment in the partition's consensus.
+#[derive(Debug)]
+pub enum Outcome {
+    Applied,
+    /// Nothing was changed; what the condition's rows were at that moment. Rows that are missing from here did
+    /// not exist, and columns that are missing had no value.
+    Refused(Vec<Found>),
+}
+
+/// One row in a refusal: its columns by name. Which there are differs from answer to answer.
+#[derive(Debug, Default)]
+pub struct Found(Vec<(String, CqlValue)>);
+
+impl Outcome {
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Self::Applied)
+    }
+}
+
+impl Found {
+    pub fn value(&self, column: &str) -> Option<&CqlValue> {
+        self.0.iter().find(|(name, _)| name == column).map(|(_, value)| value)
+    }
+
+    pub fn number(&self, column: &str) -> Option<i64> {
+        self.value(column).and_then(CqlValue::as_bigint)
+    }
+
+    /// The row key, if the row is one and not only the partition's own columns.
+    pub fn row_key(&self) -> Option<KeyBytes> {
+        match self.value("rk") {
+            Some(CqlValue::Blob(bytes)) => Some(KeyBytes::stored(bytes.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl Link {
+    pub fn new(session: Session, statements: Statements) -> Self {
+        Self { session, statements, reads: Semaphore::new(READS_UNDER_WAY) }
+    }
+
+    /// The rows that a read found.
+    pub async fn read(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<QueryRowsResult, Trouble> {
+        let busy = |_| Trouble::Refused(format!("{READS_UNDER_WAY} reads are under way"));
+        let _permit = timeout(READ_PATIENCE, self.reads.acquire()).await.map_err(busy)?;
+        let result = self.session.execute_unpaged(statement, values).await?;
+        result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
+    }
+
+    /// A write without a condition: of the directory, where last writer wins is what is wanted.
+    pub async fn write(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<(), Trouble> {
+        self.session.execute_unpaged(statement, values).await?;
+        Ok(())
+    }
+
+    /// All of these or none, all on one partition.
+    pub async fn compare_and_set(&self, steps: Vec<Conditional<'_>>) -> Result<Outcome, Trouble> {
+        let mut batch = Batch::new(BatchType::Unlogged);
+        batch.set_is_idempotent(false);
+        let mut values = Vec::with_capacity(steps.len());
+        for step in steps {
+            batch.append_statement(step.statement.clone());
+            values.push(step.values);
+        }
+        read_outcome(self.session.batch(&batch, values).await?)
+    }
+}
+
+/// The columns of an answer differ with what was found, so they are read by name.
+fn read_outcome(result: QueryResult) -> Result<Outcome, Trouble> {
+    let unreadable = |error: String| Trouble::Unknown(format!("unreadable answer: {error}"));
+    let rows = result.into_rows_result().map_err(|error| unreadable(error.to_string()))?;
+    let names: Vec<String> = rows.column_specs().iter().map(|column| column.name().to_owned()).collect();
+    let mut found = Vec::new();
+    for row in rows.rows::<Row>().map_err(|error| unreadable(error.to_string()))? {
+        let row = row.map_err(|error| unreadable(error.to_string()))?;
+        let columns = names.iter().cloned().zip(row.columns);
+        let row = Found(columns.filter_map(|(name, value)| Some((name, value?))).collect());
+        match row.value("[applied]") {
+            Some(CqlValue::Boolean(true)) => return Ok(Outcome::Applied),
+            Some(CqlValue::Boolean(false)) => found.push(row),
+            other => return Err(unreadable(format!("[applied] is {other:?}"))),
+        }
+    }
+    Ok(Outcome::Refused(found))
+}

@@ -1,0 +1,237 @@
+//! One server's background work on the directory. Every server has one; they need not know of each other.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use rand::Rng;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::reshape::{Sizes, Suspects};
+use super::{Directory, Hints, guard};
+use crate::clock::unix_micros;
+use crate::partition::PartitionId;
+use crate::trouble::Trouble;
+
+/// How often and how eagerly the janitor works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Keys in a segment above which it is split, and in each of two neighbours below which they are merged.
+    pub split_above: usize,
+    pub merge_below: usize,
+    /// A partition is struck off once nobody has written to it for so long.
+    pub quiet: Duration,
+    /// Between two looks for dropped tables and for segments that have grown.
+    pub look_every: Duration,
+    /// Between two walks through the whole directory.
+    pub walk_every: Duration,
+    /// How long a dropped table is left alone: longer than a server may go on using what it knew of it.
+    pub purge_after: Duration,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            split_above: 50_000,
+            merge_below: 5_000,
+            quiet: Duration::from_secs(60),
+            look_every: Duration::from_secs(15),
+            walk_every: Duration::from_secs(4 * 3600),
+            purge_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Entries struck off by one server before it writes the segment anew. A read that meets 100,000 graves fails.
+const STRUCK_MAX: usize = 20_000;
+/// Partitions struck off side by side.
+const TIDIED_AT_ONCE: usize = 8;
+/// A janitor that has just started looks this far back for partitions that nobody came to write.
+const FIRST_LOOK_BACK: i64 = 86_400_000_000;
+const TABLE_DOOMED: i8 = 2;
+
+#[derive(Debug)]
+pub struct Janitor {
+    tasks: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Round {
+    directory: Arc<Directory>,
+    schedule: Schedule,
+    /// Entries listed before this were looked at in an earlier walk.
+    looked_at: i64,
+    /// When this server first saw each of the tables that are to be purged or are being dropped.
+    doomed: HashMap<Uuid, Instant>,
+}
+
+impl Janitor {
+    pub fn start(directory: Arc<Directory>, hints: Arc<Hints>, schedule: Schedule) -> Self {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(tidy_hinted(directory.clone(), hints, schedule));
+        let looked_at = unix_micros().saturating_sub(FIRST_LOOK_BACK);
+        tasks.spawn(Round { directory, schedule, looked_at, doomed: HashMap::new() }.run());
+        Self { tasks }
+    }
+
+    /// Whatever it was at, another janitor goes on with it.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+async fn tidy_hinted(directory: Arc<Directory>, hints: Arc<Hints>, schedule: Schedule) {
+    let struck = Mutex::default();
+    let hinted =
+        stream::unfold(hints, |hints| async move { Some((hints.next(schedule.quiet).await, hints)) });
+    let tidied = hinted.for_each_concurrent(TIDIED_AT_ONCE, |id| {
+        let (directory, struck) = (&directory, &struck);
+        async move {
+            if let Err(trouble) = tidy(directory, struck, &id, schedule.quiet).await {
+                report(&trouble, id.table).await;
+            }
+        }
+    });
+    tidied.await;
+}
+
+/// Counts what is struck off in each segment too, and writes one anew when that is a lot.
+async fn tidy(
+    directory: &Directory,
+    struck: &Mutex<HashMap<Uuid, usize>>,
+    id: &PartitionId,
+    quiet: Duration,
+) -> Result<(), Trouble> {
+    if !directory.tidy(id, quiet).await? {
+        return Ok(());
+    }
+    let map = directory.map(id.table).await?;
+    let (segment, _) = map.covering(&id.key);
+    let worn = {
+        let mut struck = guard(struck);
+        let count = struck.entry(segment.id).or_default();
+        *count += 1;
+        let worn = *count >= STRUCK_MAX;
+        if worn {
+            struck.remove(&segment.id);
+        }
+        worn
+    };
+    if worn { directory.rewrite(id.table, &id.key).await } else { Ok(()) }
+}
+
+impl Round {
+    async fn run(mut self) {
+        // Servers started together do not do the same work at the same time.
+        let mut next_walk = Instant::now() + jittered(self.schedule.walk_every);
+        loop {
+            sleep(jittered(self.schedule.look_every)).await;
+            self.purge().await;
+            for (table, start) in self.directory.grown((self.schedule.split_above / 2).max(1)) {
+                if let Err(trouble) = self.directory.walk_segment(table, &start, self.sizes()).await {
+                    report(&trouble, table).await;
+                }
+            }
+            if Instant::now() >= next_walk {
+                self.walk_all().await;
+                next_walk = Instant::now() + jittered(self.schedule.walk_every);
+            }
+        }
+    }
+
+    async fn purge(&mut self) {
+        let cluster = &self.directory.cluster;
+        let purges = match cluster.read(&cluster.statements.list_purges, ()).await {
+            Ok(rows) => rows,
+            Err(trouble) => return report(&trouble, Uuid::nil()).await,
+        };
+        let Ok(purges) = purges.rows::<(Uuid,)>() else { return };
+        let purges: Vec<Uuid> = purges.filter_map(|row| row.ok().map(|(table,)| table)).collect();
+        for table in purges {
+            if !self.is_due(table) {
+                continue;
+            }
+            match self.directory.purge(table).await {
+                Ok(()) => {
+                    self.doomed.remove(&table);
+                    tracing::debug!(%table, "purged a dropped table");
+                }
+                Err(trouble) => report(&trouble, table).await,
+            }
+        }
+    }
+
+    /// Whether the table was first seen here long enough ago.
+    fn is_due(&mut self, table: Uuid) -> bool {
+        self.doomed.entry(table).or_insert_with(Instant::now).elapsed() >= self.schedule.purge_after
+    }
+
+    async fn walk_all(&mut self) {
+        let quiet = i64::try_from(self.schedule.quiet.as_micros()).unwrap_or(i64::MAX);
+        let until = unix_micros().saturating_sub(quiet);
+        let mut seen = Vec::new();
+        if let Err(trouble) = self.all_tables(&mut seen).await {
+            return report(&trouble, Uuid::nil()).await;
+        }
+        for (account, name, table, state) in seen {
+            if state == Some(TABLE_DOOMED) {
+                if self.is_due(table)
+                    && let Err(trouble) = self.finish_drop(&account, &name, table).await
+                {
+                    report(&trouble, table).await;
+                }
+            } else {
+                self.walk(table, self.looked_at..until).await;
+            }
+        }
+        self.looked_at = until;
+    }
+
+    async fn all_tables(&self, seen: &mut Vec<(String, String, Uuid, Option<i8>)>) -> Result<(), Trouble> {
+        let cluster = &self.directory.cluster;
+        let pages = cluster.session.execute_iter(cluster.statements.all_tables.clone(), ()).await;
+        let pages = pages.map_err(|error| Trouble::Refused(error.to_string()))?;
+        let rows = pages
+            .rows_stream::<(String, String, Option<Uuid>, Option<i8>)>()
+            .map_err(|error| Trouble::fault(error.to_string()))?;
+        rows.try_for_each(|(account, name, table, state)| {
+            seen.extend(table.map(|table| (account, name, table, state)));
+            std::future::ready(Ok(()))
+        })
+        .await
+        .map_err(|error| Trouble::Refused(error.to_string()))
+    }
+
+    /// What a server began and did not live to end.
+    async fn finish_drop(&self, account: &str, name: &str, table: Uuid) -> Result<(), Trouble> {
+        let cluster = &self.directory.cluster;
+        cluster.write(&cluster.statements.add_purge, (table,)).await?;
+        cluster.write(&cluster.statements.forget_table, (account, name, table)).await
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes { split_above: self.schedule.split_above, merge_below: self.schedule.merge_below }
+    }
+
+    async fn walk(&self, table: Uuid, epochs: Range<i64>) {
+        let suspects = Suspects { epochs, quiet: self.schedule.quiet };
+        if let Err(trouble) = self.directory.walk(table, self.sizes(), &suspects).await {
+            report(&trouble, table).await;
+        }
+    }
+}
+
+/// Trouble is no reason to stop, but one to slow down.
+async fn report(trouble: &Trouble, table: Uuid) {
+    tracing::debug!(%trouble, %table, "the janitor will try again");
+    sleep(Duration::from_millis(200)).await;
+}
+
+/// Between half and one and a half times as long.
+fn jittered(interval: Duration) -> Duration {
+    interval.mul_f64(rand::rng().random_range(0.5..1.5))
+}

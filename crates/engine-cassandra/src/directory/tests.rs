@@ -1,0 +1,287 @@
+//! The directory on a real cluster: stopped at every request, and gone on with by another server.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::reshape::{Sizes, Suspects};
+use super::*;
+use crate::clock::{Clock, Lease};
+use crate::cluster::Link;
+use crate::options::Options;
+use crate::partition::{Registration, State};
+use crate::session::open as connect;
+use crate::statements::Statements;
+
+const NODES: &str = "PARTITA_TEST_CASSANDRA";
+
+/// Servers that know nothing of each other, on one keyspace of their own.
+struct Servers {
+    directories: Vec<Directory>,
+    options: Options,
+}
+
+impl Servers {
+    async fn start(count: i64) -> Option<Self> {
+        let Ok(nodes) = std::env::var(NODES) else {
+            eprintln!("not run: {NODES} names no cluster; `./test cassandra` starts one");
+            return None;
+        };
+        let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();
+        let copies = nodes.len().min(3);
+        let options = Options::new(nodes, format!("test_{}", Uuid::new_v4().simple()));
+        let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}");
+        crate::init(&connect(&options).await.unwrap(), &options.keyspace, &replication).await.unwrap();
+        let mut directories = Vec::new();
+        for slot in 0..count {
+            let session = connect(&options).await.unwrap();
+            session.use_keyspace(&options.keyspace, true).await.unwrap();
+            let statements = Statements::prepare(&session, options.reads).await.unwrap();
+            let lease = Lease { below: i64::MAX, until: Instant::now() + Duration::from_secs(3600) };
+            let clock = Arc::new(Clock::new(slot, 0, lease));
+            let link = Arc::new(Link::new(session, statements));
+            directories.push(Directory::new(Arc::new(Cluster { link, clock })));
+        }
+        Some(Self { directories, options })
+    }
+
+    fn two(&self) -> (&Directory, &Directory) {
+        (&self.directories[0], &self.directories[1])
+    }
+
+    async fn end(self) {
+        let session = connect(&self.options).await.unwrap();
+        // A busy node may take longer over this than anyone waits, and does it all the same.
+        let _ = session.query_unpaged(format!("DROP KEYSPACE {}", self.options.keyspace), ()).await;
+    }
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("p{n:03}")).collect()
+}
+
+fn id(table: Uuid, name: &str) -> PartitionId {
+    PartitionId { table, key: KeyBytes::of(name) }
+}
+
+impl Directory {
+    async fn table_of(&self, listed: &[String]) -> Uuid {
+        let table = Uuid::new_v4();
+        self.create(table).await.unwrap();
+        let ids: Vec<PartitionId> = listed.iter().map(|name| id(table, name)).collect();
+        let lists = ids.iter().map(|id| self.list(id, self.cluster.clock.epoch_above(0)));
+        try_join_all(lists).await.unwrap();
+        table
+    }
+
+    async fn all_listed(&self, table: Uuid) -> Vec<KeyBytes> {
+        let (mut all, mut from) = (Vec::new(), Some(KeyBytes::lowest()));
+        while let Some(at) = from {
+            let listing = self.page(table, &at, 7).await.unwrap();
+            all.extend(listing.partitions.into_iter().map(|listed| listed.key));
+            from = listing.next;
+        }
+        all
+    }
+
+    async fn state(&self, id: &PartitionId) -> State {
+        self.cluster.partition_state(id).await.unwrap()
+    }
+
+    /// As a writer would leave it, but for the row.
+    async fn register(&self, id: &PartitionId) {
+        let state = self.state(id).await;
+        let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+        self.list(id, epoch).await.unwrap();
+        assert!(self.cluster.change_epoch(id, state.epoch, epoch, Registration::Listed).await.unwrap());
+    }
+}
+
+fn keys(names: &[String]) -> Vec<KeyBytes> {
+    names.iter().map(|name| KeyBytes::of(name)).collect()
+}
+
+const NOBODY: Suspects = Suspects { epochs: 0..0, quiet: Duration::ZERO };
+const SPLIT: Sizes = Sizes { split_above: 10, merge_below: 0 };
+const MERGE: Sizes = Sizes { split_above: 1000, merge_below: 100 };
+
+/// A server that is killed the so manieth time it has to wait. What it sent is on its way all the same.
+struct Killed<F> {
+    waits: usize,
+    work: F,
+}
+
+impl<F: Future + Unpin> Future for Killed<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match Pin::new(&mut self.work).poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if self.waits == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                self.waits -= 1;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Whether it came to its end before it was killed.
+async fn killed_after<T>(waits: usize, work: impl Future<Output = Result<T, Trouble>>) -> bool {
+    Killed { waits, work: pin!(work) }.await.map(Result::unwrap).is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_split_or_merge_killed_anywhere_loses_no_partition_and_is_finished_by_another() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (first, second) = servers.two();
+    let names = names(14);
+    for (sizes, segments) in [(SPLIT, 2), (MERGE, 1)] {
+        let mut waits = 0;
+        loop {
+            let table = first.table_of(&names).await;
+            if sizes.merge_below > 0 {
+                first.walk(table, SPLIT, &NOBODY).await.unwrap();
+            }
+            let done = killed_after(waits, first.walk(table, sizes, &NOBODY)).await;
+            assert_eq!(second.all_listed(table).await, keys(&names), "killed at wait {waits}");
+            // What was sent may still be under way, and what is listed now has to outlast it.
+            second.list(&id(table, "p007x"), second.cluster.clock.epoch_above(0)).await.unwrap();
+            second.walk(table, sizes, &NOBODY).await.unwrap();
+            let mut expected = keys(&names);
+            expected.insert(8, KeyBytes::of("p007x"));
+            assert_eq!(first.all_listed(table).await, expected, "killed at wait {waits}");
+            let map = second.fresh_map(table).await.unwrap();
+            assert_eq!(map.segments().len(), segments);
+            assert!(!map.segments().iter().any(Segment::is_under_way));
+            if done {
+                assert!(waits > 10, "it was killed in the middle, too");
+                break;
+            }
+            waits += 1;
+        }
+    }
+    servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_janitor_killed_anywhere_leaves_the_partition_to_the_next() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (first, second) = servers.two();
+    let table = first.table_of(&[]).await;
+    let mut waits = 0;
+    loop {
+        let id = id(table, &format!("p{waits}"));
+        first.register(&id).await;
+        let done = killed_after(waits, first.tidy(&id, Duration::ZERO)).await;
+        // More than one look: the request that was under way may arrive between those of the other.
+        for _ in 0..3 {
+            second.tidy(&id, Duration::ZERO).await.unwrap();
+        }
+        assert_eq!(second.state(&id).await.registration, Registration::None, "killed at wait {waits}");
+        assert!(!second.all_listed(table).await.contains(&id.key), "killed at wait {waits}");
+        if done {
+            assert!(waits > 3, "it was killed in the middle, too");
+            break;
+        }
+        waits += 1;
+    }
+    servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_is_listed_again_whatever_the_janitor_was_at() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (janitor, writer) = servers.two();
+    let table = janitor.table_of(&[]).await;
+    let mut waits = 0;
+    loop {
+        let id = id(table, &format!("p{waits}"));
+        writer.register(&id).await;
+        let done = killed_after(waits, janitor.tidy(&id, Duration::ZERO)).await;
+        // As the write path does: list unless it is so already, then move on from the epoch that was seen.
+        loop {
+            let state = writer.state(&id).await;
+            let epoch = writer.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+            if state.registration == Registration::None {
+                writer.list(&id, epoch).await.unwrap();
+            }
+            if writer.cluster.change_epoch(&id, state.epoch, epoch, Registration::Listed).await.unwrap() {
+                break;
+            }
+        }
+        assert!(janitor.all_listed(table).await.contains(&id.key), "killed at wait {waits}");
+        if done {
+            break;
+        }
+        waits += 1;
+    }
+    servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_nobody_came_to_write_is_struck_off_by_a_walk() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (first, second) = servers.two();
+    let names = names(3);
+    let table = first.table_of(&names).await;
+    first.register(&id(table, "p001")).await;
+    let young = Suspects { epochs: 0..i64::MAX, quiet: Duration::from_secs(600) };
+    second.walk(table, SPLIT, &young).await.unwrap();
+    assert_eq!(second.all_listed(table).await.len(), 3, "its writer may be about to come");
+    let late = first.cluster.clock.epoch_above(0);
+    first.list(&id(table, "p002"), late).await.unwrap();
+    second.walk(table, SPLIT, &Suspects { quiet: Duration::ZERO, ..young }).await.unwrap();
+    assert_eq!(second.all_listed(table).await, vec![KeyBytes::of("p001")]);
+    let committed = first.cluster.change_epoch(&id(table, "p002"), None, late, Registration::Listed).await;
+    assert!(!committed.unwrap(), "whoever listed it is kept from going on");
+    servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worn_segment_is_written_anew_with_all_its_partitions() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (first, second) = servers.two();
+    let names = names(12);
+    let table = first.table_of(&names).await;
+    let before = first.fresh_map(table).await.unwrap();
+    first.rewrite(table, &KeyBytes::lowest()).await.unwrap();
+    second.walk(table, MERGE, &NOBODY).await.unwrap();
+    let after = second.fresh_map(table).await.unwrap();
+    assert_ne!(before.segments()[0].id, after.segments()[0].id);
+    assert_eq!(after.segments().len(), 1);
+    // The first still has the old map in mind, and its old segment is gone.
+    assert_eq!(first.all_listed(table).await, keys(&names));
+    servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_killed_anywhere_is_finished_by_another_and_leaves_nothing() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let (first, second) = servers.two();
+    let names = names(12);
+    let mut waits = 0;
+    loop {
+        let table = first.table_of(&names).await;
+        first.walk(table, SPLIT, &NOBODY).await.unwrap();
+        first.register(&id(table, "p003")).await;
+        let map = first.fresh_map(table).await.unwrap();
+        first.cluster.write(&first.cluster.statements.add_purge, (table,)).await.unwrap();
+        let done = killed_after(waits, first.purge(table)).await;
+        second.purge(table).await.unwrap();
+        assert!(second.cluster.read_map(table).await.unwrap().is_none());
+        assert_eq!(second.state(&id(table, "p003")).await, State::UNTOUCHED);
+        for segment in map.segments() {
+            assert_eq!(second.read_segment(segment.id, &KeyBytes::lowest(), 10).await.unwrap(), vec![]);
+        }
+        let purges = second.cluster.read(&second.cluster.statements.list_purges, ()).await.unwrap();
+        assert_eq!(purges.rows_num(), 0);
+        if done {
+            break;
+        }
+        // More requests than are worth stopping at each of.
+        waits += 1 + waits / 8;
+    }
+    servers.end().await;
+}

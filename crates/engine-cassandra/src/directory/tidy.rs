@@ -1,0 +1,87 @@
+//! Striking off partitions that hold nothing: emptied ones, and those a writer listed and never came to write.
+
+use std::time::Duration;
+
+use model::DateTime;
+
+use super::Directory;
+use crate::clock::unix_micros;
+use crate::partition::{PartitionId, Registration, State};
+use crate::trouble::Trouble;
+
+impl Directory {
+    /// Strikes the partition off if it is empty and nobody has been at it for so long. Whether it did.
+    ///
+    /// May be stopped anywhere, and done by several at once: a step whose epoch has passed changes nothing.
+    pub async fn tidy(&self, id: &PartitionId, quiet: Duration) -> Result<bool, Trouble> {
+        let state = self.cluster.partition_state(id).await?;
+        match (state.registration, state.epoch) {
+            (Registration::None, _) => self.tidy_orphan(id, state, quiet).await,
+            (Registration::Listed, Some(epoch)) => {
+                if is_recent(state.written, quiet) || self.cluster.has_rows(id).await? {
+                    return Ok(false);
+                }
+                // From here on, whoever writes a row takes the partition out of this epoch.
+                let closing = self.cluster.clock.epoch_above(epoch);
+                let changed =
+                    self.cluster.change_epoch(id, Some(epoch), closing, Registration::Closing).await?;
+                if changed { self.close(id, closing).await } else { Ok(false) }
+            }
+            // Somebody else is at it, or was.
+            (Registration::Closing, Some(epoch)) if is_past(epoch, quiet) => self.close(id, epoch).await,
+            (Registration::Closing | Registration::Listed, _) => Ok(false),
+        }
+    }
+
+    /// The same, but leaves those alone that are listed as they should be, which is seen at one look.
+    pub(super) async fn tidy_unfinished(&self, id: &PartitionId, quiet: Duration) -> Result<bool, Trouble> {
+        let state = self.cluster.partition_state(id).await?;
+        match (state.registration, state.epoch) {
+            (Registration::None, _) => self.tidy_orphan(id, state, quiet).await,
+            (Registration::Closing, Some(epoch)) if is_past(epoch, quiet) => self.close(id, epoch).await,
+            (Registration::Closing | Registration::Listed, _) => Ok(false),
+        }
+    }
+
+    /// Of a partition closing at this epoch: back to listed if it has rows after all, else off the list.
+    async fn close(&self, id: &PartitionId, closing: i64) -> Result<bool, Trouble> {
+        let next = self.cluster.clock.epoch_above(closing);
+        if self.cluster.has_rows(id).await? {
+            self.cluster.change_epoch(id, Some(closing), next, Registration::Listed).await?;
+            return Ok(false);
+        }
+        if !self.cluster.change_epoch(id, Some(closing), next, Registration::None).await? {
+            return Ok(false);
+        }
+        self.strike(id, next).await.map(|()| true)
+    }
+
+    /// Of a partition that says it is not listed: whoever listed it is kept from going on, then it is struck off.
+    async fn tidy_orphan(&self, id: &PartitionId, state: State, quiet: Duration) -> Result<bool, Trouble> {
+        let listing = self.page(id.table, &id.key, 1).await?;
+        let Some(listed) = listing.partitions.first().filter(|listed| listed.key == id.key) else {
+            return Ok(false);
+        };
+        if !is_past(listed.epoch, quiet) {
+            return Ok(false);
+        }
+        let fence = self.cluster.clock.epoch_above(listed.epoch.max(state.epoch.unwrap_or(0)));
+        if !self.cluster.change_epoch(id, state.epoch, fence, Registration::None).await? {
+            return Ok(false);
+        }
+        self.strike(id, fence).await.map(|()| true)
+    }
+}
+
+/// Whether the last write, by its stamp, is younger than that.
+fn is_recent(written: Option<i64>, quiet: Duration) -> bool {
+    // A tick is 100 ns.
+    let quiet = i64::try_from(quiet.as_nanos() / 100).unwrap_or(i64::MAX);
+    written.is_some_and(|written| written > DateTime::now().ticks().saturating_sub(quiet)) && quiet > 0
+}
+
+/// Whether an epoch, which is a time, is that long ago.
+fn is_past(epoch: i64, quiet: Duration) -> bool {
+    let quiet = i64::try_from(quiet.as_micros()).unwrap_or(i64::MAX);
+    quiet == 0 || epoch <= unix_micros().saturating_sub(quiet)
+}

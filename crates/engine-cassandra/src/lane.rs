@@ -1,0 +1,142 @@
+//! One lane per busy partition: one write of it under way at a time, and all that wait for it go together in
+//! the next. Two at once would only outbid each other's ballots.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::{DateTime, limits};
+use store::{Error, Transaction};
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::task::TaskTracker;
+
+use crate::keys::KeyBytes;
+use crate::partition::PartitionId;
+use crate::plan::Knowledge;
+use crate::round::{Waiting, Writer};
+
+/// Waiting for one partition.
+const WAITING: usize = 1000;
+const WAITING_BYTES: usize = 16 * 1024 * 1024;
+/// Of one write: as much as the largest transaction may bring.
+const WRITE_BYTES: usize = 4 * 1024 * 1024;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub struct Lanes {
+    writer: Arc<Writer>,
+    lanes: Mutex<HashMap<PartitionId, Lane>>,
+    /// Writes under way to the cluster, of all partitions together.
+    under_way: Semaphore,
+    /// Whether those that wait go together.
+    combine: bool,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+}
+
+impl Lanes {
+    pub fn new(writer: Arc<Writer>, under_way: usize, combine: bool) -> Self {
+        Self {
+            writer,
+            lanes: Mutex::default(),
+            under_way: Semaphore::new(under_way),
+            combine,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub async fn apply(
+        self: &Arc<Self>,
+        id: PartitionId,
+        transaction: Transaction,
+    ) -> Result<Vec<DateTime>, Error> {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { transaction, answer, arrived: Instant::now() };
+        self.join(id, waiting)?;
+        // The lane answers everyone; if it is gone, so is what it knew.
+        answered.await.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+
+    fn join(self: &Arc<Self>, id: PartitionId, waiting: Waiting) -> Result<(), Error> {
+        let bytes = waiting.transaction.weight();
+        let mut lanes = self.locked();
+        match lanes.get_mut(&id) {
+            Some(lane) if lane.waiting.len() >= WAITING || lane.bytes + bytes > WAITING_BYTES => {
+                Err(Error::Busy)
+            }
+            Some(lane) => {
+                lane.bytes += bytes;
+                lane.waiting.push_back(waiting);
+                Ok(())
+            }
+            None => {
+                lanes.insert(id.clone(), Lane { waiting: VecDeque::from([waiting]), bytes });
+                drop(lanes);
+                // A task of its own, so that a caller who leaves takes no one's write with him.
+                self.tasks.spawn(self.clone().run(id));
+                Ok(())
+            }
+        }
+    }
+
+    async fn run(self: Arc<Self>, id: PartitionId) {
+        // What the lane's own writes have left, for as long as it is busy.
+        let mut knowledge = Knowledge::default();
+        loop {
+            // Waiting for this is waiting for the cluster; those who come meanwhile come along.
+            let Ok(_permit) = self.under_way.acquire().await else { return };
+            let Some(group) = self.next_group(&id) else { return };
+            self.writer.commit(&id, group, &mut knowledge).await;
+            knowledge.age();
+        }
+    }
+
+    /// The next to go together: few enough rows and bytes for one write. Ends the lane if there are none.
+    fn next_group(&self, id: &PartitionId) -> Option<Vec<Waiting>> {
+        let mut lanes = self.locked();
+        let lane = lanes.get_mut(id)?;
+        let (mut group, mut rows, mut bytes) = (Vec::new(), HashSet::new(), 0);
+        while let Some(next) = lane.waiting.front() {
+            let weight = next.transaction.weight();
+            let keys =
+                next.transaction.operations().iter().map(|operation| KeyBytes::of(operation.row.as_str()));
+            let keys: Vec<KeyBytes> = keys.filter(|key| !rows.contains(key)).collect();
+            let fits =
+                rows.len() + keys.len() <= limits::BATCH_OPERATIONS_MAX && bytes + weight <= WRITE_BYTES;
+            let joins = group.is_empty() || (fits && self.combine);
+            if !joins {
+                break;
+            }
+            let Some(next) = lane.waiting.pop_front() else { break };
+            lane.bytes = lane.bytes.saturating_sub(weight);
+            if next.arrived.elapsed() > PATIENCE {
+                // Nothing was begun for it.
+                let _ = next.answer.send(Err(Error::Busy));
+                continue;
+            }
+            rows.extend(keys);
+            bytes += weight;
+            group.push(next);
+        }
+        if group.is_empty() {
+            lanes.remove(id);
+            return None;
+        }
+        Some(group)
+    }
+
+    /// Waits until every write that was begun has its answer.
+    pub async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<PartitionId, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,100 @@
+//! How many copies a new keyspace keeps, and where; and the making of it from nothing but an address.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use scylla::client::session::Session;
+
+use crate::options::Options;
+use crate::schema::{self, InitError, Made};
+use crate::session;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// This many in every datacenter that there is.
+    Everywhere(usize),
+    /// This many in each of these.
+    In(Vec<(String, usize)>),
+}
+
+/// The map that CREATE KEYSPACE takes.
+impl fmt::Display for Replication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{'class': 'NetworkTopologyStrategy'")?;
+        match self {
+            Self::Everywhere(count) => write!(f, ", 'replication_factor': {count}")?,
+            Self::In(datacenters) => {
+                for (name, count) in datacenters {
+                    write!(f, ", '{}': {count}", name.replace('\'', "''"))?;
+                }
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+/// Makes what is missing of the keyspace that the address names. Does nothing where all is there.
+pub fn init_store<'a>(
+    options: &'a Options,
+    replication: &'a Replication,
+) -> BoxFuture<'a, Result<Made, InitError>> {
+    Box::pin(init_with(options, replication))
+}
+
+async fn init_with(options: &Options, replication: &Replication) -> Result<Made, InitError> {
+    let session = session::open(options).await?;
+    fits(&session, replication)?;
+    schema::init(&session, &options.keyspace, &replication.to_string()).await
+}
+
+/// Cassandra would make a keyspace with more copies than nodes, and then not take a single write.
+fn fits(session: &Session, replication: &Replication) -> Result<(), InitError> {
+    let state = session.get_cluster_state();
+    let mut nodes = std::collections::BTreeMap::<&str, usize>::new();
+    for node in state.get_nodes_info() {
+        *nodes.entry(node.datacenter.as_deref().unwrap_or_default()).or_default() += 1;
+    }
+    let wanted: Vec<(&str, usize)> = match replication {
+        Replication::Everywhere(count) => nodes.keys().map(|name| (*name, *count)).collect(),
+        Replication::In(datacenters) => {
+            datacenters.iter().map(|(name, count)| (name.as_str(), *count)).collect()
+        }
+    };
+    for (name, count) in wanted {
+        match nodes.get(name) {
+            Some(there) if *there >= count => {}
+            Some(there) => {
+                return Err(InitError::Replication(format!(
+                    "datacenter {name:?} has {there} of the {count} nodes that keep the copies; add nodes, or set \
+                     another number"
+                )));
+            }
+            None => {
+                let there: Vec<&str> = nodes.keys().copied().collect();
+                return Err(InitError::Replication(format!(
+                    "the cluster has no datacenter {name:?}; there is {}",
+                    there.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replication_is_written_as_cql_has_it() {
+        for (replication, expected) in [
+            (Replication::Everywhere(3), "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}"),
+            (
+                Replication::In(vec![("a".into(), 3), ("o'b".into(), 2)]),
+                "{'class': 'NetworkTopologyStrategy', 'a': 3, 'o''b': 2}",
+            ),
+        ] {
+            assert_eq!(replication.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Ordered reading over partitions: the directory says which there are, and they are read side by side.
+
+mod pace;
+mod reading;
+mod span;
+mod visits;
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use store::{Error, Page, PageBuilder, Scan};
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use crate::cluster::Cluster;
+use crate::directory::{Directory, Hints};
+use crate::keys;
+use crate::trouble::Trouble;
+use pace::Pace;
+use reading::{Reading, Then};
+use span::Span;
+use visits::Visits;
+
+/// How long to wait for the first rows when the scan's own time is shorter than that.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Rows wanted at a time if a filter decides how many of them count.
+const FILTERED_ROWS: usize = 1000;
+
+/// The rows in the scan's ranges, in order, up to its budget. What lies in one partition is read alone and as
+/// strictly as `Options::reads` says.
+pub async fn scan(
+    cluster: &Cluster,
+    directory: &Directory,
+    table: Uuid,
+    scan: &Scan,
+    hints: &Hints,
+) -> Result<Page, Error> {
+    let spans = scan.ranges.iter().filter_map(Span::of).collect();
+    let mut visits = Visits::new(directory, table, spans);
+    let now = Instant::now();
+    let mut progress = Progress {
+        cluster,
+        table,
+        scan,
+        hints,
+        page: PageBuilder::new(scan),
+        pace: Pace::default(),
+        safe_end: None,
+        deadline: now + scan.budget.time,
+        patience: now + scan.budget.time.max(PATIENCE),
+    };
+    match (progress.run(&mut visits).await, &progress.safe_end) {
+        (Ok(()), _) => {}
+        // Damage is told; a cluster that is slow or away only ends the page.
+        (Err(Trouble::Refused(_) | Trouble::Unknown(_)), Some(end)) => progress.page.end_before(end)?,
+        (Err(trouble), _) => return Err(trouble.into()),
+    }
+    Ok(progress.page.finish())
+}
+
+#[derive(Debug)]
+struct Progress<'a> {
+    cluster: &'a Cluster,
+    table: Uuid,
+    scan: &'a Scan,
+    hints: &'a Hints,
+    page: PageBuilder<'a>,
+    pace: Pace,
+    /// Everything below this place was looked at; `None` as long as nothing was.
+    safe_end: Option<Vec<u8>>,
+    deadline: Instant,
+    patience: Instant,
+}
+
+impl Progress<'_> {
+    async fn run(&mut self, visits: &mut Visits<'_>) -> Result<(), Trouble> {
+        let mut ahead = FuturesOrdered::new();
+        let mut exhausted = false;
+        loop {
+            while !exhausted && ahead.len() < self.pace.parallel(self.wanted()) {
+                match self.within_time(visits.next()).await? {
+                    Some(visit) => {
+                        let rows = self.pace.rows(self.wanted());
+                        ahead.push_back(Reading::begin(self.cluster, self.table, visit, rows));
+                    }
+                    None => exhausted = true,
+                }
+            }
+            let Some(reading) = self.within_time(async { ahead.next().await.transpose() }).await? else {
+                return Ok(());
+            };
+            if !self.show(reading).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Offers the rows of one partition; false once the page is complete.
+    async fn show(&mut self, mut reading: Reading<'_>) -> Result<bool, Trouble> {
+        loop {
+            let wanted = self.wanted();
+            let limit = self.time_limit();
+            let portion = within(limit, reading.fill(&mut self.pace, wanted)).await?;
+            let partition = &reading.id().key;
+            for row in &portion.rows {
+                if !self.page.offer(&keys::place(partition, &row.key), &row.body)? {
+                    return Ok(false);
+                }
+            }
+            match portion.then {
+                Then::Done => {
+                    if portion.rows.is_empty() && reading.found_empty() {
+                        self.hints.maybe_empty(reading.id());
+                    }
+                    self.safe_end = keys::place_after(partition);
+                    return Ok(true);
+                }
+                Then::More(next) => self.safe_end = Some(keys::place(partition, &next)),
+                Then::End(next) => {
+                    if portion.rows.is_empty() && self.safe_end.is_none() {
+                        return Err(Trouble::Refused(
+                            "the partition changed faster than it could be read".into(),
+                        ));
+                    }
+                    self.page.end_before(&keys::place(partition, &next))?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// How many rows could still be given back, and one to see that there are more.
+    fn wanted(&self) -> usize {
+        let rows = self.scan.budget.rows;
+        match self.scan.filter {
+            None => {
+                rows.saturating_sub(usize::try_from(self.page.examined()).unwrap_or(rows)).saturating_add(1)
+            }
+            Some(_) => FILTERED_ROWS,
+        }
+    }
+
+    /// A page that can be ended does not wait beyond its time.
+    fn time_limit(&self) -> Instant {
+        if self.safe_end.is_some() { self.deadline } else { self.patience }
+    }
+
+    async fn within_time<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+        within(self.time_limit(), work).await
+    }
+}
+
+async fn within<T>(limit: Instant, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    timeout_at(limit, work).await.unwrap_or_else(|_| Err(Trouble::Refused("the scan's time is over".into())))
+}

@@ -1,0 +1,152 @@
+//! The keyspace and its tables, made once by `partita store init`. Accounts' tables are rows here, never
+//! tables of Cassandra's.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use scylla::client::session::Session;
+use scylla::statement::unprepared::Statement;
+use thiserror::Error;
+
+use crate::safety::schema_version;
+use crate::session::ConnectError;
+use crate::trouble::Trouble;
+
+/// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
+pub const VERSION: i32 = 1;
+
+#[derive(Debug, Error)]
+pub enum InitError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("{0}")]
+    Replication(String),
+    #[error("keyspace {keyspace} holds tables that are not ours ({tables}); name another keyspace")]
+    Foreign { keyspace: String, tables: String },
+    #[error(
+        "keyspace {keyspace} has schema {version} and this program makes {VERSION}; name another keyspace"
+    )]
+    Version { keyspace: String, version: i32 },
+    #[error("{statement:?} failed: {why}")]
+    Statement { statement: String, why: String },
+}
+
+impl From<Trouble> for InitError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Connect(trouble.into())
+    }
+}
+
+/// - `tables`: an account's tables by folded name. `state` 1 lives, 2 is being dropped.
+/// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to
+///   the partition (`partition::State`); `stamp` is the row's Timestamp, `body` its stored bytes.
+/// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.
+/// - `segments`: which segment holds which part of a table's partition keys (`directory::map`).
+/// - `purges`: dropped tables whose rows are still to be removed.
+/// - `slots`: servers' leases (`slot`).
+/// - `switches`: what all servers are told: whether writes are refused (`freeze`).
+const TABLES: &[(&str, &str)] = &[
+    ("schema_version", "(id int PRIMARY KEY, version int)"),
+    ("services", "(account text PRIMARY KEY, metadata blob)"),
+    (
+        "tables",
+        "(account text, name text, id uuid, shown text, state tinyint, metadata blob, \
+         PRIMARY KEY ((account), name))",
+    ),
+    (
+        "entities",
+        "(tid uuid, pk blob, rk blob, epoch bigint static, registered tinyint static, written bigint static, \
+         stamp bigint, body blob, PRIMARY KEY ((tid, pk), rk)) \
+         WITH read_repair = 'BLOCKING' AND gc_grace_seconds = 345600 \
+         AND compaction = {'class': 'UnifiedCompactionStrategy'}",
+    ),
+    (
+        "directory",
+        // An entry that comes back from the dead lists an empty partition, which does no harm: its grave may be
+        // forgotten soon.
+        "(segment uuid, pk blob, epoch bigint, PRIMARY KEY ((segment), pk)) \
+         WITH gc_grace_seconds = 10800 AND compaction = {'class': 'UnifiedCompactionStrategy'}",
+    ),
+    (
+        "segments",
+        "(tid uuid, start blob, segment uuid, state tinyint, low uuid, high uuid, cut blob, \
+         retired frozen<set<uuid>>, version bigint static, PRIMARY KEY ((tid), start))",
+    ),
+    ("purges", "(shard int, tid uuid, PRIMARY KEY ((shard), tid))"),
+    ("slots", "(id int PRIMARY KEY, owner uuid, high bigint)"),
+    ("switches", "(id int PRIMARY KEY, frozen boolean)"),
+];
+
+/// All nodes agree on a table before it is made, which takes a busy cluster a while.
+const SCHEMA_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What `init` had to make.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    pub keyspace: bool,
+    pub tables: Vec<&'static str>,
+}
+
+/// Makes what is missing of the keyspace; what is there stays as it is. `replication` is Cassandra's own map.
+pub fn init<'a>(
+    session: &'a Session,
+    keyspace: &'a str,
+    replication: &'a str,
+) -> BoxFuture<'a, Result<Made, InitError>> {
+    Box::pin(make(session, keyspace, replication))
+}
+
+async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Made, InitError> {
+    let run = async |text: String| {
+        let mut statement = Statement::new(text.as_str());
+        statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
+        match session.query_unpaged(statement, ()).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(InitError::Statement { statement: text, why: error.to_string() }),
+        }
+    };
+    let there = tables_of(session, keyspace).await?;
+    let foreign: Vec<&str> = there
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .filter(|name| TABLES.iter().all(|(ours, _)| ours != name))
+        .collect();
+    if !foreign.is_empty() {
+        return Err(InitError::Foreign { keyspace: keyspace.to_owned(), tables: foreign.join(", ") });
+    }
+    // Before anything is made: a keyspace of another release is not to be mended with this one's tables.
+    match schema_version(session, keyspace).await? {
+        None | Some(VERSION) => {}
+        Some(version) => return Err(InitError::Version { keyspace: keyspace.to_owned(), version }),
+    }
+    run(format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;
+    let mut made = Made { keyspace: there.is_none(), tables: Vec::new() };
+    for (name, columns) in TABLES {
+        if there.iter().flatten().any(|table| table == name) {
+            continue;
+        }
+        run(format!("CREATE TABLE IF NOT EXISTS {keyspace}.{name} {columns}")).await?;
+        made.tables.push(name);
+    }
+    // The last: with it the keyspace is whole.
+    run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, {VERSION}) IF NOT EXISTS"))
+        .await?;
+    Ok(made)
+}
+
+/// The keyspace's tables, whosever they are; `None` if there is no keyspace.
+async fn tables_of(session: &Session, keyspace: &str) -> Result<Option<Vec<String>>, Trouble> {
+    let names = async |table: &str, column: &str| {
+        let text = format!("SELECT {column} FROM system_schema.{table} WHERE keyspace_name = ?");
+        let rows = session.query_unpaged(text, (keyspace,)).await?.into_rows_result();
+        let rows = rows.map_err(|error| Trouble::fault(error.to_string()))?;
+        let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+        let names: Result<Vec<String>, _> = rows.map(|row| row.map(|(name,)| name)).collect();
+        names.map_err(|error| Trouble::fault(error.to_string()))
+    };
+    if names("keyspaces", "keyspace_name").await?.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(names("tables", "table_name").await?))
+}

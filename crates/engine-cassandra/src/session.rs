@@ -1,0 +1,202 @@
+//! Connecting: one session with the whole cluster, and in words why there is none.
+
+use std::error::Error as StdError;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, MetadataError,
+    NewSessionError,
+};
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::retry::FallthroughRetryPolicy;
+use scylla::statement::{Consistency, SerialConsistency};
+use thiserror::Error;
+
+use crate::cluster::REQUEST_TIMEOUT;
+use crate::engine::CassandraEngine;
+use crate::options::{Options, Password};
+use crate::safety::{self, Findings};
+use crate::tls;
+use crate::trouble::Trouble;
+
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why there is no use to be made of the cluster.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error("no node of the cluster can be used; tried {tried}: {why}")]
+    Unreachable { tried: String, why: String },
+    #[error("the cluster does not accept the password of user {user}: {why}")]
+    WrongPassword { user: String, why: String },
+    #[error("the cluster asks for a user and a password; add user=NAME&password-file=FILE to its address")]
+    PasswordMissing,
+    #[error("no TLS with the cluster: {0}")]
+    Tls(String),
+    #[error("can't read password-file {path}: {why}")]
+    PasswordFile { path: String, why: io::Error },
+    #[error("the cluster has no keyspace {0}; make it with `partita store init`")]
+    KeyspaceMissing(String),
+    #[error(
+        "this cluster would not keep what it is told; `unsafe=true` in its address accepts that, for tests:\n{0}"
+    )]
+    Unsafe(Findings),
+    #[error("this cluster can't be used:\n{0}")]
+    Wrong(Findings),
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
+}
+
+impl ConnectError {
+    /// Whether it may be otherwise in a moment, without anyone's doing: nodes that are still starting.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Trouble(trouble) => !matches!(trouble, Trouble::Fault(_)),
+            _ => false,
+        }
+    }
+}
+
+impl CassandraEngine {
+    /// On a cluster that can be trusted with data, and a keyspace that `init` made.
+    ///
+    /// Boxed, as all that is public here: the driver's futures are then compiled in this crate and not once more in
+    /// every crate that waits for them.
+    pub fn connect(options: Options) -> BoxFuture<'static, Result<Self, ConnectError>> {
+        Box::pin(async move {
+            let session = open(&options).await?;
+            safety::find(&session, &options).await?.judge(options.accept_unsafe)?;
+            Ok(Self::open(session, &options).await?)
+        })
+    }
+}
+
+/// What is to be said against a cluster, without refusing it.
+pub fn check(options: &Options) -> BoxFuture<'_, Result<Findings, ConnectError>> {
+    Box::pin(async move { safety::find(&open(options).await?, options).await })
+}
+
+/// A session that asks one node per partition, the same for every server, and nothing twice by itself.
+pub fn open(options: &Options) -> BoxFuture<'_, Result<Session, ConnectError>> {
+    Box::pin(open_session(options))
+}
+
+async fn open_session(options: &Options) -> Result<Session, ConnectError> {
+    // One coordinator per partition: two of them would outbid each other's ballots.
+    let mut policy = DefaultPolicy::builder().token_aware(true).enable_shuffling_replicas(false);
+    if let Some(datacenter) = &options.datacenter {
+        policy = policy.prefer_datacenter(datacenter.clone()).permit_dc_failover(true);
+    }
+    let profile = ExecutionProfile::builder()
+        .consistency(Consistency::Quorum)
+        .serial_consistency(Some(SerialConsistency::Serial))
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
+        .speculative_execution_policy(None)
+        .load_balancing_policy(policy.build())
+        .build();
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&options.nodes)
+        .default_execution_profile_handle(profile.into_handle())
+        .connection_timeout(CONNECTION_TIMEOUT)
+        .keepalive_interval(Duration::from_secs(2))
+        .keepalive_timeout(Duration::from_secs(4));
+    if let Some(login) = &options.login {
+        builder = builder.user(&login.user, read_password(&login.password)?);
+    }
+    if let Some(tls) = &options.tls {
+        builder = builder.tls_context(Some(tls::configure(tls).map_err(ConnectError::Tls)?));
+    }
+    builder.build().await.map_err(|error| explain(&error, options))
+}
+
+fn read_password(password: &Password) -> Result<String, ConnectError> {
+    match password {
+        Password::Text(text) => Ok(text.clone()),
+        Password::File(path) => match std::fs::read_to_string(path) {
+            // Editors and `echo` end a file with a line's end.
+            Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+            Err(why) => Err(ConnectError::PasswordFile { path: path.display().to_string(), why }),
+        },
+    }
+}
+
+fn explain(error: &NewSessionError, options: &Options) -> ConnectError {
+    let unreachable = |why| ConnectError::Unreachable { tried: options.nodes.join(", "), why };
+    let last = match error {
+        NewSessionError::FailedToResolveAnyHostname(_) => {
+            return unreachable("no such host is known".to_owned());
+        }
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
+            last_connection_error,
+            ..
+        })) => last_connection_error,
+        _ => return unreachable(chain(error)),
+    };
+    match last {
+        ConnectionError::ConnectTimeout => unreachable(format!("no answer in {CONNECTION_TIMEOUT:?}")),
+        ConnectionError::IoError(why) if options.tls.is_some() => match tls_error(why) {
+            Some(why) => ConnectError::Tls(why),
+            None => unreachable(chain(why)),
+        },
+        ConnectionError::ConnectionSetupRequestError(setup) => match (setup.get_error(), &options.login) {
+            (ConnectionSetupRequestErrorKind::DbError(DbError::AuthenticationError, why), Some(login)) => {
+                ConnectError::WrongPassword { user: login.user.clone(), why: why.clone() }
+            }
+            (ConnectionSetupRequestErrorKind::MissingAuthentication, _) => ConnectError::PasswordMissing,
+            (ConnectionSetupRequestErrorKind::BrokenConnection(why), _) if options.tls.is_none() => {
+                unreachable(format!(
+                    "{}; if the cluster takes TLS only, add tls=true to its address",
+                    chain(why)
+                ))
+            }
+            (ConnectionSetupRequestErrorKind::BrokenConnection(why), _) => unreachable(format!(
+                "{}; if the cluster asks for a certificate, name it with cert=FILE&key=FILE",
+                chain(why)
+            )),
+            (why, _) => unreachable(chain(why)),
+        },
+        other => unreachable(chain(other)),
+    }
+}
+
+/// What the handshake failed of, if it did.
+fn tls_error(error: &io::Error) -> Option<String> {
+    use rustls::{CertificateError, Error, InvalidMessage};
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    let way_out = match error {
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "the node does not seem to speak TLS; leave out tls=true, or name the port that does"
+        }
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "name the authority that signed the nodes' certificates with ca=FILE"
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => {
+            "give the nodes certificates with their IP addresses, or name what they have with server-name=NAME"
+        }
+        _ => return Some(error.to_string()),
+    };
+    Some(format!("{error}; {way_out}"))
+}
+
+/// An error with what lies under it, each once.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = error.source();
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! A server's slot: the number in its stamps and epochs that no other server has at the same time.
+//!
+//! A slot is leased by a conditional write. Its owner promises never to give a stamp at or above `high` and
+//! to stop writing thirty seconds after its last renewal was sent; both are checked with every stamp
+//! (`Clock`). Whoever sees a lease unchanged for twice that long gives the slot free, whatever the clocks say.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::DateTime;
+use rand::seq::SliceRandom;
+use scylla::value::CqlValue;
+use uuid::Uuid;
+
+use crate::clock::{Clock, Lease, SLOTS};
+use crate::cluster::{Conditional, Link};
+use crate::trouble::Trouble;
+
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+/// After a renewal that failed, or when the clock was pushed on by what other servers wrote.
+const RENEW_SOON: Duration = Duration::from_millis(500);
+const LEASE: Duration = Duration::from_secs(30);
+const DEAD_AFTER: Duration = Duration::from_secs(60);
+/// Ticks that a renewal reserves ahead: more than a lease lasts.
+const RESERVED: i64 = 60 * 10_000_000;
+
+type Row = (i32, Option<Uuid>, Option<i64>);
+
+/// A free slot, and the clock that goes with it. Waits while there is none.
+pub async fn take(link: &Link) -> Result<(Slot, Clock), Trouble> {
+    let owner = Uuid::new_v4();
+    let mut watch = Watch::default();
+    loop {
+        let rows = all(link).await?;
+        let mut ids: Vec<i32> = (0..SLOTS as i32).collect();
+        ids.shuffle(&mut rand::rng());
+        for id in ids {
+            let row = rows.iter().find(|row| row.0 == id);
+            let (held, high) = row.map_or((None, None), |row| (row.1, row.2));
+            if held.is_some() {
+                continue;
+            }
+            let floor = high.unwrap_or(0);
+            let sent = Instant::now();
+            let below = floor.max(DateTime::now().ticks()) + RESERVED;
+            if change(link, id, (Some(owner), Some(below)), (None, high)).await? {
+                let lease = Lease { below, until: sent + LEASE };
+                return Ok((Slot { id, owner, held: below }, Clock::new(i64::from(id), floor, lease)));
+            }
+        }
+        tracing::warn!(
+            "all {SLOTS} places for writing servers are taken; waiting for one that is no longer used"
+        );
+        watch.free_dead(link, &rows).await;
+        tokio::time::sleep(RENEW_EVERY).await;
+    }
+}
+
+#[derive(Debug)]
+pub struct Slot {
+    id: i32,
+    owner: Uuid,
+    /// What `high` was last set to, as far as is known.
+    held: i64,
+}
+
+impl Slot {
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Renews the lease for as long as it is polled, and frees the slots of servers that died.
+    pub async fn keep(&mut self, link: &Link, clock: &Arc<Clock>) {
+        let mut watch = Watch::default();
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(RENEW_SOON).await;
+            let pushed = clock.high_water() + RESERVED / 2 > self.held;
+            let failing = renewed.elapsed() > RENEW_EVERY + RENEW_SOON;
+            if !pushed && renewed.elapsed() < RENEW_EVERY {
+                continue;
+            }
+            let sent = Instant::now();
+            match self.renew(link, clock, sent).await {
+                Ok(true) => renewed = sent,
+                Ok(false) => {
+                    tracing::error!(
+                        slot = self.id,
+                        "another server took this one's place; it writes no more"
+                    );
+                    return;
+                }
+                Err(trouble) if failing => tracing::warn!(%trouble, "the lease for writing can't be renewed"),
+                Err(trouble) => tracing::debug!(%trouble, "the lease for writing was not renewed"),
+            }
+            match all(link).await {
+                Ok(rows) => watch.free_dead(link, &rows).await,
+                Err(trouble) => tracing::debug!(%trouble, "the other servers' leases were not read"),
+            }
+        }
+    }
+
+    /// False if the slot is not ours any more.
+    ///
+    /// Held to the last `high`, so that a renewal that was lost and arrives late can't set it back.
+    async fn renew(&mut self, link: &Link, clock: &Clock, sent: Instant) -> Result<bool, Trouble> {
+        let below =
+            clock.high_water().max(DateTime::now().ticks()).saturating_add(RESERVED).max(self.held + 1);
+        let owner = Some(self.owner);
+        if change(link, self.id, (owner, Some(below)), (owner, Some(self.held))).await? {
+            self.held = below;
+            clock.renew(Lease { below, until: sent + LEASE });
+            return Ok(true);
+        }
+        // Ours with another number: one of those whose answer was lost. What it reserved is ours from the next on.
+        let rows = all(link).await?;
+        let row = rows.into_iter().find(|row| row.0 == self.id && row.1 == owner);
+        let Some((_, _, Some(high))) = row else { return Ok(false) };
+        self.held = high;
+        Err(Trouble::Unknown("an earlier renewal went through after all".to_owned()))
+    }
+
+    /// For whoever comes next. Nothing may be written any more.
+    pub async fn release(self, link: &Link, clock: &Clock) {
+        clock.renew(Lease { below: 0, until: Instant::now() });
+        let last = clock.high_water();
+        let change = change(link, self.id, (None, Some(last)), (Some(self.owner), Some(self.held))).await;
+        if !matches!(change, Ok(true)) {
+            tracing::debug!(slot = self.id, ?change, "the slot was not given back; it will be found unused");
+        }
+    }
+}
+
+/// Leases as they were seen, and since when they have not changed.
+#[derive(Debug, Default)]
+struct Watch {
+    seen: HashMap<i32, (Uuid, Option<i64>, Instant)>,
+}
+
+impl Watch {
+    async fn free_dead(&mut self, link: &Link, rows: &[Row]) {
+        for (id, owner, high) in rows {
+            let Some(owner) = *owner else {
+                self.seen.remove(id);
+                continue;
+            };
+            let same = |seen: &&(Uuid, Option<i64>, Instant)| (seen.0, seen.1) == (owner, *high);
+            match self.seen.get(id).filter(same) {
+                Some((_, _, since)) if since.elapsed() > DEAD_AFTER => {
+                    let freed = change(link, *id, (None, *high), (Some(owner), *high)).await;
+                    tracing::info!(slot = id, ?freed, "a server stopped renewing its lease");
+                    self.seen.remove(id);
+                }
+                Some(_) => {}
+                None => drop(self.seen.insert(*id, (owner, *high, Instant::now()))),
+            }
+        }
+    }
+}
+
+async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
+    let rows = link.read(&link.statements.all_slots, ()).await?;
+    let rows = rows.rows::<Row>().map_err(|error| Trouble::fault(error.to_string()))?;
+    rows.map(|row| row.map_err(|error| Trouble::fault(error.to_string()))).collect()
+}
+
+async fn change(
+    link: &Link,
+    id: i32,
+    to: (Option<Uuid>, Option<i64>),
+    from: (Option<Uuid>, Option<i64>),
+) -> Result<bool, Trouble> {
+    let values = vec![
+        to.0.map(CqlValue::Uuid),
+        to.1.map(CqlValue::BigInt),
+        Some(CqlValue::Int(id)),
+        from.0.map(CqlValue::Uuid),
+        from.1.map(CqlValue::BigInt),
+    ];
+    let step = Conditional { statement: &link.statements.take_slot, values };
+    Ok(link.compare_and_set(vec![step]).await?.is_applied())
+}

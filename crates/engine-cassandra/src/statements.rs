@@ -1,0 +1,189 @@
+//! Every statement sent to the cluster, prepared once.
+//!
+//! Rows are written only by conditional statements (`IF`), all of them at SERIAL. Reads that decide something
+//! are SERIAL as well; those of the directory are QUORUM.
+
+use scylla::client::session::Session;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+
+use crate::options::Reads;
+use crate::trouble::Trouble;
+
+#[derive(Debug)]
+pub struct Statements {
+    // Rows and their partition.
+    pub put_row: PreparedStatement,
+    pub delete_row: PreparedStatement,
+    /// Part of every transaction: notes its stamp, and holds it to its epoch.
+    pub mark_written: PreparedStatement,
+    /// The same for one that also changes the epoch.
+    pub mark_registered: PreparedStatement,
+    pub change_epoch: PreparedStatement,
+    pub partition_state: PreparedStatement,
+    pub any_row: PreparedStatement,
+    /// Some rows by key, with their partition's state; or their stamps alone.
+    pub rows_of: PreparedStatement,
+    pub stamps_of: PreparedStatement,
+    /// One row for a caller who reads no more than that.
+    pub get_row: PreparedStatement,
+    /// Rows from a key on, or up to one, for scans of one partition and of many.
+    pub range: Ranges,
+    pub range_quorum: Ranges,
+    /// The rows of a table that is gone; the only rows removed without a condition.
+    pub purge_rows: PreparedStatement,
+
+    // The directory.
+    pub list: PreparedStatement,
+    pub strike: PreparedStatement,
+    pub directory_page: PreparedStatement,
+    pub drop_segment: PreparedStatement,
+    pub map: PreparedStatement,
+    pub map_version: PreparedStatement,
+    /// Part of every change of a map; the statements after it are the rest.
+    pub set_map_version: PreparedStatement,
+    pub set_segment: PreparedStatement,
+    pub remove_segment: PreparedStatement,
+    pub drop_map: PreparedStatement,
+
+    /// Something small that takes a quorum.
+    pub probe: PreparedStatement,
+    // Tables, service properties, slots, purges.
+    pub create_table: PreparedStatement,
+    pub find_table: PreparedStatement,
+    pub list_tables: PreparedStatement,
+    pub table_accounts: PreparedStatement,
+    pub doom_table: PreparedStatement,
+    pub forget_table: PreparedStatement,
+    pub set_table_metadata: PreparedStatement,
+    pub service_metadata: PreparedStatement,
+    pub service_accounts: PreparedStatement,
+    pub set_service_metadata: PreparedStatement,
+    pub frozen: PreparedStatement,
+    pub set_frozen: PreparedStatement,
+    pub add_purge: PreparedStatement,
+    pub list_purges: PreparedStatement,
+    /// Every account's, for the janitor.
+    pub all_tables: PreparedStatement,
+    pub remove_purge: PreparedStatement,
+    pub all_slots: PreparedStatement,
+    pub take_slot: PreparedStatement,
+}
+
+/// Rows of one partition from a row key on: to its end, or below another row key. The last value is a limit.
+#[derive(Debug)]
+pub struct Ranges {
+    pub from: PreparedStatement,
+    pub between: PreparedStatement,
+}
+
+const WHERE_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = ?";
+const WHERE_PARTITION: &str = "WHERE tid = ? AND pk = ?";
+
+impl Statements {
+    pub async fn prepare(session: &Session, reads: Reads) -> Result<Self, Trouble> {
+        let prepare = async |text: &str, consistency: Consistency| {
+            let mut statement = session.prepare(text).await?;
+            statement.set_consistency(consistency);
+            // A read, or a write with a timestamp of its own: to ask twice does no harm.
+            statement.set_is_idempotent(!text.contains(" IF "));
+            Ok::<_, Trouble>(statement)
+        };
+        let conditional = async |text: &str| prepare(text, Consistency::Quorum).await;
+        let serial = async |text: &str| prepare(text, Consistency::Serial).await;
+        let quorum = async |text: &str| prepare(text, Consistency::Quorum).await;
+        let chosen = match reads {
+            Reads::Serial => Consistency::Serial,
+            Reads::Quorum => Consistency::Quorum,
+        };
+        let columns = "SELECT rk, body, written FROM entities";
+        let ranges = async |consistency| {
+            Ok::<_, Trouble>(Ranges {
+                from: prepare(&format!("{columns} {WHERE_PARTITION} AND rk >= ? LIMIT ?"), consistency)
+                    .await?,
+                between: prepare(
+                    &format!("{columns} {WHERE_PARTITION} AND rk >= ? AND rk < ? LIMIT ?"),
+                    consistency,
+                )
+                .await?,
+            })
+        };
+        Ok(Self {
+            put_row: conditional(&format!("UPDATE entities SET stamp = ?, body = ? {WHERE_ROW} IF stamp = ?")).await?,
+            delete_row: conditional(&format!("DELETE FROM entities {WHERE_ROW} IF stamp = ?")).await?,
+            mark_written: conditional(&format!("UPDATE entities SET written = ? {WHERE_PARTITION} IF epoch = ?"))
+                .await?,
+            mark_registered: conditional(&format!(
+                "UPDATE entities SET written = ?, epoch = ?, registered = ? {WHERE_PARTITION} IF epoch = ?"
+            ))
+            .await?,
+            change_epoch: conditional(&format!(
+                "UPDATE entities SET epoch = ?, registered = ? {WHERE_PARTITION} IF epoch = ?"
+            ))
+            .await?,
+            partition_state: serial(&format!(
+                "SELECT DISTINCT epoch, registered, written FROM entities {WHERE_PARTITION}"
+            ))
+            .await?,
+            any_row: serial(&format!("SELECT rk FROM entities {WHERE_PARTITION} AND rk >= 0x01 LIMIT 1")).await?,
+            rows_of: serial(&format!(
+                "SELECT rk, stamp, body, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
+            ))
+            .await?,
+            stamps_of: serial(&format!("SELECT rk, stamp FROM entities {WHERE_PARTITION} AND rk IN ?")).await?,
+            get_row: prepare(&format!("SELECT body FROM entities {WHERE_ROW}"), chosen).await?,
+            range: ranges(chosen).await?,
+            range_quorum: ranges(Consistency::Quorum).await?,
+            purge_rows: quorum(&format!("DELETE FROM entities USING TIMESTAMP ? {WHERE_PARTITION}")).await?,
+
+            list: quorum("INSERT INTO directory (segment, pk, epoch) VALUES (?, ?, ?) USING TIMESTAMP ?").await?,
+            strike: quorum("DELETE FROM directory USING TIMESTAMP ? WHERE segment = ? AND pk = ?").await?,
+            directory_page: quorum("SELECT pk, epoch FROM directory WHERE segment = ? AND pk >= ? LIMIT ?").await?,
+            drop_segment: quorum("DELETE FROM directory USING TIMESTAMP ? WHERE segment = ?").await?,
+            map: quorum("SELECT version, start, segment, state, low, high, cut, retired FROM segments WHERE tid = ?")
+                .await?,
+            map_version: quorum("SELECT DISTINCT version FROM segments WHERE tid = ?").await?,
+            set_map_version: conditional("UPDATE segments SET version = ? WHERE tid = ? IF version = ?").await?,
+            set_segment: conditional(
+                "UPDATE segments SET segment = ?, state = ?, low = ?, high = ?, cut = ?, retired = ? \
+                 WHERE tid = ? AND start = ?",
+            )
+            .await?,
+            remove_segment: conditional("DELETE FROM segments WHERE tid = ? AND start = ?").await?,
+            drop_map: quorum("DELETE FROM segments USING TIMESTAMP ? WHERE tid = ?").await?,
+
+            probe: serial("SELECT version FROM schema_version WHERE id = 0").await?,
+            create_table: conditional(
+                "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS",
+            )
+            .await?,
+            find_table: serial("SELECT id, shown, state, metadata FROM tables WHERE account = ? AND name = ?").await?,
+            list_tables: serial(
+                "SELECT name, shown, state FROM tables WHERE account = ? AND name >= ? LIMIT ?",
+            )
+            .await?,
+            table_accounts: quorum("SELECT DISTINCT account FROM tables").await?,
+            doom_table: conditional("UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1")
+                .await?,
+            forget_table: conditional("DELETE FROM tables WHERE account = ? AND name = ? IF id = ?").await?,
+            set_table_metadata: conditional(
+                "UPDATE tables SET metadata = ? WHERE account = ? AND name = ? IF id = ? AND state = 1 AND metadata = ?",
+            )
+            .await?,
+            service_metadata: serial("SELECT metadata FROM services WHERE account = ?").await?,
+            service_accounts: quorum("SELECT DISTINCT account FROM services").await?,
+            set_service_metadata: conditional(
+                "UPDATE services SET metadata = ? WHERE account = ? IF metadata = ?",
+            )
+            .await?,
+            frozen: serial("SELECT frozen FROM switches WHERE id = 0").await?,
+            set_frozen: conditional("UPDATE switches SET frozen = ? WHERE id = 0 IF frozen = ?").await?,
+            add_purge: quorum("INSERT INTO purges (shard, tid) VALUES (0, ?)").await?,
+            list_purges: quorum("SELECT tid FROM purges WHERE shard = 0").await?,
+            all_tables: quorum("SELECT account, name, id, state FROM tables").await?,
+            remove_purge: quorum("DELETE FROM purges WHERE shard = 0 AND tid = ?").await?,
+            all_slots: quorum("SELECT id, owner, high FROM slots").await?,
+            take_slot: conditional("UPDATE slots SET owner = ?, high = ? WHERE id = ? IF owner = ? AND high = ?").await?,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! TLS to the cluster: whom to trust, what name to expect, and who we are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+
+use crate::options::Tls;
+
+/// Errors are one sentence that names the file.
+pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(tls)?), provider.clone())
+        .build()
+        .map_err(|error| match &tls.authority {
+            Some(path) => format!("ca {} can't be used: {error}", path.display()),
+            None => {
+                format!("the system has no certificate authorities ({error}); name your own with ca=FILE")
+            }
+        })?;
+    let verifier: Arc<dyn ServerCertVerifier> = match &tls.server_name {
+        None => verifier,
+        Some(name) => {
+            let name = ServerName::try_from(name.clone()).map_err(|_| {
+                format!("server-name {name:?} is no host name; name what the certificates have")
+            })?;
+            Arc::new(OneName { name, verifier })
+        }
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("can't set up TLS: {error}"))?
+        // Checks all that the usual one does; only the name may be another than the address dialled.
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let Some((certificate, key)) = &tls.identity else { return Ok(Arc::new(config.with_no_client_auth())) };
+    let chain = certificates("cert", certificate)?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("key", key, &error))?;
+    let config = config
+        .with_client_auth_cert(chain, private)
+        .map_err(|error| unusable("cert", certificate, &error))?;
+    Ok(Arc::new(config))
+}
+
+fn roots(tls: &Tls) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    match &tls.authority {
+        Some(path) => {
+            for certificate in certificates("ca", path)? {
+                roots.add(certificate).map_err(|error| unusable("ca", path, &error))?;
+            }
+        }
+        None => {
+            // Some of a system's certificates are always odd; what is left over decides.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
+    let found = read().map_err(|error| unusable(setting, path, &error))?;
+    if found.is_empty() { Err(unusable(setting, path, &"it holds no certificate in PEM")) } else { Ok(found) }
+}
+
+fn unusable(setting: &str, path: &Path, why: &dyn std::fmt::Display) -> String {
+    format!("{setting} {} can't be used: {why}", path.display())
+}
+
+/// The driver dials addresses that the nodes tell it and knows no names; certificates often have nothing else.
+#[derive(Debug)]
+struct OneName {
+    name: ServerName<'static>,
+    verifier: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for OneName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verifier.verify_server_cert(end_entity, intermediates, &self.name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! What became of a write that the cluster never answered. It is never simply sent again: the first one may
+//! still be on its way.
+//!
+//! Stamps and epochs never recur, so what is found tells. If nothing of the write is found, the partition is
+//! moved to another epoch: from then on the write can't go through any more, and a last look decides.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::cluster::Cluster;
+use crate::keys::KeyBytes;
+use crate::partition::{PartitionId, State};
+use crate::plan::Write;
+use crate::trouble::Trouble;
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A write as it was sent.
+#[derive(Debug)]
+pub struct Attempt<'a> {
+    pub id: &'a PartitionId,
+    pub writes: &'a BTreeMap<KeyBytes, Write>,
+    /// Its own stamp, as `written` notes it.
+    pub last: i64,
+    /// The state it expected.
+    pub expected: State,
+    /// The epoch it would leave behind: its own if it registers the partition, else the expected one.
+    pub epoch: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Applied,
+    /// And it never will be.
+    NotApplied,
+    Unknown,
+}
+
+/// The partition after the write, as far as the write touches it.
+struct Seen {
+    state: State,
+    /// Stamps of those rows that are there.
+    stamps: BTreeMap<KeyBytes, i64>,
+}
+
+impl Attempt<'_> {
+    pub async fn find_out(&self, cluster: &Cluster, deadline: Instant) -> Fate {
+        loop {
+            match self.look(cluster).await {
+                Ok(fate) => {
+                    tracing::debug!(?fate, "found out what became of a write");
+                    return fate;
+                }
+                Err(trouble) if Instant::now() > deadline => {
+                    tracing::warn!(%trouble, "what became of a write stays unknown");
+                    return Fate::Unknown;
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn look(&self, cluster: &Cluster) -> Result<Fate, Trouble> {
+        let seen = self.see(cluster).await?;
+        if self.is_in(&seen) {
+            return Ok(Fate::Applied);
+        }
+        // Elsewhere already: then it is too late for the write as it is.
+        if seen.state.epoch == self.expected.epoch {
+            let fence = cluster.clock.epoch_above(self.expected.epoch.unwrap_or(0));
+            cluster.change_epoch(self.id, self.expected.epoch, fence, self.expected.registration).await?;
+        }
+        Ok(self.judge(&self.see(cluster).await?))
+    }
+
+    async fn see(&self, cluster: &Cluster) -> Result<Seen, Trouble> {
+        let keys: Vec<&[u8]> = self.writes.keys().map(KeyBytes::as_bytes).collect();
+        let rows = cluster
+            .read(&cluster.statements.stamps_of, (self.id.table, self.id.key.as_bytes(), keys))
+            .await?;
+        let mut stamps = BTreeMap::new();
+        for row in rows.rows::<(Vec<u8>, Option<i64>)>().map_err(|error| Trouble::fault(error.to_string()))? {
+            let (key, stamp) = row.map_err(|error| Trouble::fault(error.to_string()))?;
+            stamps.extend(stamp.map(|stamp| (KeyBytes::stored(key), stamp)));
+        }
+        Ok(Seen { state: cluster.partition_state(self.id).await?, stamps })
+    }
+
+    /// Whether anything is there that only this write can have left.
+    fn is_in(&self, seen: &Seen) -> bool {
+        let wrote = |(key, write): (&KeyBytes, &Write)| {
+            let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
+            stamp.is_some() && seen.stamps.get(key).copied() == stamp
+        };
+        seen.state.written == Some(self.last)
+            || (self.epoch != self.expected.epoch && seen.state.epoch == self.epoch)
+            || self.writes.iter().any(wrote)
+    }
+
+    /// After the write has become impossible.
+    fn judge(&self, seen: &Seen) -> Fate {
+        if self.is_in(seen) {
+            return Fate::Applied;
+        }
+        // Every write of the partition leaves another mark, so if the old one is there, none went through since.
+        let untouched = seen.state.written == self.expected.written;
+        // A row that is as expected was not replaced by this write: it would carry another stamp, or be gone.
+        let as_before = |(key, write): (&KeyBytes, &Write)| {
+            write.expected.is_some() && seen.stamps.get(key).copied() == write.expected
+        };
+        if untouched || self.writes.iter().any(as_before) { Fate::NotApplied } else { Fate::Unknown }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::Registration;
+    use model::DateTime;
+    use store::suite::number;
+    use uuid::Uuid;
+
+    fn stamp(offset: i64) -> DateTime {
+        DateTime::from_ticks(DateTime::MIN_STORED.ticks() + offset).unwrap()
+    }
+
+    fn state(epoch: i64, written: i64) -> State {
+        State {
+            epoch: Some(epoch),
+            registration: Registration::Listed,
+            written: Some(stamp(written).ticks()),
+        }
+    }
+
+    /// A write that puts `a` (stamp 100, over `before` if there was one) and deletes `d` (stamp 7), in epoch 2.
+    fn judged(before: Option<i64>, registers: bool, seen: State, a: Option<i64>, d: Option<i64>) -> Fate {
+        let id = PartitionId { table: Uuid::nil(), key: KeyBytes::of("p") };
+        let put = Some((stamp(100), number(1).stamp(stamp(100))));
+        let expected = |at: Option<i64>| at.map(|at| stamp(at).ticks());
+        let writes = BTreeMap::from([
+            (KeyBytes::of("a"), Write { expected: expected(before), row: put }),
+            (KeyBytes::of("d"), Write { expected: expected(Some(7)), row: None }),
+        ]);
+        let attempt = Attempt {
+            id: &id,
+            writes: &writes,
+            last: stamp(101).ticks(),
+            expected: state(2, 50),
+            epoch: Some(if registers { 4 } else { 2 }),
+        };
+        let stamps = [("a", a), ("d", d)];
+        let stamps = stamps.into_iter().filter_map(|(key, at)| Some((KeyBytes::of(key), stamp(at?).ticks())));
+        attempt.judge(&Seen { state: seen, stamps: stamps.collect() })
+    }
+
+    #[test]
+    fn what_is_found_tells() {
+        use Fate::{Applied, NotApplied, Unknown};
+        for (before, registers, seen, a, d, fate) in [
+            // Its own mark, its own row, its own epoch.
+            (Some(5), false, state(6, 101), Some(200), None, Applied),
+            (Some(5), false, state(6, 90), Some(100), Some(9), Applied),
+            (Some(5), true, state(4, 90), Some(200), Some(9), Applied),
+            // The mark from before: nothing happened.
+            (Some(5), false, state(6, 50), Some(5), Some(7), NotApplied),
+            (None, false, state(6, 50), None, Some(7), NotApplied),
+            // Another mark, but a row that this write would have changed.
+            (Some(5), false, state(6, 90), Some(5), None, NotApplied),
+            (None, false, state(6, 90), None, Some(7), NotApplied),
+            // Others wrote over all that could tell.
+            (Some(5), false, state(6, 90), Some(200), None, Unknown),
+            (None, false, state(6, 90), None, None, Unknown),
+            // In its own epoch's place another one: nobody can say who was first.
+            (None, true, state(8, 90), None, Some(9), Unknown),
+        ] {
+            let found = judged(before, registers, seen, a, d);
+            assert_eq!(found, fate, "{before:?} {registers} {seen:?} {a:?} {d:?}");
+        }
+    }
+}
