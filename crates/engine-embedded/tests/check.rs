@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{self, crash, files, hundred_rows, load, open, raw};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
 use model::TableName;
 use store::suite::{account, insert, key, number, table};
 use store::{Change, Condition, Engine, TableRef, Transaction};
-use support::{crash, files, hundred_rows, load, open, raw};
 use tempfile::TempDir;
 
 fn check(directory: &Path) -> Report {

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::support::{ROWS_PER_TRANSACTION, crash, hundred_rows, load, open, partition_name};
 use model::KeyRange;
 use store::Engine;
 use store::suite::{scan, table};
-use support::{ROWS_PER_TRANSACTION, crash, hundred_rows, load, open, partition_name};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

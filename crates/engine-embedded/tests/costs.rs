@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::support::{self, load, open, partition_name};
 use engine_embedded::{Counters, EmbeddedEngine, Options};
 use model::{Cut, KeyRange};
 use store::Engine;
 use store::suite::{key, scan, table};
-use support::{load, open, partition_name};
 use tempfile::TempDir;
 
 /// A seek asks each file of the newest level and one file of every other for an index and a data block; RocksDB

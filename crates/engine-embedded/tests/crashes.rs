@@ -4,16 +4,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::open;
 use model::{Cut, Key, KeyRange, Value};
 use store::suite::{draft, key, scan, table};
 use store::{Change, Condition, Engine, Error, Operation, Transaction};
-use support::open;
 use tempfile::TempDir;
 
 const DIRECTORY: &str = "PARTITA_CRASH_DIRECTORY";
@@ -58,7 +56,7 @@ async fn victim() {
 fn start(directory: &Path, shell: &str) -> Child {
     let binary = std::env::current_exe().unwrap();
     Command::new("sh")
-        .args(["-c", &format!("{shell} exec \"$0\" --exact victim --nocapture")])
+        .args(["-c", &format!("{shell} exec \"$0\" --exact crashes::victim --nocapture")])
         .arg(binary)
         .env(DIRECTORY, directory)
         .stdout(Stdio::piped())

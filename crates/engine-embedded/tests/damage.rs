@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{bytes_of, crash, files, open, refusal};
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use store::Engine;
 use store::suite::{insert, key, table};
-use support::{bytes_of, crash, files, open, refusal};
 use tempfile::TempDir;
 
 const COMMITS: i32 = 200;

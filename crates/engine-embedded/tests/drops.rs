@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::time::Instant;
 
+use crate::support::{bytes_of, eventually, files, load, open, partition_name, raw};
 use model::KeyRange;
 use store::suite::{insert, key, scan, table};
 use store::{Engine, Error};
-use support::{bytes_of, eventually, files, load, open, partition_name, raw};
 use tempfile::TempDir;
 
 const ROWS: usize = 200_000;

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{open, raw};
 use bytes::Bytes;
 use model::Value;
 use rocksdb::{DB, IteratorMode};
 use store::suite::{account, draft, key, table};
 use store::{Change, Condition, Engine, Transaction};
-use support::{open, raw};
 use tempfile::TempDir;
 
 type Entry = (Box<[u8]>, Box<[u8]>);

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
+use crate::support::open;
 use engine_embedded::{EmbeddedEngine, Options};
 use std::sync::Arc;
 use store::suite::{insert, key, table};
 use store::{Engine, Error};
-use support::open;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{open, refusal};
 use engine_embedded::OpenError;
 use store::Engine;
-use support::{open, refusal};
 use tempfile::TempDir;
 
 fn check(error: &OpenError, directory: &std::path::Path, expected: &str) {

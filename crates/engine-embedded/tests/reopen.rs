@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
+use crate::support::{bytes_of, crash, files, open, raw};
 use bytes::Bytes;
 use model::{DateTime, KeyRange};
 use store::suite::{account, insert, key, scan, table};
 use store::{Condition, Engine, Error, Transaction};
-use support::{bytes_of, crash, files, open, raw};
 use tempfile::TempDir;
 
 async fn fill(engine: &dyn Engine) {

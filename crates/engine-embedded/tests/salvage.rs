@@ -2,19 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::support::{self, ROWS_PER_TRANSACTION, crash, files, load, open};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, Place, Report, SalvageError, Salvaged};
 use model::KeyRange;
 use store::suite::{account, insert, number, scan, table};
 use store::{Change, Condition, Engine, TableRef, Transaction};
-use support::{ROWS_PER_TRANSACTION, crash, files, load, open};
 use tempfile::TempDir;
 
 type Rows = BTreeMap<(String, String), Vec<u8>>;

@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{load, open, partition_name, raw};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use rand::Rng;
 use store::suite::{key, scan, table};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
-use support::{load, open, partition_name, raw};
 use tempfile::TempDir;
 
 const ROWS: usize = 60_000;

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::time::Instant;
 
+use crate::support::{self, open};
 use store::Engine;
 use store::suite::{account, insert, table};
-use support::open;
 use tempfile::TempDir;
 
 const TABLES: usize = 10_000;

@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::{load, partition_name};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, KeyRange};
 use store::suite::{scan, table};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
-use support::{load, partition_name};
 use tempfile::TempDir;
 
 const ROWS: usize = 10_000;

@@ -1,5 +1,6 @@
 //! What the tests of this crate share.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
