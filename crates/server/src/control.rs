@@ -1,5 +1,5 @@
-//! A running server's control socket, which `partita reload` and `partita backup` speak to: one line asks, one line
-//! answers.
+//! A running server's control socket, which `partita reload`, `backup`, `freeze`, `thaw` and `migrate` speak to: one line
+//! asks, one line answers.
 //!
 //! The socket lies beside the data and is for the server's own user alone; it takes no key, because whoever can
 //! open it can read the data anyway.
@@ -30,6 +30,10 @@ pub enum Command {
     Reload,
     /// Make a checkpoint beside the data. Answered with the number of its last commit and its directory.
     Checkpoint,
+    /// Let no writes through. Answered, once none is under way, with the time since when that is so.
+    Freeze,
+    /// Let writes through again.
+    Thaw,
 }
 
 impl Command {
@@ -37,6 +41,8 @@ impl Command {
         match text {
             "reload" => Some(Self::Reload),
             "checkpoint" => Some(Self::Checkpoint),
+            "freeze" => Some(Self::Freeze),
+            "thaw" => Some(Self::Thaw),
             _ => None,
         }
     }
@@ -45,12 +51,14 @@ impl Command {
         match self {
             Self::Reload => "reload",
             Self::Checkpoint => "checkpoint",
+            Self::Freeze => "freeze",
+            Self::Thaw => "thaw",
         }
     }
 
     fn answer_time_max(self) -> Duration {
         match self {
-            Self::Reload => ANSWER_TIME_MAX,
+            Self::Reload | Self::Freeze | Self::Thaw => ANSWER_TIME_MAX,
             Self::Checkpoint => CHECKPOINT_TIME_MAX,
         }
     }

@@ -1,5 +1,6 @@
 //! The `partita` binary: reads settings, opens the store, serves until told to stop.
 
+mod cluster;
 mod upkeep;
 
 use std::future::Future;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use engine_embedded::{EmbeddedEngine, OpenError};
 use model::DateTime;
 use server::account::SharedAccounts;
@@ -20,12 +21,15 @@ use server::control::{self, Control};
 use server::sas_command::{self, SasCommand};
 use server::tls::{self, Certificate, CertificateFiles};
 use server::{Listener, Server, account, telemetry};
-use service::Service;
+use service::{Gate, Service};
 use store::{Engine, MemoryEngine};
 use tokio_rustls::TlsAcceptor;
 use upkeep::backup::{self, BackupFlags};
 use upkeep::check::{self, CheckFlags};
+use upkeep::marks;
+use upkeep::migrate::{self, MigrateFlags};
 use upkeep::restore::{self, RestoreFlags};
+use upkeep::store::StoreCommand;
 
 // Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
 #[global_allocator]
@@ -54,6 +58,16 @@ enum Command {
     Backup(BackupFlags),
     /// Make a data directory of a backup
     Restore(RestoreFlags),
+    /// Move accounts from a data directory to another store, or back, while they are served
+    #[command(after_help = migrate::HELP)]
+    Migrate(Box<MigrateFlags>),
+    /// Have a running server refuse writes, and go on with reads
+    Freeze(ReloadFlags),
+    /// Have a frozen server take writes again
+    Thaw(ThawFlags),
+    /// Make a cluster ready for servers that share it, or check one
+    #[command(subcommand, after_help = upkeep::store::HELP)]
+    Store(StoreCommand),
     /// Measure a Table endpoint under load: this one, Azurite or Azure
     Bench(Box<bench::BenchCommand>),
     /// Write a table, or all tables of an account, to files: from any Table endpoint
@@ -75,6 +89,22 @@ struct ReloadFlags {
     control: Option<PathBuf>,
 }
 
+#[derive(Args, Debug)]
+struct ThawFlags {
+    #[command(flatten)]
+    server: ReloadFlags,
+    /// Though the data was moved elsewhere, where writes may have been made since
+    #[arg(long)]
+    accept_migration: bool,
+}
+
+impl ReloadFlags {
+    fn ask(&self, command: control::Command) -> Result<(), String> {
+        let socket = self.control.clone().unwrap_or_else(|| self.data.join(control::SOCKET));
+        control::ask(&socket, command).map(|text| println!("{text}"))
+    }
+}
+
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
@@ -83,10 +113,12 @@ Examples:
   partita serve --in-memory              the same, keeping nothing after exit
   partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
+  partita serve --store cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita      on a cluster that servers share
   partita reload                         keys and accounts were changed in the file that --config named
   partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
   partita import --all --from backup     the same tables into another
   partita backup /backups --keep 7       of ./partita-data, while its server goes on
+  partita migrate --to /srv/partita      ./partita-data to another store, while its server goes on
   partita sas table --table Books --permissions r --expires 8h
   partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
@@ -108,15 +140,24 @@ SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP o
 and keys anew, those of bearer tokens too.";
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Serve(flags) => serve(*flags),
-        Command::Reload(flags) => {
-            let socket = flags.control.unwrap_or_else(|| flags.data.join(control::SOCKET));
-            control::ask(&socket, control::Command::Reload).map(|text| println!("{text}"))
+    let matches = Cli::command().get_matches();
+    let command = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command;
+    let outcome = match command {
+        Command::Serve(mut flags) => {
+            flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
+            serve(*flags)
+        }
+        Command::Reload(flags) => flags.ask(control::Command::Reload),
+        Command::Freeze(flags) => flags.ask(control::Command::Freeze),
+        Command::Thaw(ThawFlags { server, accept_migration }) => {
+            let unmoved = marks::check(&server.data, accept_migration);
+            unmoved.and_then(|()| server.ask(control::Command::Thaw))
         }
         Command::Check(flags) => return check::run(&flags),
         Command::Backup(flags) => backup::run(&flags).map(|text| println!("{text}")),
         Command::Restore(flags) => restore::run(&flags).map(|text| println!("{text}")),
+        Command::Migrate(flags) => migrate::run(&flags).map(|text| println!("{text}")),
+        Command::Store(command) => return upkeep::store::run(&command),
         Command::Bench(command) => bench::run(&command),
         Command::Export(command) => transfer::export(&command),
         Command::Import(command) => transfer::import(&command),
@@ -158,8 +199,9 @@ fn raise_file_limit(connections: usize) {
 async fn run(config: Config, flags: Flags) -> Result<(), String> {
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
-    let reload = Arc::new(Reload { flags, accounts: accounts.clone(), bearer: bearer.clone() });
+    let reload = Arc::new(Reload { flags, accounts, bearer });
     tokio::spawn(reload_on_hangup(reload.clone()));
+    let gate = Arc::new(Gate::default());
     // The ports before the store: a second server on the same port should not touch the data at all.
     let mut listeners = Vec::new();
     if let Some(address) = &config.listen {
@@ -172,12 +214,12 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
     }
     match &config.storage {
         Storage::Memory => {
-            let _commands = listen_for_commands(&config, reload, None)?;
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
             let failed = std::future::pending();
             serve_with(
                 &config,
-                accounts,
-                bearer,
+                &reload,
+                gate,
                 listeners,
                 Arc::new(MemoryEngine::new()),
                 failed,
@@ -185,7 +227,8 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             )
             .await
         }
-        Storage::Directory { path, cache_bytes, accept_loss } => {
+        Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
+            marks::check(path, *accept_migration)?;
             let mut options = engine_embedded::Options::new(path);
             options.block_cache_bytes = *cache_bytes;
             options.write_buffer_bytes = cache_bytes / 2;
@@ -195,31 +238,40 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             let engine = Arc::new(engine);
             let failed = engine.on_failure();
             // Only now is it known that no other server has this directory.
-            let _commands = listen_for_commands(&config, reload, Some(engine.clone()))?;
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(&config, accounts, bearer, listeners, engine, failed, &place.display().to_string())
-                .await
+            serve_with(&config, &reload, gate, listeners, engine, failed, &place.display().to_string()).await
+        }
+        Storage::Cluster { address, wait } => {
+            let options = engine_cassandra::Options::from_address(address.as_str());
+            let options = options.map_err(|error| format!("--store: {error}"))?;
+            let place = options.to_string();
+            let engine = Arc::new(cluster::connect(options, *wait).await?);
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            // A cluster that fails comes back by itself; nothing that was answered is in doubt meanwhile.
+            let failed = std::future::pending();
+            serve_with(&config, &reload, gate, listeners, engine, failed, &place).await
         }
     }
 }
 
 async fn serve_with(
     config: &Config,
-    accounts: SharedAccounts,
-    bearer: SharedBearer,
+    reload: &Reload,
+    gate: Arc<Gate>,
     listeners: Vec<Listener>,
     engine: Arc<dyn Engine>,
     failed: impl Future<Output = store::Fault>,
     place: &str,
 ) -> Result<(), String> {
-    let mut service = Service::new(engine.clone());
+    let mut service = Service::new(engine.clone()).gated(gate);
     if let Some(targets) = config.throttle {
         service = service.throttled(targets);
     }
     let server = Server {
         service,
-        accounts,
-        bearer,
+        accounts: reload.accounts.clone(),
+        bearer: reload.bearer.clone(),
         check_clock: config.check_clock,
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
@@ -286,6 +338,7 @@ async fn reload_on_hangup(reload: Arc<Reload>) {
 fn listen_for_commands(
     config: &Config,
     reload: Arc<Reload>,
+    gate: Arc<Gate>,
     engine: Option<Arc<EmbeddedEngine>>,
 ) -> Result<Option<AbortOnDrop>, String> {
     let Some((path, asked_for)) = &config.control else { return Ok(None) };
@@ -295,7 +348,7 @@ fn listen_for_commands(
         Err(error) => {
             tracing::warn!(
                 error,
-                "`partita reload` and `partita backup` can't reach this server; SIGHUP reloads too"
+                "`partita reload`, `backup` and `migrate` can't reach this server; SIGHUP reloads too"
             );
             return Ok(None);
         }
@@ -303,12 +356,14 @@ fn listen_for_commands(
     let run = move |command| match command {
         control::Command::Reload => reload.run(),
         control::Command::Checkpoint => checkpoint(engine.as_deref()),
+        control::Command::Freeze => Ok(freeze(&gate)),
+        control::Command::Thaw => Ok(thaw(&gate)),
     };
     Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
 }
 
 fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, String> {
-    let engine = engine.ok_or("this server keeps its data in memory; there is nothing to back up")?;
+    let engine = engine.ok_or("this server has no data directory; there is nothing here to back up")?;
     let taken = engine.checkpoint().map_err(|fault| {
         tracing::error!(%fault, "no checkpoint for a backup");
         fault.to_string()
@@ -316,6 +371,23 @@ fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, String> {
     tracing::info!(commits = taken.commits, "checkpoint for a backup made");
     let directory = std::path::absolute(&taken.directory).map_err(|error| error.to_string())?;
     Ok(format!("{} {}", taken.commits, directory.display()))
+}
+
+/// Commands run on threads that may wait.
+fn freeze(gate: &Gate) -> String {
+    let since = tokio::runtime::Handle::current().block_on(gate.close()).to_fixed_string();
+    tracing::warn!(%since, "frozen: writes are refused until `partita thaw`, reads go on");
+    format!("frozen since {since}")
+}
+
+fn thaw(gate: &Gate) -> String {
+    match tokio::runtime::Handle::current().block_on(gate.open()) {
+        Some(since) => {
+            tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are taken again");
+            format!("thawed; it was frozen since {}", since.to_fixed_string())
+        }
+        None => "was not frozen".to_owned(),
+    }
 }
 
 /// Ends the task, and with it what the task holds.

@@ -402,14 +402,18 @@ fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
 
 /// `/health/live`: the process answers. `/health/ready`: the store can be read and written.
 fn health(pipeline: &Pipeline, request: &Request<Incoming>) -> Option<Response<Body>> {
-    let outcome = match request.uri().path() {
-        "/health/live" => Ok(()),
-        "/health/ready" => pipeline.service.check_health(),
+    let (outcome, frozen) = match request.uri().path() {
+        "/health/live" => (Ok(()), None),
+        "/health/ready" => (pipeline.service.check_health(), pipeline.service.frozen_since()),
         _ => return None,
     };
-    let (status, text) = match outcome {
-        Ok(()) => (200, "ok\n".to_owned()),
-        Err(fault) => (503, format!("{fault}\n")),
+    let (status, text) = match (outcome, frozen) {
+        (Ok(()), None) => (200, "ok\n".to_owned()),
+        // Ready for reads, and no other server on this store could be more.
+        (Ok(()), Some(since)) => {
+            (200, format!("ok; frozen since {}, so that writes are refused\n", since.to_seconds_string()))
+        }
+        (Err(fault), _) => (503, format!("{fault}\n")),
     };
     let mut response = Response::new(Body::sized(text));
     *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();

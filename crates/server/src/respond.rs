@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER, SERVER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -99,6 +100,8 @@ impl http_body::Body for Body {
 }
 
 const HEADERS_USUAL: usize = 12;
+/// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
+const RETRY_AFTER_FROZEN: &str = "5";
 
 /// What is known of a request by the time it is answered.
 #[derive(Debug)]
@@ -184,6 +187,9 @@ pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
+    if *refusal == Refusal::Frozen {
+        put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
+    }
     response
 }
 

@@ -16,7 +16,10 @@ pub enum LogFormat {
 
 /// Logs go to standard error, so that standard output holds the banner alone.
 pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
-    let filter = EnvFilter::try_new(level).map_err(|error| {
+    // The cluster's driver tells of every connection it makes; what matters of it is said by the engine.
+    let directives =
+        if level.contains([',', '=']) { level.to_owned() } else { format!("{level},scylla=error") };
+    let filter = EnvFilter::try_new(directives).map_err(|error| {
         format!("{level:?} is no log level ({error}); use error, warn, info, debug or trace")
     })?;
     let subscriber = tracing_subscriber::fmt()

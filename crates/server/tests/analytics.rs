@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use support::{Answer, Client, Partita};
+use crate::support::{Answer, Client, Partita};
 
 const JSON: [(&str, &str); 2] =
     [("Accept", "application/json;odata=nometadata"), ("Content-Type", "application/json")];

@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::time::{Duration, SystemTime};
 
-use support::{ACCOUNT, Answer, Client, KEY, Partita};
+use crate::support::{ACCOUNT, Answer, Client, KEY, Partita};
 use wire::signing::AccountKey;
 use wire::signing::shared_key::{Scheme, SignedRequest};
 

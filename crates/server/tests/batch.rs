@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::fmt::Write as _;
 use std::sync::Barrier;
 
-use support::{Answer, Client, Partita};
+use crate::support::{self, Answer, Client, Partita};
 
 const JSON: &str = "application/json;odata=nometadata";
 

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -12,13 +10,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::support::http::read_answer;
+use crate::support::{ACCOUNT, Answer, Client, Partita};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
-use support::http::read_answer;
-use support::{ACCOUNT, Answer, Client, Partita};
 use tokio_rustls::rustls::crypto;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;

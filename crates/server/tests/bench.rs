@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
 
+use crate::support::{ACCOUNT, KEY, Partita, binary};
 use serde_json::Value;
-use support::{ACCOUNT, KEY, Partita, binary};
 
 /// So that a workload takes a fraction of a second.
 const SMALL: [&str; 4] = ["--warmup", "0", "--connections", "4"];

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Partita, binary};
+use crate::support::{Partita, binary};
 
 /// In a mount namespace of its own: everything is made read-only but the data directory, then the server takes the
 /// place of this shell, as nobody and with no capability left.

@@ -7,19 +7,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use support::batch::{self, Request};
-use support::oracle::show::{View, escaped_value};
-use support::oracle::value::full_time;
-use support::oracle::{Account, Place, Value, Verb, Write, place, timestamp_of};
-use support::random::{self, Random};
-use support::{ACCOUNT, Answer, Client, Partita};
+use crate::support::batch::{self, Request};
+use crate::support::oracle::show::{View, escaped_value};
+use crate::support::oracle::value::full_time;
+use crate::support::oracle::{Account, Place, Value, Verb, Write, place, timestamp_of};
+use crate::support::random::{self, Random};
+use crate::support::{self, ACCOUNT, Answer, Client, Partita};
 
 const ROUNDS: u64 = 8;
 const CLIENTS: usize = 6;

@@ -5,16 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::support::http::read_answer;
+use crate::support::{ACCOUNT, Client, Partita};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use support::http::read_answer;
-use support::{ACCOUNT, Client, Partita};
 
 /// How much more a server may hold after a test than before it, in KiB. The largest single thing a request
 /// can ask for is a page of 4 MiB and a body of 4 MiB, a few times over while they are converted.

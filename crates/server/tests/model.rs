@@ -8,23 +8,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-mod support;
-
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use support::batch::{self, Request};
-use support::oracle::filter::{Filter, OPERATORS};
-use support::oracle::show::{View, entity_link, escaped_value};
-use support::oracle::value::full_time;
-use support::oracle::{self, Account, Refusal, Row, Value, Verb, Write, etag, timestamp_of};
-use support::random::{self, Random};
-use support::{ACCOUNT, Answer, Client, Partita};
+use crate::support::batch::{self, Request};
+use crate::support::oracle::filter::{Filter, OPERATORS};
+use crate::support::oracle::show::{View, entity_link, escaped_value};
+use crate::support::oracle::value::full_time;
+use crate::support::oracle::{self, Account, Refusal, Row, Value, Verb, Write, etag, timestamp_of};
+use crate::support::random::{self, Random};
+use crate::support::{ACCOUNT, Answer, Client, Partita, cluster};
 
 const CLIENTS: usize = 8;
 const STEPS: u64 = 2_000;
+/// Each takes milliseconds there.
+const STEPS_ON_A_CLUSTER: u64 = 150;
 
 /// Of each kind that keys come in: empty, quoted, escaped in URLs, and around U+FFFF, where the order of
 /// UTF-16 is not that of UTF-8.
@@ -52,14 +52,14 @@ const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
 #[test]
 fn in_memory() {
     let server = Partita::in_memory();
-    walk(&server, "in memory");
+    walk(&server, "in memory", STEPS);
 }
 
 #[test]
 fn in_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
-    let walkers = walk(&server, "in a directory");
+    let walkers = walk(&server, "in a directory", STEPS);
     assert!(server.stop().success());
     let server = Partita::in_directory(directory.path());
     for mut walker in walkers {
@@ -69,12 +69,26 @@ fn in_a_directory() {
     }
 }
 
+/// Through one server, and then through another that knows nothing of it.
+#[test]
+fn on_a_cluster() {
+    let Some(nodes) = cluster::nodes() else { return };
+    let store = cluster::new_store(&nodes);
+    let (server, other) = (Partita::start(&["--store", &store]), Partita::start(&["--store", &store]));
+    let walkers = walk(&server, "on a cluster", STEPS_ON_A_CLUSTER);
+    for mut walker in walkers {
+        walker.client = other.client();
+        walker.base = base(&other);
+        walker.compare_everything();
+    }
+}
+
 fn base(server: &Partita) -> String {
     format!("http://{}/{ACCOUNT}/", server.address)
 }
 
-fn walk(server: &Partita, name: &str) -> Vec<Walker> {
-    let (seed, steps) = (random::seed(), random::setting("PARTITA_STEPS", STEPS));
+fn walk(server: &Partita, name: &str, steps: u64) -> Vec<Walker> {
+    let (seed, steps) = (random::seed(), random::setting("PARTITA_STEPS", steps));
     println!("model {name}: PARTITA_SEED={seed} PARTITA_STEPS={steps}, {CLIENTS} clients");
     let (started, shared) = (Instant::now(), Arc::new(Shared::new(&mut server.client())));
     let threads = (0..CLIENTS).map(|number| {

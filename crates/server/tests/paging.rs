@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod support;
-
 use std::fmt::Write as _;
 
-use support::{Client, Partita};
+use crate::support::{Client, Partita};
 
 const NONE: [(&str, &str); 1] = [("Accept", "application/json;odata=nometadata")];
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];

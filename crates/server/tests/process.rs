@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-mod support;
-
 use std::fs;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
-use support::{ACCOUNT, Answer, Client, KEY, Partita, binary, http};
+use crate::support::{ACCOUNT, Answer, Client, KEY, Partita, binary, http};
 
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
 /// Long for anything here, on a busy machine too.

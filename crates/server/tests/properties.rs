@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
-use support::{Client, Partita};
+use crate::support::{Client, Partita};
 
 fn set(client: &mut Client, section: &str) {
     let body = format!("<StorageServiceProperties>{section}</StorageServiceProperties>");

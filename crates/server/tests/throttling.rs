@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::time::{Duration, Instant};
 
-use support::{Answer, Client, Partita};
+use crate::support::{Answer, Client, Partita};
 
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
 

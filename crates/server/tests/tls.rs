@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use support::http::{Answer, read_answer};
-use support::{ACCOUNT, Client, KEY, Partita};
+use crate::support::http::{Answer, read_answer};
+use crate::support::{ACCOUNT, Client, KEY, Partita};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::{Client, Partita, binary};
+use crate::support::{Client, Partita, binary};
 use tempfile::TempDir;
 
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
@@ -337,6 +335,6 @@ fn a_server_without_a_store_has_nothing_to_back_up() {
     let (socket, backups) = (directory.path().join("socket"), directory.path().join("backups"));
     let _server = Partita::start(&["--in-memory", "--control", &text(&socket)]);
     let shown = fail(&["backup", &text(&backups), "--control", &text(&socket)], 1);
-    assert!(shown.contains("keeps its data in memory"), "{shown}");
+    assert!(shown.contains("has no data directory"), "{shown}");
     assert_eq!(names(&backups), Vec::<String>::new());
 }

@@ -1,8 +1,6 @@
 //! Every case of `conformance/wire/*.http`, against the real binary.
 
-mod support;
-
-use support::{Client, Partita, root, transcript};
+use crate::support::{Client, Partita, root, transcript};
 
 #[test]
 fn every_transcript_is_answered_as_written() {

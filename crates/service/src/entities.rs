@@ -122,6 +122,7 @@ impl Service {
         let partition = Some(transaction.partition().as_str());
         self.admit(table, partition)?;
         self.spend(table, partition, transaction.operations().iter().map(cost).sum());
+        let _pass = self.gate.pass().await?;
         Ok(self.engine.apply(table, transaction).await?)
     }
 

@@ -2,6 +2,7 @@
 
 mod entities;
 mod error;
+mod gate;
 mod grant;
 mod group;
 mod metadata;
@@ -17,6 +18,7 @@ use store::Engine;
 
 pub use entities::Write;
 pub use error::{Error, Result};
+pub use gate::Gate;
 pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
@@ -29,18 +31,29 @@ use throttle::Throttle;
 pub struct Service {
     engine: Arc<dyn Engine>,
     throttle: Option<Arc<Throttle>>,
+    gate: Arc<Gate>,
     /// Held while service properties change.
     properties: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Service {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, throttle: None, properties: Arc::default() }
+        Self { engine, throttle: None, gate: Arc::default(), properties: Arc::default() }
     }
 
     /// Holds callers to these targets, as the cloud does.
     pub fn throttled(self, targets: Targets) -> Self {
         Self { throttle: Some(Arc::new(Throttle::new(targets))), ..self }
+    }
+
+    /// Lets writes through only while this gate is open.
+    pub fn gated(self, gate: Arc<Gate>) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// Since when only reads are served, if that is so.
+    pub fn frozen_since(&self) -> Option<model::DateTime> {
+        self.gate.closed_since()
     }
 
     /// Whether requests can be served now.

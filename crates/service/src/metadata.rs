@@ -14,6 +14,7 @@ impl Service {
     }
 
     pub async fn set_policies(&self, table: &TableRef, document: Bytes) -> Result<()> {
+        let _pass = self.gate.pass().await?;
         self.engine.set_table_metadata(table, document).await.map_err(missing_table_is_a_resource)
     }
 
@@ -30,6 +31,7 @@ impl Service {
         change: impl FnOnce(Option<Bytes>) -> Bytes,
     ) -> Result<()> {
         let _turn = self.properties.lock().await;
+        let _pass = self.gate.pass().await?;
         let present = self.engine.service_metadata(account).await?;
         Ok(self.engine.set_service_metadata(account, change(present)).await?)
     }

@@ -1,6 +1,6 @@
 //! The tables that the service itself keeps of its own work: made, filled and emptied here, read like any other.
 
-use model::{Cut, EntityKey, Key, KeyRange, limits};
+use model::{Cut, EntityKey, Key, KeyRange, Refusal, limits};
 use store::{Budget, Change, Condition, Operation, RowDraft, RowView, Scan, TableRef, Transaction};
 
 use crate::Service;
@@ -10,6 +10,7 @@ const ATTEMPTS: usize = 8;
 
 impl Service {
     pub async fn ensure_metrics_table(&self, table: &TableRef) -> Result<(), store::Error> {
+        let _pass = self.gate.pass().await.map_err(later)?;
         match self.engine.create_table(table).await {
             Ok(()) | Err(store::Error::TableAlreadyExists) => Ok(()),
             Err(error) => Err(error),
@@ -23,6 +24,7 @@ impl Service {
         key: &EntityKey,
         change: impl Fn(Option<RowView<'_>>) -> RowDraft,
     ) -> Result<(), store::Error> {
+        let _pass = self.gate.pass().await.map_err(later)?;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -39,6 +41,7 @@ impl Service {
 
     /// Deletes the rows of all partitions before this one; how many there were.
     pub async fn expire_metrics(&self, table: &TableRef, before: &Key) -> Result<u64, store::Error> {
+        let _pass = self.gate.pass().await.map_err(later)?;
         let range = KeyRange { end: Cut::before(before.as_str(), ""), ..KeyRange::all() };
         let budget = Budget {
             rows: limits::PAGE_ENTITIES_MAX,
@@ -68,4 +71,9 @@ impl Service {
             }
         }
     }
+}
+
+/// Metrics have no way to refuse; they are told as an engine would tell them.
+fn later(_: Refusal) -> store::Error {
+    store::Error::Busy
 }

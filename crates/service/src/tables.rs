@@ -28,6 +28,7 @@ impl Service {
         if table.name.folded() == RESERVED {
             return Err(Refusal::InputNotValid.into());
         }
+        let _pass = self.gate.pass().await?;
         Ok(self.engine.create_table(table).await?)
     }
 
@@ -35,6 +36,7 @@ impl Service {
         if table.name.is_metrics() {
             return Err(Refusal::WritesNotAllowed.into());
         }
+        let _pass = self.gate.pass().await?;
         self.engine.drop_table(table).await.map_err(missing_table_is_a_resource)
     }
 

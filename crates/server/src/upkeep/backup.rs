@@ -88,7 +88,7 @@ pub fn run(flags: &BackupFlags) -> Result<String, String> {
 }
 
 /// Two backups at one time would clear away each other's beginnings.
-fn take_turn(directory: &Path) -> Result<File, String> {
+pub(super) fn take_turn(directory: &Path) -> Result<File, String> {
     let shown = directory.display();
     let file = File::open(directory).map_err(|error| format!("can't open {shown}: {error}"))?;
     match file.try_lock() {
@@ -104,10 +104,7 @@ fn take_turn(directory: &Path) -> Result<File, String> {
 fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, String> {
     let socket = flags.control.clone().unwrap_or_else(|| flags.data.join(control::SOCKET));
     if flags.control.is_some() || control::is_answered(&socket) {
-        let answer = control::ask(&socket, Command::Checkpoint)?;
-        let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
-        let (commits, path) = parsed.ok_or_else(|| format!("the server gave a strange answer: {answer}"))?;
-        return Ok(Checkpoint { directory: path.into(), commits });
+        return ask_for_checkpoint(&socket);
     }
     // Opening would make a store of an empty directory.
     if !flags.data.join(files::FORMAT_FILE).exists() {
@@ -125,6 +122,14 @@ fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, String> {
         other => other.to_string(),
     })?;
     engine.checkpoint().map_err(|fault| fault.to_string())
+}
+
+/// By the server that listens at this socket.
+pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, String> {
+    let answer = control::ask(socket, Command::Checkpoint)?;
+    let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
+    let (commits, path) = parsed.ok_or_else(|| format!("the server gave a strange answer: {answer}"))?;
+    Ok(Checkpoint { directory: path.into(), commits })
 }
 
 /// The name of the whole backup, and what to say of it.

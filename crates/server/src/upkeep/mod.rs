@@ -1,10 +1,14 @@
-//! Commands that look after a store on the disk: `partita check`, `backup` and `restore`.
+//! Commands that look after a store: `partita check`, `backup`, `restore` and `migrate` after one on the disk, `store`
+//! after a cluster.
 //!
-//! They belong to the binary, because they know which engine there is. They work on files; of a running server they
-//! ask one thing, a checkpoint, and only `backup` does.
+//! They belong to the binary, because they know which engines there are. Those for the disk work on files; of a
+//! running server `backup` and `migrate` ask for checkpoints, and `migrate` that it refuse writes.
 
 pub mod backup;
 pub mod check;
 mod files;
+pub mod marks;
+pub mod migrate;
 mod progress;
 pub mod restore;
+pub mod store;

@@ -23,11 +23,16 @@ impl Progress {
 
     /// Called often, shows itself seldom.
     pub fn show(&mut self, done: u64, total: u64, more: &str) {
+        self.say(|| format!("{}{more}", bar(done, total)));
+    }
+
+    /// The same in words, where nobody knows how much there is.
+    pub fn say(&mut self, words: impl FnOnce() -> String) {
         if self.shown.elapsed() < if self.is_terminal { ON_TERMINAL } else { ELSEWHERE } {
             return;
         }
         self.shown = Instant::now();
-        let line = format!("{} {}{more}", self.what, bar(done, total));
+        let line = format!("{} {}", self.what, words());
         // Nobody has to look.
         let mut out = stderr().lock();
         if self.is_terminal {

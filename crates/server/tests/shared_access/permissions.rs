@@ -1,6 +1,6 @@
 //! What letters and resource types let one do.
 
-use crate::kit::{
+use super::kit::{
     ACCEPT, FAILURE, FAILURE_TEXT, NOT_FOUND, NOT_FOUND_TEXT, OPERATIONS, PAST, PERMISSION, TYPE, TYPE_TEXT,
     account_token, create, expect, get, outcome, owner, request, run, send, send_batch, stored, subsets,
     table_token,

@@ -1,6 +1,6 @@
 //! Stored access policies behind tokens.
 
-use crate::kit::{
+use super::kit::{
     FAILED, FAILED_TEXT, FAILURE, FAILURE_TEXT, FUTURE, OPERATIONS, PAST, PERMISSION, create, expect, get,
     outcome, owner, send, sign, with,
 };

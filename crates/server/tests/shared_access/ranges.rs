@@ -2,7 +2,7 @@
 
 use wire::token;
 
-use crate::kit::{
+use super::kit::{
     FAILURE, FAILURE_TEXT, NOT_FOUND, NOT_FOUND_TEXT, OPERATIONS, PERMISSION, PERMISSION_TEXT, create,
     encode, expect, get, owner, run, send, send_batch, stored, table_token, value,
 };

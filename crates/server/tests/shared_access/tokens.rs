@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use wire::signing::AccountKey;
 
-use crate::kit::{
+use super::kit::{
     ACCEPT, ACCOUNT_TOKEN, FAILED, FAILED_TEXT, FIRST_KEY, FUTURE, Fields, NOT_FOUND, OPERATIONS, PAST,
     PERMISSION, SECOND_KEY, TABLE_TOKEN, account_string, account_token, create, encode, expect, get, outcome,
     owner, query, send, send_batch, sign, signature, table_token, value, with,

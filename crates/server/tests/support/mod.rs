@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 pub mod batch;
+pub mod cluster;
 pub mod http;
 pub mod oracle;
 pub mod random;

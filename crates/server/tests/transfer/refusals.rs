@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::kit::{self, connection, fail, held, loaded, numbered, read, run, succeed, write};
+use super::kit::{self, connection, fail, held, loaded, numbered, read, run, succeed, write};
 use crate::support::{ACCOUNT, Partita, binary};
 
 /// Five lines, two of which can be stored.

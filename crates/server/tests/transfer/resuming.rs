@@ -5,8 +5,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::gate::{Gate, Harm};
-use crate::kit::{self, command, fail, held, loaded, numbered, read, succeed, write};
+use super::gate::{Gate, Harm};
+use super::kit::{self, command, fail, held, loaded, numbered, read, succeed, write};
 use crate::support::Partita;
 
 /// Pages of 1,000, so the request of this number finds two pages on the disk.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Entity, held, loaded, numbered, read, run, sort, succeed, write};
+use super::kit::{Entity, held, loaded, numbered, read, run, sort, succeed, write};
 use crate::support::random::{Random, seed};
 use crate::support::{ACCOUNT, KEY, Partita};
 
@@ -147,7 +147,7 @@ fn standard_input_and_output_are_files_too() {
     let path = directory.path().join("books");
     std::fs::write(&path, output.stdout).unwrap();
     let mut import =
-        crate::kit::command("import", server.address, "--quiet --table Copy --from -", Path::new(""));
+        super::kit::command("import", server.address, "--quiet --table Copy --from -", Path::new(""));
     let output = import.stdin(std::fs::File::open(&path).unwrap()).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(held(server.address, "Copy"), numbered(1_500, 100));
@@ -159,10 +159,10 @@ fn filter_select_and_columns_choose() {
     let directory = tempfile::tempdir().unwrap();
     let export = |name: &str, arguments: &[&str]| {
         let path = directory.path().join(name);
-        let mut command = crate::kit::command("export", server.address, "--table Books --to {}", &path);
+        let mut command = super::kit::command("export", server.address, "--table Books --to {}", &path);
         let output = command.args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        (path, crate::kit::error(&output))
+        (path, super::kit::error(&output))
     };
     let filter = "PartitionKey eq 'p00001' and Number ge 798";
     let (path, _) = export("f.jsonl", &["--filter", filter, "--select", "Number"]);
@@ -228,6 +228,6 @@ fn https_is_spoken_to_an_authority_that_is_named() {
     succeed("import", server.address, &arguments, &path);
     assert_eq!(held(server.address, "Copy"), numbered(10, 10));
     let arguments = format!("--table Books --overwrite --to {{}} --connection-string {text}");
-    let said = crate::kit::fail("export", server.address, &arguments, &path);
+    let said = super::kit::fail("export", server.address, &arguments, &path);
     assert!(said.contains("--ca names an authority to trust"), "{said}");
 }

@@ -8,6 +8,4 @@ mod kit;
 mod permissions;
 mod policies;
 mod ranges;
-#[path = "../support/mod.rs"]
-mod support;
 mod tokens;

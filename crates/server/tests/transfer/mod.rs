@@ -7,5 +7,3 @@ mod kit;
 mod refusals;
 mod resuming;
 mod round_trip;
-#[path = "../support/mod.rs"]
-mod support;

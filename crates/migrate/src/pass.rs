@@ -1,0 +1,140 @@
+//! One pass: the target is brought from what it holds to what a snapshot holds.
+
+use model::AccountName;
+use store::TableRef;
+
+use crate::error::{Error, Side};
+use crate::loader::Loader;
+use crate::merge::{Merge, Next};
+use crate::patience::persist;
+use crate::rows::Rows;
+use crate::tables::{self, Holds, Settler};
+use crate::{Shared, Step, WATCH_EVERY, Watch};
+
+/// What a pass came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    pub tables: u64,
+    /// Entities of the source.
+    pub entities: u64,
+    pub stored: u64,
+    pub removed: u64,
+    pub dropped_tables: u64,
+}
+
+impl Passed {
+    pub fn changed(&self) -> u64 {
+        self.stored + self.removed + self.dropped_tables
+    }
+}
+
+/// Makes the target hold of these accounts what the snapshot holds, and nothing else.
+///
+/// `known`: an earlier snapshot that the target is known to hold. Then the two snapshots are compared, which are near,
+/// and only what is new goes to the target. Without it the target itself is read.
+pub async fn pass(
+    snapshot: &Shared,
+    known: Option<&Shared>,
+    target: &Shared,
+    accounts: &[AccountName],
+    watch: Watch<'_>,
+) -> Result<Passed, Error> {
+    let mut pass = Pass { snapshot, known, target, watch, passed: Passed::default() };
+    for account in accounts {
+        pass.account(account).await?;
+    }
+    Ok(pass.passed)
+}
+
+struct Pass<'a> {
+    snapshot: &'a Shared,
+    known: Option<&'a Shared>,
+    target: &'a Shared,
+    watch: Watch<'a>,
+    passed: Passed,
+}
+
+impl Pass<'_> {
+    async fn account(&mut self, account: &AccountName) -> Result<(), Error> {
+        let wanted = tables::list(Side::Source, self.snapshot, account).await?;
+        let present = tables::list(Side::Target, self.target, account).await?;
+        let settler = Settler { target: self.target, present: &present };
+        for (_, name) in present.iter().filter(|(folded, _)| !wanted.contains_key(*folded)) {
+            settler.drop(&TableRef { account: account.clone(), name: name.clone() }).await?;
+            self.passed.dropped_tables += 1;
+        }
+        for name in wanted.into_values() {
+            let table = TableRef { account: account.clone(), name };
+            self.table(&settler, &table).await?;
+            self.passed.tables += 1;
+        }
+        self.properties(account).await
+    }
+
+    async fn properties(&self, account: &AccountName) -> Result<(), Error> {
+        let of = |side| Error::of_account(side, account);
+        let wanted = persist(|| self.snapshot.service_metadata(account)).await.map_err(of(Side::Source))?;
+        let found = persist(|| self.target.service_metadata(account)).await.map_err(of(Side::Target))?;
+        match wanted {
+            None if found.is_some() => Err(Error::PropertiesStay { account: account.clone() }),
+            Some(wanted) if found.as_ref() != Some(&wanted) => {
+                let set = persist(|| self.target.set_service_metadata(account, wanted.clone())).await;
+                set.map_err(of(Side::Target))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn table(&mut self, settler: &Settler<'_>, table: &TableRef) -> Result<(), Error> {
+        let failed = Error::of_table(Side::Source, table);
+        let metadata = persist(|| self.snapshot.table_metadata(table)).await.map_err(&failed)?;
+        let held = match settler.settle(table, metadata).await? {
+            Holds::Nothing => Rows::none(Side::Target, table),
+            Holds::WhatItHeld => match self.known_with(table).await? {
+                Some(known) => Rows::of(Side::Source, known, table),
+                None => Rows::of(Side::Target, self.target, table),
+            },
+        };
+        let mut rows = Merge::new(Rows::of(Side::Source, self.snapshot, table), held);
+        let mut loader = Loader::new(self.target, table);
+        let mut seen = 0_u64;
+        while let Some(next) = rows.next().await? {
+            match next {
+                // A row never has the same timestamp again, so most that differ do so in their first bytes.
+                Next::Both(source, held) if source.row.bytes() == held.row.bytes() => {}
+                Next::Source(source) | Next::Both(source, _) => {
+                    loader.put(source).await?;
+                    self.passed.stored += 1;
+                }
+                Next::Target(held) => {
+                    loader.remove(held).await?;
+                    self.passed.removed += 1;
+                }
+            }
+            if !matches!(next, Next::Target(_)) {
+                self.passed.entities += 1;
+            }
+            seen += 1;
+            if seen.is_multiple_of(WATCH_EVERY) {
+                self.tell(table);
+            }
+        }
+        loader.finish().await?;
+        self.tell(table);
+        Ok(())
+    }
+
+    /// The earlier snapshot, if it has this table.
+    async fn known_with(&self, table: &TableRef) -> Result<Option<&Shared>, Error> {
+        let Some(known) = self.known else { return Ok(None) };
+        match persist(|| known.find_table(table)).await {
+            Ok(_) => Ok(Some(known)),
+            Err(store::Error::TableNotFound) => Ok(None),
+            Err(error) => Err(Error::of_table(Side::Source, table)(error)),
+        }
+    }
+
+    fn tell(&self, table: &TableRef) {
+        (self.watch)(Step { table, seen: self.passed.entities, changed: self.passed.changed() });
+    }
+}

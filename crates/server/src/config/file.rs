@@ -1,0 +1,86 @@
+//! The TOML file that `--config` names.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::storage::StoreAddress;
+use crate::telemetry::LogFormat;
+
+/// The TOML file: the same names, and accounts as tables of their own.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct File {
+    pub listen: Option<String>,
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub dev_cert: Option<PathBuf>,
+    pub tls_listen: Option<String>,
+    pub no_http: bool,
+    pub data: Option<PathBuf>,
+    pub store: Option<StoreAddress>,
+    pub store_wait_seconds: Option<u64>,
+    pub request_logs: Option<PathBuf>,
+    pub control: Option<PathBuf>,
+    pub in_memory: bool,
+    pub account: Vec<FileAccount>,
+    pub skip_clock_check: bool,
+    pub bearer_issuer: Option<String>,
+    pub bearer_jwks: Option<PathBuf>,
+    pub bearer_audience: Vec<String>,
+    pub bearer_tenant: Option<String>,
+    pub bearer_over_http: bool,
+    pub throttle: Option<String>,
+    pub cache_mib: Option<usize>,
+    pub request_mib: Option<usize>,
+    pub max_connections: Option<usize>,
+    pub idle_seconds: Option<u64>,
+    pub shutdown_seconds: Option<u64>,
+    pub accept_loss: bool,
+    pub accept_migration: bool,
+    pub log_level: Option<String>,
+    pub log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct FileAccount {
+    pub name: String,
+    pub key: Option<String>,
+    /// A file that holds the key and nothing else.
+    pub key_file: Option<PathBuf>,
+    pub key2: Option<String>,
+    pub key2_file: Option<PathBuf>,
+}
+
+pub(super) fn read_file(path: &Path) -> Result<File, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
+    toml::from_str(&text).map_err(|error| {
+        // The message only: the parser would also quote the line, and lines hold keys.
+        let at = error.span().map_or(String::new(), |span| format!(" at byte {}", span.start));
+        format!("{} is not a valid configuration{at}: {}", path.display(), error.message())
+    })
+}
+
+/// A key that is written in the file, or in a file of its own.
+pub(super) fn secret(
+    account: &str,
+    name: &str,
+    text: Option<&str>,
+    path: Option<&Path>,
+) -> Result<Option<String>, String> {
+    match (text, path) {
+        (Some(_), Some(_)) => {
+            Err(format!("account {account} has both {name} and {name}-file; it takes one of them"))
+        }
+        (Some(text), None) => Ok(Some(text.to_owned())),
+        (None, Some(path)) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) => {
+                Err(format!("can't read {name}-file {} of account {account}: {error}", path.display()))
+            }
+        },
+        (None, None) => Ok(None),
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the data is: one of three, and which of them was said last.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::file::File;
+use super::flags::Flags;
+use super::{CACHE_MIB, DATA, STORE_WAIT_SECONDS, positive};
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Storage {
+    Memory,
+    Directory {
+        path: PathBuf,
+        cache_bytes: usize,
+        accept_loss: bool,
+        accept_migration: bool,
+    },
+    /// A cluster that other servers use as well.
+    Cluster {
+        address: StoreAddress,
+        /// How long to wait for it at start.
+        wait: Duration,
+    },
+}
+
+/// As the operator wrote it. Only the binary knows what it means; it may hold a password, so it is not shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct StoreAddress(String);
+
+impl StoreAddress {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for StoreAddress {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreAddress(..)")
+    }
+}
+
+impl Storage {
+    /// What flags and variables say of a place wins over all that the file says of one.
+    pub(super) fn choose(flags: &Flags, file: &File) -> Result<Self, String> {
+        let cluster = |address: &StoreAddress| Self::Cluster {
+            address: address.clone(),
+            wait: Duration::from_secs(
+                flags.store_wait_seconds.or(file.store_wait_seconds).unwrap_or(STORE_WAIT_SECONDS),
+            ),
+        };
+        let conflict =
+            |place: &str| Err(format!("store says to keep data in a cluster and {place}; leave out one"));
+        match (&flags.store, &flags.data, flags.in_memory) {
+            (Some(_), Some(_), _) => return conflict("data in a directory"),
+            (Some(_), None, true) => return conflict("in-memory to keep none"),
+            (Some(address), None, false) => return Ok(cluster(address)),
+            _ => {}
+        }
+        if flags.data.is_none() && !flags.in_memory {
+            match (&file.store, &file.data, file.in_memory) {
+                (Some(_), Some(_), _) => return conflict("data in a directory"),
+                (Some(_), None, true) => return conflict("in-memory to keep none"),
+                (Some(address), None, false) => return Ok(cluster(address)),
+                _ => {}
+            }
+        }
+        let cache_mib = positive("cache-mib", flags.cache_mib.or(file.cache_mib).unwrap_or(CACHE_MIB))?;
+        if flags.in_memory || (file.in_memory && flags.data.is_none()) {
+            return Ok(Self::Memory);
+        }
+        Ok(Self::Directory {
+            path: flags.data.as_ref().or(file.data.as_ref()).cloned().unwrap_or_else(|| DATA.into()),
+            cache_bytes: cache_mib.saturating_mul(1024 * 1024),
+            accept_loss: flags.accept_loss || file.accept_loss,
+            accept_migration: flags.accept_migration || file.accept_migration,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+use std::path::Path;
+
+use super::*;
+
+fn config(file: &str, flags: Flags) -> Result<Config, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("partita.toml");
+    std::fs::write(&path, file).unwrap();
+    Config::from_flags(Flags { config: Some(path), ..flags })
+}
+
+#[test]
+fn defaults_serve_the_development_account() {
+    let config = Config::from_flags(Flags::default()).unwrap();
+    assert!(config.development && config.check_clock);
+    assert_eq!(config.listen.as_deref(), Some("127.0.0.1:10002"));
+    assert_eq!(config.tls, None);
+    assert_eq!(config.request_logs.as_deref(), Some(Path::new("./partita-data/request-logs")));
+    assert_eq!(config.control, Some(("./partita-data/control".into(), false)));
+    assert_eq!(config.accounts[0].name.as_str(), "devstoreaccount1");
+    assert!(matches!(config.storage, Storage::Directory { path, .. } if path == Path::new("./partita-data")));
+}
+
+#[test]
+fn every_key_of_the_file_is_read_and_flags_win() {
+    let file = "listen = '0.0.0.0:1'\ndata = '/d'\nrequest-logs = '/l'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
+                idle-seconds = 9\nshutdown-seconds = 10\naccept-loss = true\nlog-level = 'debug'\nlog-format = 'json'\n\
+                [[account]]\nname = 'one'\nkey = 'AAAA'\nkey2 = 'BBBB'\n[[account]]\nname = 'two'\nkey = 'CCCC'\n";
+    let from_file = config(file, Flags::default()).unwrap();
+    assert_eq!(from_file.listen.as_deref(), Some("0.0.0.0:1"));
+    let expected = Storage::Directory {
+        path: "/d".into(),
+        cache_bytes: 7 << 20,
+        accept_loss: true,
+        accept_migration: false,
+    };
+    assert_eq!(from_file.storage, expected);
+    assert_eq!(from_file.accounts.iter().map(|a| a.keys.len()).collect::<Vec<_>>(), [2, 1]);
+    assert!(!from_file.check_clock);
+    assert_eq!(from_file.request_logs.as_deref(), Some(Path::new("/l")));
+    assert_eq!(from_file.control, Some(("/s".into(), true)));
+    assert_eq!(
+        (from_file.bounds.connections, from_file.bounds.idle.as_secs(), from_file.bounds.shutdown.as_secs()),
+        (8, 9, 10)
+    );
+    assert_eq!((from_file.log_level.as_str(), from_file.log_format), ("debug", LogFormat::Json));
+    let flags = Flags {
+        listen: Some("h:2".into()),
+        accounts: vec!["abc:AAAA".into()],
+        in_memory: true,
+        ..Flags::default()
+    };
+    let from_flags = config(file, flags).unwrap();
+    assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
+    assert_eq!(from_flags.storage, Storage::Memory);
+}
+
+#[test]
+fn a_store_is_a_place_of_its_own() {
+    let address = |text: &str| StoreAddress::from(text.to_owned());
+    let storage =
+        |text: &str, seconds| Storage::Cluster { address: address(text), wait: Duration::from_secs(seconds) };
+    let from_file = config("store = 'cassandra://a/k'\nstore-wait-seconds = 7", Flags::default()).unwrap();
+    assert_eq!(from_file.storage, storage("cassandra://a/k", 7));
+    // There is no directory to have them in.
+    assert_eq!((from_file.request_logs, from_file.control), (None, None));
+    let flag = || Flags { store: Some(address("cassandra://b/k")), ..Flags::default() };
+    for file in ["store = 'cassandra://a/k'", "data = '/d'", "in-memory = true", ""] {
+        assert_eq!(config(file, flag()).unwrap().storage, storage("cassandra://b/k", 60), "{file}");
+    }
+    let asked_for = config("store = 'x'\nrequest-logs = '/l'\ncontrol = '/s'", Flags::default()).unwrap();
+    assert_eq!(asked_for.request_logs.as_deref(), Some(Path::new("/l")));
+    assert_eq!(asked_for.control, Some(("/s".into(), true)));
+    let other = Flags { data: Some("/d".into()), ..Flags::default() };
+    let other = config("store = 'cassandra://a/k'", other).unwrap().storage;
+    assert!(matches!(other, Storage::Directory { path, .. } if path == Path::new("/d")));
+}
+
+#[test]
+fn a_store_beside_another_place_is_refused() {
+    let store = || Some(StoreAddress::from("cassandra://u:s3cr3t@a/k".to_owned()));
+    for flags in [
+        Flags { store: store(), data: Some("/d".into()), ..Flags::default() },
+        Flags { store: store(), in_memory: true, ..Flags::default() },
+    ] {
+        let error = Config::from_flags(flags).unwrap_err();
+        assert!(error.contains("leave out one"), "{error}");
+    }
+    for file in ["store = 'cassandra://u:s3cr3t@a/k'\ndata = '/d'", "store = 's3cr3t'\nin-memory = true"] {
+        let error = config(file, Flags::default()).unwrap_err();
+        assert!(error.contains("leave out one") && !error.contains("s3cr3t"), "{error}");
+    }
+    let shown = format!("{:?}", Flags { store: store(), ..Flags::default() });
+    assert!(!shown.contains("s3cr3t"), "{shown}");
+}
+
+#[test]
+fn bearer_tokens_take_an_issuer_and_its_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let from = |file: String| config(&file, Flags::default()).map(|config| config.bearer);
+    let half = "A".repeat(43);
+    let key = format!(r#"{{"keys":[{{"kty":"EC","crv":"P-256","kid":"a","x":"{half}","y":"{half}"}}]}}"#);
+    let (good, none) = (write("good", &key), write("none", r#"{"keys":[]}"#));
+    let on = from(format!(
+        "bearer-issuer = 'i'\nbearer-jwks = {good:?}\nbearer-audience = ['x', 'y']\nbearer-tenant = 't'\nbearer-over-http = true"
+    ));
+    let on = on.unwrap();
+    assert!(on.trust.is_some());
+    assert!(on.challenge().contains("login.microsoftonline.com/t/oauth2"));
+    let off = Config::from_flags(Flags::default()).unwrap().bearer;
+    assert!(off.trust.is_none());
+    assert!(off.challenge().contains("login.microsoftonline.com/common/oauth2"));
+    for (file, expected) in [
+        ("bearer-issuer = 'i'".to_owned(), "bearer-issuer and bearer-jwks together"),
+        (format!("bearer-jwks = {good:?}"), "bearer-issuer and bearer-jwks together"),
+        (format!("bearer-issuer = 'i'\nbearer-jwks = {none:?}"), "holds no key"),
+        ("bearer-issuer = 'i'\nbearer-jwks = '/nowhere'".to_owned(), "can't read bearer-jwks /nowhere"),
+        ("bearer-tenant = 'a b'".to_owned(), "bearer-tenant is \"a b\""),
+    ] {
+        let error = from(file).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn targets_are_off_azures_or_ones_own() {
+    let of =
+        |text: &str| config(&format!("throttle = '{text}'"), Flags::default()).map(|config| config.throttle);
+    assert_eq!(Config::from_flags(Flags::default()).unwrap().throttle, None);
+    assert_eq!(of("off"), Ok(None));
+    assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, partition: 2_000 })));
+    assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, partition: 7 })));
+    for text in ["", "fast", "5", "0/1", "1/0", "-1/1", "1/2/3"] {
+        assert!(of(text).unwrap_err().contains("20000/2000"), "{text}");
+    }
+}
+
+#[test]
+fn https_comes_with_a_certificate() {
+    let from = |file: &str| config(file, Flags::default());
+    let files = CertificateSource::Files(CertificateFiles { certificate: "/c".into(), key: "/k".into() });
+    let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'").unwrap();
+    assert_eq!((both.listen.is_some(), both.tls), (true, Some(Tls { listen: "h:1".into(), source: files })));
+    let alone = from("dev-cert = '/d'\nno-http = true").unwrap();
+    let source = CertificateSource::Development("/d".into());
+    assert_eq!((alone.listen, alone.tls), (None, Some(Tls { listen: TLS_LISTEN.into(), source })));
+    assert!(from("tls-cert = '/c'").unwrap_err().contains("tls-key"));
+    assert!(from("no-http = true").unwrap_err().contains("nothing to serve"));
+}
+
+#[test]
+fn mistakes_are_named_without_showing_secrets() {
+    let unknown = config("lisen = 'x'", Flags::default()).unwrap_err();
+    assert!(unknown.contains("lisen") && unknown.contains("partita.toml"), "{unknown}");
+    let both =
+        config("[[account]]\nname = 'abc'\nkey = 'AAAA'\nkey-file = '/k'", Flags::default()).unwrap_err();
+    assert_eq!(both, "account abc has both key and key-file; it takes one of them");
+    let bad = config("[[account]]\nname = 'abc'\nkey = 'secret!'", Flags::default()).unwrap_err();
+    assert_eq!(bad, "key 1 of account abc is not Base64");
+    assert_eq!(config("cache-mib = 0", Flags::default()).unwrap_err(), "cache-mib is 0; it takes 1 at least");
+}

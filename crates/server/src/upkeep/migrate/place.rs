@@ -1,0 +1,108 @@
+//! Where a store is, as the command names it, and how it is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_cassandra::CassandraEngine;
+use engine_embedded::{EmbeddedEngine, Options};
+use migrate::Shared;
+
+use crate::cluster;
+
+/// Memory for reading a snapshot, which is read once from end to end.
+const SNAPSHOT_CACHE_BYTES: usize = 32 << 20;
+
+/// How long a cluster that does not answer is waited for.
+const CLUSTER_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Directory(PathBuf),
+    Cluster(Box<engine_cassandra::Options>),
+}
+
+impl Place {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once("://") {
+            Some(("cassandra", _)) => match engine_cassandra::Options::from_address(text) {
+                Ok(options) => Ok(Self::Cluster(Box::new(options))),
+                Err(error) => Err(error.to_string()),
+            },
+            Some((scheme, _)) => Err(format!(
+                "{scheme}:// is no place this version knows; name a data directory or cassandra://HOST/KEYSPACE"
+            )),
+            None if text.is_empty() => Err("a place is a data directory; an empty text is none".to_owned()),
+            None => Ok(Self::Directory(text.into())),
+        }
+    }
+
+    /// For reading and writing.
+    pub async fn open(&self) -> Result<Shared, String> {
+        match self {
+            Self::Directory(path) => open(Options::new(path)).await.map(|engine| engine as Shared),
+            Self::Cluster(options) => open_cluster(options).await.map(|engine| engine as Shared),
+        }
+    }
+
+    /// The directory, if that is what it is.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Directory(path) => Some(path),
+            Self::Cluster(_) => None,
+        }
+    }
+
+    /// The same wherever a later command is run. Has no password.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Directory(path) => shown(path),
+            Self::Cluster(options) => options.to_string(),
+        }
+    }
+
+    /// What serves it.
+    pub fn serve(&self) -> String {
+        match self {
+            Self::Directory(path) => format!("partita serve --data {}", shown(path)),
+            Self::Cluster(options) => format!("partita serve --store {options}"),
+        }
+    }
+}
+
+pub fn shown(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+pub async fn open_cluster(options: &engine_cassandra::Options) -> Result<Arc<CassandraEngine>, String> {
+    cluster::connect(options.clone(), CLUSTER_WAIT).await.map(Arc::new)
+}
+
+pub async fn open(options: Options) -> Result<Arc<EmbeddedEngine>, String> {
+    let opened = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
+    opened.map_err(|error| error.to_string())?.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// A snapshot, or a store of which nothing but a snapshot is wanted.
+pub async fn open_at_rest(directory: &Path) -> Result<Arc<EmbeddedEngine>, String> {
+    let mut options = Options::new(directory);
+    options.block_cache_bytes = SNAPSHOT_CACHE_BYTES;
+    options.write_buffer_bytes = SNAPSHOT_CACHE_BYTES / 2;
+    options.at_rest = true;
+    open(options).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_directory_a_cluster_or_said_to_be_none() {
+        let cluster = Place::parse("cassandra://u:secret@h:1/k?tls=true").unwrap();
+        assert_eq!(cluster.name(), "cassandra://u@h:1/k");
+        assert_eq!(Place::parse("/srv/data"), Ok(Place::Directory("/srv/data".into())));
+        for unknown in ["", "redis://host", "cassandra://host"] {
+            assert!(Place::parse(unknown).is_err(), "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What a move remembers from run to run, in `moving` in the data directory: to where, whose, and how far.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::upkeep::{files, marks};
+
+const DIRECTORY: &str = "moving";
+const FILE: &str = "state";
+
+#[derive(Debug)]
+pub struct State {
+    directory: PathBuf,
+    kept: Kept,
+    /// One move at a time.
+    _lock: File,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Kept {
+    /// The other end.
+    place: String,
+    /// Accounts that were not in the target before, or that may be replaced there: whatever they have is of this move.
+    claimed: BTreeSet<String>,
+    /// What the target holds, as long as no pass is under way.
+    held: Option<Held>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Held {
+    pub snapshot: u64,
+    /// The accounts asked for; none for all there are. A snapshot says nothing of what others were brought to.
+    pub accounts: Vec<String>,
+}
+
+impl State {
+    /// Takes up what an earlier run has left, if its other end was the same.
+    pub fn open(data: &Path, place: &str) -> Result<Self, String> {
+        let directory = data.join(DIRECTORY);
+        let shown = directory.display();
+        let unusable = |error: io::Error| format!("can't use {shown}: {error}");
+        fs::create_dir_all(&directory).map_err(unusable)?;
+        files::sync(data).map_err(unusable)?;
+        let lock = File::open(&directory).map_err(unusable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another `partita migrate` is at work in {}; wait for it",
+                    data.display()
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        }
+        let kept = match fs::read_to_string(directory.join(FILE)) {
+            Ok(text) => toml::from_str(&text).map_err(|error| {
+                format!("{shown}/{FILE} can't be read ({error}); remove {shown} to begin anew")
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Kept { place: place.to_owned(), claimed: BTreeSet::new(), held: None }
+            }
+            Err(error) => return Err(unusable(error)),
+        };
+        if kept.place != place {
+            return Err(format!(
+                "a move with {} has been begun and not finished, and this is one with {place}; \
+                 finish that one, or remove {shown} to give it up",
+                kept.place
+            ));
+        }
+        let state = Self { directory, kept, _lock: lock };
+        state.remove_snapshots().map_err(|error| state.unusable(&error))?;
+        Ok(state)
+    }
+
+    pub fn is_claimed(&self, account: &str) -> bool {
+        self.kept.claimed.contains(account)
+    }
+
+    pub fn claimed(&self) -> impl Iterator<Item = &str> {
+        self.kept.claimed.iter().map(String::as_str)
+    }
+
+    pub fn claim(&mut self, account: &str) -> Result<(), String> {
+        self.kept.claimed.insert(account.to_owned());
+        self.save()
+    }
+
+    /// The snapshot that the target holds of these accounts, if that is known and it is still there.
+    pub fn held(&self, accounts: &[String]) -> Option<u64> {
+        let held = self.kept.held.as_ref().filter(|held| held.accounts == accounts)?;
+        self.snapshot(held.snapshot).is_dir().then_some(held.snapshot)
+    }
+
+    /// Said before the target is changed, or when it was found to be otherwise, and after.
+    pub fn hold(&mut self, held: Option<Held>) -> Result<(), String> {
+        if self.kept.held == held {
+            return Ok(());
+        }
+        self.kept.held = held;
+        self.save()
+    }
+
+    /// Where a snapshot of this number is kept.
+    pub fn snapshot(&self, number: u64) -> PathBuf {
+        self.directory.join(number.to_string())
+    }
+
+    /// A number that no snapshot has.
+    pub fn next_number(&self) -> u64 {
+        let names = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
+        numbers.max().map_or(1, |last| last + 1)
+    }
+
+    /// All but the one that is held.
+    pub fn remove_snapshots(&self) -> io::Result<()> {
+        let held = self.kept.held.as_ref().map(|held| held.snapshot);
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+            if number.is_some() && number != held {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// There is nothing left to remember.
+    pub fn forget(self) -> Result<(), String> {
+        fs::remove_dir_all(&self.directory).map_err(|error| self.unusable(&error))
+    }
+
+    fn save(&self) -> Result<(), String> {
+        let text = toml::to_string(&self.kept).map_err(|error| error.to_string())?;
+        marks::replace(&self.directory.join(FILE), text.as_bytes()).map_err(|error| self.unusable(&error))
+    }
+
+    fn unusable(&self, error: &io::Error) -> String {
+        format!("can't use {}: {error}", self.directory.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn state(data: &TempDir) -> State {
+        State::open(data.path(), "/new").unwrap()
+    }
+
+    #[test]
+    fn a_later_run_takes_up_what_was_kept_and_its_snapshot() {
+        let data = TempDir::new().unwrap();
+        let mut first = state(&data);
+        assert_eq!((first.next_number(), first.held(&[])), (1, None));
+        for number in [1, 2] {
+            fs::create_dir(first.snapshot(number)).unwrap();
+        }
+        first.claim("shop").unwrap();
+        first.hold(Some(Held { snapshot: 2, accounts: vec![] })).unwrap();
+        drop(first);
+        let second = state(&data);
+        assert!(second.is_claimed("shop") && !second.is_claimed("other"));
+        assert_eq!(second.held(&[]), Some(2));
+        assert_eq!(second.held(&["shop".to_owned()]), None, "of other accounts it says nothing");
+        assert!(!second.snapshot(1).exists() && second.next_number() == 3);
+        fs::remove_dir(second.snapshot(2)).unwrap();
+        assert_eq!(second.held(&[]), None);
+        second.forget().unwrap();
+        assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_run_at_the_same_time_or_with_another_end_is_refused() {
+        let data = TempDir::new().unwrap();
+        let mut first = state(&data);
+        assert!(State::open(data.path(), "/new").unwrap_err().contains("at work"));
+        first.claim("shop").unwrap();
+        drop(first);
+        let refused = State::open(data.path(), "/elsewhere").unwrap_err();
+        assert!(refused.contains("/new") && refused.contains("moving"), "{refused}");
+    }
+}

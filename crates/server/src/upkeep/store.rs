@@ -1,0 +1,142 @@
+//! `partita store`: makes a cluster ready for servers, and says what is to be said against one.
+
+use std::process::ExitCode;
+
+use ::store::Engine as _;
+use clap::{Args, Subcommand};
+use engine_cassandra::{CassandraEngine, InitError, Options, Replication, Weight};
+use server::config::StoreAddress;
+
+pub const HELP: &str = "\
+Examples:
+  partita store init cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita
+  partita store init 'cassandra://10.0.0.1/partita?user=admin&password-file=/etc/partita/password' --datacenter east=3,west=2
+  partita store check cassandra://10.0.0.1/partita
+  partita serve --store cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita";
+
+#[derive(Subcommand, Debug)]
+pub enum StoreCommand {
+    /// Make the keyspace and its tables; what is there already stays as it is
+    Init(InitFlags),
+    /// Say whether a server would start on this cluster, and what should be changed in it
+    Check(CheckFlags),
+    /// Have all servers of this cluster refuse writes, and go on with reads
+    Freeze(CheckFlags),
+    /// Have them take writes again
+    Thaw(CheckFlags),
+}
+
+#[derive(Args, Debug)]
+pub struct InitFlags {
+    #[command(flatten)]
+    store: StoreFlags,
+    /// Copies of everything, in each of the cluster's datacenters
+    #[arg(long, value_name = "COUNT", default_value_t = 3, conflicts_with = "datacenter")]
+    replication_factor: usize,
+    /// Copies in these datacenters only
+    #[arg(long, value_name = "NAME=COUNT", value_delimiter = ',', value_parser = datacenter)]
+    datacenter: Vec<(String, usize)>,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckFlags {
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+#[derive(Args, Debug)]
+struct StoreFlags {
+    /// cassandra://[USER:PASSWORD@]HOST[:PORT][,HOST…]/KEYSPACE[?NAME=VALUE&…]
+    #[arg(value_name = "ADDRESS", env = "PARTITA_STORE", hide_env_values = true)]
+    store: StoreAddress,
+}
+
+impl StoreFlags {
+    /// Not read by clap, which would repeat an address that is wrong, with the password in it.
+    fn options(&self) -> Result<Options, String> {
+        Options::from_address(self.store.as_str()).map_err(|error| error.to_string())
+    }
+}
+
+fn datacenter(text: &str) -> Result<(String, usize), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let pair = pair.and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
+    pair.filter(|(_, count)| *count > 0).ok_or_else(|| "it takes NAME=COUNT, such as east=3".to_owned())
+}
+
+pub fn run(command: &StoreCommand) -> ExitCode {
+    let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Err(error) => Err(format!("can't start its threads: {error}")),
+        Ok(runtime) => runtime.block_on(async {
+            match command {
+                StoreCommand::Init(flags) => init(flags).await,
+                StoreCommand::Check(flags) => check(&flags.store.options()?).await,
+                StoreCommand::Freeze(flags) => switch(flags.store.options()?, true).await,
+                StoreCommand::Thaw(flags) => switch(flags.store.options()?, false).await,
+            }
+        }),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("partita: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn init(flags: &InitFlags) -> Result<ExitCode, String> {
+    let options = &flags.store.options()?;
+    let replication = match flags.replication_factor {
+        0 => return Err("replication-factor is 0; it takes 1 at least".to_owned()),
+        _ if !flags.datacenter.is_empty() => Replication::In(flags.datacenter.clone()),
+        count => Replication::Everywhere(count),
+    };
+    let made = engine_cassandra::init_store(options, &replication).await.map_err(|error| match error {
+        InitError::Replication(_) => format!("{error}; --replication-factor and --datacenter say how many"),
+        _ => error.to_string(),
+    })?;
+    if made.keyspace {
+        println!("made keyspace {} with {replication}", options.keyspace);
+    }
+    match made.tables.as_slice() {
+        [] => println!("keyspace {} is there with all its tables; nothing was changed", options.keyspace),
+        tables => println!("made tables {}", tables.join(", ")),
+    }
+    // That the cluster itself is not sound is no failure of making tables in it.
+    check(options).await.map(|_| ExitCode::SUCCESS)
+}
+
+async fn check(options: &Options) -> Result<ExitCode, String> {
+    let findings = engine_cassandra::check_store(options).await.map_err(|error| error.to_string())?;
+    for finding in findings.iter() {
+        let weight = match finding.weight {
+            Weight::Advice => "advice",
+            Weight::Unsafe => "unsafe",
+            Weight::Wrong => "wrong",
+        };
+        println!("{weight}: {}", finding.text);
+    }
+    if findings.is_refused() {
+        println!(
+            "servers refuse to start on {options} before this is changed; unsafe=true in the address accepts what is unsafe"
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("servers can use it: partita serve --store {options}");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn switch(options: Options, freeze: bool) -> Result<ExitCode, String> {
+    let engine = CassandraEngine::connect(options.clone()).await.map_err(|error| error.to_string())?;
+    let outcome = if freeze {
+        eprintln!("half a minute until no write is under way any more");
+        engine.freeze().await
+    } else {
+        engine.thaw().await
+    };
+    engine.close().await;
+    outcome.map_err(|trouble| trouble.to_string())?;
+    println!("{options}: writes are {}", if freeze { "refused by all servers" } else { "taken again" });
+    Ok(ExitCode::SUCCESS)
+}

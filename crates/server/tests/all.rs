@@ -1,0 +1,25 @@
+//! Every test of this folder in one program: each program more is linked for long. Those that stay apart are named
+//! in Cargo.toml.
+
+mod analytics;
+mod authentication;
+mod batch;
+mod bearer;
+mod bench;
+mod cluster;
+mod confined;
+mod crash;
+mod hostile;
+mod migrate;
+mod model;
+mod paging;
+mod process;
+mod properties;
+mod rotation;
+mod shared_access;
+mod support;
+mod throttling;
+mod tls;
+mod transfer;
+mod upkeep;
+mod wire;

@@ -1,0 +1,149 @@
+//! Servers on a cluster: making it ready, refusing what is not, and sharing it.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+use std::process::Output;
+
+use crate::support::cluster::{new_address, new_store, nodes, partita};
+use crate::support::{Partita, binary};
+
+const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
+const BOOK: &[u8] = br#"{"PartitionKey":"p","RowKey":"r","Title":"Emma"}"#;
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// What `partita serve` said before it gave up.
+fn refused(arguments: &[&str]) -> String {
+    let output = partita(&[&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"], arguments].concat());
+    assert!(!output.status.success());
+    said(&output)
+}
+
+fn on(store: &str) -> Partita {
+    Partita::start(&["--store", store])
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_waited_for_and_named() {
+    // Nothing listens on port 1.
+    let said = refused(&["--store", "cassandra://127.0.0.1:1,localhost:1/k", "--store-wait-seconds", "1"]);
+    assert!(said.contains("trying again"), "{said}");
+    assert!(said.contains("tried 127.0.0.1:1, localhost:1"), "{said}");
+    assert!(said.contains("waited 1 s; --store-wait-seconds"), "{said}");
+    let at_once = partita(&["store", "check", "cassandra://127.0.0.1:1/k"]);
+    assert!(!at_once.status.success());
+}
+
+#[test]
+fn a_wrong_address_is_named_without_its_password() {
+    for (address, expected) in [
+        ("cassandra://u:s3cr3t@127.0.0.1/K", "keyspace \"K\""),
+        ("cassandra://u:s3cr3t@127.0.0.1/k?reads=dirty", "serial or quorum"),
+        ("/var/lib/partita", "begins with cassandra://"),
+    ] {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--store", address];
+        for arguments in [&serve[..], &["store", "check", address], &["store", "init", address]] {
+            let output = partita(arguments);
+            let said = said(&output);
+            assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
+            assert!(!said.contains("s3cr3t"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_store_and_a_directory_do_not_go_together() {
+    let address = "cassandra://127.0.0.1:1/k";
+    for other in [&["--data", "/nowhere"][..], &["--in-memory"]] {
+        let said = refused(&[&["--store", address], other].concat());
+        assert!(said.contains("leave out one"), "{said}");
+    }
+    // A flag stands against a variable, which an image may have set.
+    let mut command = binary();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--store", address, "--store-wait-seconds", "0"]);
+    let said = said(&command.env("PARTITA_DATA", "/nowhere").output().unwrap());
+    assert!(said.contains("tried 127.0.0.1:1"), "{said}");
+    let mut command = binary();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--in-memory"]);
+    command.env("PARTITA_STORE", address);
+    assert!(Partita::spawn(command).stop().success());
+}
+
+#[test]
+fn a_keyspace_is_made_once_and_then_left_alone() {
+    let Some(nodes) = nodes() else { return };
+    let address = new_address(&nodes);
+    let missing = refused(&["--store", &address]);
+    assert!(missing.contains("partita store init"), "{missing}");
+    let init = |arguments: &[&str]| partita(&[&["store", "init", address.as_str()], arguments].concat());
+    for (arguments, expected) in [
+        (&["--replication-factor", "100"][..], "of the 100 nodes"),
+        (&["--datacenter", "atlantis=1"], "no datacenter \"atlantis\""),
+    ] {
+        let output = init(arguments);
+        assert!(!output.status.success() && said(&output).contains(expected), "{}", said(&output));
+    }
+    let made = init(&["--replication-factor", "1"]);
+    assert!(made.status.success() && said(&made).contains("made tables schema_version"), "{}", said(&made));
+    let again = init(&["--replication-factor", "1"]);
+    assert!(again.status.success() && said(&again).contains("nothing was changed"), "{}", said(&again));
+}
+
+#[test]
+fn a_keyspace_of_others_is_not_touched() {
+    let Some(nodes) = nodes() else { return };
+    let address = format!("cassandra://{nodes}/system_auth");
+    let output = partita(&["store", "init", &address, "--replication-factor", "1"]);
+    assert!(!output.status.success() && said(&output).contains("not ours (cidr_"), "{}", said(&output));
+    let served = refused(&["--store", &format!("{address}?unsafe=true")]);
+    assert!(served.contains("holds no tables of ours"), "{served}");
+}
+
+#[test]
+fn an_unsafe_cluster_is_refused_unless_that_is_accepted() {
+    let Some(nodes) = nodes() else { return };
+    let store = new_store(&nodes);
+    let strict = store.split('?').next().unwrap();
+    let said_by_serve = refused(&["--store", strict]);
+    assert!(said_by_serve.contains("keeps 1 copy of everything and takes 3"), "{said_by_serve}");
+    assert!(said_by_serve.contains("unsafe=true"), "{said_by_serve}");
+    let check = partita(&["store", "check", strict]);
+    assert!(!check.status.success() && said(&check).contains("unsafe: keyspace test_"), "{}", said(&check));
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let mut command = binary();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store", &store]);
+    command.stderr(std::fs::File::create(&log).unwrap());
+    assert!(Partita::spawn(command).stop().success());
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("accepted with unsafe=true: keyspace test_"), "{log}");
+}
+
+#[test]
+fn servers_share_what_they_keep() {
+    let Some(nodes) = nodes() else { return };
+    let store = new_store(&nodes);
+    let (first, second) = (on(&store), on(&store));
+    assert!(first.banner.contains("Data               cassandra://"), "{}", first.banner);
+    let (mut writer, mut reader) = (first.client(), second.client());
+    assert_eq!(writer.send("POST", "/Tables", &JSON, br#"{"TableName":"Books"}"#).status, 201);
+    assert_eq!(writer.send("POST", "/Books", &JSON, BOOK).status, 201);
+    let path = "/Books(PartitionKey='p',RowKey='r')";
+    assert!(reader.send("GET", path, &[], b"").text().contains("Emma"));
+    assert_eq!(reader.send("POST", "/Books", &JSON, BOOK).status, 409);
+    assert_eq!(reader.send("DELETE", path, &[("If-Match", "*")], b"").status, 204);
+    assert_eq!(writer.send("GET", path, &[], b"").status, 404);
+    assert_eq!(writer.send("POST", "/Books", &JSON, BOOK).status, 201);
+    for server in [first, second] {
+        assert!(is_ready(&server));
+        assert!(server.stop().success());
+    }
+    let third = on(&store);
+    assert!(third.client().send("GET", path, &[], b"").text().contains("Emma"));
+}
+
+fn is_ready(server: &Partita) -> bool {
+    server.client().send_raw("GET", "/health/ready", &[], b"").unwrap().status == 200
+}
