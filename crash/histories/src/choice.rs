@@ -106,7 +106,7 @@ impl Chooser {
             Outcome::Found(found) => {
                 found.iter().for_each(|found| self.remember(partition, &found.row, Some(found.version)));
             }
-            Outcome::Unknown { .. } => {}
+            Outcome::TurnedAway | Outcome::Unknown { .. } => {}
         }
     }
 

@@ -78,6 +78,8 @@ pub enum Outcome {
     Refused { index: usize, refusal: Refusal },
     /// What a get (one at most) or a query showed.
     Found(Vec<Found>),
+    /// The server was too busy and did nothing.
+    TurnedAway,
     /// May have been done at any time from its start on, or never; but not after `until`.
     Unknown {
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,9 @@ struct RunCommand {
     ca: Option<PathBuf>,
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     rounds: u64,
+    /// Begin no new round once this file is gone
+    #[arg(long, value_name = "FILE")]
+    r#while: Option<PathBuf>,
     /// Repeats the choices of another run, though not its timing
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -115,6 +118,7 @@ fn run(command: RunCommand) -> Result<bool, String> {
         operations: command.operations,
         places: command.places,
         save: command.save,
+        watched: command.r#while,
     };
     println!("--seed {seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -146,8 +150,8 @@ async fn interrupted() {
 
 fn print_summary(summary: &Summary) {
     println!(
-        "{} histories of {} operations ({} gets, {} queries, {} batches, {} refused), {} kills, {} unknown outcomes: \
-         {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s of it judging",
+        "{} histories of {} operations ({} gets, {} queries, {} batches, {} refused), {} kills, {} turned away, {} unknown \
+         outcomes: {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s of it judging",
         summary.histories,
         summary.operations,
         summary.gets,
@@ -155,6 +159,7 @@ fn print_summary(summary: &Summary) {
         summary.batches,
         summary.refused,
         summary.kills,
+        summary.turned_away,
         summary.unknown,
         summary.undecided,
         summary.violations,

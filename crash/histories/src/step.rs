@@ -47,7 +47,7 @@ pub fn rows(history: &[Operation]) -> Vec<String> {
     rows.into_iter().collect()
 }
 
-/// The steps of a history, by their starts. Reads without an answer are none.
+/// The steps of a history, by their starts. Reads without an answer are none, nor is what a busy server turned away.
 pub fn steps(history: &[Operation], rows: &[String], versions: &Versions) -> Vec<Step> {
     let numbers: BTreeMap<&str, usize> =
         rows.iter().enumerate().map(|(number, row)| (row.as_str(), number)).collect();
@@ -94,6 +94,7 @@ fn kind(operation: &Operation, numbers: &BTreeMap<&str, usize>, versions: &Versi
             let (row, condition) = operation.writes().get(*index).and_then(condition)?;
             Some(Kind::Refused { held, failed: Some((row, condition, *refusal)) })
         }
+        Outcome::TurnedAway => None,
         Outcome::Done(_) | Outcome::Unknown { .. } => {
             let parts = operation.writes().iter().filter_map(|write| {
                 let (row, condition) = condition(write)?;

@@ -79,7 +79,7 @@ impl Names {
             match &operation.outcome {
                 Outcome::Done(made) => versions.extend(made.iter().flatten()),
                 Outcome::Found(found) => versions.extend(found.iter().map(|found| found.version)),
-                Outcome::Refused { .. } | Outcome::Unknown { .. } => {}
+                Outcome::Refused { .. } | Outcome::TurnedAway | Outcome::Unknown { .. } => {}
             }
         }
         Self(versions.into_iter().enumerate().map(|(rank, version)| (version, rank + 1)).collect())
@@ -142,6 +142,7 @@ impl Names {
                 }
                 rows.join("; ")
             }
+            Outcome::TurnedAway => "turned away".to_owned(),
             Outcome::Unknown { until: None } => "no answer".to_owned(),
             Outcome::Unknown { until: Some(_) } => "no answer, the server was killed".to_owned(),
         }

@@ -60,7 +60,7 @@ impl Versions {
             if write.row != bond.row {
                 return both(format!("{} was seen with a write to {}", bond.row, write.row), *writer);
             }
-            if let Outcome::Refused { .. } = history[*writer].outcome {
+            if let Outcome::Refused { .. } | Outcome::TurnedAway = history[*writer].outcome {
                 return both(format!("a refused write left its mark on {}", bond.row), *writer);
             }
             if let Some(other) = by_number.insert(bond.number, bond).filter(|o| o.version != bond.version) {
@@ -156,7 +156,7 @@ fn bonds(history: &[Operation]) -> Result<Vec<Bond<'_>>, Contradiction> {
                     bonds.push(Bond { row: &found.row, number, version: found.version, witness });
                 }
             }
-            Outcome::Refused { .. } | Outcome::Unknown { .. } => {}
+            Outcome::Refused { .. } | Outcome::TurnedAway | Outcome::Unknown { .. } => {}
         }
     }
     Ok(bonds)

@@ -262,7 +262,9 @@ fn judge_shared(writers: &mut [Writer], found: &Found, settled: &mut Settled) ->
                 }
                 seen.insert((writer, number), stamp.order());
             }
-            Outcome::Refused(_) | Outcome::NotTaken => return violation("this write was refused"),
+            Outcome::Refused(_) | Outcome::TurnedAway(_) | Outcome::NotTaken => {
+                return violation("this write was refused");
+            }
         }
     }
     for ((writer, number), order) in &seen {

@@ -2,14 +2,18 @@
 //! left. Knows of the server the protocol, the files it keeps and the calls it makes, and uses none of its code.
 
 mod cases;
+mod clerk;
 mod disk;
+mod endpoints;
 mod faults;
 mod full_disk;
+mod gaps;
 mod inject;
 mod journal;
 mod judge;
 mod kills;
 mod lab;
+mod ledger;
 mod operation;
 mod power;
 mod record;
@@ -25,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::endpoints::EndpointsCommand;
 use crate::lab::Lab;
 use crate::totals::Totals;
 
@@ -59,6 +64,15 @@ struct Common {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    #[command(flatten)]
+    OwnServer(Task),
+    /// Load on the front ends of one store, which others start and hurt, for --seconds; then everything is judged
+    Endpoints(EndpointsCommand),
+}
+
+/// What is done to a server that the lab starts itself.
+#[derive(Subcommand, Debug)]
+enum Task {
     /// Kill the process at random and at chosen moments
     Kills {
         #[arg(long, default_value_t = 100)]
@@ -102,8 +116,8 @@ fn main() -> ExitCode {
         Err(error) => Err(format!("can't start its threads: {error}")),
     };
     match outcome {
-        Ok(totals) if totals.violations.is_empty() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(message) => {
             eprintln!("partita-lab: {message}");
             ExitCode::from(2)
@@ -111,15 +125,29 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: &Cli) -> Result<Totals, String> {
+/// Whether all was as it must be.
+async fn run(cli: &Cli) -> Result<bool, String> {
     let common = &cli.common;
     let seed = common.seed.unwrap_or_else(rand::random);
+    match &cli.command {
+        Command::OwnServer(task) => in_the_lab(task, common, seed).await,
+        Command::Endpoints(command) => {
+            println!("partita-lab: --seed {seed}");
+            let report = endpoints::run(command, common.seconds, seed).await?;
+            report.print();
+            common.json.as_deref().map_or(Ok(()), |path| report.write_json(path))?;
+            Ok(report.is_good())
+        }
+    }
+}
+
+async fn in_the_lab(task: &Task, common: &Common, seed: u64) -> Result<bool, String> {
     let shared_memory = Path::new("/dev/shm");
     let default = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
     let work = common.work.clone().unwrap_or(default);
     let lab = Lab::new(binary(common)?, &work, seed, Duration::from_secs(common.seconds))?;
     println!("partita-lab: --seed {seed}, {}", lab.binary.display());
-    let totals = match carry_out(&cli.command, &lab).await {
+    let totals = match carry_out(task, &lab).await {
         Ok(totals) => totals,
         // What stopped it may well be what it is looking for.
         Err(message) => return Err(format!("{message}\nkept in {}; --seed {seed}", lab.keep().display())),
@@ -131,22 +159,22 @@ async fn run(cli: &Cli) -> Result<Totals, String> {
     if !totals.violations.is_empty() {
         println!("\nkept in {}; --seed {seed}", lab.keep().display());
     }
-    Ok(totals)
+    Ok(totals.violations.is_empty())
 }
 
-async fn carry_out(command: &Command, lab: &Lab) -> Result<Totals, String> {
-    match command {
-        Command::Kills { rounds } => kills::run(lab, *rounds).await,
-        Command::Faults { rounds, only } => inject::run(lab, *rounds, only).await,
-        Command::Power { cuts, failed_syncs: true, .. } => power::run_failed_syncs(lab, *cuts).await,
-        Command::Power { cuts, journal: Some(journal), only, .. } => {
+async fn carry_out(task: &Task, lab: &Lab) -> Result<Totals, String> {
+    match task {
+        Task::Kills { rounds } => kills::run(lab, *rounds).await,
+        Task::Faults { rounds, only } => inject::run(lab, *rounds, only).await,
+        Task::Power { cuts, failed_syncs: true, .. } => power::run_failed_syncs(lab, *cuts).await,
+        Task::Power { cuts, journal: Some(journal), only, .. } => {
             power::run(lab, journal, *cuts, *only).await
         }
-        Command::Power { cuts, record, .. } => {
+        Task::Power { cuts, record, .. } => {
             let journal = record::run(lab, Duration::from_secs(*record)).await?;
             power::run(lab, &journal, *cuts, None).await
         }
-        Command::Smoke => smoke(lab).await,
+        Task::Smoke => smoke(lab).await,
     }
 }
 

@@ -137,6 +137,8 @@ pub enum Outcome {
     Refused(u16),
     /// No answer, or one that says that the server can't tell.
     Unknown(String),
+    /// 503: the server was too busy and, it says, did nothing.
+    TurnedAway(String),
     /// It was unknown; a look after the restart showed that it was not done.
     NotTaken,
 }

@@ -56,6 +56,7 @@ pub async fn send(
             Ok(Outcome::Done(operation.changes().iter().map(|_| etag.clone()).collect()))
         }
         status @ 400..500 => Ok(Outcome::Refused(status)),
+        503 => Ok(Outcome::TurnedAway(format!("503 {text}"))),
         status @ 500..600 => Ok(Outcome::Unknown(format!("{status} {text}"))),
         status => Err(Failure::Wrong(format!("answered with {status} {text}"))),
     }
@@ -141,6 +142,7 @@ fn batch_outcome(text: &str, expected: usize) -> Result<Outcome, Failure> {
         match status {
             200..300 => {}
             400..500 => return Ok(Outcome::Refused(status)),
+            503 => return Ok(Outcome::TurnedAway("503 within a batch".to_owned())),
             500..600 => return Ok(Outcome::Unknown(format!("{status} within a batch"))),
             _ => return Err(Failure::Wrong(format!("a part of a batch was answered with {part}"))),
         }
@@ -160,12 +162,43 @@ fn batch_outcome(text: &str, expected: usize) -> Result<Outcome, Failure> {
     Ok(Outcome::Done(stamps))
 }
 
-/// A read that must be answered.
-async fn read(client: &mut Client, path: &str, query: &str) -> Result<(u16, Value, Option<String>), String> {
+/// Why a read shows nothing.
+#[derive(Debug)]
+pub enum ReadFailure {
+    /// Nobody there, a connection that broke, or a 5xx: the next try may be answered.
+    Unanswered(String),
+    /// An answer that no server may give, or none at all.
+    Wrong(String),
+}
+
+impl From<String> for ReadFailure {
+    fn from(what: String) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+/// Where every read must be answered.
+impl From<ReadFailure> for String {
+    fn from(failure: ReadFailure) -> Self {
+        match failure {
+            ReadFailure::Unanswered(what) | ReadFailure::Wrong(what) => what,
+        }
+    }
+}
+
+async fn read(
+    client: &mut Client,
+    path: &str,
+    query: &str,
+) -> Result<(u16, Value, Option<String>), ReadFailure> {
     let request = Request { method: "GET", path, query, headers: JSON, body: None };
     let answer = tokio::time::timeout(ANSWER_TIME_MAX, client.send(request, Instant::now())).await;
     let answer = answer.map_err(|_| format!("no answer within {ANSWER_TIME_MAX:?} to GET {path}"))?;
-    let answer = answer.map_err(|trouble| format!("GET {path}: {trouble:?}"))?;
+    let unanswered = |why: String| ReadFailure::Unanswered(format!("GET {path}: {why}"));
+    let answer = answer.map_err(|trouble| unanswered(format!("{trouble:?}")))?;
+    if answer.status >= 500 {
+        return Err(unanswered(format!("{} {}", answer.status, String::from_utf8_lossy(answer.body))));
+    }
     let key = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let continuation = key(answer.next_partition_key).map(|partition| {
         let row = key(answer.next_row_key).unwrap_or_default();
@@ -181,21 +214,31 @@ fn escaped(token: &str) -> String {
     token.replace('%', "%25").replace('+', "%2B").replace('/', "%2F").replace('=', "%3D").replace('!', "%21")
 }
 
-pub async fn table_names(client: &mut Client) -> Result<Vec<String>, String> {
+pub async fn table_names(client: &mut Client) -> Result<Vec<String>, ReadFailure> {
     let (status, answer, _) = read(client, "/Tables", "").await?;
     let tables = answer["value"].as_array().filter(|_| status == 200);
     let tables = tables.ok_or_else(|| format!("the list of tables is {status} {answer}"))?;
     let name = |table: &Value| table["TableName"].as_str().map(str::to_owned);
-    tables
-        .iter()
-        .map(name)
-        .collect::<Option<_>>()
-        .ok_or_else(|| format!("a table without a name in {answer}"))
+    let names = tables.iter().map(name).collect::<Option<_>>();
+    Ok(names.ok_or_else(|| format!("a table without a name in {answer}"))?)
 }
 
 /// Every entity of a table, page by page, in the order in which the service gives them.
-pub async fn scan(client: &mut Client, table: &str) -> Result<Vec<(Place, Value)>, String> {
-    let (mut rows, mut continuation) = (Vec::new(), String::new());
+pub async fn scan(client: &mut Client, table: &str) -> Result<Vec<(Place, Value)>, ReadFailure> {
+    query(client, table, "").await
+}
+
+/// Every entity of one partition, page by page.
+pub async fn scan_partition(
+    client: &mut Client,
+    table: &str,
+    partition: &str,
+) -> Result<Vec<(Place, Value)>, ReadFailure> {
+    query(client, table, &format!("$filter=PartitionKey%20eq%20'{partition}'")).await
+}
+
+async fn query(client: &mut Client, table: &str, filter: &str) -> Result<Vec<(Place, Value)>, ReadFailure> {
+    let (mut rows, mut continuation) = (Vec::new(), filter.to_owned());
     loop {
         let (status, mut answer, next) = read(client, &format!("/{table}()"), &continuation).await?;
         let page = answer["value"].as_array_mut().filter(|_| status == 200).map(std::mem::take);
@@ -206,18 +249,21 @@ pub async fn scan(client: &mut Client, table: &str) -> Result<Vec<(Place, Value)
             rows.push((place, entity));
         }
         match next {
-            Some(next) => continuation = next,
+            Some(next) if filter.is_empty() => continuation = next,
+            Some(next) => continuation = format!("{filter}&{next}"),
             None => return Ok(rows),
         }
     }
 }
 
 /// One entity by its keys.
-pub async fn get(client: &mut Client, table: &str, place: &Place) -> Result<Option<Value>, String> {
+pub async fn get(client: &mut Client, table: &str, place: &Place) -> Result<Option<Value>, ReadFailure> {
     match read(client, &entity_path(table, &place.0, &place.1), "").await? {
         (200, entity, _) => Ok(Some(entity)),
         (404, ..) => Ok(None),
-        (status, answer, _) => Err(format!("a get of {table} {place:?} was answered with {status} {answer}")),
+        (status, answer, _) => {
+            Err(format!("a get of {table} {place:?} was answered with {status} {answer}").into())
+        }
     }
 }
 
@@ -241,5 +287,6 @@ mod tests {
         assert!(batch_outcome(&good, 2).is_err());
         assert_eq!(batch_outcome(&part("412 Precondition Failed"), 2).unwrap(), Outcome::Refused(412));
         assert!(matches!(batch_outcome(&part("500 Oh"), 2).unwrap(), Outcome::Unknown(_)));
+        assert!(matches!(batch_outcome(&part("503 Later"), 2).unwrap(), Outcome::TurnedAway(_)));
     }
 }

@@ -61,7 +61,7 @@ impl Totals {
             match outcome {
                 Outcome::Done(_) => self.acknowledged += 1,
                 Outcome::Refused(_) => self.refused += 1,
-                Outcome::Unknown(_) | Outcome::NotTaken => {}
+                Outcome::Unknown(_) | Outcome::TurnedAway(_) | Outcome::NotTaken => {}
             }
         }
     }

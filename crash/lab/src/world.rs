@@ -93,7 +93,7 @@ impl World {
         for (index, entry) in entries.iter().enumerate() {
             let number = first + index;
             match &entry.outcome {
-                Outcome::Refused(_) | Outcome::NotTaken => {}
+                Outcome::Refused(_) | Outcome::TurnedAway(_) | Outcome::NotTaken => {}
                 Outcome::Done(stamps) => {
                     worlds.retain_mut(|(world, _)| world.apply(number, &entry.operation, stamps).is_ok());
                 }

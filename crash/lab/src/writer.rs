@@ -96,6 +96,8 @@ impl Writer {
         }
         let injected = load.rule.as_ref().map_or(0, |rule| rule.injected());
         let outcome = match request::send(client, self.number, number, &operation).await {
+            // While its disk fails, nothing is asked of a server's 5xx.
+            Ok(Outcome::TurnedAway(why)) => Outcome::Unknown(why),
             Ok(outcome) => outcome,
             Err(Failure::NotSent) => return false,
             Err(Failure::Wrong(what)) => {
@@ -146,7 +148,7 @@ impl Writer {
         while let Some(Entry { operation, outcome }) = self.entries.get(self.settled) {
             match outcome {
                 Outcome::Unknown(_) => return,
-                Outcome::Refused(_) | Outcome::NotTaken => {}
+                Outcome::Refused(_) | Outcome::TurnedAway(_) | Outcome::NotTaken => {}
                 Outcome::Done(stamps) => {
                     if let Err(status) = self.world.apply(self.settled, operation, stamps) {
                         let what = format!("{operation:?} was done, but had to be refused with {status}");

@@ -1,7 +1,7 @@
 //! One client of a round: one operation after the other, each with its times.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -10,8 +10,11 @@ use crate::choice::Chooser;
 use crate::history::{Action, Operation, Outcome, Time};
 use crate::random::Random;
 
-/// Times a client asks again when nobody takes its request.
-const NOT_SENT_MAX: usize = 20;
+/// Times a client asks again when nobody takes its request: a minute and more, for a front end that starts again.
+const NOT_SENT_MAX: usize = 80;
+
+/// A busy server is left alone for so long.
+const TURNED_AWAY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The one clock of a run.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,9 @@ impl Client {
             let action = chooser.choose(&partition);
             match self.perform(partition.clone(), action).await {
                 Ok(operation) => {
+                    if operation.outcome == Outcome::TurnedAway {
+                        tokio::time::sleep(TURNED_AWAY_PAUSE).await;
+                    }
                     chooser.learn(&partition, &operation.action, &operation.outcome);
                     history.push(operation);
                 }

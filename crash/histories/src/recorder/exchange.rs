@@ -199,6 +199,7 @@ impl Exchange {
 fn understand(action: &Action, response: &Response<'_>) -> Result<Outcome, String> {
     let strange = || Err(format!("answered with {} {}", response.status, text(response.body)));
     match (response.status, action) {
+        (503, _) => Ok(Outcome::TurnedAway),
         (500.., _) => Ok(Outcome::Unknown { until: None }),
         (200, Action::Get { row }) => {
             let etag = response.etag.map(text).ok_or("an entity came without its ETag")?;
@@ -260,6 +261,7 @@ fn batch_answer(writes: &[Write], body: &str) -> Result<Outcome, String> {
     let parts: Vec<&str> = body.split("HTTP/1.1 ").skip(1).collect();
     let status = |part: &str| part.get(..3).and_then(|digits| digits.parse::<u16>().ok());
     match parts.as_slice() {
+        [part] if status(part) == Some(503) => Ok(Outcome::TurnedAway),
         [part] if status(part).is_some_and(|status| status >= 500) => Ok(Outcome::Unknown { until: None }),
         [part] if status(part).is_some_and(|status| status >= 400) => {
             let refused = status(part).and_then(|status| refusal(status, part));
@@ -357,7 +359,9 @@ mod tests {
         check(&insert, 409, None, &exists, "Refused { index: 0, refusal: EntityAlreadyExists }");
         check(&insert, 409, None, &error("TableBeingDeleted"), "strange: answered with 409");
         check(&insert, 400, None, &exists, "strange: answered with 400");
-        check(&insert, 503, None, "", "Unknown { until: None }");
+        check(&insert, 500, None, "", "Unknown { until: None }");
+        check(&insert, 503, None, "", "TurnedAway");
+        check(&get, 503, None, "", "TurnedAway");
         check(&delete, 204, None, "", "Done([None])");
         check(&delete, 204, Some(ETAG), "", "strange: a delete gave the ETag");
         check(
@@ -367,7 +371,8 @@ mod tests {
             &format!("HTTP/1.1 409 Conflict\r\n\r\n{exists}\r\n--x"),
             "Refused { index: 3,",
         );
-        check(&batch, 202, None, "HTTP/1.1 503 Busy\r\n\r\n{}", "Unknown { until: None }");
+        check(&batch, 202, None, "HTTP/1.1 500 Late\r\n\r\n{}", "Unknown { until: None }");
+        check(&batch, 202, None, "HTTP/1.1 503 Busy\r\n\r\n{}", "TurnedAway");
         check(&batch, 202, None, "", "strange: a batch of 1 was answered with");
         check(&get, 404, None, &error("ResourceNotFound"), "Found([])");
         check(&get, 404, None, &error("TableNotFound"), "strange: answered with 404");

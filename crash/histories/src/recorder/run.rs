@@ -42,6 +42,8 @@ pub struct Plan {
     pub places: usize,
     /// Where histories with a violation are left.
     pub save: PathBuf,
+    /// No round begins when this is gone.
+    pub watched: Option<PathBuf>,
 }
 
 /// Everything counted over all rounds.
@@ -56,6 +58,8 @@ pub struct Summary {
     pub batches: u64,
     pub refused: u64,
     pub kills: u64,
+    /// Reads and writes that a busy server did not do.
+    pub turned_away: u64,
     /// Writes whose outcome no client knows.
     pub unknown: u64,
     pub undecided: u64,
@@ -112,6 +116,9 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
     let rows: Vec<String> = (0..plan.rows).map(|row| format!("r{row}")).collect();
     let mut summary = Summary { seed: plan.seed, ..Summary::default() };
     for round in 0..plan.rounds {
+        if plan.watched.as_ref().is_some_and(|file| !file.exists()) {
+            break;
+        }
         let partitions = (0..plan.partitions).map(|partition| format!("{round}-{partition}")).collect();
         let work = Work { partitions, operations: plan.operations };
         let seed = Random::numbered(plan.seed, round).draw();
@@ -120,7 +127,10 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
         summary.seconds = started.elapsed().as_secs_f64();
     }
     if let Some(first) = clients.first_mut().filter(|_| foreign) {
-        first.exchange.delete_table().await?;
+        // Verdicts do not depend on it, and others may be hurting the store just now.
+        if let Err(why) = first.exchange.delete_table().await {
+            println!("a table of this run stays behind: {why}");
+        }
     }
     Ok(summary)
 }
@@ -189,6 +199,7 @@ impl Summary {
             }
             match operation.outcome {
                 Outcome::Refused { .. } => self.refused += 1,
+                Outcome::TurnedAway => self.turned_away += 1,
                 Outcome::Unknown { .. } if !operation.writes().is_empty() => self.unknown += 1,
                 _ => {}
             }

@@ -43,7 +43,8 @@ fn try_all(
     store: &Store,
     latest: &mut BTreeMap<String, i64>,
 ) -> bool {
-    let lost = |operation: &Operation| matches!(operation.outcome, Outcome::Unknown { .. });
+    let lost =
+        |operation: &Operation| matches!(operation.outcome, Outcome::Unknown { .. } | Outcome::TurnedAway);
     let end = |operation: &Operation| match operation.outcome {
         Outcome::Unknown { until } => until.unwrap_or(Time::MAX),
         _ => operation.end,
@@ -85,6 +86,7 @@ fn happens(
         Action::Get { .. } | Action::Query => &[],
     };
     let given = match &operation.outcome {
+        Outcome::TurnedAway => return false,
         Outcome::Found(_) | Outcome::Refused { .. } => {
             return store.clone().execute(&operation.action) == operation.outcome;
         }

@@ -230,6 +230,17 @@ fn a_write_without_an_answer_may_come_late_or_never_but_only_once() {
 }
 
 #[test]
+fn a_write_that_was_turned_away_is_never_there() {
+    let away = at(0, 5, upsert("a", 1), Outcome::TurnedAway);
+    accepts(&[away.clone(), at(10, 11, get("a"), saw(&[]))]);
+    rejects(&[away, at(10, 11, get("a"), saw(&[("a", 5, 1)]))], &[0, 1]);
+    let base = at(0, 1, upsert("a", 1), done(5));
+    let away = at(2, 3, write(Verb::Delete, "a", 2), Outcome::TurnedAway);
+    accepts(&[base.clone(), away.clone(), at(10, 11, get("a"), saw(&[("a", 5, 1)]))]);
+    rejects(&[base, away, at(10, 11, get("a"), saw(&[]))], &[0, 2]);
+}
+
+#[test]
 fn a_write_cut_off_by_a_kill_is_there_at_the_restart_or_never() {
     let lost = at(0, 5, upsert("a", 1), Outcome::Unknown { until: Some(6) });
     let (absent, there) = (at(10, 11, get("a"), saw(&[])), at(20, 21, get("a"), saw(&[("a", 5, 1)])));

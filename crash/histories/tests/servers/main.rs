@@ -69,6 +69,7 @@ fn plan(rounds: u64) -> Plan {
         operations: OPERATIONS,
         places: PLACES_MAX,
         save: std::env::temp_dir(),
+        watched: None,
     }
 }
 

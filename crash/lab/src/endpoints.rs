@@ -1,0 +1,270 @@
+//! Load through several front ends of one store while somebody else takes its nodes away, and then the judgement.
+//!
+//! Nothing is started or hurt here: who runs this does that meanwhile (`cassandra/rounds`). What was acknowledged through any
+//! front end must be what every front end shows, while the load goes on and when it is over.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use connection::{Client, Endpoint, Target};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use crate::clerk::{Clerk, Counts, Office};
+use crate::gaps::{Service, Times};
+use crate::ledger::Found;
+use crate::operation::{Operation, Outcome};
+use crate::request::{self, Failure, ReadFailure};
+
+const POLL: Duration = Duration::from_millis(100);
+/// When nobody does the service any harm, every read is answered within this time.
+const PATIENCE: Duration = Duration::from_secs(90);
+const READ_AGAIN: Duration = Duration::from_millis(500);
+/// Front ends may differ in what is in doubt as long as it is under way.
+const COMPARISONS: usize = 4;
+const COMPARE_AGAIN: Duration = Duration::from_secs(5);
+
+#[derive(Args, Debug)]
+pub struct EndpointsCommand {
+    /// A front end; given several times, every client asks all of them
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required = true,
+        env = "PARTITA_LAB_CONNECTION_STRING",
+        hide_env_values = true
+    )]
+    connection_string: Vec<String>,
+    /// End the load and judge once this file is gone [default: after --seconds]
+    #[arg(long, value_name = "FILE")]
+    r#while: Option<PathBuf>,
+    #[arg(long, value_name = "NUMBER", default_value_t = 6)]
+    clients: usize,
+}
+
+/// What a run did and found.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    seed: u64,
+    load_seconds: f64,
+    judging_seconds: f64,
+    #[serde(flatten)]
+    counts: Counts,
+    /// Of the unknown ones, those that were found done.
+    unknown_done: usize,
+    unknown_kinds: std::collections::BTreeMap<String, u64>,
+    rows_judged: usize,
+    services: Vec<Service>,
+    violation: Option<String>,
+}
+
+pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<Report, String> {
+    let target = |text: &String| {
+        let endpoint = Endpoint::parse(text)?;
+        let tls = if endpoint.tls { Some(connection::connector(None)?) } else { None };
+        Ok(Arc::new(Target { endpoint, tls }))
+    };
+    let targets = command.connection_string.iter().map(target).collect::<Result<Vec<_>, String>>()?;
+    let office = Arc::new(Office {
+        targets,
+        // A store of others may have the tables of another run.
+        prefix: format!("Lab{:08x}", (seed ^ rand::random::<u64>()) as u32),
+        stop: AtomicBool::new(false),
+        times: Mutex::new(Times::start()),
+    });
+    create_shared(&office).await?;
+    *times(&office) = Times::start();
+    let clerks: Vec<_> = (0..command.clients)
+        .map(|number| tokio::spawn(Clerk::new(office.clone(), seed, number).run()))
+        .collect();
+    let began = times(&office).began();
+    let deadline = began + Duration::from_secs(seconds);
+    while Instant::now() < deadline
+        && command.r#while.as_ref().is_none_or(|file| file.exists())
+        && !clerks.iter().all(tokio::task::JoinHandle::is_finished)
+    {
+        sleep(POLL).await;
+    }
+    let load_time = began.elapsed();
+    office.stop.store(true, Ordering::Relaxed);
+    let mut ended = Vec::new();
+    for clerk in clerks {
+        ended.push(clerk.await.map_err(|error| format!("a client ended early: {error}"))?);
+    }
+    let mut report = Report { seed, load_seconds: load_time.as_secs_f64(), ..Report::default() };
+    report.services = times(&office).services(office.targets.len(), load_time);
+    for clerk in &ended {
+        report.add(clerk);
+    }
+    if report.violation.is_none() {
+        let since = Instant::now();
+        report.violation = judge(&office, &ended, &mut report).await.err();
+        report.judging_seconds = since.elapsed().as_secs_f64();
+    }
+    if report.violation.is_none() {
+        drop_tables(&office).await;
+    }
+    Ok(report)
+}
+
+fn times(office: &Office) -> std::sync::MutexGuard<'_, Times> {
+    office.times.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn create_shared(office: &Office) -> Result<(), String> {
+    let target = office.targets.first().ok_or("it takes at least one endpoint")?;
+    let create = Operation::Create { table: office.shared_table() };
+    let (mut client, deadline, mut unknown) = (Client::new(target.clone()), Instant::now() + PATIENCE, false);
+    loop {
+        let outcome = request::send(&mut client, 0, 0, &create).await;
+        match outcome {
+            Ok(Outcome::Done(_)) => return Ok(()),
+            // The name is this run's own, so the attempt that was not answered made it.
+            Ok(Outcome::Refused(409)) if unknown => return Ok(()),
+            Ok(Outcome::Unknown(_)) if Instant::now() < deadline => unknown = true,
+            Ok(Outcome::TurnedAway(_)) | Err(Failure::NotSent) if Instant::now() < deadline => {}
+            other => return Err(format!("can't make the table {}: {other:?}", office.shared_table())),
+        }
+        sleep(READ_AGAIN).await;
+    }
+}
+
+/// Everything, through every front end: all must show the same, and that must be what was told.
+async fn judge(office: &Office, clerks: &[Clerk], report: &mut Report) -> Result<(), String> {
+    let mut clients: Vec<Client> = office.targets.iter().cloned().map(Client::new).collect();
+    for (table, place) in clerks.iter().flat_map(|clerk| clerk.ledger.places_in_doubt()) {
+        // Reading one row has the store finish or forget what was left half way.
+        look(&mut clients[0], async |client| request::get(client, table, &place).await).await?;
+    }
+    for comparison in 1..=COMPARISONS {
+        let mut all: Vec<Found> = Vec::new();
+        for client in &mut clients {
+            let found = read_all(client, &office.prefix).await?;
+            report.unknown_done = 0;
+            for clerk in clerks {
+                report.unknown_done += clerk.ledger.judge(&clerk.tables(), &office.shared_table(), &found)?;
+            }
+            all.push(found);
+        }
+        report.rows_judged = all.iter().flat_map(Found::values).map(Vec::len).sum();
+        let Some(other) = all.iter().position(|found| *found != all[0]) else { return Ok(()) };
+        if comparison == COMPARISONS {
+            return Err(format!("endpoint {other} shows something else than endpoint 0"));
+        }
+        sleep(COMPARE_AGAIN).await;
+    }
+    Ok(())
+}
+
+async fn read_all(client: &mut Client, prefix: &str) -> Result<Found, String> {
+    let mut found = Found::new();
+    let tables = look(client, async |client| request::table_names(client).await).await?;
+    for table in tables.into_iter().filter(|table| table.starts_with(prefix)) {
+        let rows = look(client, async |client| request::scan(client, &table).await).await?;
+        found.insert(table, rows);
+    }
+    Ok(found)
+}
+
+/// A read that must be answered in the end.
+async fn look<T>(
+    client: &mut Client,
+    read: impl AsyncFn(&mut Client) -> Result<T, ReadFailure>,
+) -> Result<T, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match read(client).await {
+            Ok(seen) => return Ok(seen),
+            Err(ReadFailure::Unanswered(_)) if Instant::now() < deadline => sleep(READ_AGAIN).await,
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+}
+
+/// The store may be used again; what can't be dropped does no harm.
+async fn drop_tables(office: &Office) {
+    let Some(target) = office.targets.first() else { return };
+    let mut client = Client::new(target.clone());
+    let Ok(tables) = request::table_names(&mut client).await else { return };
+    for table in tables.into_iter().filter(|table| table.starts_with(&office.prefix)) {
+        if let Err(failure) = request::send(&mut client, 0, 0, &Operation::Drop { table }).await {
+            println!("endpoints: a table of this run stays behind: {failure:?}");
+        }
+    }
+}
+
+impl Report {
+    pub fn is_good(&self) -> bool {
+        self.violation.is_none()
+    }
+
+    fn add(&mut self, clerk: &Clerk) {
+        let (all, of) = (&mut self.counts, &clerk.counts);
+        all.acknowledged += of.acknowledged;
+        all.refused += of.refused;
+        all.turned_away += of.turned_away;
+        all.unknown += of.unknown;
+        all.not_sent += of.not_sent;
+        all.reads += of.reads;
+        all.reads_unanswered += of.reads_unanswered;
+        all.rows_read += of.rows_read;
+        for (kind, count) in &clerk.unknown {
+            *self.unknown_kinds.entry(kind.clone()).or_default() += count;
+        }
+        if self.violation.is_none() {
+            self.violation.clone_from(&clerk.violation);
+        }
+    }
+
+    pub fn print(&self) {
+        let counts = &self.counts;
+        println!(
+            "ledger: {:.0} s: {} writes acknowledged, {} refused, {} turned away, {} not sent, {} unknown of which {} \
+             were done; {} reads of {} rows right, {} unanswered; {} rows judged in {:.1} s",
+            self.load_seconds,
+            counts.acknowledged,
+            counts.refused,
+            counts.turned_away,
+            counts.not_sent,
+            counts.unknown,
+            self.unknown_done,
+            counts.reads,
+            counts.rows_read,
+            counts.reads_unanswered,
+            self.rows_judged,
+            self.judging_seconds
+        );
+        for (kind, count) in &self.unknown_kinds {
+            println!("  unknown {count} times: {kind}");
+        }
+        for service in &self.services {
+            let (write, read) = (service.longest_without_write, service.longest_without_read);
+            println!(
+                "  {}: {} writes, longest gap {:.1} s at {:.1} s, {} s without; {} reads, longest gap {:.1} s at {:.1} s, \
+                 {} s without",
+                service
+                    .endpoint
+                    .map_or("all endpoints".to_owned(), |endpoint| format!("endpoint {endpoint}")),
+                service.writes,
+                write.seconds,
+                write.began,
+                service.seconds_without_write,
+                service.reads,
+                read.seconds,
+                read.began,
+                service.seconds_without_read
+            );
+        }
+        if let Some(violation) = &self.violation {
+            println!("\nVIOLATION: {violation}");
+        }
+    }
+
+    pub fn write_json(&self, path: &std::path::Path) -> Result<(), String> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        std::fs::write(path, text + "\n").map_err(|error| format!("can't write {}: {error}", path.display()))
+    }
+}
