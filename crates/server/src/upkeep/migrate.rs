@@ -120,8 +120,10 @@ async fn migrate(flags: &MigrateFlags) -> Result<String, String> {
     unmark(&to)?;
     let mut text = format!("{}\n{} moved to {}.", table_lines(&verified), from.name(), to.name());
     if is_served {
-        let servers = if from.directory().is_some() { "Its server refuses" } else { "Its servers refuse" };
-        text.push_str(&format!(" {servers} writes and answer reads until you stop them."));
+        text.push_str(match from.directory() {
+            Some(_) => " Its server refuses writes, and answers reads until you stop it.",
+            None => " Its servers refuse writes, and answer reads until you stop them.",
+        });
     }
     if !left.is_empty() {
         text.push_str(&format!(
