@@ -293,7 +293,7 @@ def growth_table(measured):
     table = Table(f"CPU at {largest['entities']:,} entities over {smallest['entities']:,}",
                   ["workload", "target", "measured", "met"])
     for name in COSTS:
-        growth = largest[name]["cpu_us"] / smallest[name]["cpu_us"]
+        growth = largest[name]["cpu_us"] / max(smallest[name]["cpu_us"], 1e-9)
         bound = name in ("get", "page", "range")
         table.add(name, f"≤ {times(GROWTH_MAX)}" if bound else "", times(growth),
                   ("yes" if MET["<="](growth, GROWTH_MAX) else "no") if bound else "")

@@ -1,14 +1,14 @@
-//! What a process has used, by `/proc`: processor time of all its threads, and memory.
+//! What a process has used: processor time of all its threads, and memory.
 
 use std::fs;
 use std::time::Duration;
 
-/// `USER_HZ`: what the kernel counts in towards programs, on every Linux there is.
-const TICKS_PER_SECOND: u64 = 100;
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// A process, by its id or as this one.
 #[derive(Clone, Debug)]
-pub struct Process(String);
+pub struct Process(Pid);
 
 /// Memory in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -19,20 +19,22 @@ pub struct Memory {
 
 impl Process {
     pub fn this() -> Self {
-        Self("self".to_owned())
+        Self(Pid::this())
     }
 
-    /// Fails if there is no such process, or no `/proc`.
+    /// Fails if there is no such process.
     pub fn with_id(id: u32) -> Result<Self, String> {
-        let process = Self(id.to_string());
+        let process = i32::try_from(id).map(|id| Self(Pid::from_raw(id)));
+        let process = process.map_err(|_| format!("{id} is no process id; is the server running?"))?;
         process.cpu_time().map(|_| process)
     }
 
-    /// User and system time of all threads, living and ended.
+    /// User and system time of all threads, living and ended. By the process's own clock, since `/proc` counts in
+    /// hundredths of a second, and a short measurement may see none pass.
     pub fn cpu_time(&self) -> Result<Duration, String> {
-        let text = self.read("stat")?;
-        let ticks = parse_ticks(&text).ok_or_else(|| format!("/proc/{}/stat reads {text:?}", self.0))?;
-        Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+        clock_getcpuclockid(self.0).and_then(clock_gettime).map(Duration::from).map_err(|error| {
+            format!("can't read the processor time of process {}: {error}; is the server running?", self.0)
+        })
     }
 
     pub fn memory(&self) -> Result<Memory, String> {
@@ -45,14 +47,6 @@ impl Process {
         fs::read_to_string(&path)
             .map_err(|error| format!("can't read {path}: {error}; is the server running?"))
     }
-}
-
-fn parse_ticks(stat: &str) -> Option<u64> {
-    // The name may hold spaces and parentheses; the last one closes it.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
 }
 
 fn parse_memory(status: &str) -> Option<Memory> {
@@ -68,14 +62,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proc_is_read() {
-        let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 321 45 0 0 20 0 9 0 100 1 2";
-        assert_eq!(parse_ticks(stat), Some(366));
-        assert_eq!(parse_ticks("42 (a"), None);
+    fn memory_is_read() {
         let status = "Name:\tx\nVmHWM:\t   2048 kB\nVmRSS:\t    1024 kB\n";
         assert_eq!(parse_memory(status), Some(Memory { resident_kib: 1024, peak_kib: 2048 }));
         assert_eq!(parse_memory("Name:\tkthreadd\n"), None);
-        assert!(Process::this().memory().is_ok() && Process::this().cpu_time().is_ok());
-        assert!(Process::with_id(u32::MAX).unwrap_err().contains("is the server running?"));
+        assert!(Process::this().memory().is_ok());
+    }
+
+    #[test]
+    fn a_millisecond_of_work_is_seen() {
+        let process = Process::this();
+        let before = process.cpu_time().unwrap();
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < Duration::from_millis(1) {
+            std::hint::spin_loop();
+        }
+        assert!(process.cpu_time().unwrap() > before);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_named() {
+        // Linux has no ids above 2^22.
+        for id in [u32::MAX, (1 << 22) + 1] {
+            assert!(Process::with_id(id).unwrap_err().contains("is the server running?"), "{id}");
+        }
     }
 }
