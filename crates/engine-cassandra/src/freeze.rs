@@ -7,12 +7,12 @@ use scylla::value::CqlValue;
 use store::Error;
 
 use crate::cached::Cached;
-use crate::cluster::{Cluster, Conditional};
-use crate::round;
+use crate::cluster::{Cluster, Conditional, REQUEST_TIMEOUT};
 use crate::trouble::Trouble;
+use crate::{round, slot};
 
-/// As long as a write that has begun may still be under way.
-const WRITES_END: Duration = round::DEADLINE.saturating_add(crate::cluster::REQUEST_TIMEOUT);
+/// As long as a write that a server has begun may still be under way.
+const WRITES_END: Duration = round::DEADLINE.saturating_add(REQUEST_TIMEOUT);
 
 #[derive(Debug)]
 pub struct Freeze {
@@ -46,10 +46,14 @@ impl Freeze {
         Ok(row.and_then(|(on,)| on))
     }
 
-    /// When this has answered, no server has a write under way and none begins one.
-    pub async fn freeze(&self) -> Result<(), Trouble> {
+    /// When this has answered, no server has a write under way and none begins one. `own` is this server's slot.
+    ///
+    /// A server that has given its slot back has ended its writes; of those, at most one whose answer was lost is still on
+    /// its way to a node. One that starts now finds the switch on.
+    pub async fn freeze(&self, own: i32) -> Result<(), Trouble> {
         self.set(true).await?;
-        tokio::time::sleep(self.lease + WRITES_END).await;
+        let others = slot::are_others_held(&self.cluster.link, own).await?;
+        tokio::time::sleep(self.lease + if others { WRITES_END } else { REQUEST_TIMEOUT }).await;
         Ok(())
     }
 

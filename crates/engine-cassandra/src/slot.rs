@@ -159,6 +159,11 @@ impl Watch {
     }
 }
 
+/// Whether there are servers besides the one with this slot, living or not known to be dead.
+pub async fn are_others_held(link: &Link, own: i32) -> Result<bool, Trouble> {
+    Ok(all(link).await?.iter().any(|(id, owner, _)| *id != own && owner.is_some()))
+}
+
 async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
     let rows = link.read(&link.statements.all_slots, ()).await?;
     let rows = rows.rows::<Row>().map_err(|error| Trouble::fault(error.to_string()))?;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::support::cluster::{new_store, nodes};
 use crate::support::random::Random;
 use crate::support::{Answer, Client, Partita, binary};
 use tempfile::TempDir;
@@ -205,6 +206,49 @@ fn nothing_acknowledged_is_missing_after_a_move_under_load() {
     assert!(refused.contains("was moved to") && refused.contains(&text(&places.new)), "{refused}");
     let old = Partita::start(&["--data", &text(&places.old), "--accept-migration"]);
     assert_eq!(put(&mut old.client(), "Books", "0", 8).status, 204);
+}
+
+#[test]
+fn a_cluster_is_moved_to_under_load_and_moved_from_again() {
+    let Some(nodes) = nodes() else { return };
+    let (places, store) = (places(), new_store(&nodes));
+    let server = served(&places, 20);
+    let (done, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let writer = Writer::start(&server, 1, &done, &stop);
+    let there = ["migrate", "--data", &text(&places.old), "--to", &store];
+    let shown = succeed(&there);
+    assert!(shown.contains("pass 1") && shown.contains("--finish"), "{shown}");
+    wait_for(&done, 50);
+    let shown = succeed(&[&there[..], &["--finish"]].concat());
+    assert!(shown.contains("are the same on both sides"), "{shown}");
+    let known = writer.thread.join().unwrap();
+    assert!(server.stop().success());
+
+    let server = Partita::start(&["--store", &store]);
+    let mut client = server.client();
+    for (row, expected) in &known {
+        assert_eq!(etag(&mut client, "Books", row), *expected, "{row}");
+    }
+    let version = etag(&mut client, "Books", "0").unwrap();
+    let matching = [("Content-Type", "application/json"), ("If-Match", version.as_str())];
+    for status in [204, 412] {
+        assert_eq!(client.send("PUT", &entity("Books", "0"), &matching, b"{}").status, status);
+    }
+    let changed = etag(&mut client, "Books", "0");
+    assert!(server.stop().success());
+
+    let back = text(&places.new);
+    let shown = succeed(&["migrate", "--from", &store, "--data", &back, "--finish"]);
+    assert!(shown.contains("are the same on both sides"), "{shown}");
+    let server = Partita::in_directory(&places.new);
+    let mut client = server.client();
+    assert_eq!(etag(&mut client, "Books", "0"), changed);
+    for (row, expected) in &known {
+        assert_eq!(etag(&mut client, "Books", row), *expected, "{row}");
+    }
+    let left = Partita::start(&["--store", &store]);
+    assert_eq!(put(&mut left.client(), "Books", "0", 7).status, 503, "what was left takes no writes");
+    assert_eq!(etag(&mut left.client(), "Books", "0"), changed);
 }
 
 #[test]

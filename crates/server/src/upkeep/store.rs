@@ -130,7 +130,7 @@ async fn check(options: &Options) -> Result<ExitCode, String> {
 async fn switch(options: Options, freeze: bool) -> Result<ExitCode, String> {
     let engine = CassandraEngine::connect(options.clone()).await.map_err(|error| error.to_string())?;
     let outcome = if freeze {
-        eprintln!("half a minute until no write is under way any more");
+        eprintln!("up to half a minute until no write is under way any more");
         engine.freeze().await
     } else {
         engine.thaw().await

@@ -1,11 +1,12 @@
-//! Tables that are created and dropped without an answer.
+//! Tables that are created and dropped, and what is stored with them, without an answer.
 
+use bytes::Bytes;
 use store::suite::table;
 use store::{Engine as _, Error};
 
 use crate::lost_answers::Ground;
-use crate::lost_answers::between::Aim;
 use crate::lost_answers::between::Mishap::{AnswerLost, None, RequestLost};
+use crate::lost_answers::between::{Aim, MARK};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_hears_that_his_own_table_was_there_before() {
@@ -56,6 +57,34 @@ async fn nobody_hears_that_the_table_he_drops_was_gone_before() {
             Err(other) => panic!("{mishaps:?}: {other}"),
         }
         ground.between.lost();
+    }
+    ground.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_that_arrive_late_do_not_come_back_over_later_ones() {
+    let Some(mut ground) = Ground::new().await else { return };
+    let (table, account) = (ground.table.clone(), ground.table.account.clone());
+    let revoked = Bytes::from_static(b"revoked");
+    for before in [Option::None, Some("lenient")] {
+        if let Some(before) = before {
+            ground.witness.set_table_metadata(&table, before.into()).await.unwrap();
+            ground.witness.set_service_metadata(&account, before.into()).await.unwrap();
+        }
+        let late = Bytes::from(format!("{MARK}{before:?}"));
+        let _open = ground.between.expect(Aim::Rows, &[RequestLost, RequestLost]);
+        for outcome in [
+            ground.engine.set_table_metadata(&table, late.clone()).await,
+            ground.engine.set_service_metadata(&account, late.clone()).await,
+        ] {
+            assert!(matches!(outcome, Err(Error::OutcomeUnknown)), "{outcome:?}");
+        }
+        ground.between.expect_nothing();
+        ground.witness.set_table_metadata(&table, revoked.clone()).await.unwrap();
+        ground.witness.set_service_metadata(&account, revoked.clone()).await.unwrap();
+        ground.deliver_lost("policies").await;
+        assert_eq!(ground.witness.table_metadata(&table).await.unwrap(), Some(revoked.clone()));
+        assert_eq!(ground.witness.service_metadata(&account).await.unwrap(), Some(revoked.clone()));
     }
     ground.finish().await;
 }

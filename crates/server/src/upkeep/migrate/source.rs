@@ -177,7 +177,7 @@ impl Source for Cluster {
 
     async fn freeze(&mut self) -> Result<(), String> {
         eprintln!(
-            "asking the cluster's servers to refuse writes; half a minute until none is under way any more"
+            "asking the cluster's servers to refuse writes; up to half a minute until none is under way any more"
         );
         self.engine.freeze().await.map_err(|trouble| trouble.to_string())
     }
