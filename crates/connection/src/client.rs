@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+use wire::connection_string::{Credential, Endpoint};
 use wire::signing::shared_key::{Scheme, SignedRequest};
 
-use crate::connection_string::{Credential, Endpoint};
 use crate::response::{Response, ResponseReader};
 
 /// A server that is just starting is waited for this long in all.

@@ -4,11 +4,10 @@
 //! a server may have carried out.
 
 mod client;
-mod connection_string;
 mod response;
 mod tls;
 
 pub use client::{Client, Request, Target, Trouble};
-pub use connection_string::{Credential, DEVELOPMENT, Endpoint};
 pub use response::Response;
 pub use tls::connector;
+pub use wire::connection_string::{Credential, DEVELOPMENT, Endpoint};

@@ -5,6 +5,6 @@ mod encode;
 
 pub use decode::{read_entity, read_table_name};
 pub use encode::{
-    EntityContext, EntityView, write_entity, write_entity_set_end, write_entity_set_start, write_string,
-    write_table, write_table_set,
+    EntityContext, EntityView, write_body, write_entity, write_entity_set_end, write_entity_set_start,
+    write_string, write_table, write_table_set,
 };

@@ -3,6 +3,7 @@
 use model::{DateTime, Refusal};
 
 use crate::entity_json::write_string;
+use crate::xml_tree::Element;
 
 const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 
@@ -69,6 +70,37 @@ impl ErrorText {
     }
 }
 
+/// Code and message out of any of these documents; `None` if it is none.
+pub fn read(body: &[u8]) -> Option<(String, String)> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        #[serde(rename = "odata.error")]
+        error: Fault,
+    }
+    #[derive(serde::Deserialize)]
+    struct Fault {
+        code: String,
+        message: Message,
+    }
+    #[derive(serde::Deserialize)]
+    struct Message {
+        value: String,
+    }
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
+    if body.first() == Some(&b'{') {
+        let Document { error } = serde_json::from_slice(body).ok()?;
+        return Some((error.code, error.message.value));
+    }
+    let root = Element::parse(body)?;
+    let child = |name: &str| {
+        root.children
+            .iter()
+            .find(|child| child.name.eq_ignore_ascii_case(name))
+            .map(|child| child.text().to_owned())
+    };
+    Some((child("code")?, child("message").unwrap_or_default()))
+}
+
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -104,6 +136,19 @@ mod tests {
         );
         let xml = String::from_utf8(text(&Refusal::AuthenticationFailed, None).front_end_xml()).unwrap();
         assert_eq!(xml.len(), 419, "the recorded Content-Length");
+    }
+
+    #[test]
+    fn every_shape_is_read() {
+        let error = text(&Refusal::EntityAlreadyExists, Some(2));
+        for body in [error.json(), error.xml(), error.old_xml(), error.front_end_xml(), error.version_xml()] {
+            let (code, message) = read(&body).unwrap();
+            assert_eq!(code, "EntityAlreadyExists");
+            assert!(message.starts_with("2:The specified entity already exists."), "{message}");
+        }
+        for body in ["", "<html><p>Bad gateway</p></html>", "{}", "busy"] {
+            assert_eq!(read(body.as_bytes()), None, "{body}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 pub mod access_policies;
 pub mod atom;
 pub mod batch;
+pub mod connection_string;
 mod entity_body;
 pub mod entity_json;
 pub mod error_body;

@@ -87,6 +87,26 @@ pub fn write_entity<'a, I>(
     object.close();
 }
 
+/// The body of a request: an entity with its keys, each value with its type where JSON does not tell it.
+pub fn write_body<'a>(
+    out: &mut Vec<u8>,
+    partition: &str,
+    row: &str,
+    properties: impl Iterator<Item = (&'a str, ValueRef<'a>)>,
+) {
+    let mut object = Object::open(out);
+    object.text(names::PARTITION_KEY, partition);
+    object.text(names::ROW_KEY, row);
+    for (name, value) in properties {
+        // Some servers take 5.0 for an integer unless they are told.
+        if matches!(value, ValueRef::Double(number) if number.is_finite()) {
+            object.annotation(name, value);
+        }
+        object.property(MetadataLevel::Minimal, name, value);
+    }
+    object.close();
+}
+
 pub fn write_entity_set_start(out: &mut Vec<u8>, context: &EntityContext<'_>) {
     write_set_start(out, context.level, &metadata(context, ""));
 }
@@ -205,15 +225,19 @@ impl<'o> Object<'o> {
             ValueRef::String(_) | ValueRef::Boolean(_) | ValueRef::Int32(_) => false,
         };
         if annotated && level != MetadataLevel::None {
-            self.comma();
-            self.out.push(b'"');
-            write_escaped(self.out, name);
-            self.out.extend_from_slice(b"@odata.type\":\"");
-            self.out.extend_from_slice(value.edm_type().name().as_bytes());
-            self.out.push(b'"');
+            self.annotation(name, value);
         }
         self.name(name);
         write_value(self.out, value);
+    }
+
+    fn annotation(&mut self, name: &str, value: ValueRef<'_>) {
+        self.comma();
+        self.out.push(b'"');
+        write_escaped(self.out, name);
+        self.out.extend_from_slice(b"@odata.type\":\"");
+        self.out.extend_from_slice(value.edm_type().name().as_bytes());
+        self.out.push(b'"');
     }
 
     fn close(self) {

@@ -2,7 +2,8 @@
 //!
 //! Opens nothing. What it gives can be connected to; whether anyone answers there is not its business.
 
-use wire::signing::AccountKey;
+use crate::names::SECONDARY_SUFFIX;
+use crate::signing::AccountKey;
 
 /// The account every emulator has, with its published key.
 pub const DEVELOPMENT: &str = "UseDevelopmentStorage=true";
@@ -41,6 +42,8 @@ pub struct Endpoint {
     /// Empty where a shared access signature comes without it.
     pub account: String,
     pub credential: Credential,
+    /// The read-only copy's address, where it is known.
+    pub secondary: Option<String>,
 }
 
 impl Endpoint {
@@ -50,7 +53,8 @@ impl Endpoint {
         if parts.development {
             let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
             let url = format!("{host}:{DEVELOPMENT_PORT}/{DEVELOPMENT_ACCOUNT}");
-            return Self::at(&url, DEVELOPMENT_ACCOUNT, key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?);
+            let endpoint = Self::at(&url, DEVELOPMENT_ACCOUNT, key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?)?;
+            return endpoint.with_secondary(&format!("{url}{SECONDARY_SUFFIX}"));
         }
         let missing = |what: &str| format!("the connection string has no {what}; copy the whole of it");
         let account = match (parts.account, parts.signature, parts.endpoint) {
@@ -67,16 +71,30 @@ impl Endpoint {
             (None, None) => return Err(missing("AccountKey and no SharedAccessSignature")),
         };
         match parts.endpoint {
-            Some(url) => Self::at(url, account, credential),
+            Some(url) => {
+                let endpoint = Self::at(url, account, credential)?;
+                match parts.secondary {
+                    Some(url) => endpoint.with_secondary(url),
+                    None => Ok(endpoint),
+                }
+            }
             None => {
                 let protocol = parts.protocol.unwrap_or("https");
                 let suffix = parts.suffix.unwrap_or(PUBLIC_SUFFIX);
-                Self::at(&format!("{protocol}://{account}.table.{suffix}"), account, credential)
+                let url = |of: &str| format!("{protocol}://{account}{of}.table.{suffix}");
+                let secondary = parts.secondary.map_or_else(|| url(SECONDARY_SUFFIX), str::to_owned);
+                Self::at(&url(""), account, credential)?.with_secondary(&secondary)
             }
         }
     }
 
-    fn at(url: &str, account: &str, credential: Credential) -> Result<Self, String> {
+    fn with_secondary(self, url: &str) -> Result<Self, String> {
+        let secondary = Self::at(url, &self.account, self.credential.clone())?;
+        Ok(Self { secondary: Some(secondary.url()), ..self })
+    }
+
+    /// An address without a connection string, such as `https://shop.table.core.windows.net`.
+    pub fn at(url: &str, account: &str, credential: Credential) -> Result<Self, String> {
         let bad = |why: &str| {
             // What follows a question mark may well be a signature.
             let shown = url.split('?').next().unwrap_or_default();
@@ -105,7 +123,8 @@ impl Endpoint {
             return Err(bad("has no host"));
         }
         let path = path.trim_end_matches('/').to_owned();
-        Ok(Self { tls, host: host.to_owned(), port, path, account: account.to_owned(), credential })
+        let (host, account) = (host.to_owned(), account.to_owned());
+        Ok(Self { tls, host, port, path, account, credential, secondary: None })
     }
 
     /// `host`, or `host:port` where the port is not the scheme's own: the `Host` header's value.
@@ -137,6 +156,7 @@ struct Parts<'a> {
     key: Option<&'a str>,
     signature: Option<&'a str>,
     endpoint: Option<&'a str>,
+    secondary: Option<&'a str>,
     protocol: Option<&'a str>,
     suffix: Option<&'a str>,
 }
@@ -159,6 +179,7 @@ impl<'a> Parts<'a> {
                 "accountkey" => parts.key = value,
                 "sharedaccesssignature" => parts.signature = value,
                 "tableendpoint" => parts.endpoint = value,
+                "tablesecondaryendpoint" => parts.secondary = value,
                 "defaultendpointsprotocol" => parts.protocol = value,
                 "endpointsuffix" => parts.suffix = value,
                 // BlobEndpoint and its like: of other services.
@@ -200,6 +221,21 @@ mod tests {
             "https://h for a",
         );
         check("AccountName=a;AccountKey=AAAA;TableEndpoint=http://[::1]", "http://[::1] for a");
+    }
+
+    #[test]
+    fn the_secondary_is_named_or_known_by_custom() {
+        let check = |text: &str, expected: Option<&str>| {
+            let endpoint = Endpoint::parse(&format!("AccountName=shop;AccountKey=AAAA;{text}")).unwrap();
+            assert_eq!(endpoint.secondary.as_deref(), expected, "{text}");
+        };
+        check("", Some("https://shop-secondary.table.core.windows.net"));
+        check("TableEndpoint=http://h:1/shop", None);
+        check(
+            "TableEndpoint=http://h/a;TableSecondaryEndpoint=http://h/a-secondary/",
+            Some("http://h/a-secondary"),
+        );
+        check("UseDevelopmentStorage=true", Some("http://127.0.0.1:10002/devstoreaccount1-secondary"));
     }
 
     #[test]
