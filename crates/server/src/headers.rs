@@ -12,6 +12,7 @@ pub static X_HTTP_METHOD: HeaderName = HeaderName::from_static(names::X_HTTP_MET
 pub static DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::DATA_SERVICE_VERSION);
 pub static MAX_DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::MAX_DATA_SERVICE_VERSION);
 pub static CONTENT_MD5: HeaderName = HeaderName::from_static(names::CONTENT_MD5);
+pub static X_PARTITA_EXAMINED: HeaderName = HeaderName::from_static(names::X_PARTITA_EXAMINED);
 pub static PREFER: HeaderName = HeaderName::from_static(names::PREFER);
 
 #[derive(Clone, Copy, Debug)]

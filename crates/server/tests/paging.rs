@@ -202,3 +202,27 @@ fn chain(kilobytes: usize, term: impl Fn(usize) -> String) -> String {
     }
     chain
 }
+
+#[test]
+fn a_query_tells_how_many_entities_it_looked_at_if_it_is_asked() {
+    on_each_engine(|client| {
+        create(client, "Cost");
+        let rows: Vec<_> = (0..50).map(|row| format!("{row:02}")).collect();
+        for partition in ["a", "b"] {
+            insert(client, "Cost", partition, &rows, 50, ",\"N\":1");
+        }
+        for (filter, examined) in [
+            ("PartitionKey%20eq%20'a'%20and%20RowKey%20eq%20'07'", "1"),
+            ("PartitionKey%20eq%20'a'%20and%20RowKey%20eq%20'none'", "0"),
+            ("PartitionKey%20eq%20'a'%20and%20RowKey%20ge%20'10'%20and%20RowKey%20lt%20'20'", "10"),
+            ("PartitionKey%20eq%20'a'%20and%20N%20eq%202", "50"),
+            ("N%20eq%202", "100"),
+        ] {
+            let path = format!("/Cost()?$filter={filter}");
+            let asked = client.send("GET", &path, &[NONE[0], ("x-partita-examined", "1")], b"");
+            assert_eq!(asked.header("x-partita-examined"), Some(examined), "{filter}");
+            let silent = client.send("GET", &path, &NONE, b"");
+            assert_eq!(silent.header("x-partita-examined"), None, "the service has no such header");
+        }
+    });
+}

@@ -23,6 +23,8 @@ pub struct EntityQuery<'a> {
 pub struct EntityPage {
     pub entities: Entities,
     pub next: Option<EntityKey>,
+    /// How many entities were looked at to find these.
+    pub examined: u64,
 }
 
 impl Service {
@@ -50,7 +52,7 @@ impl Service {
         self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
-        Ok(EntityPage { entities: page.entities, next: page.next })
+        Ok(EntityPage { entities: page.entities, next: page.next, examined: page.examined })
     }
 
     async fn query_one(
@@ -63,7 +65,9 @@ impl Service {
         self.admit(table, partition)?;
         self.spend(table, partition, 1);
         let mut entities = Entities::default();
-        if let Some(row) = self.engine.get(table, &key).await?
+        let found = self.engine.get(table, &key).await?;
+        let examined = u64::from(found.is_some());
+        if let Some(row) = found
             && residual
                 .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, row.raw()))
                 .map_err(Error::Fault)?
@@ -71,7 +75,7 @@ impl Service {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             entities.push(StoredRef { partition, row_key, row: row.raw() });
         }
-        Ok(EntityPage { entities, next: None })
+        Ok(EntityPage { entities, next: None, examined })
     }
 }
 

@@ -12,6 +12,8 @@ pub const DATA_SERVICE_ID: &str = "dataserviceid";
 pub const PREFER: &str = "prefer";
 pub const PREFERENCE_APPLIED: &str = "preference-applied";
 pub const CONTENT_MD5: &str = "content-md5";
+/// Of a request, with any value: its answer shall say how many entities were looked at. Partita's own.
+pub const X_PARTITA_EXAMINED: &str = "x-partita-examined";
 pub const NEXT_PARTITION_KEY_HEADER: &str = "x-ms-continuation-nextpartitionkey";
 pub const NEXT_ROW_KEY_HEADER: &str = "x-ms-continuation-nextrowkey";
 pub const NEXT_TABLE_NAME_HEADER: &str = "x-ms-continuation-nexttablename";

@@ -9,6 +9,7 @@ use wire::{Select, names, token};
 use super::show::EntityFormat;
 use super::{Call, Context, option, refuse_unknown_options};
 use crate::answer::{Answer, Failure};
+use crate::headers::X_PARTITA_EXAMINED;
 
 pub async fn get(
     context: &Context<'_>,
@@ -68,9 +69,12 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
             (names::NEXT_ROW_KEY_HEADER, token::encode(next.row.as_str())),
         ]
     });
+    // Azure has no such header, so it is there for those who ask only.
+    let asked = call.headers.contains(&X_PARTITA_EXAMINED);
+    let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
     Ok(Answer {
         status: 200,
-        continuation: next.into_iter().flatten().collect(),
+        continuation: next.into_iter().flatten().chain(examined).collect(),
         content: Some(content.map_err(service::Error::Fault)?),
         ..Answer::default()
     })
