@@ -39,6 +39,27 @@ impl DateTime {
         Self(self.0.saturating_add(ticks).min(Self::MAX.0))
     }
 
+    /// The last tick that is not after a time; none if it is not between the years 1 and 9999.
+    pub fn from_system_time(time: SystemTime) -> Option<Self> {
+        let nanoseconds = match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => i128::try_from(since.as_nanos()).ok()?,
+            Err(before) => -i128::try_from(before.duration().as_nanos()).ok()?,
+        };
+        let ticks = i64::try_from(nanoseconds.div_euclid(100)).ok()?;
+        Self::from_ticks(UNIX_EPOCH_TICKS.checked_add(ticks)?)
+    }
+
+    /// None if the system can't tell such a time.
+    pub fn to_system_time(self) -> Option<SystemTime> {
+        let ticks = self.0 - UNIX_EPOCH_TICKS;
+        let distance = ticks.unsigned_abs();
+        let per_second = TICKS_PER_SECOND.unsigned_abs();
+        // Less than 10,000,000 ticks of 100 ns are less than a second.
+        let nanoseconds = (distance % per_second * 100) as u32;
+        let distance = Duration::new(distance / per_second, nanoseconds);
+        if ticks < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
+    }
+
     /// `YYYY-MM-DD[THH:MM[:SS[.f…]]][Z|±HH:MM]`; no zone means UTC, digits past the seventh are dropped.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.as_bytes();
@@ -307,7 +328,22 @@ mod tests {
         assert_eq!(DateTime::MIN.to_fixed_string(), "0001-01-01T00:00:00.0000000Z");
     }
 
+    #[test]
+    fn a_time_between_ticks_is_the_tick_before() {
+        let shown = |time: SystemTime| DateTime::from_system_time(time).map(|time| time.to_string());
+        let nanoseconds = Duration::from_nanos;
+        assert_eq!(shown(UNIX_EPOCH + nanoseconds(199)).as_deref(), Some("1970-01-01T00:00:00.0000001Z"));
+        assert_eq!(shown(UNIX_EPOCH - nanoseconds(1)).as_deref(), Some("1969-12-31T23:59:59.9999999Z"));
+        assert_eq!(shown(UNIX_EPOCH + Duration::from_secs(1 << 40)), None);
+    }
+
     proptest! {
+        #[test]
+        fn the_systems_times_are_the_same_thing(ticks in DateTime::MIN.0..=DateTime::MAX.0) {
+            let time = DateTime(ticks);
+            prop_assert_eq!(time.to_system_time().and_then(DateTime::from_system_time), Some(time));
+        }
+
         #[test]
         fn text_and_ticks_are_the_same_thing(ticks in DateTime::MIN.0..=DateTime::MAX.0) {
             let time = DateTime(ticks);

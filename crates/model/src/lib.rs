@@ -2,6 +2,7 @@
 //!
 //! No I/O, no async, no JSON. A value of these types is valid once built; every other crate relies on it.
 
+mod convert;
 mod datetime;
 mod double;
 mod entity;
@@ -10,9 +11,12 @@ mod guid;
 mod key;
 pub mod limits;
 mod refusal;
+#[cfg(feature = "serde")]
+pub mod serde;
 mod table_name;
 mod value;
 
+pub use convert::{ParseValueError, ValueMismatch};
 pub use datetime::DateTime;
 pub use double::format_double;
 pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};

@@ -68,6 +68,21 @@ impl<'a> From<Cow<'a, str>> for ValueCow<'a> {
     }
 }
 
+macro_rules! from {
+    ($($source:ty => $variant:ident),+ $(,)?) => {$(
+        impl From<$source> for Value {
+            fn from(value: $source) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )+};
+}
+
+from! {
+    &str => String, String => String, bool => Boolean, i32 => Int32, i64 => Int64, f64 => Double,
+    DateTime => DateTime, Guid => Guid, Vec<u8> => Binary, &[u8] => Binary,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdmType {
     String,

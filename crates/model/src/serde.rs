@@ -1,0 +1,248 @@
+//! Values in serde's formats.
+//!
+//! A DateTime and a Guid are text inside a newtype struct whose name is theirs alone: a format that looks at names
+//! can tell them from text, and JSON shows the text. A [`Value`] is shown as what it holds, without saying its kind.
+//!
+//! A format that knows the kinds keeps them even where serde puts values by (`flatten`, tagged and untagged enums)
+//! and asks later. What serde puts by has few shapes, so two of them mean something here, for a [`Value`]:
+//!
+//! - text inside of an option is a DateTime or a Guid;
+//! - a number given as `i32` is an Int64 that would fit into an Int32. Given in another way, it is an Int32 if it fits:
+//!   so JSON's numbers are read, which are given as `u64`, or as `i64` if negative.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{DateTime, Guid, Value};
+
+/// The newtype struct that a DateTime is the text of.
+pub const DATE_TIME: &str = "$Edm.DateTime";
+/// The newtype struct that a Guid is the text of.
+pub const GUID: &str = "$Edm.Guid";
+
+/// Text such as `2021-05-06T07:08:09Z`.
+impl Serialize for DateTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(DATE_TIME, &format_args!("{self}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for DateTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written { as_what: "a time such as 2021-05-06T07:08:09Z", kind: PhantomData };
+        deserializer.deserialize_newtype_struct(DATE_TIME, written)
+    }
+}
+
+/// Text such as `0f8fad5b-d9cb-469f-a165-70867728950e`.
+impl Serialize for Guid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(GUID, &format_args!("{self}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Guid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let as_what = "a Guid such as 0f8fad5b-d9cb-469f-a165-70867728950e";
+        deserializer.deserialize_newtype_struct(GUID, Written { as_what, kind: PhantomData })
+    }
+}
+
+/// Reads what is written as text.
+struct Written<T> {
+    as_what: &'static str,
+    kind: PhantomData<T>,
+}
+
+impl<'de, T> Visitor<'de> for Written<T>
+where
+    T: FromStr<Err: fmt::Display>,
+{
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_what)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<T, D::Error> {
+        // What serde put by counts as readable, and may be an option (see above); who writes bytes can't be asked
+        // what comes next.
+        if inner.is_human_readable() { inner.deserialize_any(self) } else { inner.deserialize_str(self) }
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<T, D::Error> {
+        inner.deserialize_any(self)
+    }
+}
+
+/// As what it holds: text, a boolean, a number, bytes.
+///
+/// JSON keeps String, Boolean, Double, Int32 and Binary (as an array of numbers). Not kept are: DateTime and Guid, which
+/// come back as String; an Int64 that fits into an Int32, which comes back as one; NaN and the infinities, for which
+/// JSON has `null`, which is no value.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Boolean(value) => serializer.serialize_bool(*value),
+            Self::Int32(value) => serializer.serialize_i32(*value),
+            Self::Int64(value) => serializer.serialize_i64(*value),
+            Self::Double(value) => serializer.serialize_f64(*value),
+            Self::DateTime(value) => value.serialize(serializer),
+            Self::Guid(value) => value.serialize(serializer),
+            Self::Binary(bytes) => serializer.serialize_bytes(bytes),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a property's value: text, a boolean, a number or bytes")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Boolean(value))
+    }
+
+    fn visit_i32<E: Error>(self, number: i32) -> Result<Value, E> {
+        Ok(Value::Int64(number.into()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
+        Ok(i32::try_from(number).map_or(Value::Int64(number), Value::Int32))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
+        match i64::try_from(number) {
+            Ok(number) => self.visit_i64(number),
+            Err(_) => {
+                Err(E::invalid_value(Unexpected::Unsigned(number), &"a number that fits into an Edm.Int64"))
+            }
+        }
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Double(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
+        Ok(Value::String(text))
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Value, E> {
+        Ok(Value::Binary(bytes.to_vec()))
+    }
+
+    fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Value, E> {
+        Ok(Value::Binary(bytes))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = sequence.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(Value::Binary(bytes))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(InOption)
+    }
+}
+
+/// What is inside of an option.
+struct InOption;
+
+impl<'de> Visitor<'de> for InOption {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a DateTime or a Guid")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        let guid = Guid::parse(text).map(Value::Guid);
+        guid.or_else(|| DateTime::parse(text).map(Value::DateTime))
+            .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(value: impl Into<Value>, json: &str, back: impl Into<Value>) {
+        let value = value.into();
+        assert_eq!(serde_json::to_string(&value).unwrap(), json, "{value:?}");
+        assert_eq!(serde_json::from_str::<Value>(json).unwrap(), back.into(), "{json}");
+    }
+
+    #[test]
+    fn json_shows_what_a_value_holds() {
+        check("a", "\"a\"", "a");
+        check(true, "true", true);
+        check(5, "5", 5);
+        check(-5, "-5", -5);
+        check(5_i64, "5", 5);
+        check(-5_i64, "-5", -5);
+        check(5_000_000_000_i64, "5000000000", 5_000_000_000_i64);
+        check(-5_000_000_000_i64, "-5000000000", -5_000_000_000_i64);
+        check(5.0, "5.0", 5.0);
+        check(vec![0_u8, 255], "[0,255]", vec![0_u8, 255]);
+        let time = DateTime::parse("2021-05-06T07:08:09.5Z").unwrap();
+        check(time, "\"2021-05-06T07:08:09.5Z\"", "2021-05-06T07:08:09.5Z");
+        let guid = Guid::parse("0f8fad5b-d9cb-469f-a165-70867728950e").unwrap();
+        check(guid, "\"0f8fad5b-d9cb-469f-a165-70867728950e\"", "0f8fad5b-d9cb-469f-a165-70867728950e");
+    }
+
+    #[test]
+    fn json_that_is_no_value_is_refused() {
+        for json in ["null", "{}", "[256]", "[\"a\"]", "9223372036854775808"] {
+            assert!(serde_json::from_str::<Value>(json).is_err(), "{json}");
+        }
+        for json in ["5", "null", "\"soon\"", "{}"] {
+            assert!(serde_json::from_str::<DateTime>(json).is_err(), "{json}");
+            assert!(serde_json::from_str::<Guid>(json).is_err(), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn times_and_guids_survive_json(ticks in 0..=DateTime::MAX.ticks(), bytes: [u8; 16]) {
+            let both = (DateTime::from_ticks(ticks).unwrap(), Guid(bytes));
+            let json = serde_json::to_string(&both).unwrap();
+            prop_assert_eq!(serde_json::from_str::<(DateTime, Guid)>(&json).unwrap(), both);
+        }
+    }
+}
