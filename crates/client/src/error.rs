@@ -1,0 +1,102 @@
+//! What can go wrong, told apart by what a caller can do about it.
+
+use std::fmt;
+
+/// Any failure of a call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The service answered and refused. Nothing was changed.
+    #[error("{0}")]
+    Refused(Refused),
+    /// A write was sent and it is not known whether it was carried out. Read what it would have changed to find out.
+    #[error("it is not known whether this was done: {0}")]
+    OutcomeUnknown(String),
+    /// No answer, and nothing was changed: a read, or a write that was never sent.
+    #[error("no answer: {0}")]
+    Unanswered(String),
+    /// What was asked for can't be: nothing was sent. The text says what to change.
+    #[error("{0}")]
+    Invalid(String),
+    /// An answer, or an entity in it, is not what it should be.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A value could not be encrypted or decrypted.
+    #[error("{0}")]
+    Encryption(String),
+}
+
+/// A refusal, in the service's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    pub status: u16,
+    /// Such as `EntityAlreadyExists`; empty where the answer has none.
+    pub code: String,
+    pub message: String,
+    /// Which operation of a transaction failed, counted from 0.
+    pub index: Option<usize>,
+    /// `x-ms-request-id`: what to tell whoever runs the service.
+    pub request_id: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, code, message, index, request_id } = self;
+        if let Some(index) = index {
+            write!(f, "operation {index}: ")?;
+        }
+        write!(f, "{status} {code}: {} (request {request_id})", message.lines().next().unwrap_or_default())
+    }
+}
+
+impl Error {
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Self::Invalid(why.into())
+    }
+
+    /// The service's refusal, if it is one.
+    pub fn refused(&self) -> Option<&Refused> {
+        match self {
+            Self::Refused(refused) => Some(refused),
+            _ => None,
+        }
+    }
+
+    /// The status of the service's refusal.
+    pub fn status(&self) -> Option<u16> {
+        self.refused().map(|refused| refused.status)
+    }
+
+    /// The code of the service's refusal, such as `EntityAlreadyExists`.
+    pub fn code(&self) -> Option<&str> {
+        self.refused().map(|refused| refused.code.as_str())
+    }
+
+    /// Which operation of a transaction failed, counted from 0.
+    pub fn index(&self) -> Option<usize> {
+        self.refused().and_then(|refused| refused.index)
+    }
+
+    /// There is no such entity or table (404).
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// There is one already (409).
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(409)
+    }
+
+    /// The entity is not the version that was named (412).
+    pub fn is_changed(&self) -> bool {
+        self.status() == Some(412)
+    }
+
+    /// A write may have been carried out, or not.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown(_))
+    }
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,55 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of an entity, as its server says it; opaque.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ETag(String);
+
+impl ETag {
+    /// Of text that was kept from an earlier answer.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which version of an entity a write is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// Whatever is there, if something is.
+    Any,
+    /// This one and no other; otherwise the write fails with 412 ([`Error::is_changed`](crate::Error::is_changed)).
+    Version(ETag),
+}
+
+impl Match {
+    pub(crate) fn header(&self) -> &str {
+        match self {
+            Self::Any => "*",
+            Self::Version(etag) => etag.as_str(),
+        }
+    }
+}
+
+impl From<ETag> for Match {
+    fn from(etag: ETag) -> Self {
+        Self::Version(etag)
+    }
+}
+
+impl From<&ETag> for Match {
+    fn from(etag: &ETag) -> Self {
+        Self::Version(etag.clone())
+    }
+}

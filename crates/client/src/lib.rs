@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+
+mod answers;
+pub mod encryption;
+mod entity;
+mod error;
+mod etag;
+mod filter;
+mod query;
+mod retry;
+mod sas;
+mod service;
+mod table;
+mod tls;
+mod transaction;
+mod transport;
+mod typed;
+
+pub use entity::{Entity, Stored};
+pub use error::{Error, Refused, Result};
+pub use etag::{ETag, Match};
+pub use filter::{Filter, Operand, partition_key, property, row_key, timestamp};
+pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
+pub use query::{Continuation, Page, Query};
+pub use retry::RetryPolicy;
+pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
+pub use service::{CorsRule, Logging, Metrics, ServiceProperties, TableService, TableServiceBuilder};
+pub use table::Table;
+pub use transaction::Transaction;
+pub use typed::edm;

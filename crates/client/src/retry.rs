@@ -1,0 +1,146 @@
+//! When to try again, and after how long.
+
+use std::time::{Duration, SystemTime};
+
+/// How a client deals with servers that are busy, slow or gone.
+///
+/// Tried again is what may well be answered otherwise later: 503 and 429 (turned away), 500, 502, 504 and 408 (failed or
+/// timed out), and connections that break. Never a refusal (4xx). Pauses double each time, less a random part, so that
+/// those who were turned away together do not come back together; a `Retry-After` is honoured.
+///
+/// A *write* without an answer may have been carried out. It is sent again only because the answer then tells: a repeated
+/// insert that finds its entity there, or a repeated change of a version that is gone, ends in
+/// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) and not in a refusal that may be its own doing.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct RetryPolicy {
+    pub(crate) attempts: u32,
+    pub(crate) first_pause: Duration,
+    pub(crate) longest_pause: Duration,
+    pub(crate) answer_within: Duration,
+    pub(crate) repeats_doubtful: bool,
+}
+
+/// No server is waited for longer than this because it says so.
+const TOLD_PAUSE_MAX: Duration = Duration::from_secs(120);
+
+impl Default for RetryPolicy {
+    /// Five attempts, pauses of up to 0.8, 1.6, 3.2 and 6.4 s, and 60 s for each answer.
+    fn default() -> Self {
+        Self {
+            attempts: 5,
+            first_pause: Duration::from_millis(800),
+            longest_pause: Duration::from_secs(60),
+            answer_within: Duration::from_secs(60),
+            repeats_doubtful: true,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// One attempt.
+    pub fn never() -> Self {
+        Self { attempts: 1, ..Self::default() }
+    }
+
+    /// So many attempts in all; at least one is made.
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { attempts: attempts.max(1), ..self }
+    }
+
+    /// The first pause, and the longest.
+    pub fn pauses(self, first: Duration, longest: Duration) -> Self {
+        Self { first_pause: first, longest_pause: longest, ..self }
+    }
+
+    /// How long to wait for each answer.
+    pub fn answer_within(self, time: Duration) -> Self {
+        Self { answer_within: time, ..self }
+    }
+
+    /// Whether writes that may have been carried out are sent again (they are, unless told otherwise). Without it they end
+    /// in [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) at once.
+    pub fn repeat_doubtful(self, repeat: bool) -> Self {
+        Self { repeats_doubtful: repeat, ..self }
+    }
+
+    /// How long to wait after so many attempts. `random` is from 0 to 1, `told` is what the server asked for.
+    pub(crate) fn pause(&self, attempts: u32, random: f64, told: Option<Duration>) -> Duration {
+        let doubled =
+            self.first_pause.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(self.longest_pause);
+        let own = doubled.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
+        own.max(told.unwrap_or_default().min(TOLD_PAUSE_MAX))
+    }
+}
+
+/// What an answer means for the request it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It says what is so.
+    Final,
+    /// Not carried out, and worth another attempt.
+    TurnedAway,
+    /// Perhaps carried out.
+    Doubtful,
+}
+
+pub fn verdict(status: u16) -> Verdict {
+    match status {
+        429 | 503 => Verdict::TurnedAway,
+        408 | 500 | 502 | 504 => Verdict::Doubtful,
+        _ => Verdict::Final,
+    }
+}
+
+/// What `Retry-After` says: seconds, or a time.
+pub fn told(header: &str, now: SystemTime) -> Option<Duration> {
+    match header.trim().parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => Some(httpdate::parse_http_date(header).ok()?.duration_since(now).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_bound_and_differ() {
+        let policy = RetryPolicy::default().pauses(Duration::from_millis(200), Duration::from_secs(20));
+        let check = |attempts, random, told: Option<u64>, expected| {
+            let pause = policy.pause(attempts, random, told.map(Duration::from_secs));
+            assert_eq!(pause.as_millis(), expected, "{attempts} {random} {told:?}");
+        };
+        check(1, 0.0, None, 100);
+        check(1, 1.0, None, 200);
+        check(4, 0.5, None, 1200);
+        check(u32::MAX, 1.0, None, 20_000);
+        check(1, 1.0, Some(3), 3000);
+        check(1, 1.0, Some(1_000_000), 120_000);
+    }
+
+    #[test]
+    fn refusals_are_final() {
+        for status in [200, 204, 304, 400, 403, 404, 409, 412, 413, 501] {
+            assert_eq!(verdict(status), Verdict::Final, "{status}");
+        }
+        for status in [429, 503] {
+            assert_eq!(verdict(status), Verdict::TurnedAway, "{status}");
+        }
+        for status in [408, 500, 502, 504] {
+            assert_eq!(verdict(status), Verdict::Doubtful, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_server_says_when_in_seconds_or_as_a_time() {
+        let now = SystemTime::UNIX_EPOCH;
+        let check = |header: &str, expected: Option<u64>| {
+            assert_eq!(told(header, now), expected.map(Duration::from_secs), "{header}");
+        };
+        check("7", Some(7));
+        check("Thu, 01 Jan 1970 00:01:00 GMT", Some(60));
+        check("-1", None);
+        check("soon", None);
+    }
+}

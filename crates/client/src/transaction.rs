@@ -1,0 +1,284 @@
+//! Entity group transactions: all of it or nothing.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::Method;
+use serde::Serialize;
+use wire::batch;
+
+use crate::entity::Entity;
+use crate::error::{Error, Refused, Result};
+use crate::etag::{ETag, Match};
+use crate::transport::{self, Answer, Repeat, Request};
+use crate::typed::{self, Marked};
+
+/// Up to 100 changes of one partition that are made together or not at all.
+///
+/// ```
+/// # fn main() -> partita_client::Result<()> {
+/// use partita_client::{Entity, Match, Transaction};
+///
+/// let mut move_desk = Transaction::new();
+/// move_desk.insert(&Entity::new("desks", "2").with("Owner", "ann"))?;
+/// move_desk.delete("desks", "1", Match::Any);
+/// assert_eq!(move_desk.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Transaction {
+    pub(crate) operations: Vec<Operation>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub kind: Kind,
+    /// Of a deletion only the keys count.
+    pub entity: Entity,
+    /// Properties that their type wants encrypted.
+    pub encrypted: BTreeSet<String>,
+    pub condition: Option<Match>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Insert,
+    Replace,
+    Merge,
+    UpsertReplace,
+    UpsertMerge,
+    Delete,
+}
+
+impl Kind {
+    pub fn method(self) -> Method {
+        match self {
+            Self::Insert => Method::POST,
+            Self::Replace | Self::UpsertReplace => Method::PUT,
+            Self::Merge | Self::UpsertMerge => Method::PATCH,
+            Self::Delete => Method::DELETE,
+        }
+    }
+
+    pub fn is_merge(self) -> bool {
+        matches!(self, Self::Merge | Self::UpsertMerge)
+    }
+}
+
+impl Operation {
+    pub fn new<T: Serialize + ?Sized>(kind: Kind, value: &T, condition: Option<Match>) -> Result<Self> {
+        let Marked { entity, encrypted } = typed::to_marked(value)?;
+        Ok(Self { kind, entity, encrypted, condition })
+    }
+
+    pub fn delete(partition_key: impl Into<String>, row_key: impl Into<String>, condition: Match) -> Self {
+        let entity = Entity::new(partition_key, row_key);
+        Self { kind: Kind::Delete, entity, encrypted: BTreeSet::new(), condition: Some(condition) }
+    }
+
+    /// After the table's name.
+    pub fn path(&self, table: &str) -> String {
+        match self.kind {
+            Kind::Insert => table.to_owned(),
+            _ => wire::url::entity_link(table, &self.entity.partition_key, &self.entity.row_key),
+        }
+    }
+
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        if self.kind != Kind::Delete {
+            let properties =
+                self.entity.properties.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
+            let (partition, row) = (&self.entity.partition_key, &self.entity.row_key);
+            wire::entity_json::write_body(&mut body, partition, row, properties);
+        }
+        body
+    }
+
+    pub fn repeat(&self) -> Repeat {
+        match (self.kind, &self.condition) {
+            (Kind::Insert, _) => Repeat::Ambiguous(&[409]),
+            (Kind::UpsertReplace | Kind::UpsertMerge, _) => Repeat::Harmless,
+            (Kind::Delete, Some(Match::Any)) => Repeat::Achieved(404),
+            (_, Some(Match::Any)) => Repeat::Ambiguous(&[404]),
+            _ => Repeat::Ambiguous(&[404, 412]),
+        }
+    }
+}
+
+impl Transaction {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Fails the whole if there is such an entity (409).
+    pub fn insert<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
+        self.add(Kind::Insert, entity, None)
+    }
+
+    /// Fails the whole if there is none (404), or not this version (412).
+    pub fn replace<T: Serialize + ?Sized>(
+        &mut self,
+        entity: &T,
+        condition: impl Into<Match>,
+    ) -> Result<&mut Self> {
+        self.add(Kind::Replace, entity, Some(condition.into()))
+    }
+
+    /// Sets these properties and leaves others alone. Fails the whole as `replace` does.
+    pub fn merge<T: Serialize + ?Sized>(
+        &mut self,
+        entity: &T,
+        condition: impl Into<Match>,
+    ) -> Result<&mut Self> {
+        self.add(Kind::Merge, entity, Some(condition.into()))
+    }
+
+    /// Whether there is such an entity or not.
+    pub fn upsert_replace<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
+        self.add(Kind::UpsertReplace, entity, None)
+    }
+
+    /// Whether there is such an entity or not; properties that are not named stay.
+    pub fn upsert_merge<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
+        self.add(Kind::UpsertMerge, entity, None)
+    }
+
+    /// Fails the whole if there is none (404), or not this version (412).
+    pub fn delete(
+        &mut self,
+        partition_key: impl Into<String>,
+        row_key: impl Into<String>,
+        condition: impl Into<Match>,
+    ) -> &mut Self {
+        self.operations.push(Operation::delete(partition_key, row_key, condition.into()));
+        self
+    }
+
+    fn add<T: Serialize + ?Sized>(
+        &mut self,
+        kind: Kind,
+        entity: &T,
+        condition: Option<Match>,
+    ) -> Result<&mut Self> {
+        self.operations.push(Operation::new(kind, entity, condition)?);
+        Ok(self)
+    }
+
+    /// What the service would refuse only after all of it was sent.
+    pub(crate) fn check(&self) -> Result<()> {
+        let max = model::limits::BATCH_OPERATIONS_MAX;
+        if self.len() > max {
+            return Err(Error::invalid(format!(
+                "a transaction of {} operations; it takes {max}, so divide it",
+                self.len()
+            )));
+        }
+        let partitions = || self.operations.iter().map(|operation| operation.entity.partition_key.as_str());
+        if let Some(first) = partitions().next()
+            && let Some(other) = partitions().find(|partition| *partition != first)
+        {
+            return Err(Error::invalid(format!(
+                "a transaction of the partitions {first:?} and {other:?}; it takes one, so make it one for each"
+            )));
+        }
+        let mut rows = std::collections::HashSet::new();
+        match self.operations.iter().find(|operation| !rows.insert(&operation.entity.row_key)) {
+            None => Ok(()),
+            Some(twice) => Err(Error::invalid(format!(
+                "a transaction that names the row {:?} twice; it takes each row once",
+                twice.entity.row_key
+            ))),
+        }
+    }
+
+    pub(crate) fn request(&self, table: &str, base: &str) -> Request {
+        let (id, changes) = (transport::id(), transport::id());
+        let urls: Vec<_> =
+            self.operations.iter().map(|operation| format!("{base}/{}", operation.path(table))).collect();
+        let bodies: Vec<_> = self.operations.iter().map(Operation::body).collect();
+        let methods: Vec<_> = self.operations.iter().map(|operation| operation.kind.method()).collect();
+        let parts: Vec<_> = (0..self.len())
+            .map(|n| batch::Operation {
+                method: methods[n].as_str(),
+                url: &urls[n],
+                if_match: self.operations[n].condition.as_ref().map(Match::header),
+                body: &bodies[n],
+            })
+            .collect();
+        let harmless = self.operations.iter().all(|operation| operation.repeat() == Repeat::Harmless);
+        let repeat = if harmless { Repeat::Harmless } else { Repeat::Ambiguous(&[404, 409, 412]) };
+        let body = batch::write_request(&id, &changes, &parts);
+        let mut request = Request::new("submit", Method::POST, format!("/{}", wire::names::BATCH))
+            .body(batch::request_content_type(&id), body)
+            .repeat(repeat);
+        request.inspect = refusal;
+        request
+    }
+}
+
+/// A failed transaction is answered with 202 and the one answer of the operation that failed.
+fn refusal(answer: &Answer) -> Option<Refused> {
+    let answers = batch::read_answers(answer.header("content-type")?, &answer.body)?;
+    let failed = answers.iter().find(|part| part.status >= 400)?;
+    let part = Answer { headers: answer.headers.clone(), body: Bytes::copy_from_slice(failed.body) };
+    let mut refused = transport::refused(failed.status, &part);
+    // `2:The specified entity already exists.`; of a single operation some refusals have no number.
+    let (index, message) = match refused.message.split_once(':') {
+        Some((index, message)) if index.parse::<usize>().is_ok() => (index.parse().ok(), message.to_owned()),
+        _ => (Some(0), refused.message.clone()),
+    };
+    refused.index = index;
+    refused.message = message;
+    Some(refused)
+}
+
+/// The versions that the entities have now; `None` for those that were deleted.
+pub(crate) fn etags(answer: &Answer, operations: usize) -> Result<Vec<Option<ETag>>> {
+    let content_type = answer.header("content-type").unwrap_or_default();
+    let answers =
+        batch::read_answers(content_type, &answer.body).filter(|answers| answers.len() == operations);
+    let answers = answers.ok_or_else(|| {
+        Error::OutcomeUnknown(format!("the answer to {operations} operations is not one to each of them"))
+    })?;
+    Ok(answers.iter().map(|part| part.header("etag").map(ETag::new)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_service_would_take_is_not_sent() {
+        let check = |keys: &[(&str, &str)], expected: Option<&str>| {
+            let mut transaction = Transaction::new();
+            for (partition, row) in keys {
+                transaction.delete(*partition, *row, Match::Any);
+            }
+            let found = transaction.check().err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), expected);
+        };
+        check(&[], None);
+        check(&[("p", "a"), ("p", "b")], None);
+        check(
+            &[("p", "a"), ("q", "b")],
+            Some("a transaction of the partitions \"p\" and \"q\"; it takes one, so make it one for each"),
+        );
+        check(
+            &[("p", "a"), ("p", "b"), ("p", "a")],
+            Some("a transaction that names the row \"a\" twice; it takes each row once"),
+        );
+        let rows: Vec<_> = (0..101).map(|row| row.to_string()).collect();
+        let many: Vec<_> = rows.iter().map(|row| ("p", row.as_str())).collect();
+        check(&many, Some("a transaction of 101 operations; it takes 100, so divide it"));
+    }
+}

@@ -1,0 +1,337 @@
+//! One request and its answer: signed, sent, tried again.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tracing::Instrument as _;
+use wire::connection_string::{Credential, Endpoint};
+use wire::names;
+use wire::signing::shared_key::{Scheme, SignedRequest};
+
+use crate::error::{Error, Refused, Result};
+use crate::retry::{self, RetryPolicy, Verdict};
+use crate::tls;
+
+/// What this client is written for; the newest that all services know.
+const VERSION: &str = "2019-02-02";
+/// No answer is longer: 1,000 entities of 1 MiB would be, but pages end at 4 MiB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Node's servers, Azurite among them, close what is idle for five seconds; a write sent just then is lost.
+const IDLE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
+
+pub type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A request before it is signed.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What it is called in traces.
+    pub name: &'static str,
+    pub method: Method,
+    /// After the endpoint's own path: `/Books`, encoded.
+    pub path: String,
+    /// Names and values, not encoded.
+    pub query: Vec<(&'static str, String)>,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Bytes,
+    pub repeat: Repeat,
+    /// Finds a refusal inside of an answer that is none by its status.
+    pub inspect: fn(&Answer) -> Option<Refused>,
+}
+
+/// What it means to send a request a second time when the first may have been carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// The same: reads, and writes that say what shall be, whatever is.
+    Harmless,
+    /// A refusal with one of these statuses may then be its own doing.
+    Ambiguous(&'static [u16]),
+    /// A refusal with this status then says that all is as it should be.
+    Achieved(u16),
+}
+
+impl Request {
+    pub fn new(name: &'static str, method: Method, path: impl Into<String>) -> Self {
+        Self {
+            name,
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: vec![("accept", "application/json;odata=minimalmetadata".to_owned())],
+            body: Bytes::new(),
+            repeat: Repeat::Harmless,
+            inspect: |_| None,
+        }
+    }
+
+    pub fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub fn body(mut self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self.header("content-type", content_type)
+    }
+
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.repeat = repeat;
+        self
+    }
+}
+
+/// An answer that is no refusal.
+#[derive(Debug)]
+pub struct Answer {
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// A way to one endpoint. Cheap to clone.
+#[derive(Clone)]
+pub struct Transport {
+    http: Http,
+    pub endpoint: Arc<Endpoint>,
+    pub retry: Arc<RetryPolicy>,
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Transport({})", self.endpoint.url())
+    }
+}
+
+/// One attempt's end.
+enum Attempt {
+    Done(Answer),
+    Refused(Refused),
+    /// With what the server asked to wait.
+    TurnedAway(Refused, Option<std::time::Duration>),
+    Failed(Refused, Option<std::time::Duration>),
+    NotSent(String),
+    Lost(String),
+}
+
+impl Transport {
+    pub fn new(endpoint: Endpoint, retry: RetryPolicy, authorities: &[Vec<u8>]) -> Result<Self> {
+        let connector = tls::connector(authorities)?;
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_idle_timeout(IDLE_TIME_MAX).pool_timer(TokioTimer::new()).timer(TokioTimer::new());
+        Ok(Self { http: builder.build(connector), endpoint: Arc::new(endpoint), retry: Arc::new(retry) })
+    }
+
+    /// The same connections to another place.
+    pub fn at(&self, endpoint: Endpoint) -> Self {
+        Self { endpoint: Arc::new(endpoint), ..self.clone() }
+    }
+
+    /// Sends it, again where that may help, and gives its answer or why there is none.
+    pub async fn send(&self, request: Request) -> Result<Answer> {
+        let span = tracing::debug_span!(
+            "table_request",
+            operation = request.name,
+            path = request.path,
+            attempts = tracing::field::Empty,
+            status = tracing::field::Empty,
+            request_id = tracing::field::Empty,
+        );
+        self.attempts(request).instrument(span).await
+    }
+
+    async fn attempts(&self, request: Request) -> Result<Answer> {
+        let is_read = request.method == Method::GET;
+        // Whether an earlier attempt may have been carried out.
+        let mut doubtful = false;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let attempt = self.attempt(&request).await;
+            tracing::Span::current().record("attempts", attempts);
+            let last = attempts >= self.retry.attempts;
+            let (told, why) = match attempt {
+                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Refused(refused) => {
+                    return match request.repeat {
+                        Repeat::Ambiguous(statuses) if doubtful && statuses.contains(&refused.status) => {
+                            Err(Error::OutcomeUnknown(format!(
+                                "an earlier attempt had no answer, then {refused}"
+                            )))
+                        }
+                        Repeat::Achieved(status) if doubtful && status == refused.status => {
+                            Ok(Answer { headers: HeaderMap::new(), body: Bytes::new() })
+                        }
+                        _ => Err(Error::Refused(refused)),
+                    };
+                }
+                Attempt::TurnedAway(refused, _) if last && doubtful => {
+                    return Err(Error::OutcomeUnknown(format!(
+                        "an earlier attempt had no answer, then {refused}"
+                    )));
+                }
+                Attempt::TurnedAway(refused, _) if last => return Err(Error::Refused(refused)),
+                Attempt::TurnedAway(refused, told) => (told, refused.to_string()),
+                Attempt::NotSent(why) if last && doubtful => return Err(Error::OutcomeUnknown(why)),
+                Attempt::NotSent(why) if last => return Err(Error::Unanswered(why)),
+                Attempt::NotSent(why) => (None, why),
+                Attempt::Failed(refused, _) if last && is_read => return Err(Error::Refused(refused)),
+                Attempt::Lost(why) if last && is_read => return Err(Error::Unanswered(why)),
+                Attempt::Failed(refused, told) if is_read || !last && self.retry.repeats_doubtful => {
+                    doubtful |= !is_read;
+                    (told, refused.to_string())
+                }
+                Attempt::Lost(why) if is_read || !last && self.retry.repeats_doubtful => {
+                    doubtful |= !is_read;
+                    (None, why)
+                }
+                Attempt::Failed(refused, _) => return Err(Error::OutcomeUnknown(refused.to_string())),
+                Attempt::Lost(why) => return Err(Error::OutcomeUnknown(why)),
+            };
+            let pause = self.retry.pause(attempts, rand::random(), told);
+            tracing::debug!(attempts, ?pause, why, "trying again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn attempt(&self, request: &Request) -> Attempt {
+        let signed = match self.signed(request) {
+            Ok(signed) => signed,
+            Err(why) => return Attempt::NotSent(why),
+        };
+        let exchange = async {
+            let response = self.http.request(signed).await.map_err(|error| {
+                let why = chain(&error);
+                if error.is_connect() { Attempt::NotSent(why) } else { Attempt::Lost(why) }
+            })?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| Attempt::Lost(format!("half an answer: {error}")))?.to_bytes();
+            Ok((head, body))
+        };
+        let (head, body) = match tokio::time::timeout(self.retry.answer_within, exchange).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(attempt)) => return attempt,
+            Err(_) => return Attempt::Lost(format!("no answer in {:?}", self.retry.answer_within)),
+        };
+        let status = head.status.as_u16();
+        let answer = Answer { headers: head.headers, body };
+        let span = tracing::Span::current();
+        span.record("status", status);
+        span.record("request_id", answer.header(names::X_MS_REQUEST_ID).unwrap_or_default());
+        let refused = match (request.inspect)(&answer) {
+            None if head.status.is_success() => return Attempt::Done(answer),
+            None => refused(status, &answer),
+            Some(refused) => refused,
+        };
+        let told = answer.header("retry-after").and_then(|text| retry::told(text, SystemTime::now()));
+        match retry::verdict(refused.status) {
+            Verdict::Final => Attempt::Refused(refused),
+            Verdict::TurnedAway => Attempt::TurnedAway(refused, told),
+            Verdict::Doubtful => Attempt::Failed(refused, told),
+        }
+    }
+
+    fn signed(&self, request: &Request) -> std::result::Result<http::Request<Full<Bytes>>, String> {
+        let endpoint = &self.endpoint;
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let path = format!("{}{}", endpoint.path, request.path);
+        let mut query: Vec<String> =
+            request.query.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        let mut authorization = None;
+        match &endpoint.credential {
+            Credential::Key(key) => {
+                let comp = request.query.iter().find(|(name, _)| *name == names::COMP);
+                let signed = SignedRequest {
+                    method: request.method.as_str(),
+                    content_md5: "",
+                    content_type: "",
+                    date: &date,
+                    account: &endpoint.account,
+                    path: &path,
+                    comp: comp.map(|(_, value)| value.as_str()),
+                };
+                // Of the two schemes the one that does not look at the body's headers, which proxies change.
+                let signature = key.sign(&signed.string_to_sign(Scheme::SharedKeyLite));
+                authorization = Some(format!("SharedKeyLite {}:{signature}", endpoint.account));
+            }
+            Credential::Signature(signature) => query.push(signature.clone()),
+        }
+        let scheme = if endpoint.tls { "https" } else { "http" };
+        let mark = if query.is_empty() { "" } else { "?" };
+        let uri = format!("{scheme}://{}{path}{mark}{}", endpoint.authority(), query.join("&"));
+        let uri: Uri = uri.parse().map_err(|error| format!("no address can be made of {path:?}: {error}"))?;
+        let mut builder = http::Request::builder()
+            .method(request.method.clone())
+            .uri(uri)
+            .header(names::X_MS_VERSION, VERSION)
+            .header(names::X_MS_DATE, &date)
+            .header(names::X_MS_CLIENT_REQUEST_ID, id())
+            .header(names::DATA_SERVICE_VERSION, "3.0")
+            .header(names::MAX_DATA_SERVICE_VERSION, "3.0;NetFx")
+            .header("user-agent", concat!("partita-client/", env!("CARGO_PKG_VERSION")));
+        if let Some(authorization) = &authorization {
+            builder = builder.header("authorization", authorization);
+        }
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, value);
+        }
+        if request.method != Method::GET {
+            builder = builder.header("content-length", request.body.len());
+        }
+        builder
+            .body(Full::new(request.body.clone()))
+            .map_err(|error| format!("no request can be made: {error}"))
+    }
+}
+
+/// What a refusal says. Of a proxy that speaks another language the status remains.
+pub fn refused(status: u16, answer: &Answer) -> Refused {
+    let header = |name| answer.header(name).unwrap_or_default().to_owned();
+    let (code, message) = wire::error_body::read(&answer.body).unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(&answer.body);
+        (header(names::X_MS_ERROR_CODE), text.chars().take(200).collect())
+    });
+    Refused { status, code, message, index: None, request_id: header(names::X_MS_REQUEST_ID) }
+}
+
+/// Everything but what RFC 3986 leaves alone.
+pub fn encode(text: &str) -> String {
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, KEPT).to_string()
+}
+
+/// A random GUID.
+pub fn id() -> String {
+    let mut bytes: [u8; 16] = rand::random();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    model::Guid(bytes).to_string()
+}
+
+/// An error with its causes, which is where the reason stands.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,225 @@
+//! Services that are busy, slow or gone: what is tried again, and what a caller is then told.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use partita_client::{Entity, Error, Match, RetryPolicy, Table, TableService, Transaction};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What becomes of one request.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A status and a code.
+    Answer(u16, &'static str),
+    /// With `Retry-After`, in seconds.
+    Later(u16, u64),
+    /// Read, and never answered: the connection ends.
+    Lost,
+    /// Read, and not answered for longer than anybody waits.
+    Silent,
+    /// A transaction's answer: 202, and inside of it this.
+    Inside(u16, &'static str),
+}
+
+use Step::{Answer, Inside, Later, Lost, Silent};
+
+/// A server that does as it is told, one step a request, and then counts.
+struct Script {
+    table: Table,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    async fn new(steps: &[Step], retry: RetryPolicy) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/account", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (steps, seen) = (steps.to_vec(), requests.clone());
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            let mut steps = steps.into_iter();
+            while let Ok((connection, _)) = listener.accept().await {
+                held.extend(serve(connection, &mut steps, &seen).await);
+            }
+        });
+        let service = TableService::with_key(&url, "account", "AAAA").unwrap().retry(retry).build().unwrap();
+        Self { table: service.table("Books").unwrap(), requests }
+    }
+
+    fn methods(&self) -> String {
+        self.requests.lock().unwrap().join(" ")
+    }
+}
+
+/// Answers one request, or gives the connection back to be held open.
+async fn serve(
+    connection: TcpStream,
+    steps: &mut impl Iterator<Item = Step>,
+    seen: &Mutex<Vec<String>>,
+) -> Option<TcpStream> {
+    let mut reader = BufReader::new(connection);
+    let (mut line, mut length, mut method) = (String::new(), 0, None);
+    while reader.read_line(&mut line).await.unwrap() > 2 {
+        method.get_or_insert_with(|| line.split(' ').next().unwrap().to_owned());
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    reader.read_exact(&mut vec![0; length]).await.unwrap();
+    seen.lock().unwrap().extend(method);
+    let mut connection = reader.into_inner();
+    let document = |code: &str| {
+        format!(
+            "{{\"odata.error\":{{\"code\":\"{code}\",\"message\":{{\"lang\":\"en-US\",\"value\":\"1:words\"}}}}}}"
+        )
+    };
+    let answer = match steps.next().unwrap_or(Answer(500, "TheScriptIsOver")) {
+        Lost => return None,
+        Silent => return Some(connection),
+        Answer(status @ 200..=299, _) => {
+            let entity = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+            format!(
+                "HTTP/1.1 {status} x\r\nETag: W/\"1\"\r\nContent-Length: {}\r\n\r\n{entity}",
+                entity.len()
+            )
+        }
+        Answer(status, code) => {
+            let body = document(code);
+            format!(
+                "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        }
+        Later(status, seconds) => {
+            format!("HTTP/1.1 {status} x\r\nRetry-After: {seconds}\r\nContent-Length: 0\r\n\r\n")
+        }
+        Inside(status, code) => {
+            let body = format!(
+                "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\n\
+                 HTTP/1.1 {status} x\r\nETag: W/\"1\"\r\n\r\n{}\r\n--c--\r\n--b--\r\n",
+                if status < 300 { String::new() } else { document(code) }
+            );
+            let kind = "multipart/mixed; boundary=b";
+            format!("HTTP/1.1 202 x\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        }
+    };
+    connection.write_all(answer.as_bytes()).await.unwrap();
+    connection.shutdown().await.unwrap();
+    None
+}
+
+fn shown<T>(outcome: Result<T, Error>) -> String {
+    match outcome {
+        Ok(_) => "done".to_owned(),
+        Err(Error::Refused(refused)) => format!("refused {}", refused.status),
+        Err(Error::OutcomeUnknown(_)) => "unknown".to_owned(),
+        Err(Error::Unanswered(_)) => "unanswered".to_owned(),
+        Err(other) => format!("{other:?}"),
+    }
+}
+
+async fn check(write: &str, steps: &[Step], expected: &str, requests: usize) {
+    let retry = support::quick().attempts(3).answer_within(Duration::from_millis(300));
+    let script = Script::new(steps, retry).await;
+    let (table, book) = (&script.table, Entity::new("p", "r"));
+    let etag = partita_client::ETag::new("W/\"0\"");
+    let outcome = match write {
+        "get" => shown(table.get::<Entity>("p", "r").await),
+        "insert" => shown(table.insert(&book).await),
+        "upsert" => shown(table.upsert_replace(&book).await),
+        "replace" => shown(table.replace(&book, &etag).await),
+        "delete" => shown(table.delete("p", "r", Match::Any).await),
+        "transaction" => {
+            let mut transaction = Transaction::new();
+            transaction.insert(&book).unwrap();
+            shown(table.submit(transaction).await)
+        }
+        other => panic!("{other}"),
+    };
+    assert_eq!(outcome, expected, "{write} {steps:?}");
+    let sent = script.methods();
+    assert_eq!(sent.split_whitespace().count(), requests, "{write} {steps:?}: {sent}");
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    check("get", &[Answer(503, "ServerBusy"), Answer(200, "")], "done", 2).await;
+    check("get", &[Answer(500, "OperationTimedOut"), Lost, Answer(200, "")], "done", 3).await;
+    check("get", &[Silent, Answer(200, "")], "done", 2).await;
+    check("insert", &[Answer(503, "ServerBusy"), Answer(204, "")], "done", 2).await;
+    check("upsert", &[Lost, Answer(500, "InternalError"), Answer(204, "")], "done", 3).await;
+    check("transaction", &[Inside(503, "ServerBusy"), Inside(204, "")], "done", 2).await;
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_tried_again() {
+    for status in [400, 403, 404, 409, 412, 413, 501] {
+        check("get", &[Answer(status, "No")], &format!("refused {status}"), 1).await;
+        check("insert", &[Answer(status, "No")], &format!("refused {status}"), 1).await;
+    }
+    check("transaction", &[Inside(409, "EntityAlreadyExists")], "refused 409", 1).await;
+}
+
+#[tokio::test]
+async fn nobody_is_tried_for_ever() {
+    check("get", &[Answer(503, "ServerBusy"); 9], "refused 503", 3).await;
+    check("get", &[Lost; 9], "unanswered", 3).await;
+    check("insert", &[Answer(503, "ServerBusy"); 9], "refused 503", 3).await;
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_been_done_is_not_called_refused() {
+    // Its own first attempt may be what the second one meets with.
+    check("insert", &[Lost, Answer(409, "EntityAlreadyExists")], "unknown", 2).await;
+    check("insert", &[Answer(500, "OperationTimedOut"), Answer(409, "EntityAlreadyExists")], "unknown", 2)
+        .await;
+    check("replace", &[Lost, Answer(412, "UpdateConditionNotSatisfied")], "unknown", 2).await;
+    check("transaction", &[Lost, Inside(409, "EntityAlreadyExists")], "unknown", 2).await;
+    check("insert", &[Lost; 9], "unknown", 3).await;
+    check("insert", &[Lost, Answer(503, "ServerBusy"), Answer(503, "ServerBusy")], "unknown", 3).await;
+    // What it asks for is so, whoever did it.
+    check("delete", &[Lost, Answer(404, "ResourceNotFound")], "done", 2).await;
+    // Turned away is not done, and another's entity is another's.
+    check("insert", &[Answer(503, "ServerBusy"), Answer(409, "EntityAlreadyExists")], "refused 409", 2).await;
+    check("delete", &[Answer(404, "ResourceNotFound")], "refused 404", 1).await;
+}
+
+#[tokio::test]
+async fn writes_in_doubt_are_not_repeated_if_told_so() {
+    let script = Script::new(&[Lost, Answer(204, "")], support::quick().repeat_doubtful(false)).await;
+    let outcome = script.table.upsert_replace(&Entity::new("p", "r")).await;
+    assert_eq!((shown(outcome).as_str(), script.methods().as_str()), ("unknown", "PUT"));
+}
+
+#[tokio::test]
+async fn a_server_is_waited_for_as_long_as_it_asks() {
+    let script = Script::new(&[Later(503, 1), Answer(200, "")], support::quick()).await;
+    let begun = Instant::now();
+    script.table.get::<Entity>("p", "r").await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn nobody_there_means_nothing_done() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let service = TableService::with_key(&format!("http://{free}/a"), "a", "AAAA").unwrap();
+    let service = service.retry(support::quick().attempts(2)).build().unwrap();
+    let outcome = service.table("Books").unwrap().insert(&Entity::new("p", "r")).await;
+    assert!(matches!(outcome, Err(Error::Unanswered(_))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_failing_operation_is_named() {
+    let script = Script::new(&[Inside(409, "EntityAlreadyExists")], RetryPolicy::never()).await;
+    let mut transaction = Transaction::new();
+    transaction.insert(&Entity::new("p", "a")).unwrap().insert(&Entity::new("p", "b")).unwrap();
+    let error = script.table.submit(transaction).await.unwrap_err();
+    assert_eq!((error.index(), error.code()), (Some(1), Some("EntityAlreadyExists")));
+    assert_eq!(error.refused().unwrap().message, "words");
+}

@@ -1,0 +1,56 @@
+//! Where to test: services that `scripts/client` starts and names in the environment.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use partita_client::{RetryPolicy, Table, TableService};
+
+/// Partita's connection string.
+pub const PARTITA: &str = "PARTITA_CLIENT_TEST";
+/// Azurite's.
+pub const AZURITE: &str = "PARTITA_CLIENT_TEST_AZURITE";
+
+/// Partita; says so if it is not there, and the test that asked passes.
+pub fn service() -> Option<TableService> {
+    named(PARTITA)
+}
+
+/// Every service there is: for what they have in common.
+pub fn services() -> Vec<TableService> {
+    [PARTITA, AZURITE].into_iter().filter_map(named).collect()
+}
+
+pub fn connection_string(name: &str) -> Option<String> {
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
+    if text.is_none() {
+        eprintln!("not run: {name} has no connection string; scripts/client starts the services and sets it");
+    }
+    text
+}
+
+fn named(name: &str) -> Option<TableService> {
+    let text = connection_string(name)?;
+    Some(TableService::builder(&text).unwrap().retry(quick()).build().unwrap())
+}
+
+/// As by default, with pauses that a test has time for.
+pub fn quick() -> RetryPolicy {
+    RetryPolicy::default().pauses(Duration::from_millis(10), Duration::from_millis(100))
+}
+
+/// A name that no other test has.
+pub fn unique(name: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{name}{now:x}x{}x{number}", std::process::id())
+}
+
+/// A table of a test's own, made just now.
+pub async fn table(service: &TableService, name: &str) -> Table {
+    let table = service.table(&unique(name)).unwrap();
+    table.create().await.unwrap();
+    table
+}
