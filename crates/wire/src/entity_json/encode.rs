@@ -296,6 +296,10 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
+/// How far to look ahead. What lies behind a character that must be escaped is looked at again after it, so that without a
+/// bound a text of such characters would take the square of its length.
+const AHEAD: usize = 256;
+
 /// How many bytes at the start are written as they are. All of them are ASCII, so that a character ends there.
 fn plain_length(bytes: &[u8]) -> usize {
     if bytes.len() >= LONG {
@@ -327,9 +331,16 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 
 fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
-    loop {
-        let (plain, special) = rest.split_at(plain_length(rest.as_bytes()));
+    while !rest.is_empty() {
+        let ahead = &rest.as_bytes()[..rest.len().min(AHEAD)];
+        // Such characters seldom come alone: after one, there may be nothing to look for.
+        let plain = if is_plain(ahead[0]) { plain_length(ahead) } else { 0 };
+        let (plain, special) = rest.split_at(plain);
         out.extend_from_slice(plain.as_bytes());
+        if plain.len() == ahead.len() {
+            rest = special;
+            continue;
+        }
         let mut chars = special.chars();
         match chars.next() {
             None => break,
@@ -439,6 +450,19 @@ mod tests {
             out,
             br#""a\"\\/\n\u0001\u00e9\ud834\udd1e'<>&"#.iter().chain(b"\x7f\"").copied().collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn what_must_be_escaped_is_found_wherever_looking_ahead_ends() {
+        for length in AHEAD - 3..AHEAD + 3 {
+            for special in ["é", "𝄞", "\"", "\n", ""] {
+                let text = format!("{}{special}{}{special}", "a".repeat(length), "b".repeat(AHEAD));
+                let mut out = Vec::new();
+                write_string(&mut out, &text);
+                assert!(out.is_ascii());
+                assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+            }
+        }
     }
 
     proptest! {
