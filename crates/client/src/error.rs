@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Any failure of a call.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The service answered and refused. Nothing was changed.

@@ -6,6 +6,7 @@ mod entity;
 mod error;
 mod etag;
 mod filter;
+pub mod patterns;
 mod query;
 mod retry;
 mod sas;

@@ -52,6 +52,11 @@ impl Table {
         Self { encryption: Some(Arc::new(policy)), ..self.clone() }
     }
 
+    /// The same table with its entities as they are stored: to look at keys takes no decryption.
+    pub(crate) fn as_stored(&self) -> Self {
+        Self { encryption: None, ..self.clone() }
+    }
+
     /// Makes the table. Fails if there is one (409).
     pub async fn create(&self) -> Result<()> {
         let body = serde_json::json!({ names::TABLE_NAME: &*self.name }).to_string();
@@ -204,7 +209,7 @@ impl Table {
         self.send(request).await.map(drop)
     }
 
-    /// A token for this table; needs the account's key. [`TableSas::sign`] says what it grants.
+    /// A token for this table; needs the account's key. [`TableSas`] says what it grants.
     pub fn sign(&self, sas: &TableSas) -> Result<String> {
         sas::sign_table(&self.transport.endpoint, &self.name, sas)
     }

@@ -1,0 +1,131 @@
+//! The process that is killed, and the one that kills it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::support;
+use crate::world::{self, Op, Pattern, State, Time, World};
+
+/// Tells a process that it is a child: the pattern, the tables, and its number.
+const CHILD: &str = "PARTITA_KILLS_CHILD";
+const KILLS: u64 = 24;
+const CHILDREN: u64 = 3;
+const ROWS: u32 = 5;
+
+/// What each row may be: one thing, or one of two if a change had no answer.
+type Possible = BTreeMap<String, BTreeSet<Option<u32>>>;
+
+/// Not a test, unless a parent says so: changes rows for ever, heals at the same time, and says what it does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child() {
+    let Ok(told) = std::env::var(CHILD) else { return };
+    let [pattern, base, number] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told}") };
+    let service = support::service().unwrap();
+    let pattern = Pattern::parse(pattern);
+    let world = World::new(&service, base, pattern, Time::Hasty);
+    let healing = World::new(&service, base, pattern, Time::Hasty);
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = healing.heal_once().await {
+                println!("\nfault {error}");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    for turn in 0.. {
+        let row = match pattern {
+            Pattern::Queue => format!("{number}-{}-{turn}", std::process::id()),
+            _ => format!("{number}-{}", rand::random_range(0..ROWS)),
+        };
+        let Some(op) = world.next(&row, rand::random_range(0..1000)).await.unwrap() else { continue };
+        let what = op.number.map_or("-".to_owned(), |number| number.to_string());
+        println!("\nbegin {} {what}", op.row);
+        match world.act(&op).await {
+            Ok(()) => println!("\ndone"),
+            // The last move of the row is not done with.
+            Err(error) if pattern == Pattern::Archive && error.is_conflict() => println!("\nrefused"),
+            Err(error) => println!("\nfault {error}"),
+        }
+    }
+}
+
+struct Running {
+    process: Child,
+    listening: JoinHandle<Vec<String>>,
+}
+
+fn start(pattern: Pattern, base: &str, number: u64) -> Running {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["child::child", "--exact", "--nocapture"])
+        .env(CHILD, format!("{pattern:?} {base} {number}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    // A line that death cut short was not said.
+    let listening = std::thread::spawn(move || lines.map_while(Result::ok).collect());
+    Running { process, listening }
+}
+
+/// Takes what a child said until it was killed.
+fn learn(possible: &mut Possible, said: &[String]) -> u64 {
+    let (mut begun, mut done): (Option<Op>, u64) = (None, 0);
+    let settle = |possible: &mut Possible, op: &Op, kept: bool| {
+        let row = possible.entry(op.row.clone()).or_insert_with(|| BTreeSet::from([None]));
+        if kept {
+            *row = BTreeSet::from([op.number]);
+        } else {
+            row.remove(&op.number);
+        }
+    };
+    for line in said {
+        let words: Vec<_> = line.split(' ').collect();
+        match words[..] {
+            ["begin", row, number] => {
+                let op = Op { row: row.to_owned(), number: number.parse().ok() };
+                possible.entry(op.row.clone()).or_insert_with(|| BTreeSet::from([None])).insert(op.number);
+                begun = Some(op);
+            }
+            ["done"] => {
+                settle(possible, &begun.take().unwrap(), true);
+                done += 1;
+            }
+            ["refused"] => settle(possible, &begun.take().unwrap(), false),
+            ["fault", ..] => panic!("{line}"),
+            _ => {}
+        }
+    }
+    done
+}
+
+/// Kills children again and again, heals, and looks.
+pub async fn kill(pattern: Pattern) {
+    let Some(service) = support::service() else { return };
+    let kills: u64 = std::env::var("PARTITA_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let base = support::unique("Kills");
+    let world = World::new(&service, &base, pattern, Time::Later);
+    world.create_tables().await;
+    let (mut possible, mut done) = (Possible::new(), 0);
+    for _ in 0..kills.div_ceil(CHILDREN) {
+        let children: Vec<_> = (0..CHILDREN).map(|number| start(pattern, &base, number)).collect();
+        for mut child in children {
+            tokio::time::sleep(Duration::from_millis(rand::random_range(10..150))).await;
+            child.process.kill().unwrap();
+            child.process.wait().unwrap();
+            done += learn(&mut possible, &child.listening.join().unwrap());
+        }
+    }
+    world.heal().await.unwrap();
+    let state = world.state().await;
+    for (row, possible) in &possible {
+        assert!(possible.contains(&state.get(row).copied()), "{row}: {:?}, not {possible:?}", state.get(row));
+    }
+    let unknown: Vec<_> = state.keys().filter(|row| !possible.contains_key(*row)).collect();
+    assert!(unknown.is_empty(), "nobody wrote {unknown:?}");
+    assert!(done > 0, "no child lived long enough to do anything");
+    println!("{pattern:?}: {kills} kills, {done} changes acknowledged, {} rows", State::len(&state));
+    world::drop_tables(&world).await;
+}
