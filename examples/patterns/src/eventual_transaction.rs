@@ -1,0 +1,124 @@
+//! Eventually consistent transactions: employees move from one table to another by a program that is killed again and again.
+//!
+//! The program is this one, started as `patterns archivist`.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use partita_client::patterns::archive::{Archive, Found};
+use partita_client::patterns::outbox::Outbox;
+use partita_client::{Entity, Match, Table, row_key};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+
+use crate::stage::{Failure, Outcome, Stage, fill};
+
+const EMPLOYEES: usize = 400;
+/// Kills that hit somebody on the way are enough at this number; others leave nothing to heal.
+const HITS: u32 = 3;
+const KILLS_MAX: u32 = 40;
+const DEPARTMENT: &str = "Sales";
+
+fn row(number: usize) -> String {
+    format!("{number:06}")
+}
+
+fn archive(stage: &Stage) -> Outcome<Archive> {
+    // In life the lease is longer than any pause of a program; here it is what the healing has to wait for.
+    let outbox = Outbox::new(stage.service(), &stage.name("Current"))?.lease_time(Duration::from_millis(300));
+    Ok(Archive::with_outbox(outbox, &stage.name("Former"))?)
+}
+
+/// The program to be killed: moves everybody from `first` on, and tells whom it has moved.
+pub async fn archivist(stage: &Stage, first: usize) -> Outcome {
+    let archive = archive(stage)?;
+    for number in first..EMPLOYEES {
+        archive.store(DEPARTMENT, &row(number), Match::Any).await?;
+        println!("{number}");
+    }
+    Ok(())
+}
+
+pub async fn run(stage: &Stage) -> Outcome {
+    let (current, former) = (stage.table("Current").await?, stage.table("Former").await?);
+    fill(
+        &current,
+        (0..EMPLOYEES).map(|number| Entity::new(DEPARTMENT, row(number)).with("Number", row(number))),
+    )
+    .await?;
+    let archive = archive(stage)?;
+    let (mut moved, mut kills, mut hits, mut first) = (Vec::new(), 0, 0, 0);
+    while hits < HITS && kills < KILLS_MAX {
+        let told = moves_until_killed(stage, first, 3).await?;
+        kills += 1;
+        // The next one was begun, or not; whoever comes after leaves it alone.
+        first = told.last().map_or(first, |last| last + 1);
+        moved.extend(told);
+        match archive.find::<Entity>(DEPARTMENT, &row(first)).await? {
+            Some(Found::Moving(employee)) => {
+                hits += 1;
+                stage.same("who is on the way is seen", employee.row_key, row(first))?;
+            }
+            Some(_) => {}
+            None => return Err(Failure::Unexpected(format!("employee {first} is nowhere"))),
+        }
+        first += 1;
+    }
+    stage.say(&format!(
+        "{} moves acknowledged, {kills} kills, {hits} with an employee on the way",
+        moved.len()
+    ));
+    stage.holds("a kill in the middle", hits > 0)?;
+
+    let (tally, _) =
+        stage.timed("a worker finishes what was begun", archive.outbox().run_until_empty()).await?;
+    // More than those seen on the way: who died between the last step and the end of the message left it too.
+    stage.holds("the worker finished those on the way", tally.handled >= u64::from(hits))?;
+    stage.same("changes that still wait", archive.outbox().waiting().await?, 0)?;
+    // Behind `~` are the outbox's own rows.
+    let rows = async |table: &Table| -> Outcome<BTreeSet<String>> {
+        let all = table.query().filter(row_key().lt("~")).all::<Entity>().await?;
+        Ok(all.into_iter().map(|stored| stored.into_inner().row_key).collect())
+    };
+    let (current, former) = (rows(&current).await?, rows(&former).await?);
+    let nobody: Vec<String> = Vec::new();
+    let in_both = current.intersection(&former).cloned().collect();
+    stage.same("who is in both tables", in_both, nobody.clone())?;
+    let nowhere = (0..EMPLOYEES).map(row).filter(|row| !current.contains(row) && !former.contains(row));
+    stage.same("who is in neither", nowhere.collect(), nobody.clone())?;
+    let lost = moved.iter().map(|number| row(*number)).filter(|row| !former.contains(row));
+    stage.same("whose move was acknowledged and lost", lost.collect(), nobody)
+}
+
+/// Starts the program and kills it after some moves, at any moment of the next. Whom it has moved.
+async fn moves_until_killed(stage: &Stage, first: usize, moves: usize) -> Outcome<Vec<usize>> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["archivist", "--tables", stage.prefix(), "--first", &first.to_string()])
+        .env("PARTITA_CONNECTION_STRING", stage.connection_string())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    // It is piped three lines above, and taken once.
+    let output = child.stdout.take().ok_or_else(|| Failure::Unexpected("no output to read".to_owned()))?;
+    let mut lines = BufReader::new(output).lines();
+    let mut told = Vec::new();
+    let mut pace = Duration::ZERO;
+    while told.len() < moves {
+        let start = Instant::now();
+        let Some(line) = lines.next_line().await? else { break };
+        // The last counts: the first waits for the program to start.
+        pace = start.elapsed();
+        told.extend(line.parse::<usize>().ok());
+    }
+    tokio::time::sleep(pace.mul_f64(rand::random())).await;
+    child.kill().await?;
+    // What it said before it died counts.
+    while let Some(line) = lines.next_line().await? {
+        told.extend(line.parse::<usize>().ok());
+    }
+    if told.len() < moves {
+        return Err(Failure::Unexpected("the archivist stopped by itself".to_owned()));
+    }
+    Ok(told)
+}
