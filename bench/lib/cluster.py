@@ -25,7 +25,7 @@ READS = [("get", 16), ("page", 16)]
 SPREAD = [(workload, servers) for workload in ("get", "insert", "merge", "mixed") for servers in (1, 2, 3)]
 SPREAD_CONNECTIONS = 48
 HOT_DATA = {"entities": 1000, "table": "partitahot"}
-WARM_SECONDS = 15
+WARM_SECONDS = 10
 WARM_ROUNDS_MAX = 20
 
 
@@ -97,17 +97,18 @@ class Cluster:
     def warm(self):
         """Nodes that have just started are slower than they will ever be again, and turn away what they can't do in time:
         goes on until they get no faster."""
-        seconds, best = min(WARM_SECONDS, self.setup.options.seconds * 2), 0
+        seconds, best, slower = min(WARM_SECONDS, self.setup.options.seconds * 4), 0, 0
         for _ in range(WARM_ROUNDS_MAX):
             try:
-                found = self.server_bench("mixed", seconds=seconds, warmup=0, entities=1000, tolerate=503)["ops_per_second"]
+                found = self.server_bench("insert", seconds=seconds, warmup=0, tolerate=503)["ops_per_second"]
             except Trouble as trouble:
                 print(f"   warming up: {trouble}", flush=True)
                 continue
             print(f"   warming up: {count(found)}/s", flush=True)
-            if found < best * 1.1:
+            slower = slower + 1 if found < best * 1.1 else 0
+            if slower == 2:
                 return
-            best = found
+            best = max(best, found)
 
     @property
     def first(self):
