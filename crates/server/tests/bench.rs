@@ -118,7 +118,7 @@ fn what_can_not_be_measured_is_said() {
     for (arguments, expected) in [
         (["get", "--count", "1"], "is the server running there?"),
         (["gets", "--count", "1"], "\"gets\" is no workload"),
-        (["get", "--pid", "4294967295"], "can't read /proc/4294967295/stat"),
+        (["get", "--pid", "4294967295"], "4294967295 is no process id; is the server running?"),
     ] {
         let output = bench(nobody, &arguments);
         assert!(!output.status.success());
