@@ -25,7 +25,9 @@ pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
 pub use query::{Continuation, Page, Query};
 pub use retry::RetryPolicy;
 pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
-pub use service::{CorsRule, Logging, Metrics, ServiceProperties, TableService, TableServiceBuilder};
+pub use service::{
+    CorsRule, Logging, Metrics, ServiceProperties, ServiceStats, TableService, TableServiceBuilder,
+};
 pub use table::Table;
 pub use transaction::Transaction;
 pub use typed::edm;

@@ -7,6 +7,7 @@ use wire::names;
 use wire::signing::AccountKey;
 
 pub use wire::service_properties::{CorsRule, Logging, Metrics, ServiceProperties};
+pub use wire::service_stats::ServiceStats;
 
 use crate::answers;
 use crate::error::{Error, Result};
@@ -148,6 +149,13 @@ impl TableService {
     pub async fn set_properties(&self, properties: &ServiceProperties) -> Result<()> {
         let request = self.about("set_properties", Method::PUT, "properties");
         self.transport.send(request.body("application/xml", properties.write())).await.map(drop)
+    }
+
+    /// How far the read-only copy is behind. Asked of [`secondary`](Self::secondary); a primary refuses it.
+    pub async fn stats(&self) -> Result<ServiceStats> {
+        let answer = self.transport.send(self.about("get_stats", Method::GET, "stats")).await?;
+        ServiceStats::read(&answer.body)
+            .ok_or_else(|| Error::Unreadable("the service's statistics can't be read".to_owned()))
     }
 
     /// A token for this account; needs its key. [`AccountSas`] says what it grants.

@@ -19,6 +19,9 @@ async fn the_secondary_shows_the_same_and_takes_no_writes() {
     let copy = secondary.table(table.name()).unwrap();
     assert!(copy.find::<Entity>("p", "r").await.unwrap().is_some());
     assert_eq!(copy.insert(&Entity::new("p", "x")).await.unwrap_err().status(), Some(403));
+    let stats = secondary.stats().await.unwrap();
+    assert!(stats.status == "live" && stats.last_sync.is_some(), "{stats:?}");
+    assert!(service.stats().await.unwrap_err().refused().is_some(), "only the copy tells");
     table.drop().await.unwrap();
 }
 

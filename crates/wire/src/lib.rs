@@ -13,6 +13,7 @@ pub mod format;
 pub mod names;
 pub mod select;
 pub mod service_properties;
+pub mod service_stats;
 pub mod signing;
 pub mod token;
 pub mod url;

@@ -1,0 +1,53 @@
+//! Get Table Service Stats: how far the secondary is behind.
+
+use std::time::SystemTime;
+
+use crate::xml_tree::Element;
+
+/// What a secondary says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceStats {
+    /// `live`, `bootstrap` or `unavailable`.
+    pub status: String,
+    /// Every write before this is there. Unknown unless it is live.
+    pub last_sync: Option<SystemTime>,
+}
+
+impl ServiceStats {
+    /// `None` if it is no such document.
+    pub fn read(document: &[u8]) -> Option<Self> {
+        let root = Element::parse(document).filter(|root| root.name == "StorageServiceStats")?;
+        let replication = root.child("GeoReplication").ok()??;
+        let text = |name| replication.child(name).ok().flatten().map(Element::text);
+        let last_sync = text("LastSyncTime").and_then(|text| httpdate::parse_http_date(text).ok());
+        Some(Self { status: text("Status")?.to_owned(), last_sync })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_time_is_none() {
+        let check = |replication: &str, expected: Option<(&str, bool)>| {
+            let document = format!("\u{feff}<StorageServiceStats>{replication}</StorageServiceStats>");
+            let found = ServiceStats::read(document.as_bytes());
+            assert_eq!(
+                found.as_ref().map(|stats| (stats.status.as_str(), stats.last_sync.is_some())),
+                expected,
+                "{replication}"
+            );
+        };
+        check(
+            "<GeoReplication><Status>live</Status><LastSyncTime>Wed, 08 Sep 2021 16:46:37 GMT</LastSyncTime></GeoReplication>",
+            Some(("live", true)),
+        );
+        check(
+            "<GeoReplication><Status>bootstrap</Status><LastSyncTime /></GeoReplication>",
+            Some(("bootstrap", false)),
+        );
+        check("<GeoReplication />", None);
+        check("", None);
+    }
+}
