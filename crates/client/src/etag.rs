@@ -2,6 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
+
 /// The version of an entity, as its server says it; opaque.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
@@ -39,6 +41,17 @@ impl Match {
             Self::Any => "*",
             Self::Version(etag) => etag.as_str(),
         }
+    }
+
+    /// Text that was kept may have become anything. In a transaction a line break would begin another line of it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let text = self.header();
+        if !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{text:?} can't be an ETag; use it as the service gave it, or Match::Any"
+        )))
     }
 }
 

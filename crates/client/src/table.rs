@@ -234,6 +234,7 @@ impl Table {
             request = request.header(names::PREFER, names::RETURN_NO_CONTENT);
         }
         if let Some(condition) = &operation.condition {
+            condition.check()?;
             request = request.header("if-match", condition.header());
         }
         if operation.kind != Kind::Delete {

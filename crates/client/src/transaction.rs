@@ -183,6 +183,10 @@ impl Transaction {
                 self.len()
             )));
         }
+        self.operations
+            .iter()
+            .filter_map(|operation| operation.condition.as_ref())
+            .try_for_each(Match::check)?;
         let partitions = || self.operations.iter().map(|operation| operation.entity.partition_key.as_str());
         if let Some(first) = partitions().next()
             && let Some(other) = partitions().find(|partition| *partition != first)
@@ -256,6 +260,19 @@ pub(crate) fn etags(answer: &Answer, operations: usize) -> Result<Vec<Option<ETa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_etag_can_not_add_lines_to_a_transaction() {
+        for text in ["", "a\r\nPrefer: x", "W/\"é\"", "a\0"] {
+            let mut transaction = Transaction::new();
+            transaction.delete("p", "r", ETag::new(text));
+            let error = transaction.check().unwrap_err().to_string();
+            assert!(error.contains("can't be an ETag"), "{text:?}: {error}");
+        }
+        let mut transaction = Transaction::new();
+        transaction.delete("p", "r", ETag::new("W/\"datetime'2026-11-16T09%3A44%3A55.7687827Z'\""));
+        transaction.check().unwrap();
+    }
 
     #[test]
     fn what_no_service_would_take_is_not_sent() {

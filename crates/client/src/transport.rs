@@ -127,6 +127,8 @@ enum Attempt {
     Failed(Refused, Option<std::time::Duration>),
     NotSent(String),
     Lost(String),
+    /// No request can be made of it, now or later.
+    Invalid(String),
 }
 
 impl Transport {
@@ -167,6 +169,7 @@ impl Transport {
             let last = attempts >= self.retry.attempts;
             let (told, why) = match attempt {
                 Attempt::Done(answer) => return Ok(answer),
+                Attempt::Invalid(why) => return Err(Error::Invalid(why)),
                 Attempt::Refused(refused) => {
                     return match request.repeat {
                         Repeat::Ambiguous(statuses) if doubtful && statuses.contains(&refused.status) => {
@@ -212,7 +215,7 @@ impl Transport {
     async fn attempt(&self, request: &Request) -> Attempt {
         let signed = match self.signed(request) {
             Ok(signed) => signed,
-            Err(why) => return Attempt::NotSent(why),
+            Err(why) => return Attempt::Invalid(why),
         };
         let exchange = async {
             let response = self.http.request(signed).await.map_err(|error| {

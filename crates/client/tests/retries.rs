@@ -215,6 +215,15 @@ async fn nobody_there_means_nothing_done() {
 }
 
 #[tokio::test]
+async fn what_can_not_be_sent_is_not_tried() {
+    let script = Script::new(&[], support::quick()).await;
+    let broken = partita_client::ETag::new("a\r\nb");
+    let outcome = script.table.delete("p", "r", &broken).await;
+    assert!(matches!(outcome, Err(Error::Invalid(_))), "{outcome:?}");
+    assert_eq!(script.methods(), "");
+}
+
+#[tokio::test]
 async fn a_failing_operation_is_named() {
     let script = Script::new(&[Inside(409, "EntityAlreadyExists")], RetryPolicy::never()).await;
     let mut transaction = Transaction::new();
