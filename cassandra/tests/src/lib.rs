@@ -11,12 +11,9 @@ use uuid::Uuid;
 /// `host[:port]`, with commas between; `./test` starts a node and sets it.
 const NODES: &str = "PARTITA_TEST_CASSANDRA";
 
-/// The nodes to test against. None: the test says so and ends.
+/// The nodes to test against, if there are any.
 pub fn nodes() -> Option<Vec<String>> {
-    let Ok(nodes) = std::env::var(NODES) else {
-        eprintln!("not run: {NODES} names no cluster; `./test cassandra` starts one");
-        return None;
-    };
+    let nodes = testing::needed(NODES, "`./test rust` starts a Cassandra node and sets it")?;
     Some(nodes.split(',').map(str::to_owned).collect())
 }
 

@@ -19,10 +19,10 @@ use serde_json::{Map, json};
 
 /// Sends entities through the library; `None` where there is none.
 fn library(work: &str, entities: &[Entity]) -> Option<Vec<Entity>> {
-    let Ok(python) = std::env::var("PARTITA_TEST_PYTHON") else {
-        eprintln!("did not run: PARTITA_TEST_PYTHON names no Python");
-        return None;
-    };
+    let python = testing::needed(
+        "PARTITA_TEST_PYTHON",
+        "scripts/client installs a Python with the library and sets it",
+    )?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/encryption_python/library.py");
     let mut command = Command::new(python);
     command.args([script, work]).stdin(Stdio::piped()).stdout(Stdio::piped());

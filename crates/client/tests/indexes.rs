@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
 use partita_client::patterns::archive::{Archive, Found};

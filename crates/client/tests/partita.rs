@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
+use crate::support::{connection_string, service, table};
 use partita_client::{
     AccessPolicy, DateTime, Entity, Match, ServiceProperties, TablePermissions, TableSas, TableService,
     Transaction, partition_key, property, row_key,
 };
-use support::{connection_string, service, table};
 
 #[tokio::test]
 async fn the_secondary_shows_the_same_and_takes_no_writes() {

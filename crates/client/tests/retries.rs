@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
+use crate::support;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

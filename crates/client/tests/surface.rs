@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-mod support;
-
+use crate::support::{services, table, unique};
 use futures_util::TryStreamExt as _;
 use partita_client::encryption::{Encrypted, EncryptionPolicy, LocalKey};
 use partita_client::{
@@ -11,7 +10,6 @@ use partita_client::{
     TablePermissions, TableSas, TableService, Transaction, Value, partition_key, property, row_key,
 };
 use serde::{Deserialize, Serialize};
-use support::{services, table, unique};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -4,7 +4,9 @@ use std::io::IsTerminal as _;
 
 use model::Guid;
 use rand::Rng as _;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,17 +21,17 @@ pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
     // The cluster's driver tells of every connection it makes; what matters of it is said by the engine.
     let directives =
         if level.contains([',', '=']) { level.to_owned() } else { format!("{level},scylla=error") };
-    let filter = EnvFilter::try_new(directives).map_err(|error| {
+    let filter: Targets = directives.parse().map_err(|error| {
         format!("{level:?} is no log level ({error}); use error, warn, info, debug or trace")
     })?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
+    let registry = tracing_subscriber::registry().with(filter);
     match format {
-        LogFormat::Text => subscriber.init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+        LogFormat::Text => registry.with(lines).init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).init(),
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ impl Confinement {
     fn new() -> Option<Self> {
         let can = Command::new("unshare").args(["--mount", "setpriv", "--reuid", "65534", "true"]).output();
         if !can.is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: running confined takes root, unshare and setpriv (util-linux)");
+            testing::not_run("running confined takes root, unshare and setpriv (util-linux)");
             return None;
         }
         let directory = tempfile::tempdir().unwrap();

@@ -5,8 +5,8 @@ use partita_client::encryption::{EncryptionPolicy, LocalKey};
 use partita_client::patterns::bulk::{Bulk, FailedRow, Progress, Report, Write, get_many};
 use partita_client::{Entity, Error, Match, Table, partition_key, property};
 
-use crate::place::{Place, with_place, with_table};
-use crate::proxy::{Lost, Proxy};
+use crate::patterns::place::{Place, with_place, with_table};
+use crate::patterns::proxy::{Lost, Proxy};
 use crate::support::quick;
 
 fn row(number: u32) -> Entity {

@@ -2,7 +2,7 @@ use futures_util::TryStreamExt as _;
 use partita_client::patterns::daily::Daily;
 use partita_client::{DateTime, Entity, Filter, row_key};
 
-use crate::place::with_place;
+use crate::patterns::place::with_place;
 
 fn at(text: &str) -> DateTime {
     DateTime::parse(text).unwrap()

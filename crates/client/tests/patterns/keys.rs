@@ -1,7 +1,7 @@
 use partita_client::patterns::keys;
 use partita_client::{DateTime, Entity, Filter, Table, partition_key, row_key};
 
-use crate::place::with_table;
+use crate::patterns::place::with_table;
 
 async fn rows(table: &Table, filter: Filter) -> Vec<String> {
     let found = table.query().filter(filter).all::<Entity>().await.unwrap();

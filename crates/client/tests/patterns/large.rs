@@ -8,8 +8,8 @@ use partita_client::patterns::large::Large;
 use partita_client::{DateTime, Entity, Error, Match, Stored, Table};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::place::{with_place, with_table};
-use crate::proxy::{Lost, Proxy};
+use crate::patterns::place::{with_place, with_table};
+use crate::patterns::proxy::{Lost, Proxy};
 use crate::support::quick;
 
 const CHUNK: usize = 704 * 1024;

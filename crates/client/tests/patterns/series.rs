@@ -1,7 +1,7 @@
 use partita_client::patterns::series::Series;
 use partita_client::{DateTime, Entity, Value};
 
-use crate::place::with_table;
+use crate::patterns::place::with_table;
 
 fn at(text: &str) -> DateTime {
     DateTime::parse(text).unwrap()

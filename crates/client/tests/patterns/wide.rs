@@ -1,7 +1,7 @@
 use partita_client::patterns::wide;
 use partita_client::{Entity, Error, Match, Stored, Table};
 
-use crate::place::with_table;
+use crate::patterns::place::with_table;
 
 /// All properties have the same value, so that a mixture is noticed.
 fn wide(properties: usize, value: i32) -> Entity {

@@ -12,7 +12,7 @@ pub const PARTITA: &str = "PARTITA_CLIENT_TEST";
 /// Azurite's.
 pub const AZURITE: &str = "PARTITA_CLIENT_TEST_AZURITE";
 
-/// Partita; says so if it is not there, and the test that asked passes.
+/// Partita, if there is a server to test against.
 pub fn service() -> Option<TableService> {
     named(PARTITA)
 }
@@ -23,11 +23,7 @@ pub fn services() -> Vec<TableService> {
 }
 
 pub fn connection_string(name: &str) -> Option<String> {
-    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
-    if text.is_none() {
-        eprintln!("not run: {name} has no connection string; scripts/client starts the services and sets it");
-    }
-    text
+    testing::needed(name, "scripts/client starts the services and sets their connection strings")
 }
 
 fn named(name: &str) -> Option<TableService> {

@@ -24,10 +24,7 @@ struct Servers {
 
 impl Servers {
     async fn start(count: i64) -> Option<Self> {
-        let Ok(nodes) = std::env::var(NODES) else {
-            eprintln!("not run: {NODES} names no cluster; `./test cassandra` starts one");
-            return None;
-        };
+        let nodes = testing::needed(NODES, "`./test rust` starts a Cassandra node and sets it")?;
         let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();
         let copies = nodes.len().min(3);
         let options = Options::new(nodes, format!("test_{}", Uuid::new_v4().simple()));

@@ -6,13 +6,9 @@ use std::time::SystemTime;
 
 use super::binary;
 
-/// The cluster's nodes, with commas; says so if there are none, and the test that asked passes.
+/// The nodes of the cluster to test against, with commas, if there is one.
 pub fn nodes() -> Option<String> {
-    let nodes = std::env::var("PARTITA_TEST_CASSANDRA").ok().filter(|nodes| !nodes.is_empty());
-    if nodes.is_none() {
-        eprintln!("not run: PARTITA_TEST_CASSANDRA names no cluster");
-    }
-    nodes
+    testing::needed("PARTITA_TEST_CASSANDRA", "`./test rust` starts a Cassandra node and sets it")
 }
 
 /// An address of a keyspace that nobody else has, and that is not there yet. One copy of everything will do.

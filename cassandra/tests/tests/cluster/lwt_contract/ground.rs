@@ -54,10 +54,8 @@ pub struct Partition {
 /// `None`, and a word about it, where no cluster was named.
 pub async fn partition() -> Option<Partition> {
     static PREPARED: OnceCell<()> = OnceCell::const_new();
-    let Ok(nodes) = std::env::var("PARTITA_TEST_CASSANDRA") else {
-        eprintln!("not run: PARTITA_TEST_CASSANDRA names no Cassandra node");
-        return None;
-    };
+    let nodes =
+        testing::needed("PARTITA_TEST_CASSANDRA", "`./test rust` starts a Cassandra node and sets it")?;
     let policy = DefaultPolicy::builder().token_aware(true).enable_shuffling_replicas(false).build();
     let profile = ExecutionProfile::builder()
         .consistency(Consistency::Quorum)

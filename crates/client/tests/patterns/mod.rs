@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod bulk;
 mod daily;
 mod keys;

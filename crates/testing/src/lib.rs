@@ -1,0 +1,23 @@
+//! What the tests of several crates share.
+
+/// Set to 1, this makes a test fail that can't run here; `./test` sets it.
+const REQUIRE_ALL: &str = "PARTITA_REQUIRE_ALL";
+
+/// Says that a test can't run, and why. Its caller then returns, and the test passes, unless every test is required.
+///
+/// # Panics
+/// If `PARTITA_REQUIRE_ALL` is 1.
+pub fn not_run(why: &str) {
+    let required = std::env::var_os(REQUIRE_ALL).is_some_and(|value| value == "1");
+    assert!(!required, "could not run, and {REQUIRE_ALL}=1 asks for every test: {why}");
+    eprintln!("not run: {why}");
+}
+
+/// A variable that names what a test needs, such as a server. If it is not set, the test can't run.
+pub fn needed(variable: &str, way_out: &str) -> Option<String> {
+    let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
+    if value.is_none() {
+        not_run(&format!("{variable} is not set; {way_out}"));
+    }
+    value
+}
