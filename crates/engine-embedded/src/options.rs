@@ -13,6 +13,9 @@ use rocksdb::{
 
 const MIB: usize = 1024 * 1024;
 
+/// The RocksDB that is linked, as `partita --version` shows it.
+pub const ROCKSDB_VERSION: &str = "11.8.1";
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub directory: PathBuf,
@@ -160,4 +163,18 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
     // A scan steps over every deleted row it meets: files where half are deleted get compacted.
     data.add_compact_on_deletion_collector_factory(4096, 2048, 0.5);
     Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ROCKSDB_VERSION;
+
+    /// The crate that brings RocksDB carries its version after a plus sign.
+    #[test]
+    fn the_version_shown_is_the_one_that_is_locked() {
+        let lock = include_str!("../../../Cargo.lock");
+        let (_, after) = lock.split_once("name = \"librocksdb-sys\"\nversion = \"").unwrap();
+        let (version, _) = after.split_once('"').unwrap();
+        assert_eq!(version.split_once('+').unwrap().1, ROCKSDB_VERSION);
+    }
 }

@@ -20,7 +20,7 @@ mod storage;
 pub use flags::Flags;
 pub use storage::{Storage, StoreAddress};
 
-const LISTEN: &str = "127.0.0.1:10002";
+pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
 const DEV_CERT: &str = "./partita-dev-cert";
 pub const DATA: &str = "./partita-data";

@@ -26,6 +26,8 @@ use store::{Engine, MemoryEngine};
 use tokio_rustls::TlsAcceptor;
 use upkeep::backup::{self, BackupFlags};
 use upkeep::check::{self, CheckFlags};
+use upkeep::health::{self, HealthFlags};
+use upkeep::manual::{self, CompletionsFlags, ManualFlags};
 use upkeep::marks;
 use upkeep::migrate::{self, MigrateFlags};
 use upkeep::restore::{self, RestoreFlags};
@@ -37,7 +39,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// A table store that speaks the Azure Table REST API
 #[derive(Parser, Debug)]
-#[command(name = "partita", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "partita", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -77,6 +79,24 @@ enum Command {
     /// Make and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
+    /// Ask a running server whether it can be used; fails if not
+    Health(HealthFlags),
+    /// Print a script that completes this program's commands and flags in a shell
+    Completions(CompletionsFlags),
+    /// Write this program's manual pages
+    Manual(ManualFlags),
+}
+
+/// The release, what it was built from, and what it reads and writes on a disk.
+fn version() -> String {
+    // scripts/environment knows the commit; another build may not.
+    let commit = option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+    format!(
+        "{} (commit {commit}, RocksDB {}, store format {})",
+        env!("CARGO_PKG_VERSION"),
+        engine_embedded::ROCKSDB_VERSION,
+        engine_embedded::FORMAT_VERSION
+    )
 }
 
 #[derive(Args, Debug)]
@@ -161,6 +181,9 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
         Command::Export(command) => transfer::export(&command),
         Command::Import(command) => transfer::import(&command),
+        Command::Health(flags) => health::run(&flags).map(|text| println!("{text}")),
+        Command::Completions(flags) => manual::completions(&flags, Cli::command()),
+        Command::Manual(flags) => manual::manual(&flags, Cli::command()).map(|text| println!("{text}")),
         Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
     };
     match outcome {

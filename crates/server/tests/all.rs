@@ -7,6 +7,7 @@ mod batch;
 mod bearer;
 mod bench;
 mod cluster;
+mod commands;
 mod confined;
 mod crash;
 mod hostile;

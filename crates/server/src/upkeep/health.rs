@@ -1,0 +1,62 @@
+//! `partita health`: asks a running server whether it can be used, for health checks of containers and services.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use clap::Args;
+use server::config;
+
+/// The answer is a short text; whoever sends more is no server of ours.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Args, Debug)]
+pub struct HealthFlags {
+    /// The address that the server listens on with HTTP; any address of this machine (0.0.0.0) means this machine
+    #[arg(long, value_name = "HOST:PORT", env = "PARTITA_LISTEN", default_value = config::LISTEN)]
+    listen: String,
+    /// Seconds to wait for the answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
+    timeout: u64,
+}
+
+/// What the server says of itself, if it can be used.
+pub fn run(flags: &HealthFlags) -> Result<String, String> {
+    let address = reachable(&flags.listen)?;
+    let (status, text) = ask(address, Duration::from_secs(flags.timeout))
+        .map_err(|error| format!("{address} does not answer: {error}; is a server running there?"))?;
+    match status {
+        200 => Ok(text),
+        _ => Err(format!("{address} is not ready ({status}): {text}")),
+    }
+}
+
+/// An address to connect to. Nobody can connect to "every address", so that becomes the loopback address.
+fn reachable(listen: &str) -> Result<SocketAddr, String> {
+    let bad = |why: String| format!("--listen {listen} can't be asked: {why}");
+    let mut address = listen
+        .to_socket_addrs()
+        .map_err(|error| bad(error.to_string()))?
+        .next()
+        .ok_or_else(|| bad("it has no address".to_owned()))?;
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    Ok(address)
+}
+
+fn ask(address: SocketAddr, timeout: Duration) -> Result<(u16, String), std::io::Error> {
+    let mut stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim_end());
+    Ok((status, body.to_owned()))
+}
