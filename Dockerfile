@@ -10,8 +10,8 @@ FROM rust:1-bookworm AS build
 ENV PARTITA_CACHE=/cache
 WORKDIR /partita
 # RocksDB first: it takes long, and changes only with the lock file.
-COPY Cargo.lock ./
-COPY scripts/environment scripts/
+COPY Cargo.toml Cargo.lock ./
+COPY scripts scripts
 RUN bash -c '. scripts/environment'
 COPY . .
 RUN bash -c '. scripts/environment && cargo build --release --locked --bin partita && cp "$CARGO_TARGET_DIR/release/partita" /partita.bin'
@@ -24,6 +24,6 @@ USER 10001:10001
 ENV PARTITA_LISTEN=0.0.0.0:10002 PARTITA_DATA=/data
 EXPOSE 10002
 VOLUME /data
-# No health check in here, which would need a client in the image: ask GET /health/ready from outside.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=10s CMD ["partita", "health"]
 ENTRYPOINT ["partita"]
 CMD ["serve"]
