@@ -64,6 +64,20 @@ impl Expr {
         }
     }
 
+    /// How many comparisons it is made of.
+    pub fn comparisons(&self) -> usize {
+        let (mut open, mut count) = (vec![self], 0);
+        while let Some(expr) = open.pop() {
+            match expr {
+                Self::Constant(_) => {}
+                Self::Compare(_) => count += 1,
+                Self::Not(inner) => open.push(inner),
+                Self::And(terms) | Self::Or(terms) => open.extend(terms),
+            }
+        }
+        count
+    }
+
     /// The names of the properties it reads, each once.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         let mut names = BTreeSet::new();

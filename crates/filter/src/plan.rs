@@ -4,13 +4,15 @@
 //! keeping what the residual accepts gives exactly the rows `eval` accepts over the table.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::slice;
+use std::sync::Arc;
 
-use model::{Cut, KeyRange, Value};
+use model::{Cut, KeyRange, Value, comparable_with_keys, is_too_long_for_a_key};
 
 use crate::region::{Band, Budget, Region, Rows};
 use crate::span::{Edge, Span};
-use crate::{Comparison, Expr};
+use crate::{Comparison, Expr, Operator};
 
 /// Ranges of one plan. A scan pays for each range it opens; beyond this neighbours are joined, and the residual
 /// drops the rows between them.
@@ -119,20 +121,28 @@ fn region_of_comparison(comparison: &Comparison, negated: bool) -> Region<'_> {
     // Every row has both keys and they have a total order, so for them "not" is the opposite operator.
     let operator = if negated { comparison.operator.opposite() } else { comparison.operator };
     match &comparison.literal {
-        Value::String(text) => Span::of(operator, text).map_or_else(Region::anywhere, of_span),
+        // No key is as long, and none can tell a longer one from its beginning.
+        Value::String(text) if operator == Operator::Eq && is_too_long_for_a_key(text) => {
+            Region::constant(false)
+        }
+        Value::String(text) => {
+            Span::of(operator, comparable_with_keys(text)).map_or_else(Region::anywhere, of_span)
+        }
         // A key is a String, and a String is less than any literal of another type.
         _ => Region::constant(operator.holds(Some(Ordering::Less))),
     }
 }
 
 /// Writes a region out as ranges.
-fn ranges(region: &Region<'_>) -> (Vec<KeyRange>, Widened) {
+fn ranges<'a>(region: &Region<'a>) -> (Vec<KeyRange>, Widened) {
     let mut widened = Widened::No;
+    let mut texts: Texts<'a> = Texts::default();
     let row_spans: usize = region.bands.iter().map(|band| row_spans(band).len()).sum();
     let mut ranges: Vec<KeyRange> = Vec::with_capacity(row_spans.min(ROW_SPANS_MAX));
     for Band { partitions, rows } in &region.bands {
         match (rows, partitions.pinned()) {
             (Rows::Some(spans), Some(partition)) => {
+                let partition = texts.shared(partition);
                 let spans = if row_spans > ROW_SPANS_MAX {
                     widened = Widened::Anyhow;
                     &hull(spans)[..]
@@ -140,7 +150,7 @@ fn ranges(region: &Region<'_>) -> (Vec<KeyRange>, Widened) {
                     spans
                 };
                 for span in spans {
-                    let cut = |edge| row_cut(partition, edge);
+                    let mut cut = |edge| texts.row_cut(&partition, edge);
                     append(&mut ranges, KeyRange { start: cut(span.start), end: cut(span.end) });
                 }
             }
@@ -157,7 +167,30 @@ fn ranges(region: &Region<'_>) -> (Vec<KeyRange>, Widened) {
         widened = Widened::Anyhow;
         ranges = join_neighbours(&ranges);
     }
+    ranges.shrink_to_fit();
     (ranges, widened)
+}
+
+/// Each literal's text once, however many ranges it bounds.
+#[derive(Default)]
+struct Texts<'a> {
+    /// By where in the filter they lie and how long they are.
+    shared: HashMap<(*const u8, usize), Arc<str>>,
+    of: std::marker::PhantomData<&'a str>,
+}
+
+impl<'a> Texts<'a> {
+    fn shared(&mut self, text: &'a str) -> Arc<str> {
+        self.shared.entry((text.as_ptr(), text.len())).or_insert_with(|| text.into()).clone()
+    }
+
+    fn row_cut(&mut self, partition: &Arc<str>, edge: Edge<'a>) -> Cut {
+        match edge {
+            Edge::Before(text) => Cut::before_shared(partition, &self.shared(text)),
+            Edge::After(text) => Cut::after_shared(partition, &self.shared(text)),
+            Edge::End => Cut::after_partition_shared(partition),
+        }
+    }
 }
 
 fn row_spans<'r, 'a>(band: &'r Band<'a>) -> &'r [Span<'a>] {
@@ -203,14 +236,6 @@ fn partition_cut(edge: Edge<'_>) -> Cut {
         Edge::Before(text) => Cut::before_partition(text),
         Edge::After(text) => Cut::after_partition(text),
         Edge::End => Cut::End,
-    }
-}
-
-fn row_cut(partition: &str, edge: Edge<'_>) -> Cut {
-    match edge {
-        Edge::Before(text) => Cut::before(partition, text),
-        Edge::After(text) => Cut::after(partition, text),
-        Edge::End => Cut::after_partition(partition),
     }
 }
 

@@ -29,7 +29,7 @@ impl Prepared {
         Self { names, root }
     }
 
-    /// The properties it reads, each once; the place in here is the number it asks by.
+    /// The properties it reads, each once and in order; the place in here is the number it asks by.
     pub fn names(&self) -> &[String] {
         &self.names
     }

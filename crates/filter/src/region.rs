@@ -11,7 +11,7 @@ use crate::span::{Span, intersect_lists, unite, walk_pairs};
 
 /// Steps spent on lists of rows in one plan. Partitions times rows can grow as a product, which a filter of a
 /// few kilobytes could make large; past this the planner stops narrowing and leaves it to the residual.
-const ROW_STEPS_MAX: usize = 1 << 19;
+const ROW_STEPS_MAX: usize = 1 << 17;
 
 #[derive(Debug)]
 pub(crate) struct Region<'a> {

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::limits;
 
@@ -25,7 +26,7 @@ impl Key {
         if text.chars().any(is_forbidden) {
             return Err(KeyFault::Forbidden);
         }
-        if text.len() > limits::KEY_UNITS_MAX && text.encode_utf16().count() > limits::KEY_UNITS_MAX {
+        if is_too_long_for_a_key(&text) {
             return Err(KeyFault::TooLong);
         }
         Ok(Self(text))
@@ -69,6 +70,29 @@ impl PartialOrd for Key {
     }
 }
 
+/// As much of a text as decides how it compares with keys: past the longest key, nothing is looked at. What is cut
+/// off is still too long to be a key.
+pub fn comparable_with_keys(text: &str) -> &str {
+    // No text has more units than bytes.
+    if text.len() <= limits::KEY_UNITS_MAX {
+        return text;
+    }
+    let mut units = 0;
+    for (at, c) in text.char_indices() {
+        if units > limits::KEY_UNITS_MAX {
+            return &text[..at];
+        }
+        units += c.len_utf16();
+    }
+    text
+}
+
+/// Whether a text has more units than any key.
+pub fn is_too_long_for_a_key(text: &str) -> bool {
+    text.len() > limits::KEY_UNITS_MAX
+        && text.encode_utf16().take(limits::KEY_UNITS_MAX + 1).count() > limits::KEY_UNITS_MAX
+}
+
 /// Compares two texts by UTF-16 code unit, without transcoding them.
 pub fn ordinal_cmp(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -88,14 +112,16 @@ pub fn ordinal_cmp(a: &str, b: &str) -> Ordering {
 }
 
 /// A place between entities in (PartitionKey, RowKey) order. Made of any text, also of one no key can hold.
+///
+/// Texts are shared: a filter can name thousands of places, and all of them in one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Just below this entity, whether it exists or not.
-    Before(String, String),
+    Before(Arc<str>, Arc<str>),
     /// Just above this entity.
-    After(String, String),
+    After(Arc<str>, Arc<str>),
     /// Above every entity of this partition.
-    AfterPartition(String),
+    AfterPartition(Arc<str>),
     /// Above everything.
     End,
 }
@@ -112,15 +138,11 @@ impl Cut {
     }
 
     pub fn start() -> Self {
-        Self::Before(String::new(), String::new())
+        Self::before("", "")
     }
 
     pub fn before(partition: &str, row: &str) -> Self {
-        match (above_controls(partition), above_controls(row)) {
-            (Some(prefix), _) => Self::AfterPartition(prefix.to_owned()),
-            (None, Some(prefix)) => Self::After(partition.to_owned(), prefix.to_owned()),
-            (None, None) => Self::Before(partition.to_owned(), row.to_owned()),
-        }
+        Self::before_shared(&partition.into(), &row.into())
     }
 
     pub fn before_partition(partition: &str) -> Self {
@@ -128,14 +150,32 @@ impl Cut {
     }
 
     pub fn after(partition: &str, row: &str) -> Self {
-        match above_controls(partition) {
-            Some(prefix) => Self::AfterPartition(prefix.to_owned()),
-            None => Self::After(partition.to_owned(), above_controls(row).unwrap_or(row).to_owned()),
-        }
+        Self::after_shared(&partition.into(), &row.into())
     }
 
     pub fn after_partition(partition: &str) -> Self {
-        Self::AfterPartition(above_controls(partition).unwrap_or(partition).to_owned())
+        Self::after_partition_shared(&partition.into())
+    }
+
+    /// As `before`, without copies of the texts. So are the next two.
+    pub fn before_shared(partition: &Arc<str>, row: &Arc<str>) -> Self {
+        match (above_controls(partition), above_controls(row)) {
+            (Some(prefix), _) => Self::AfterPartition(prefix.into()),
+            (None, Some(prefix)) => Self::After(partition.clone(), prefix.into()),
+            (None, None) => Self::Before(partition.clone(), row.clone()),
+        }
+    }
+
+    pub fn after_shared(partition: &Arc<str>, row: &Arc<str>) -> Self {
+        match (above_controls(partition), above_controls(row)) {
+            (Some(prefix), _) => Self::AfterPartition(prefix.into()),
+            (None, Some(prefix)) => Self::After(partition.clone(), prefix.into()),
+            (None, None) => Self::After(partition.clone(), row.clone()),
+        }
+    }
+
+    pub fn after_partition_shared(partition: &Arc<str>) -> Self {
+        Self::AfterPartition(above_controls(partition).map_or_else(|| partition.clone(), Into::into))
     }
 }
 
@@ -149,7 +189,7 @@ impl Ord for Cut {
         use Cut::{After, AfterPartition, Before, End};
         fn partition(cut: &Cut) -> Option<&str> {
             match cut {
-                Before(p, _) | After(p, _) | AfterPartition(p) => Some(p.as_str()),
+                Before(p, _) | After(p, _) | AfterPartition(p) => Some(&**p),
                 End => None,
             }
         }
@@ -237,6 +277,19 @@ mod tests {
         assert!(Key::parse("é".repeat(512)).is_ok());
         assert_eq!(Key::parse("é".repeat(513)), Err(KeyFault::TooLong));
         assert_eq!(Key::parse("𝄞".repeat(257)), Err(KeyFault::TooLong));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_where_no_key_can_tell() {
+        for unit in ["k", "é", "𝄞"] {
+            let (long, longer) = (unit.repeat(600), unit.repeat(60_000));
+            let cut = comparable_with_keys(&longer);
+            assert!(cut.encode_utf16().count() <= limits::KEY_UNITS_MAX + 2 && is_too_long_for_a_key(cut));
+            assert_eq!(comparable_with_keys(&long), cut);
+            let key = cut.chars().take(256).collect::<String>();
+            assert_eq!(comparable_with_keys(&key), key);
+            assert_eq!(ordinal_cmp(&key, cut), ordinal_cmp(&key, &longer));
+        }
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl ValueRef<'_> {
     }
 }
 
-pub(crate) fn utf16_units(text: &str) -> usize {
+pub fn utf16_units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }
 
