@@ -11,11 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine_embedded::{EmbeddedEngine, Options};
-use model::{DateTime, Guid, Key, Value};
+use model::{DateTime, Guid, Key, Value, ValueRef};
 use rustix::time::{ClockId, clock_gettime};
 use service::{EntityQuery, Service};
 use store::suite::{draft, key, table};
-use store::{Change, Condition, Engine, Operation, RowDraft, Showing, TableRef, Transaction};
+use store::{
+    Change, Condition, Engine, Held, Operation, RequestMemory, RowDraft, Showing, ShownProperties, TableRef,
+    Transaction,
+};
 use tempfile::TempDir;
 
 const MIB: usize = 1024 * 1024;
@@ -175,9 +178,11 @@ async fn measure_pages(service: &Service, kind: &Kind) {
     let name = format!("{}: page of 1,000, each property read", kind.name);
     report(&name, 1_000 * 50, async || {
         for _ in 0..50 {
-            let page = service.query_entities(&table(kind.table), EntityQuery::default()).await.unwrap();
-            let read =
-                |entities: Showing<'_>| entities.map(|e| black_box(e.properties).count()).sum::<usize>();
+            let page = service
+                .query_entities(&table(kind.table), EntityQuery::default(), &mut unbounded())
+                .await
+                .unwrap();
+            let read = |entities: Showing<'_>| entities.map(|e| read_all(e.properties)).sum::<usize>();
             assert_eq!(page.entities.show(read).unwrap(), 11_000);
         }
     })
@@ -202,7 +207,17 @@ async fn measure_gets(service: &Service, kind: &Kind) {
 async fn count(service: &Service, name: &str, filter: Option<&str>) -> usize {
     let table: TableRef = table(name);
     let query = EntityQuery { filter, ..EntityQuery::default() };
-    service.query_entities(&table, query).await.unwrap().entities.len()
+    service.query_entities(&table, query, &mut unbounded()).await.unwrap().entities.len()
+}
+
+/// How many there are, once each was read.
+fn read_all(properties: ShownProperties<'_>) -> usize {
+    properties.filter_map(|(_, value)| black_box(Option::<ValueRef<'_>>::from(value))).count()
+}
+
+/// Memory for a query, as much as it takes.
+fn unbounded() -> Held {
+    RequestMemory::new(usize::MAX).nothing()
 }
 
 /// The best of some rounds: what disturbs only ever adds.

@@ -1,8 +1,9 @@
 //! A transaction on its way to the committer: its stored keys, and what was found under them ahead of time.
 //!
-//! Whoever asks for a transaction reads the rows it will be judged by, so that the committer, for whom every
-//! other writer waits, neither waits for the disk nor looks again. What was found is believed only if no commit
-//! since can have written under that key.
+//! Whoever asks for a transaction reads the rows it will be judged by, and makes the rows that its merges come to, so
+//! that the committer, for whom every other writer waits, neither waits for the disk nor looks again. What was found is
+//! believed only if no commit since can have written under that key. Of a row that a condition asks for, the timestamp
+//! is kept and no more.
 //!
 //! Why that is right: `Published` is raised after a commit's rows can be read. A reader notes it first and reads
 //! after, so it has seen every commit up to that number. The committer notes for each key, in `Touched`, the
@@ -12,7 +13,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use store::{StoredRow, Transaction};
+use model::{DateTime, EntityKey, Key};
+use store::{Change, Fault, Operation, RawRow, Reason, RowDraft, Transaction, merge};
 
 use crate::catalog::Table;
 
@@ -38,17 +40,39 @@ pub struct FoundRow {
 pub enum Found {
     /// Makes no difference to the operation.
     NotAsked,
-    Row(Option<StoredRow>),
+    /// The timestamp of the row, if there is one. Also for a merge whose condition does not hold of it.
+    Stamp(Option<DateTime>),
+    /// The timestamp of the row, and what a merge makes of it.
+    Merged(DateTime, Result<RowDraft, Reason>),
+}
+
+impl Found {
+    /// What the operation needs of the row.
+    pub fn of(partition: &Key, operation: &Operation, row: Option<RawRow<'_>>) -> Result<Self, Fault> {
+        let Some(row) = row else { return Ok(Self::Stamp(None)) };
+        let stamp = row.timestamp()?;
+        Ok(match &operation.change {
+            Change::Merge(draft) if operation.condition.judge(Some(stamp)).is_ok() => {
+                let key = EntityKey { partition: partition.clone(), row: operation.row.clone() };
+                Self::Merged(stamp, merge(&key, row, draft)?)
+            }
+            _ => Self::Stamp(Some(stamp)),
+        })
+    }
+
+    /// Rough bytes it takes, and then writes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Merged(_, Ok(draft)) => draft.len(),
+            Self::Merged(_, Err(_)) | Self::Stamp(_) | Self::NotAsked => 0,
+        }
+    }
 }
 
 impl Ahead {
     /// Rough bytes it takes while it waits, and then writes.
     pub fn weight(&self) -> usize {
-        let found = |row: &FoundRow| match &row.found {
-            Found::Row(Some(row)) => row.raw().bytes().len(),
-            Found::Row(None) | Found::NotAsked => 0,
-        };
-        self.transaction.weight() + self.rows.iter().map(found).sum::<usize>()
+        self.transaction.weight() + self.rows.iter().map(|row| row.found.weight()).sum::<usize>()
     }
 }
 

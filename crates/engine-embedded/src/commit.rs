@@ -23,7 +23,7 @@ use crate::db::Db;
 use crate::draft::{Draft, Effects};
 use crate::health::Health;
 use crate::layout::{self, CommitRecord, TableId};
-use crate::queue::Queued;
+use crate::queue::{Queued, Reserved};
 
 /// Bounds on what shares one sync: the first to come should not wait long for the last to be judged.
 pub const GROUP_REQUESTS_MAX: usize = 512;
@@ -40,6 +40,8 @@ pub struct Request {
     /// Rough bytes, for budgets.
     pub weight: usize,
     pub reply: oneshot::Sender<Answer>,
+    /// Held until it is answered.
+    pub reserved: Reserved,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Committer {
         let mut draft = Draft::new(&self.db, &self.catalog, &mut self.touched, self.last, group.len(), bytes);
         let mut transactions = 0;
         let mut answers = Vec::with_capacity(group.len());
-        for Request { work, reply, .. } in group {
+        for Request { work, reply, reserved, .. } in group {
             // Whoever asked has given up waiting: better not done at all than done unseen.
             if reply.is_closed() {
                 continue;
@@ -98,7 +100,7 @@ impl Committer {
             let is_transaction = matches!(work, Work::Apply(_));
             let verdict = judge(&mut draft, work);
             transactions += usize::from(is_transaction && verdict.is_ok());
-            answers.push((reply, verdict));
+            answers.push((reply, verdict, reserved));
         }
         let effects = draft.into_effects();
         // A group that changes nothing rests on what is durable already.
@@ -106,7 +108,7 @@ impl Committer {
             && let Err(fault) = self.health.clone().watched(|| self.make_durable(effects, transactions))
         {
             self.health.fail(fault.clone());
-            for (reply, verdict) in answers {
+            for (reply, verdict, _) in answers {
                 // What was to be written may be found in the log after a restart, or not. What was refused may
                 // have been refused for a row of this very group.
                 let told = verdict.map_or_else(|_| fault.clone().into(), |_| Error::OutcomeUnknown);
@@ -114,7 +116,7 @@ impl Committer {
             }
             return;
         }
-        for (reply, verdict) in answers {
+        for (reply, verdict, _) in answers {
             answer(reply, verdict);
         }
     }

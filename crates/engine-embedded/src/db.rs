@@ -6,10 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
-    ColumnFamily, DB, DBPinnableSlice, ErrorKind, Options as RocksOptions, ReadOptions, ReadTier, WriteBatch,
-    WriteOptions,
+    ColumnFamily, DB, ErrorKind, Options as RocksOptions, ReadOptions, ReadTier, WriteBatch, WriteOptions,
 };
-use store::{Fault, StoredRow};
+use store::{Fault, RawRow, StoredRow};
 use tokio::sync::watch;
 
 use crate::counters::Tally;
@@ -28,8 +27,8 @@ pub struct Db {
 }
 
 /// What can be said of a row without touching the disk.
-pub enum InMemory {
-    Known(Option<StoredRow>),
+pub enum InMemory<T> {
+    Known(T),
     Unknown,
 }
 
@@ -67,21 +66,31 @@ impl Db {
         self.rocks.cf_handle(name).expect("opened with this column family")
     }
 
-    pub fn row_in_memory(&self, key: &[u8]) -> Result<InMemory, Fault> {
+    /// Looks at a row where it lies, if that is known without the disk.
+    pub fn look_in_memory<T>(
+        &self,
+        key: &[u8],
+        look: impl FnOnce(Option<RawRow<'_>>) -> T,
+    ) -> Result<InMemory<T>, Fault> {
         self.tally.point_gets.add(1);
         match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
-            Ok(found) => Ok(InMemory::Known(found.as_ref().map(stored))),
+            Ok(found) => Ok(InMemory::Known(look(found.as_deref().map(RawRow::new)))),
             Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
             Err(error) => Err(fault("could not read a row", &error)),
         }
     }
 
-    /// May wait for the disk.
-    pub fn row(&self, key: &[u8]) -> Result<Option<StoredRow>, Fault> {
+    /// Looks at a row where it lies. May wait for the disk.
+    pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<RawRow<'_>>) -> T) -> Result<T, Fault> {
         self.tally.point_gets.add(1);
         let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.anywhere);
         let found = found.map_err(|error| fault("could not read a row", &error))?;
-        Ok(found.as_ref().map(stored))
+        Ok(look(found.as_deref().map(RawRow::new)))
+    }
+
+    /// May wait for the disk.
+    pub fn row(&self, key: &[u8]) -> Result<Option<StoredRow>, Fault> {
+        self.look(key, copied)
     }
 
     /// All of the batch or none of it, on the disk before this returns.
@@ -105,8 +114,8 @@ impl Db {
     }
 }
 
-fn stored(bytes: &DBPinnableSlice<'_>) -> StoredRow {
-    StoredRow::new(Bytes::copy_from_slice(bytes))
+pub fn copied(row: Option<RawRow<'_>>) -> Option<StoredRow> {
+    row.map(|row| StoredRow::new(Bytes::copy_from_slice(row.bytes())))
 }
 
 pub fn fault(what: &str, error: &rocksdb::Error) -> Fault {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key};
 use rocksdb::WriteBatch;
-use store::{Change, Condition, Error, Fault, Operation, RawRow, Row, StoredRow, TableRef, resolve};
+use store::{Change, Condition, Error, Fault, Operation, RawRow, Reason, Row, TableRef, resolve};
 
 use crate::ahead::{Ahead, Found, FoundRow, Touched};
 use crate::catalog::{Catalog, Changes, Table};
@@ -80,8 +80,7 @@ impl<'a> Draft<'a> {
         let mut changes = Vec::with_capacity(operations.len());
         let mut stamp = next_stamp(self.effects.last_stamp);
         for (index, (operation, FoundRow { key, found })) in operations.into_iter().zip(rows).enumerate() {
-            let current = self.current(&key, found, seen)?;
-            let outcome = resolve(&partition, operation, current.as_ref().map(Current::raw), stamp)?;
+            let outcome = self.outcome(&partition, operation, &key, found, seen, stamp)?;
             changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
             stamps.push(stamp);
             stamp = stamp.plus(TICK);
@@ -194,38 +193,51 @@ impl<'a> Draft<'a> {
         let read = |operation: &Operation| {
             let key = table.row(partition, &operation.row);
             let needed = needs_current(operation);
-            let found = if needed { Found::Row(self.db.row(&key)?) } else { Found::NotAsked };
+            let found = |row: Option<RawRow<'_>>| Found::of(partition, operation, row);
+            let found = if needed { self.db.look(&key, found)?? } else { Found::NotAsked };
             Ok(FoundRow { key, found })
         };
         operations.iter().map(read).collect()
     }
 
-    /// The row as the group has left it so far. What this group has changed is touched since every commit there
-    /// was, so an untouched row is not looked for among its changes.
-    fn current(&self, key: &[u8], found: Found, seen: u64) -> Result<Option<Current>, Fault> {
-        match found {
-            Found::NotAsked => Ok(None),
-            Found::Row(row) if !self.touched.since(key, seen) => Ok(row.map(Current::Stored)),
-            Found::Row(_) => match self.rows.get(key) {
-                Some(changed) => Ok(changed.clone().map(Current::Changed)),
-                None => Ok(self.db.row(key)?.map(Current::Stored)),
-            },
+    /// What the operation makes of its row: from what was found ahead, or, if that was changed since, from the row as
+    /// the group has left it so far. What this group has changed is touched since every commit there was, so an
+    /// untouched row is not looked for among its changes.
+    fn outcome(
+        &self,
+        partition: &Key,
+        operation: Operation,
+        key: &[u8],
+        found: Found,
+        seen: u64,
+        stamp: DateTime,
+    ) -> Result<Result<Option<Row>, Reason>, Fault> {
+        let is_touched = !matches!(found, Found::NotAsked) && self.touched.since(key, seen);
+        if is_touched {
+            return match self.rows.get(key) {
+                Some(changed) => {
+                    let current = changed.as_ref().map(|row| RawRow::new(row.as_bytes()));
+                    resolve(partition, operation, current, stamp)
+                }
+                None => self.db.look(key, |current| resolve(partition, operation, current, stamp))?,
+            };
         }
-    }
-}
-
-/// A row that is there: as the database has it, or as this group has made it.
-enum Current {
-    Stored(StoredRow),
-    Changed(Row),
-}
-
-impl Current {
-    fn raw(&self) -> RawRow<'_> {
-        match self {
-            Self::Stored(row) => row.raw(),
-            Self::Changed(row) => RawRow::new(row.as_bytes()),
+        let current = match &found {
+            Found::NotAsked => None,
+            Found::Stamp(current) => *current,
+            Found::Merged(current, _) => Some(*current),
+        };
+        if let Err(reason) = operation.condition.judge(current) {
+            return Ok(Err(reason));
         }
+        Ok(match (operation.change, found) {
+            (Change::Delete, _) => Ok(None),
+            (Change::Merge(_), Found::Merged(_, merged)) => merged.map(|merged| Some(merged.stamp(stamp))),
+            (Change::Merge(_), Found::Stamp(Some(_)) | Found::NotAsked) => {
+                return Err(Fault::new("a merge whose row was not read ahead"));
+            }
+            (Change::Put(draft) | Change::Merge(draft), _) => Ok(Some(draft.stamp(stamp))),
+        })
     }
 }
 

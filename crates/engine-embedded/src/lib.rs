@@ -60,7 +60,7 @@ pub use crate::layout::FORMAT_VERSION;
 pub use crate::open::OpenError;
 use crate::open::Opened;
 pub use crate::options::{Options, ROCKSDB_VERSION};
-use crate::queue::Queue;
+use crate::queue::{Queue, Reserved};
 use crate::read::Reader;
 use crate::reclaim::Reclaimer;
 pub use crate::report::{Damage, Place, Report, RowPlace, TableCount};
@@ -199,7 +199,13 @@ impl EmbeddedEngine {
         if self.health.stalled().is_some() {
             return Err(Error::Busy);
         }
-        let answer = self.queue()?.submit(work)?;
+        let reserved = self.queue()?.reserve(queue::weigh(&work))?;
+        self.commit_in(work, reserved).await
+    }
+
+    /// The same, in room that is held already.
+    async fn commit_in(&self, work: Work, reserved: Reserved) -> Answer {
+        let answer = self.queue()?.submit(work, reserved)?;
         // Dropped unanswered: the committer ended in the midst of it.
         answer.await.unwrap_or(Err(Error::OutcomeUnknown))
     }
@@ -273,8 +279,12 @@ impl Engine for EmbeddedEngine {
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
         let (db, table) = self.readable(table)?;
-        let ahead = self.reader.ahead(db, table, transaction).await?;
-        self.commit(Work::Apply(ahead)).await
+        if self.health.stalled().is_some() {
+            return Err(Error::Busy);
+        }
+        let reserved = self.queue()?.reserve(transaction.weight())?;
+        let (ahead, reserved) = self.reader.ahead(db, table, transaction, reserved).await?;
+        self.commit_in(Work::Apply(ahead), reserved).await
     }
 
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {

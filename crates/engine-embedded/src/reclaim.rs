@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use crate::commit::Work;
 use crate::db::{self, Db};
 use crate::layout::TableId;
-use crate::queue::Queue;
+use crate::queue::{self, Queue};
 
 /// Below this a compaction of its own would rewrite far more of other tables than it frees; the rows then go
 /// with the next ordinary compaction that meets their tombstone.
@@ -85,7 +85,11 @@ impl Reclaimer {
     fn commit(&self, work: &Work) -> Result<(), Error> {
         let closing = || Error::from(Fault::new("the store is closing"));
         loop {
-            let submitted = self.queue.upgrade().ok_or_else(closing)?.submit(work.clone());
+            let open = self.queue.upgrade().ok_or_else(closing)?;
+            let reserved = open.reserve(queue::weigh(work));
+            let submitted = reserved.and_then(|reserved| open.submit(work.clone(), reserved));
+            // Not held while waiting: the committer ends when the last one is dropped.
+            drop(open);
             match submitted {
                 Ok(answer) => return answer.blocking_recv().map_err(|_| closing())?.map(drop),
                 Err(Error::Busy) => thread::sleep(BUSY_PAUSE),

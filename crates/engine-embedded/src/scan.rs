@@ -27,7 +27,7 @@ const PATIENCE_ROWS: u64 = 4096;
 const WINDOW_ROWS_MIN: u64 = 16 * 1024;
 const WINDOW_ROWS_MAX: u64 = 256 * 1024;
 
-/// Rows between two looks at whether a helper is still wanted, or a turn over.
+/// Rows between two looks at whether a helper is still wanted.
 const ROWS_PER_LOOK: u64 = 64;
 
 pub struct Scanner<'a> {
@@ -36,6 +36,8 @@ pub struct Scanner<'a> {
     pub tally: &'a Tally,
     pub turns: &'a Turns,
     pub turn: &'a Turn,
+    /// Nobody waits for the page any more.
+    pub gone: &'a AtomicBool,
 }
 
 /// Why reading a range stopped.
@@ -68,8 +70,15 @@ struct Behind<'a> {
 impl Scanner<'_> {
     pub fn page(&self, table: TableId, scan: &Scan) -> Result<Page, Fault> {
         let mut page = PageBuilder::new(scan);
-        'ranges: for range in &scan.ranges {
+        'ranges: for (index, range) in scan.ranges.iter().enumerate() {
             let Some((range_start, end)) = table.range(range) else { continue };
+            if index > 0 {
+                self.watch(&mut page);
+                if !page.has_time_for_a_range() {
+                    self.end_at_the_next_row(&mut page, table, scan, &range_start)?;
+                    break;
+                }
+            }
             let (mut start, before, mut patience) = (range_start.clone(), page.examined(), PATIENCE_ROWS);
             loop {
                 let stop = self.read(&mut page, &start, &end, |page| page.examined() - before >= patience)?;
@@ -92,6 +101,33 @@ impl Scanner<'_> {
         Ok(page.finish())
     }
 
+    /// Cuts the page short if others have waited long enough, or nobody waits for it.
+    fn watch(&self, page: &mut PageBuilder<'_>) {
+        if self.gone.load(Ordering::Relaxed) || self.turn.is_over() {
+            page.cut_short();
+        }
+    }
+
+    /// Ranges without a row in them have no place to go on from: that is the first row behind them.
+    fn end_at_the_next_row(
+        &self,
+        page: &mut PageBuilder<'_>,
+        table: TableId,
+        scan: &Scan,
+        start: &[u8],
+    ) -> Result<(), Fault> {
+        let Some((_, end)) = scan.ranges.last().and_then(|last| table.range(last)) else { return Ok(()) };
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(end);
+        let mut rows = self.snapshot.raw_iterator_cf_opt(self.db.data(), options);
+        rows.seek(start);
+        self.tally.seeks.add(1);
+        if let Some(key) = rows.key() {
+            page.end_before(TableId::strip(key))?;
+        }
+        rows.status().map_err(|error| db::fault("could not read on in a scan", &error))
+    }
+
     fn read<'p>(
         &self,
         page: &mut PageBuilder<'p>,
@@ -110,8 +146,8 @@ impl Scanner<'_> {
                 stop = Stop::Paused(key.to_vec());
                 break;
             }
-            if (rows_read as u64).is_multiple_of(ROWS_PER_LOOK) && self.turn.is_over() {
-                page.cut_short();
+            if page.is_clock_due() {
+                self.watch(page);
             }
             rows_read += 1;
             if !page.offer(TableId::strip(key), value)? {

@@ -52,7 +52,7 @@ fn random_scan() -> Scan {
         time: Duration::from_secs(600),
     };
     let filter = Sometimes(random.random_range(1..50), *pick(&[0, 0, 1, 2, 10]));
-    Scan { ranges, budget, filter: Some(Arc::new(filter)) }
+    Scan { ranges, budget, filter: Some(Arc::new(filter)), lasts: false }
 }
 
 fn pick<T>(of: &[T]) -> &T {
@@ -122,7 +122,7 @@ async fn a_shared_scan_out_of_time_goes_on_where_it_stopped() {
         let budget = Budget { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_millis(3) };
         let ranges = vec![KeyRange { start, end: Cut::End }];
         let page = engine
-            .scan(&table("Books"), Scan { ranges, budget, filter: Some(filter.clone()) })
+            .scan(&table("Books"), Scan { ranges, budget, filter: Some(filter.clone()), lasts: false })
             .await
             .unwrap();
         found += page.entities.len();

@@ -31,7 +31,7 @@ fn slow(from: Cut) -> (Arc<Slow>, Scan) {
     let filter = Arc::new(Slow::default());
     let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(600) };
     let ranges = vec![KeyRange { start: from, end: Cut::End }];
-    (filter.clone(), Scan { ranges, budget, filter: Some(filter) })
+    (filter.clone(), Scan { ranges, budget, filter: Some(filter), lasts: false })
 }
 
 async fn until(condition: impl Fn() -> bool) {
@@ -95,5 +95,52 @@ async fn one_scan_too_many_is_told_so() {
     assert!(matches!(engine.scan(&table("Books"), all()).await, Err(Error::Busy)));
     assert!(waiting.await.unwrap().is_ok());
     assert!(long.await.unwrap().is_ok());
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_nobody_waits_for_stops() {
+    let (_directory, engine) = loaded(1, 100).await;
+    let (counted, long) = slow(Cut::start());
+    let gave_up = tokio::time::timeout(Duration::from_millis(50), engine.scan(&table("Books"), long)).await;
+    assert!(gave_up.is_err());
+    // The only turn there is comes back long before the scan could have read all.
+    assert_eq!(engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)).await.unwrap().entities.len(), 1);
+    assert!(counted.0.load(Ordering::Relaxed) < ROWS / 2, "{}", counted.0.load(Ordering::Relaxed));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_without_rows_take_time_as_rows_do() {
+    let (_directory, engine) = loaded(1, 100).await;
+    // Nothing lies in the first thousands of ranges, and the last holds a partition.
+    let empty = (0..4000).map(|n| KeyRange::entity("a", &format!("{n:05}")));
+    let ranges: Vec<_> = empty.chain([KeyRange::partition(&partition_name(7))]).collect();
+    let before = engine.counters().seeks;
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO };
+    let page = Scan { budget, ..scan(ranges.clone(), 1000) };
+    let page = engine.scan(&table("Books"), page).await.unwrap();
+    let seeks = engine.counters().seeks - before;
+    assert!(seeks < 100, "{seeks} seeks without any time");
+    // It goes on at the first row there is behind the ranges it looked at, and misses none.
+    let next = page.next.expect("there is more");
+    assert_eq!((page.examined, next.partition.as_str()), (0, partition_name(0).as_str()));
+    let whole = engine.scan(&table("Books"), scan(ranges, 1000)).await.unwrap();
+    assert_eq!((whole.examined, whole.next), (100, None));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_can_last_as_long_as_its_page() {
+    let (_directory, engine) = loaded(1, 100).await;
+    let lasting = Scan { lasts: true, ..scan(vec![KeyRange::all()], 1) };
+    let page = engine.scan(&table("Books"), lasting).await.unwrap();
+    let next = tokio::time::timeout(
+        Duration::from_millis(50),
+        engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)),
+    );
+    assert!(next.await.is_err(), "the page is still there");
+    drop(page);
+    assert_eq!(engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)).await.unwrap().entities.len(), 1);
     engine.close().await;
 }

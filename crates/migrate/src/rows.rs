@@ -62,7 +62,7 @@ async fn read(engine: Shared, table: TableRef, start: Cut) -> Result<(Shared, Pa
         bytes: limits::PAGE_BYTES_MAX,
         time: limits::QUERY_TIME_MAX,
     };
-    let scan = Scan { ranges: vec![KeyRange { start, end: Cut::End }], budget, filter: None };
+    let scan = Scan { ranges: vec![KeyRange { start, end: Cut::End }], budget, filter: None, lasts: false };
     let page = persist(|| engine.scan(&table, scan.clone())).await?;
     Ok((engine, page))
 }

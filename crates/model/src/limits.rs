@@ -6,6 +6,9 @@ use std::time::Duration;
 
 /// Properties of one entity besides PartitionKey, RowKey and Timestamp. Spec: table-operations 3.5.
 pub const CUSTOM_PROPERTIES_MAX: usize = 252;
+/// Members of one entity's body: keys, properties, nulls and annotations. Not a service figure: a body of nothing but
+/// names would become many times its size before its properties are counted.
+pub const BODY_MEMBERS_MAX: usize = 2048;
 /// System properties every entity has.
 pub const SYSTEM_PROPERTIES: usize = 3;
 /// Property name. Spec: 3.5.
@@ -32,6 +35,11 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Stored bytes collected for one page. Not a service figure: a page of 1,000 entities of 1 MiB would be
 /// a gigabyte, and the service too cuts pages by size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes written for one page. Not a service figure: a page ends before the entity that follows once it is reached, so
+/// that what is short in the store and long in an answer can't make it much larger. Text without escapes stays below.
+pub const PAGE_WRITTEN_BYTES_MAX: usize = 2 * PAGE_BYTES_MAX;
+/// The target of a request, in a batch as in a request of its own, where the HTTP library has this bound.
+pub const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 /// Names in one `$select`. Spec: 5.6.
 pub const SELECT_NAMES_MAX: usize = 255;
 /// `x-ms-client-request-id`. Spec: 2.1.

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use model::Refusal;
 use wire::names;
 
+use crate::memory::Held;
+
 /// An answer's own part: what every answer carries is added where it is sent.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
@@ -25,6 +27,29 @@ pub struct Answer {
 pub struct Content {
     pub content_type: Cow<'static, str>,
     pub bytes: Bytes,
+}
+
+impl Content {
+    /// Its bytes take this much of the memory for requests until the last of them is on its way.
+    pub fn holding(self, mut held: Held) -> Self {
+        // Never more than was held to write it.
+        held.resize(self.bytes.len());
+        if held.bytes() == 0 {
+            return self;
+        }
+        Self { bytes: Bytes::from_owner(Holding { bytes: self.bytes, _held: held }), ..self }
+    }
+}
+
+struct Holding {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Holding {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// `Prefer`: whether an insert answers with what it stored.

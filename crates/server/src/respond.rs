@@ -21,7 +21,6 @@ use crate::answer::{Answer, Failure, Preference};
 use crate::bearer::Bearer;
 use crate::connections::Request as UnderWay;
 use crate::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
-use crate::memory::Held;
 
 /// A response body. The table server sends its documents in chunks, the front end with their length.
 #[derive(Debug)]
@@ -50,11 +49,6 @@ impl Body {
         self.bytes.as_ref().map_or(0, Bytes::len)
     }
 
-    /// Its bytes take this much of the memory for requests, until the last of them is on its way.
-    pub fn hold(&mut self, held: Held) {
-        self.bytes = self.bytes.take().map(|bytes| Bytes::from_owner(Holding { bytes, _held: held }));
-    }
-
     /// The connection's request ends with the body.
     pub fn belong_to(&mut self, request: UnderWay) {
         self.under_way = Some(request);
@@ -62,17 +56,6 @@ impl Body {
 
     pub fn carry(&mut self, exchange: Option<Exchange>) {
         self.exchange = exchange.map(Box::new);
-    }
-}
-
-struct Holding {
-    bytes: Bytes,
-    _held: Held,
-}
-
-impl AsRef<[u8]> for Holding {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

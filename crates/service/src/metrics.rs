@@ -50,7 +50,7 @@ impl Service {
         };
         let mut deleted = 0;
         loop {
-            let scan = Scan { ranges: vec![range.clone()], budget, filter: None };
+            let scan = Scan { ranges: vec![range.clone()], budget, filter: None, lasts: false };
             let page = self.engine.scan(table, scan).await?;
             let keys: Vec<EntityKey> =
                 page.entities.iter().map(|entity| entity.key()).collect::<Result<_, _>>()?;

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use filter::{Expr, Plan};
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
-use store::{Budget, Entities, RowFilter, Scan, StoredRef, TableRef};
+use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
 
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
+
+/// A filter as a tree, as it is asked of rows, and its literals in ranges take so many bytes for one of its text at most:
+/// the shortest comparison is a few letters, and a node of each tree.
+const BYTES_PER_FILTER_BYTE: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
@@ -25,12 +29,22 @@ pub struct EntityPage {
     pub next: Option<EntityKey>,
     /// How many entities were looked at to find these.
     pub examined: u64,
+    /// To be kept until the answer is written.
+    pub tied: Tied,
 }
 
 impl Service {
-    /// The table is looked for first, then the filter is read: the order of the service's refusals.
-    pub async fn query_entities(&self, table: &TableRef, query: EntityQuery<'_>) -> Result<EntityPage> {
+    /// The table is looked for first, then the filter is read: the order of the service's refusals. What the query takes
+    /// is held before it is taken; afterwards, what its page takes.
+    pub async fn query_entities(
+        &self,
+        table: &TableRef,
+        query: EntityQuery<'_>,
+        held: &mut Held,
+    ) -> Result<EntityPage> {
         self.require_table(table).await?;
+        let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
+        reserve(held, filter_bytes)?;
         let filter = query.filter.map_or(Ok(None), filter::parse)?;
         let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         if rows == 0 {
@@ -39,20 +53,24 @@ impl Service {
         let Plan { ranges, residual } = filter::plan(filter);
         let ranges = clip(ranges, query.within);
         let ranges = from_continuation(ranges, query.from);
+        reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
         // One entity asked for by both keys is read as one, never scanned for.
         if let [range] = ranges.as_slice()
             && let Some(key) = entity_of(range)
         {
-            return self.query_one(table, key, residual).await;
+            let page = self.query_one(table, key, residual).await?;
+            reserve(held, page.entities.bytes())?;
+            return Ok(page);
         }
         let filter = residual.map(|residual| Arc::new(Residual::new(&residual)) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
         let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
-        let page = self.engine.scan(table, Scan { ranges, budget, filter }).await?;
+        let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
-        Ok(EntityPage { entities: page.entities, next: page.next, examined: page.examined })
+        reserve(held, page.entities.bytes())?;
+        Ok(EntityPage { entities: page.entities, next: page.next, examined: page.examined, tied: page.tied })
     }
 
     async fn query_one(
@@ -75,8 +93,12 @@ impl Service {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             entities.push(StoredRef { partition, row_key, row: row.raw() });
         }
-        Ok(EntityPage { entities, next: None, examined })
+        Ok(EntityPage { entities, examined, ..EntityPage::default() })
     }
+}
+
+fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), Refusal> {
+    if held.resize(bytes) { Ok(()) } else { Err(Refusal::Busy) }
 }
 
 fn from_continuation(ranges: Vec<KeyRange>, from: Option<(String, Option<String>)>) -> Vec<KeyRange> {

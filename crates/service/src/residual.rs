@@ -7,7 +7,10 @@ use model::{EntityKey, ValueRef};
 use store::{Candidate, Fault, RowFilter};
 
 /// Most filters read one property or two; more than this are looked up in a list made for each row.
-const FEW: usize = 8;
+const FEW: usize = store::RawRow::FEW;
+/// What asking a row costs, against stepping over it: for each comparison and each property looked for.
+const COMPARISONS_PER_WORK: usize = 16;
+const NAMES_PER_WORK: usize = 4;
 
 /// What the plan's ranges left to ask of each row.
 #[derive(Debug)]
@@ -15,10 +18,11 @@ pub struct Residual {
     filter: Prepared,
     /// Where each value the filter asks for comes from, by its number.
     sources: Vec<Source>,
-    /// Names of custom properties, as they are stored.
+    /// Names of custom properties, as they are stored and in order.
     names: Vec<Box<[u8]>>,
     reads_keys: bool,
     reads_timestamp: bool,
+    work: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,7 @@ enum Source {
 impl Residual {
     pub fn new(expr: &Expr) -> Self {
         let filter = Prepared::new(expr);
+        // In order, because the filter's names are; a row wants them so if they are many.
         let mut names = Vec::new();
         let source = |name: &String| match name.as_str() {
             "PartitionKey" => Source::Partition,
@@ -44,9 +49,11 @@ impl Residual {
             }
         };
         let sources: Vec<Source> = filter.names().iter().map(source).collect();
+        let work = 1 + expr.comparisons() / COMPARISONS_PER_WORK + names.len() / NAMES_PER_WORK;
         Self {
             reads_keys: sources.contains(&Source::Partition) || sources.contains(&Source::RowKey),
             reads_timestamp: sources.contains(&Source::Timestamp),
+            work: work as u64,
             filter,
             sources,
             names,
@@ -90,6 +97,10 @@ impl Residual {
 impl RowFilter for Residual {
     fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault> {
         self.holds(|| candidate.keys(), candidate.row)
+    }
+
+    fn work(&self) -> u64 {
+        self.work
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod encoding;
 mod engine;
 mod error;
+mod held;
 mod memory;
 mod page;
 mod scan;
@@ -14,10 +15,11 @@ mod transaction;
 
 pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
-pub use encoding::shown::ShownProperties;
+pub use encoding::shown::{ShownProperties, Unread};
 pub use engine::{Engine, TableRef, TablesPage};
 pub use error::{Error, Fault, Reason};
+pub use held::{FREE_BYTES, Held, RequestMemory};
 pub use memory::MemoryEngine;
-pub use page::{Entities, Page, Showing, Shown, StoredRef};
+pub use page::{Entities, Page, Showing, Shown, StoredRef, Tied};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};
-pub use transaction::{Change, Condition, Operation, Transaction, resolve};
+pub use transaction::{Change, Condition, Operation, Transaction, merge, resolve};

@@ -1,6 +1,8 @@
 //! What a scan gives back: entities side by side in a few large buffers, and a place to go on from.
 
+use std::any::Any;
 use std::cell::Cell;
+use std::fmt;
 use std::slice;
 
 use model::{DateTime, EntityKey};
@@ -25,6 +27,23 @@ pub struct Shown<'a> {
     pub properties: ShownProperties<'a>,
 }
 
+/// Something that lasts as long as a page does. An engine's scan ends with it, so that there are never more pages than
+/// scans at once, however long it takes to write answers from them.
+#[derive(Default)]
+pub struct Tied(Option<Box<dyn Any + Send + Sync>>);
+
+impl Tied {
+    pub fn to(what: impl Any + Send + Sync) -> Self {
+        Self(Some(Box::new(what)))
+    }
+}
+
+impl fmt::Debug for Tied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Tied" } else { "Loose" })
+    }
+}
+
 impl StoredRef<'_> {
     /// A fault if what is stored is not a key.
     pub fn key(self) -> Result<EntityKey, Fault> {
@@ -43,6 +62,7 @@ pub struct Page {
     pub examined: u64,
     /// The same in KiB, each row rounded up: what a scan costs.
     pub kibibytes: u64,
+    pub tied: Tied,
 }
 
 /// Below the size from which allocators go to the system for each buffer and give it back after, which would
@@ -123,6 +143,12 @@ impl Entities {
 
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// Bytes they take, unused room included.
+    pub fn bytes(&self) -> usize {
+        let buffer = |buffer: &Buffer| buffer.keys.capacity() + buffer.rows.capacity();
+        self.buffers.iter().map(buffer).sum::<usize>() + self.places.capacity() * size_of::<Place>()
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = StoredRef<'_>> + Clone {

@@ -17,6 +17,9 @@ pub struct Scan {
     pub budget: Budget,
     /// Which of the rows found to give back; all, if there is none.
     pub filter: Option<Arc<dyn RowFilter>>,
+    /// Whether the scan lasts as long as its page: so that those who write answers from pages never have more of them
+    /// than there may be scans. Who scans again before letting go of the page would wait for itself.
+    pub lasts: bool,
 }
 
 impl std::fmt::Debug for Scan {
@@ -41,6 +44,11 @@ pub struct Budget {
 /// Runs where the rows are, before they are copied or even checked. A fault ends the scan.
 pub trait RowFilter: Send + Sync {
     fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault>;
+
+    /// What looking at one row costs, where one is the cost of stepping over it.
+    fn work(&self) -> u64 {
+        1
+    }
 }
 
 /// A row in front of a filter. Nothing of it has been read yet.
@@ -64,10 +72,15 @@ pub struct PageBuilder<'a> {
     page: Page,
     bytes: usize,
     deadline: Instant,
+    /// Since the clock was looked at, in small rows stepped over.
+    work: u64,
 }
 
-/// Looking at the clock costs more than looking at a row, so it is asked once in so many rows.
-const ROWS_PER_CLOCK: u64 = 64;
+/// Looking at the clock costs more than looking at a small row, so it is asked once in so much work.
+const WORK_PER_CLOCK: u64 = 64;
+/// A range is looked for in an index, and a large row is read block by block.
+const WORK_PER_RANGE: u64 = 16;
+const BYTES_PER_WORK: usize = 1024;
 
 impl<'a> PageBuilder<'a> {
     pub fn new(scan: &'a Scan) -> Self {
@@ -75,7 +88,7 @@ impl<'a> PageBuilder<'a> {
     }
 
     fn until(scan: &'a Scan, deadline: Instant) -> Self {
-        Self { scan, page: Page::default(), bytes: 0, deadline }
+        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0 }
     }
 
     /// An empty page of the same scan, to be filled further on while this one is being filled.
@@ -106,11 +119,13 @@ impl<'a> PageBuilder<'a> {
     /// Looks at the next row; false once the page is complete, with this row as the place to go on from.
     #[inline]
     pub fn offer(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
-        if self.is_full() || self.is_late() {
+        if self.is_full() || (self.page.examined > 0 && self.is_late()) {
             self.page.next = Some(key::decode_key(key)?);
             return Ok(false);
         }
         self.page.examined += 1;
+        self.work += self.scan.filter.as_ref().map_or(1, |filter| filter.work());
+        self.work += (value.len() / BYTES_PER_WORK) as u64;
         self.page.kibibytes += value.len().div_ceil(1024).max(1) as u64;
         let candidate = Candidate { key, row: RawRow::new(value) };
         if let Some(filter) = &self.scan.filter
@@ -135,16 +150,30 @@ impl<'a> PageBuilder<'a> {
             || (self.bytes >= self.scan.budget.bytes && !self.page.entities.is_empty())
     }
 
-    /// Never before the first row, so that even a scan without time gets on.
-    fn is_late(&self) -> bool {
-        self.page.examined.is_multiple_of(ROWS_PER_CLOCK)
-            && self.page.examined > 0
-            && Instant::now() >= self.deadline
+    /// Whether so much was done since the clock was looked at that it is time to look again.
+    pub fn is_clock_due(&self) -> bool {
+        self.work >= WORK_PER_CLOCK
+    }
+
+    /// Asked of a row never before the first one, so that even a scan without time gets on.
+    fn is_late(&mut self) -> bool {
+        if !self.is_clock_due() {
+            return false;
+        }
+        self.work = 0;
+        Instant::now() >= self.deadline
+    }
+
+    /// Whether there is time for another range. To be asked before every one but the first.
+    pub fn has_time_for_a_range(&mut self) -> bool {
+        self.work += WORK_PER_RANGE;
+        !self.is_late()
     }
 
     /// Ends the page at one of the next rows, as if its time were over.
     pub fn cut_short(&mut self) {
         self.deadline = self.deadline.min(Instant::now());
+        self.work = WORK_PER_CLOCK;
     }
 
     /// Ends the page here: nothing from this place on was looked at.
@@ -192,7 +221,7 @@ mod tests {
             (100, 3 * row_bytes, false),
         ] {
             let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
-            let scan = Scan { ranges: vec![], budget, filter: None };
+            let scan = Scan { ranges: vec![], budget, filter: None, lasts: false };
             let mut page = PageBuilder::new(&scan);
             let mut ahead = page.ahead();
             offer(&mut page, 0..1);

@@ -93,7 +93,12 @@ fn group(partition: &str, operations: Vec<Operation>) -> Transaction {
 }
 
 pub fn scan(ranges: Vec<KeyRange>, rows: usize) -> Scan {
-    Scan { ranges, budget: Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60) }, filter: None }
+    Scan {
+        ranges,
+        budget: Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60) },
+        filter: None,
+        lasts: false,
+    }
 }
 
 fn keys(page: &Page) -> Vec<String> {
@@ -348,7 +353,8 @@ async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
             let rest = KeyRange { start: from.clone(), end: Cut::End };
             let left: Vec<_> = ranges.iter().map(|r| r.intersect(&rest)).filter(|r| !r.is_empty()).collect();
             let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
-            let page = engine.scan(&table, Scan { ranges: left, budget, filter: None }).await.unwrap();
+            let page =
+                engine.scan(&table, Scan { ranges: left, budget, filter: None, lasts: false }).await.unwrap();
             assert!(page.entities.len() <= rows && !page.entities.is_empty());
             seen.extend(keys(&page));
             pages += 1;
@@ -370,7 +376,7 @@ async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
         }
     }
     let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO };
-    let hurried = Scan { ranges: vec![KeyRange::all()], budget, filter: None };
+    let hurried = Scan { ranges: vec![KeyRange::all()], budget, filter: None, lasts: false };
     let page = engine.scan(&table, hurried).await.unwrap();
     assert!(page.entities.len() < 200 && page.next.is_some(), "no time left: a short page and a token");
 }
@@ -397,7 +403,10 @@ async fn a_filtered_scan_gives_what_its_filter_keeps(engine: Shared) {
     assert_eq!(page.next, Some(key("p1", "r11")));
     let budget = Budget { rows: 7, bytes: usize::MAX, time: Duration::ZERO };
     let ranges = vec![KeyRange { start: Cut::before("p0", "r41"), end: Cut::End }];
-    let page = engine.scan(&table, Scan { ranges, budget, filter: Some(Arc::new(Nothing)) }).await.unwrap();
+    let page = engine
+        .scan(&table, Scan { ranges, budget, filter: Some(Arc::new(Nothing)), lasts: false })
+        .await
+        .unwrap();
     assert!(page.entities.is_empty() && page.next.is_some(), "an empty page with a token is legal");
 }
 

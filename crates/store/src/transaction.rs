@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use model::{DateTime, EntityKey, Key, ValueRef};
 
-use crate::{Fault, RawRow, Reason, Row, RowDraft, RowView};
+use crate::{Fault, RawRow, Reason, Row, RowDraft};
 
 /// What must hold of a row for its operation, and so for the whole transaction, to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,19 @@ pub enum Condition {
     /// Exists and carries this timestamp, of which the ETag is another spelling.
     Version(DateTime),
     Anything,
+}
+
+impl Condition {
+    /// Whether it holds of a row with this timestamp, or of none. No more of a row is ever needed for that.
+    pub fn judge(self, current: Option<DateTime>) -> Result<(), Reason> {
+        match (self, current) {
+            (Self::Absent, None) | (Self::Exists, Some(_)) | (Self::Anything, _) => Ok(()),
+            (Self::Absent, Some(_)) => Err(Reason::Exists),
+            (Self::Exists | Self::Version(_), None) => Err(Reason::Missing),
+            (Self::Version(version), Some(stamp)) if stamp == version => Ok(()),
+            (Self::Version(_), Some(_)) => Err(Reason::VersionDiffers),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -90,14 +103,7 @@ pub fn resolve(
     current: Option<RawRow<'_>>,
     stamp: DateTime,
 ) -> Result<Result<Option<Row>, Reason>, Fault> {
-    let held = match (operation.condition, current) {
-        (Condition::Absent, None) | (Condition::Exists, Some(_)) | (Condition::Anything, _) => Ok(()),
-        (Condition::Absent, Some(_)) => Err(Reason::Exists),
-        (Condition::Exists | Condition::Version(_), None) => Err(Reason::Missing),
-        (Condition::Version(version), Some(row)) if row.timestamp()? == version => Ok(()),
-        (Condition::Version(_), Some(_)) => Err(Reason::VersionDiffers),
-    };
-    if let Err(reason) = held {
+    if let Err(reason) = operation.condition.judge(current.map(RawRow::timestamp).transpose()?) {
         return Ok(Err(reason));
     }
     Ok(match (operation.change, current) {
@@ -105,16 +111,23 @@ pub fn resolve(
         (Change::Put(draft), _) | (Change::Merge(draft), None) => Ok(Some(draft.stamp(stamp))),
         (Change::Merge(draft), Some(row)) => {
             let key = EntityKey { partition: partition.clone(), row: operation.row };
-            merge(&key, row.open()?, draft.view()).map(|merged| Some(merged.stamp(stamp)))
+            merge(&key, row, &draft)?.map(|merged| Some(merged.stamp(stamp)))
         }
     })
 }
 
-/// Two sets of properties laid over each other: of a name in both, the newer value.
-fn merge(key: &EntityKey, old: RowView<'_>, new: RowView<'_>) -> Result<RowDraft, Reason> {
-    let kept = old.properties().filter(|(name, _)| new.property(name).is_none());
-    let mut merged: Vec<(&str, ValueRef<'_>)> = kept.chain(new.properties()).collect();
+/// Two sets of properties laid over each other: of a name in both, the newer value. Takes time by what both hold, not by
+/// their product.
+pub fn merge(key: &EntityKey, old: RawRow<'_>, new: &RowDraft) -> Result<Result<RowDraft, Reason>, Fault> {
+    let mut newer: Vec<(&str, ValueRef<'_>)> = new.view().properties().collect();
+    newer.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
+    let is_newer = |name: &str| newer.binary_search_by(|(known, _)| model::ordinal_cmp(known, name)).is_ok();
+    let kept = old.open()?.properties().filter(|(name, _)| !is_newer(name));
+    let mut merged: Vec<(&str, ValueRef<'_>)> = kept.collect();
+    merged.extend_from_slice(&newer);
+    if let Err(refusal) = key.check_properties(merged.iter().copied()) {
+        return Ok(Err(Reason::OverLimit(refusal)));
+    }
     merged.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
-    key.check_properties(merged.iter().copied()).map_err(Reason::OverLimit)?;
-    Ok(RowDraft::new(merged.into_iter()))
+    Ok(Ok(RowDraft::new(merged.into_iter())))
 }

@@ -1,6 +1,6 @@
 //! `$select`: which properties to show.
 
-use model::{Refusal, is_property_name, limits, ordinal_cmp};
+use model::{Refusal, ValueRef, is_property_name, limits, ordinal_cmp, utf16_units};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
@@ -22,7 +22,11 @@ impl Select {
             match name {
                 "" if all || (index == last && index > 0) => {}
                 "*" => all = true,
-                name if is_property_name(name) => names.push(name.to_owned()),
+                // No entity has a longer one.
+                name if utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX => {
+                    return Err(Refusal::InputNotValid);
+                }
+                name if is_property_name(name) => names.push(name),
                 _ => {
                     let leading = piece.len() - piece.trim_start().len();
                     let message = format!("An identifier was expected at position {}.", at + leading);
@@ -36,6 +40,7 @@ impl Select {
         if names.len() > limits::SELECT_NAMES_MAX {
             return Err(Refusal::InputNotValid);
         }
+        let names = names.into_iter().map(str::to_owned).collect();
         Ok(Self { raw: raw.to_owned(), names: (!all).then_some(names) })
     }
 
@@ -44,10 +49,37 @@ impl Select {
         self.names.as_deref()
     }
 
+    /// Whether this property is shown.
+    pub fn shows(&self, name: &str) -> bool {
+        self.names().is_none_or(|names| place_of(names, name).is_some())
+    }
+
+    /// The values of the chosen properties, each in its name's place. One pass over the properties; the values of those
+    /// not chosen are not read.
+    pub fn pick<'a, V: Into<Option<ValueRef<'a>>>>(
+        names: &[String],
+        properties: impl Iterator<Item = (&'a str, V)>,
+    ) -> Vec<Option<ValueRef<'a>>> {
+        let mut found = vec![None; names.len()];
+        for (name, value) in properties {
+            // Should a name be there twice, the first one counts.
+            if let Some(place) =
+                place_of(names, name).map(|at| &mut found[at]).filter(|found| found.is_none())
+            {
+                *place = value.into();
+            }
+        }
+        found
+    }
+
     /// What `odata.metadata` ends with.
     pub fn metadata_suffix(&self) -> String {
         format!("&$select={}", self.raw.replace(' ', "%20"))
     }
+}
+
+fn place_of(names: &[String], name: &str) -> Option<usize> {
+    names.binary_search_by(|known| ordinal_cmp(known, name)).ok()
 }
 
 #[cfg(test)]
@@ -79,6 +111,26 @@ mod tests {
         check("A, 1b", "An identifier was expected at position 3.");
         let many: Vec<String> = (0..256).map(|i| format!("P{i}")).collect();
         check(&many.join(","), "One of the request inputs is not valid.");
+        check(&"é".repeat(255), &"é".repeat(255));
+        check(&"a".repeat(256), "One of the request inputs is not valid.");
+    }
+
+    #[test]
+    fn values_not_chosen_are_not_read() {
+        use std::cell::RefCell;
+        let read = RefCell::new(Vec::new());
+        struct Counted<'a>(i32, &'a RefCell<Vec<i32>>);
+        impl<'a> From<Counted<'a>> for Option<ValueRef<'a>> {
+            fn from(counted: Counted<'a>) -> Self {
+                counted.1.borrow_mut().push(counted.0);
+                Some(ValueRef::Int32(counted.0))
+            }
+        }
+        let names = ["A", "c", "é"].map(str::to_owned);
+        let row = [("b", 1), ("é", 2), ("A", 3), ("é", 4), ("d", 5)];
+        let picked = Select::pick(&names, row.iter().map(|(name, n)| (*name, Counted(*n, &read))));
+        assert_eq!(picked, [Some(ValueRef::Int32(3)), None, Some(ValueRef::Int32(2))]);
+        assert_eq!(*read.borrow(), [2, 3]);
     }
 
     #[test]

@@ -23,14 +23,22 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
     let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
     let batch_id = telemetry::new_guid();
-    let body = match read {
+    let (body, held) = match read {
         Batch::ChangeSet(parts) => {
             let answers = change_set(context, call, &parts).await?;
-            batch::write_change_set(&batch_id, &telemetry::new_guid(), &answers)
+            // What was written stays written, and has to be said.
+            let mut held = context.memory.nothing();
+            held.grow_anyway(answers.iter().map(|answer| answer.body.len()).sum());
+            (batch::write_change_set(&batch_id, &telemetry::new_guid(), &answers), held)
         }
-        Batch::Query(part) => batch::write_query(&batch_id, &query(context, call, &part).await),
+        Batch::Query(part) => {
+            let answer = query(context, call, &part).await?;
+            let held = context.hold(answer.body.len())?;
+            (batch::write_query(&batch_id, &answer), held)
+        }
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
+    let content = content.holding(held);
     Ok(Answer { status: 202, content: Some(content), ..Answer::default() })
 }
 
@@ -156,14 +164,15 @@ async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Res
     Ok(reply)
 }
 
-async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> PartAnswer {
+async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Result<PartAnswer, Failure> {
     let inner = Inner::new(context, outer, part);
-    let answered = run_query(context, &inner).await;
-    match answered {
-        Ok(answer) => part_answer(answer, inner.content_id()),
+    match run_query(context, &inner).await {
+        Ok(answer) => Ok(part_answer(answer, inner.content_id())),
+        // Clients try again by the status of the whole.
+        Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
             let failure = Failure { index: Some(0), ..failure };
-            error_part(context, &failure, inner.error_level, inner.content_id(), None)
+            Ok(error_part(context, &failure, inner.error_level, inner.content_id(), None))
         }
     }
 }

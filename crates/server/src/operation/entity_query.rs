@@ -7,7 +7,7 @@ use wire::url::Query;
 use wire::{Select, names, token};
 
 use super::show::EntityFormat;
-use super::{Call, Context, option, refuse_unknown_options};
+use super::{Call, Context, option, refuse_unknown_options, work_on};
 use crate::answer::{Answer, Failure};
 use crate::headers::X_PARTITA_EXAMINED;
 
@@ -27,12 +27,17 @@ pub async fn get(
     }
     let row = context.service.get_entity(&table, &key).await?;
     let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    let stored = row.raw().bytes().len();
+    let held = context.hold(stored + format.bytes_to_write(stored))?;
     // A damaged row shows itself only as it is written out.
-    let shown = row.show(|timestamp, properties| {
-        let (partition, row) = (key.partition.as_str(), key.row.as_str());
-        (timestamp, format.one(EntityView { partition, row, timestamp, properties }))
+    let shown = work_on(stored, || {
+        row.show(|timestamp, properties| {
+            let (partition, row) = (key.partition.as_str(), key.row.as_str());
+            (timestamp, format.one(EntityView { partition, row, timestamp, properties }))
+        })
     });
     let (timestamp, content) = shown.map_err(service::Error::Fault)?;
+    let content = content.holding(held);
     Ok(Answer {
         status: 200,
         etag: Some(ETag(timestamp).text()),
@@ -52,30 +57,46 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
         within: Some(context.grant.range()),
         from: continuation(call.query)?,
     };
-    let page = context.service.query_entities(&table, query).await?;
+    let mut held = context.hold(0)?;
+    let page = context.service.query_entities(&table, query, &mut held).await?;
     let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    let stored = page.entities.bytes();
+    if page.entities.len() == 1 && !held.resize(stored + format.bytes_to_write(stored)) {
+        return Err(Refusal::Busy.into());
+    }
     // A damaged row shows itself only as it is written out.
-    let content = page.entities.show(|entities| {
-        format.set(entities.map(|entity| EntityView {
-            partition: entity.partition,
-            row: entity.row_key,
-            timestamp: entity.timestamp,
-            properties: entity.properties,
-        }))
+    let shown = work_on(stored, || {
+        page.entities.show(|entities| {
+            let views = entities.map(|entity| EntityView {
+                partition: entity.partition,
+                row: entity.row_key,
+                timestamp: entity.timestamp,
+                properties: entity.properties,
+            });
+            format.set(views, stored, &mut held)
+        })
     });
-    let next = page.next.as_ref().map(|next| {
+    let (content, shown) = shown.map_err(service::Error::Fault)?;
+    // The page goes on with the first entity that had no room in it.
+    let next = match page.entities.get(shown) {
+        Some(left) => Some(left.key().map_err(service::Error::Fault)?),
+        None => page.next,
+    };
+    let next = next.as_ref().map(|next| {
         [
             (names::NEXT_PARTITION_KEY_HEADER, token::encode(next.partition.as_str())),
             (names::NEXT_ROW_KEY_HEADER, token::encode(next.row.as_str())),
         ]
     });
+    drop(page.entities);
+    let content = content.holding(held);
     // Azure has no such header, so it is there for those who ask only.
     let asked = call.headers.contains(&X_PARTITA_EXAMINED);
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
     Ok(Answer {
         status: 200,
         continuation: next.into_iter().flatten().chain(examined).collect(),
-        content: Some(content.map_err(service::Error::Fault)?),
+        content: Some(content),
         ..Answer::default()
     })
 }

@@ -8,8 +8,9 @@ use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, condition, table};
+use super::{Call, Context, condition, table, work_on};
 use crate::answer::{Answer, Failure, Preference};
+use crate::memory::Held;
 use crate::route::Operation;
 
 /// A write that was read and found valid, and how to answer once it is done.
@@ -36,6 +37,8 @@ pub struct Shown {
     key: EntityKey,
     draft: RowDraft,
     format: Format,
+    /// For writing it: a write that is done has to be answered.
+    held: Held,
 }
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
@@ -127,11 +130,12 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let location = url::entity_address(&context.site.base, table.name.as_str(), partition, row);
     let write = Write::insert(entity);
     let shows = preference != Some(Preference::NoContent);
-    let shown = write.draft().filter(|_| shows).map(|draft| Shown {
-        key: write.key().clone(),
-        draft: draft.clone(),
-        format: call.format,
+    let shown = write.draft().filter(|_| shows).map(|draft| {
+        let format = EntityFormat { context, format: call.format, table: &table.name, select: None };
+        let held = context.hold(draft.len() + format.bytes_to_write(draft.len()))?;
+        Ok::<_, Failure>(Shown { key: write.key().clone(), draft: draft.clone(), format: call.format, held })
     });
+    let shown = shown.transpose()?;
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
     Ok(Prepared { table, write, reply })
 }
@@ -161,14 +165,16 @@ impl Reply {
                 preference_applied: preference,
                 ..Answer::default()
             },
-            Self::Inserted { table, location, preference, shown: Some(Shown { key, draft, format }) } => {
+            Self::Inserted { table, location, preference, shown: Some(shown) } => {
+                let Shown { key, draft, format, held } = shown;
                 let view = EntityView {
                     partition: key.partition.as_str(),
                     row: key.row.as_str(),
                     timestamp,
                     properties: draft.view().properties(),
                 };
-                let content = EntityFormat { context, format, table: &table, select: None }.one(view);
+                let format = EntityFormat { context, format, table: &table, select: None };
+                let content = work_on(draft.len(), || format.one(view)).holding(held);
                 Answer {
                     status: 201,
                     etag,

@@ -8,6 +8,8 @@ mod service_document;
 mod show;
 mod table;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
@@ -18,6 +20,8 @@ use wire::{Format, Version, names};
 use crate::address::Site;
 use crate::answer::{Answer, Failure};
 use crate::headers::Headers;
+use crate::memory::{Held, Memory};
+use crate::refusal_log::{RefusalLog, cut};
 use crate::route::Operation;
 
 /// What all operations of one request share.
@@ -30,6 +34,9 @@ pub struct Context<'a> {
     pub version: Version,
     pub odata_3: bool,
     pub request_id: &'a str,
+    /// What the answer is to be held in.
+    pub memory: &'a Arc<Memory>,
+    pub refusal_log: &'a RefusalLog,
 }
 
 /// One operation as it was asked, alone or as part of a batch.
@@ -42,7 +49,21 @@ pub struct Call<'a> {
     pub format: Format,
 }
 
+/// Work on more bytes than this is done where it keeps no other request waiting.
+const LONG_WORK_BYTES: usize = 256 * 1024;
+
+/// Does work that takes time by these bytes. If they are many, the other requests of this thread go to another one.
+fn work_on<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LONG_WORK_BYTES { tokio::task::block_in_place(work) } else { work() }
+}
+
 impl Context<'_> {
+    /// Memory for an answer of which no more than this is known; refused if there is none.
+    fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
+        let mut held = self.memory.nothing();
+        if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
+    }
+
     fn table(&self, name: TableName) -> TableRef {
         TableRef { account: self.site.account.clone(), name }
     }
@@ -58,8 +79,15 @@ impl Context<'_> {
     }
 
     fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Debug) {
-        let why = format!("{:?} does not permit {asked:?}", self.grant);
-        tracing::warn!(request_id = self.request_id, code = refusal.code(), why, "access refused");
+        self.refusal_log.write(|| {
+            let why = format!("{:?} does not permit {asked:?}", self.grant);
+            tracing::warn!(
+                request_id = self.request_id,
+                code = refusal.code(),
+                why = cut(&why),
+                "access refused"
+            );
+        });
     }
 }
 

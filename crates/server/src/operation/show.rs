@@ -1,12 +1,13 @@
 //! Entities and tables in the format that was asked for.
 
-use model::{DateTime, ETag, TableName, ValueRef};
+use model::{DateTime, ETag, TableName, ValueRef, limits};
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
 use wire::entity_json::{self, EntityContext, EntityView};
 use wire::{Format, MetadataLevel, Select, Version, names, url};
 
 use super::Context;
 use crate::answer::Content;
+use crate::memory::Held;
 
 /// Entities of one table, shown one way.
 pub struct EntityFormat<'a> {
@@ -17,10 +18,26 @@ pub struct EntityFormat<'a> {
     pub select: Option<&'a Select>,
 }
 
+/// How many bytes a stored one can become in an answer: a control character six in JSON, and a flag with a name of one
+/// letter, four bytes in the store, two tags around it in Atom.
+const WRITTEN_PER_STORED_JSON: usize = 7;
+const WRITTEN_PER_STORED_ATOM: usize = 12;
+
 impl EntityFormat<'_> {
-    pub fn one<'e, I>(&self, entity: EntityView<'e, I>) -> Content
+    /// What writing an entity of so many stored bytes can take.
+    pub fn bytes_to_write(&self, stored: usize) -> usize {
+        let absent =
+            self.select.and_then(Select::names).map_or(0, |names| names.iter().map(String::len).sum());
+        match self.format {
+            Format::Json(_) => (stored + absent) * WRITTEN_PER_STORED_JSON,
+            Format::Atom => (stored + absent) * WRITTEN_PER_STORED_ATOM,
+        }
+    }
+
+    pub fn one<'e, I, V>(&self, entity: EntityView<'e, I>) -> Content
     where
-        I: Iterator<Item = (&'e str, ValueRef<'e>)> + Clone,
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
     {
         let mut out = Vec::with_capacity(2048);
         match self.format {
@@ -34,20 +51,37 @@ impl EntityFormat<'_> {
         content(self.context.version, self.format, false, out)
     }
 
-    pub fn set<'e, I>(&self, entities: impl Iterator<Item = EntityView<'e, I>>) -> Content
+    /// As many of the entities as there is room for, and one at least: the page, and how many. Room for the entities
+    /// themselves, `stored` bytes, is held already.
+    pub fn set<'e, I, V>(
+        &self,
+        entities: impl Iterator<Item = EntityView<'e, I>>,
+        stored: usize,
+        held: &mut Held,
+    ) -> (Content, usize)
     where
-        I: Iterator<Item = (&'e str, ValueRef<'e>)> + Clone,
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
     {
         let mut out = Vec::with_capacity(16 * 1024);
+        let mut shown = 0;
+        // The next growth of the buffer needs room for the old one and the new one.
+        let mut has_room = |out: &Vec<u8>| {
+            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * out.capacity())
+        };
         match self.format {
             Format::Json(level) => {
                 let context = self.json(level);
                 entity_json::write_entity_set_start(&mut out, &context);
-                for (index, entity) in entities.enumerate() {
-                    if index > 0 {
+                for entity in entities {
+                    if shown > 0 {
+                        if !has_room(&out) {
+                            break;
+                        }
                         out.push(b',');
                     }
                     entity_json::write_entity(&mut out, &context, entity, false);
+                    shown += 1;
                 }
                 entity_json::write_entity_set_end(&mut out);
             }
@@ -55,13 +89,17 @@ impl EntityFormat<'_> {
                 let context = atom_context(self.context, self.table.as_str());
                 let mut feed = FeedWriter::start(&mut out, &context);
                 for entity in entities {
+                    if shown > 0 && !has_room(feed.written()) {
+                        break;
+                    }
                     let (link, etag, properties) = self.atom_entry(entity);
                     feed.entry(AtomEntry { relative_url: &link, etag: Some(etag), properties });
+                    shown += 1;
                 }
                 feed.finish();
             }
         }
-        content(self.context.version, self.format, true, out)
+        (content(self.context.version, self.format, true, out), shown)
     }
 
     fn json(&self, level: MetadataLevel) -> EntityContext<'_> {
@@ -76,12 +114,13 @@ impl EntityFormat<'_> {
     }
 
     /// The link, the ETag and the chosen properties: system properties first, then the rest.
-    fn atom_entry<'r, 'e: 'r, I>(
+    fn atom_entry<'r, 'e: 'r, I, V>(
         &'r self,
         entity: EntityView<'e, I>,
     ) -> (String, String, Vec<(&'r str, AtomValue<'r>)>)
     where
-        I: Iterator<Item = (&'e str, ValueRef<'e>)> + Clone,
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
     {
         let link = url::entity_link(self.table.as_str(), entity.partition, entity.row);
         let etag = ETag(entity.timestamp).to_string();
@@ -92,14 +131,18 @@ impl EntityFormat<'_> {
         ];
         let shown = |(name, value)| (name, AtomValue::Value(value));
         let properties: Vec<(&'r str, AtomValue<'r>)> = match self.select.and_then(Select::names) {
-            None => system.into_iter().chain(entity.properties).map(shown).collect(),
+            None => {
+                let custom = entity.properties.filter_map(|(name, value)| Some((name, value.into()?)));
+                system.into_iter().chain(custom).map(shown).collect()
+            }
             Some(chosen) => {
                 let is_system = |name: &str| system.iter().any(|(known, _)| *known == name);
-                let rest = chosen.iter().filter(|name| !is_system(name)).map(|name| {
-                    let value = entity.properties.clone().find(|(found, _)| found == name);
-                    value.map_or((name.as_str(), AtomValue::Null), shown)
-                });
-                let system = system.into_iter().filter(|(name, _)| chosen.iter().any(|c| c == name));
+                let values = Select::pick(chosen, entity.properties);
+                let rest = chosen.iter().zip(values).filter(|(name, _)| !is_system(name));
+                let rest = rest
+                    .map(|(name, value)| (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value)));
+                let is_chosen = |name: &str| self.select.is_none_or(|select| select.shows(name));
+                let system = system.into_iter().filter(|(name, _)| is_chosen(name));
                 system.map(shown).chain(rest).collect()
             }
         };

@@ -19,10 +19,12 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fai
     let query = TableQuery { filter: option(call.query, names::FILTER), top, from: from.transpose()? };
     let page = context.service.query_tables(&context.site.account, query).await?;
     let continuation = page.next.map(|name| (names::NEXT_TABLE_NAME_HEADER, token::encode(&name)));
+    let content = show::tables(context, call.format, &page.names);
+    let held = context.hold(content.bytes.len())?;
     Ok(Answer {
         status: 200,
         continuation: continuation.into_iter().collect(),
-        content: Some(show::tables(context, call.format, &page.names)),
+        content: Some(content.holding(held)),
         ..Answer::default()
     })
 }

@@ -20,6 +20,9 @@ use crate::Fault;
 pub struct RawRow<'a>(&'a [u8]);
 
 impl<'a> RawRow<'a> {
+    /// Names that are compared one by one, which is faster than looking for them in their order.
+    pub const FEW: usize = 8;
+
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -38,7 +41,7 @@ impl<'a> RawRow<'a> {
     }
 
     /// The values of these properties, each in the place its name has in `names`; the rest of `found` is left
-    /// as it is. One walk for all of them, which ends with the last one found.
+    /// as it is. One walk for all of them, which ends with the last one found. More than `FEW` names are in order.
     pub fn find<N: AsRef<[u8]>>(self, names: &[N], found: &mut [Option<ValueRef<'a>>]) -> Result<(), Fault> {
         self.search(names, found).ok_or_else(|| row::unreadable(self.0))
     }
@@ -51,10 +54,13 @@ impl<'a> RawRow<'a> {
         while missing > 0
             && let Some(entry) = cursor.step()
         {
+            let wanted = if names.len() <= Self::FEW {
+                names.iter().position(|name| name.as_ref() == entry.name)
+            } else {
+                names.binary_search_by(|name| name.as_ref().cmp(entry.name)).ok()
+            };
             // Should a name stand in a row twice, the first one counts, as it does in `RowView::property`.
-            let wanted = names.iter().zip(found.iter_mut());
-            let wanted = wanted.filter(|(_, place)| place.is_none()).find(|(n, _)| n.as_ref() == entry.name);
-            if let Some((_, place)) = wanted {
+            if let Some(place) = wanted.map(|at| &mut found[at]).filter(|place| place.is_none()) {
                 *place = Some(entry.value()?);
                 missing -= 1;
             }
@@ -101,6 +107,11 @@ mod tests {
         proptest::collection::btree_set("[A-Zé]{1,2}|Missing", 0..4).prop_map(|set| set.into_iter().collect())
     }
 
+    /// How many there are, once all of them are read.
+    fn read(shown: ShownProperties<'_>) -> usize {
+        shown.filter_map(|(_, value)| Option::<ValueRef<'_>>::from(value)).count()
+    }
+
     #[test]
     fn damage_to_the_last_property_is_a_fault_as_well() {
         let row = |value| RowDraft::new([("A", value)].into_iter()).stamp(DateTime::MIN_STORED);
@@ -108,7 +119,7 @@ mod tests {
             let mut bytes = row(value).as_bytes().to_vec();
             *bytes.last_mut().unwrap() = last;
             assert!(RawRow::new(&bytes).open().is_err(), "{value:?}");
-            assert!(StoredRow::new(bytes).show(|_, shown| shown.count()).is_err(), "{value:?}");
+            assert!(StoredRow::new(bytes).show(|_, shown| read(shown)).is_err(), "{value:?}");
         };
         check(ValueRef::Boolean(true), 2);
         check(ValueRef::String("text"), 0xff);
@@ -143,7 +154,7 @@ mod tests {
         #[test]
         fn a_row_is_shown_whole_or_is_a_fault(list in properties(), cut in any::<prop::sample::Index>()) {
             let row = RowDraft::new(row::borrowed(&list)).stamp(DateTime::MIN_STORED);
-            let shown = |bytes: &[u8]| StoredRow::new(bytes.to_vec()).show(|stamp, shown| (stamp, shown.count()));
+            let shown = |bytes: &[u8]| StoredRow::new(bytes.to_vec()).show(|stamp, shown| (stamp, read(shown)));
             prop_assert_eq!(shown(row.as_bytes()).unwrap(), (DateTime::MIN_STORED, list.len()));
             prop_assert!(shown(&row.as_bytes()[..cut.index(row.as_bytes().len())]).is_err());
         }

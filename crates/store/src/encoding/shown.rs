@@ -7,15 +7,35 @@ use std::cell::Cell;
 
 use model::{DateTime, ValueRef};
 
-use super::property::Cursor;
+use super::property::{Cursor, Entry};
 use super::raw::RawRow;
 use super::row;
 
-/// The custom properties of a row, in the order they are shown.
+/// The custom properties of a row, in the order they are shown. Their values are read by those who want them: of a
+/// large row `$select` mostly wants few.
 #[derive(Clone, Debug)]
 pub struct ShownProperties<'a> {
     cursor: Cursor<'a>,
     damaged: &'a Cell<bool>,
+}
+
+/// A value where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'a> {
+    entry: Entry<'a>,
+    damaged: &'a Cell<bool>,
+}
+
+impl<'a> From<Unread<'a>> for Option<ValueRef<'a>> {
+    /// `None`, and noted as damage, if it can't be read.
+    #[inline]
+    fn from(unread: Unread<'a>) -> Self {
+        let value = unread.entry.value();
+        if value.is_none() {
+            unread.damaged.set(true);
+        }
+        value
+    }
 }
 
 impl<'a> RawRow<'a> {
@@ -31,16 +51,21 @@ impl<'a> RawRow<'a> {
 }
 
 impl<'a> Iterator for ShownProperties<'a> {
-    type Item = (&'a str, ValueRef<'a>);
+    type Item = (&'a str, Unread<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let property = self.cursor.take();
-        if property.is_none() && !self.cursor.is_at_end() {
+        let entry = self.cursor.step();
+        if entry.is_none() && self.cursor.is_at_end() {
+            return None;
+        }
+        let named = entry.and_then(|entry| Some((std::str::from_utf8(entry.name).ok()?, entry)));
+        let Some((name, entry)) = named else {
             self.damaged.set(true);
             self.cursor = Cursor::default();
-        }
-        property
+            return None;
+        };
+        Some((name, Unread { entry, damaged: self.damaged }))
     }
 }
 
@@ -58,6 +83,7 @@ mod tests {
             let damaged = Cell::new(false);
             let (timestamp, shown) = RawRow::new(row.as_bytes()).show(&damaged);
             prop_assert_eq!(timestamp, DateTime::MIN_STORED);
+            let shown = shown.map(|(name, value)| (name, Option::from(value).unwrap()));
             prop_assert!(shown.eq(row.view().properties()));
             prop_assert!(!damaged.get());
         }
@@ -69,7 +95,9 @@ mod tests {
             let at = at.index(bytes.len());
             if cut { bytes.truncate(at) } else { bytes[at] ^= flip }
             let damaged = Cell::new(false);
-            RawRow::new(&bytes).show(&damaged).1.for_each(drop);
+            for (_, value) in RawRow::new(&bytes).show(&damaged).1 {
+                let _: Option<ValueRef<'_>> = value.into();
+            }
             prop_assert_eq!(damaged.get(), RawRow::new(&bytes).open().is_err());
         }
     }

@@ -9,6 +9,10 @@ pub(super) struct Xml<'a> {
 }
 
 impl<'a> Xml<'a> {
+    pub(super) fn written(&self) -> &Vec<u8> {
+        self.out
+    }
+
     /// Writes the declaration.
     pub(super) fn start(out: &'a mut Vec<u8>, indented: bool) -> Self {
         out.extend_from_slice(if indented {

@@ -108,6 +108,11 @@ impl<'a> FeedWriter<'a> {
         write_entry_content(&mut self.xml, self.context, entry);
     }
 
+    /// What is written so far.
+    pub fn written(&self) -> &Vec<u8> {
+        self.xml.written()
+    }
+
     pub fn finish(mut self) {
         // Atom wants an author in the feed or in each entry; without entries it must be the feed's.
         if !self.has_entries {

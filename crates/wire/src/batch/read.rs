@@ -114,8 +114,9 @@ fn request_line(line: &str) -> Option<(&str, &str)> {
     let (method, rest) = line.trim().split_once(' ')?;
     let (target, version) = rest.rsplit_once(' ')?;
     let target = target.trim();
-    let is_request =
-        version.starts_with("HTTP/") && !target.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_request = version.starts_with("HTTP/")
+        && (1..=limits::TARGET_BYTES_MAX).contains(&target.len())
+        && method.bytes().all(|b| b.is_ascii_alphabetic());
     is_request.then_some((method, target))
 }
 
@@ -309,6 +310,8 @@ mod tests {
             &format!("--b\n{HTTP}\n/T HTTP/1.1\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT /T\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT  HTTP/1.1\n\n--b--"),
+            // A target no request of its own could have.
+            &format!("--b\n{HTTP}\nGET /T?{} HTTP/1.1\n\n--b--", "a".repeat(limits::TARGET_BYTES_MAX)),
             "--b\nPUT /T HTTP/1.1\n\n{}\n--b--",
             // Headers that are none.
             &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA\n\n--b--"),

@@ -29,18 +29,19 @@ pub struct EntityView<'a, I> {
     pub partition: &'a str,
     pub row: &'a str,
     pub timestamp: DateTime,
-    /// Custom properties in the order to show them.
+    /// Custom properties in the order to show them. A value that is `None` once read is left out.
     pub properties: I,
 }
 
 /// The answer to a point read or an insert: one entity with its `odata.metadata`.
-pub fn write_entity<'a, I>(
+pub fn write_entity<'a, I, V>(
     out: &mut Vec<u8>,
     context: &EntityContext<'_>,
     entity: EntityView<'a, I>,
     alone: bool,
 ) where
-    I: Iterator<Item = (&'a str, ValueRef<'a>)> + Clone,
+    I: Iterator<Item = (&'a str, V)>,
+    V: Into<Option<ValueRef<'a>>>,
 {
     let mut object = Object::open(out);
     if alone && context.level != MetadataLevel::None {
@@ -55,8 +56,7 @@ pub fn write_entity<'a, I>(
     } else if context.level == MetadataLevel::Minimal && context.etag_in_minimal {
         object.etag(entity.timestamp);
     }
-    let chosen = context.select.and_then(Select::names);
-    let shows = |name: &str| chosen.is_none_or(|names| names.iter().any(|n| n == name));
+    let shows = |name: &str| context.select.is_none_or(|select| select.shows(name));
     if shows(names::PARTITION_KEY) {
         object.text(names::PARTITION_KEY, entity.partition);
     }
@@ -70,15 +70,22 @@ pub fn write_entity<'a, I>(
         object.name(names::TIMESTAMP);
         write_value(object.out, ValueRef::DateTime(entity.timestamp));
     }
-    match chosen {
-        None => entity.properties.for_each(|(name, value)| object.property(context.level, name, value)),
+    match context.select.and_then(Select::names) {
+        None => {
+            for (name, value) in entity.properties {
+                if let Some(value) = value.into() {
+                    object.property(context.level, name, value);
+                }
+            }
+        }
         Some(names) => {
-            for name in names {
+            let values = Select::pick(names, entity.properties);
+            for (name, value) in names.iter().zip(values) {
                 if matches!(name.as_str(), names::PARTITION_KEY | names::ROW_KEY | names::TIMESTAMP) {
                     continue;
                 }
-                match entity.properties.clone().find(|(found, _)| found == name) {
-                    Some((name, value)) => object.property(context.level, name, value),
+                match value {
+                    Some(value) => object.property(context.level, name, value),
                     None => object.null(name),
                 }
             }

@@ -1,36 +1,70 @@
 //! The query string: options by name, decoded once, `+` as space.
 
+use std::sync::Arc;
+
 use percent_encoding::percent_decode;
 
-/// Query options in their order. Names are case-sensitive; the first of a name counts.
+/// Query options in their order. Names are case-sensitive; the first of a name counts. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
+pub struct Query(Arc<Options>);
+
+/// All names and values in one text, because a query can be thousands of options of one letter.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    text: String,
+    ends: Vec<Ends>,
+}
+
+/// Where an option's name and value end; each begins where the one before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    name: usize,
+    value: usize,
+}
 
 impl Query {
     /// `None` if an option is not UTF-8 once decoded.
     pub fn parse(text: &str) -> Option<Self> {
-        let decode = |piece: &str| {
-            let spaced = piece.replace('+', " ");
-            percent_decode(spaced.as_bytes()).decode_utf8().ok().map(|text| text.into_owned())
-        };
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let mut options = Options { text: String::with_capacity(text.len()), ends: Vec::new() };
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
-        });
-        pairs.collect::<Option<Vec<_>>>().map(Self)
+            let name = options.append(name)?;
+            let value = options.append(value)?;
+            options.ends.push(Ends { name, value });
+        }
+        Some(Self(Arc::new(options)))
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
     /// For the few options whose names the service matches without case, `comp` foremost.
     pub fn get_ignoring_case(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
+        self.0.iter().map(|(name, _)| name)
+    }
+}
+
+impl Options {
+    /// Adds a piece once decoded; where it ends.
+    fn append(&mut self, piece: &str) -> Option<usize> {
+        if piece.contains(['+', '%']) {
+            let spaced = piece.replace('+', " ");
+            self.text.push_str(&percent_decode(spaced.as_bytes()).decode_utf8().ok()?);
+        } else {
+            self.text.push_str(piece);
+        }
+        Some(self.text.len())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.value));
+        let parts = starts.zip(&self.ends);
+        parts.map(|(start, ends)| (&self.text[start..ends.name], &self.text[ends.name..ends.value]))
     }
 }
 
@@ -48,6 +82,7 @@ mod tests {
         assert_eq!(query.get("NextRowKey"), Some(""));
         assert_eq!(query.get("timeout"), Some("1%25"));
         assert_eq!(query.get("$Top"), None);
+        assert_eq!(query.names().count(), 5);
         assert_eq!(Query::parse("a=%ff"), None);
         assert_eq!(Query::parse("COMP=acl").unwrap().get_ignoring_case("comp"), Some("acl"));
     }

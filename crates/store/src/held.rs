@@ -1,0 +1,125 @@
+//! How much memory requests may hold of this process: what they send, what is made of it, and answers not taken yet.
+//!
+//! One sum for all requests. Small ones are free, so that ordinary requests never come here; how many of those there
+//! can be is bounded by the connections. Nobody waits for memory, because what would have to be given back may be held
+//! by those who wait: a request that finds none is refused as busy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a request may hold without asking.
+pub const FREE_BYTES: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub struct RequestMemory {
+    bytes_max: usize,
+    held: AtomicUsize,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    memory: Arc<RequestMemory>,
+    bytes: usize,
+}
+
+impl RequestMemory {
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { bytes_max, held: AtomicUsize::new(0) })
+    }
+
+    /// Nothing of it yet.
+    pub fn nothing(self: &Arc<Self>) -> Held {
+        Held { memory: self.clone(), bytes: 0 }
+    }
+
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+impl Held {
+    /// False, and nothing is changed, if there is not as much left.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let before = self.memory.held.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.memory.bytes_max {
+            self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        self.bytes += bytes;
+        true
+    }
+
+    /// Grows to what is above the free bytes, or shrinks. False, and nothing is changed, if there is not as much left.
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        let wanted = bytes.saturating_sub(FREE_BYTES);
+        if wanted > self.bytes {
+            return self.grow(wanted - self.bytes);
+        }
+        self.memory.held.fetch_sub(self.bytes - wanted, Ordering::Relaxed);
+        self.bytes = wanted;
+        true
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is as much or not: for what has to be said in any case.
+    pub fn grow_anyway(&mut self, bytes: usize) {
+        self.memory.held.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+    }
+
+    pub fn give_back(&mut self) {
+        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_never_more_than_there_is_and_comes_back() {
+        let memory = RequestMemory::new(100);
+        let (mut one, mut two) = (memory.nothing(), memory.nothing());
+        assert!(one.grow(60) && !two.grow(41) && two.grow(40));
+        assert!(!one.grow(1));
+        assert_eq!(memory.held(), 100);
+        one.grow_anyway(10);
+        assert_eq!(memory.held(), 110);
+        drop(one);
+        assert_eq!(memory.held(), 40);
+        two.give_back();
+        assert!(two.grow(100));
+        drop(two);
+        assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn the_first_bytes_are_free_and_what_is_no_longer_needed_is_given_back() {
+        let memory = RequestMemory::new(100);
+        let mut held = memory.nothing();
+        assert!(held.resize(FREE_BYTES) && memory.held() == 0);
+        assert!(held.resize(FREE_BYTES + 100) && memory.held() == 100);
+        assert!(!held.resize(FREE_BYTES + 101) && held.bytes() == 100);
+        assert!(held.resize(FREE_BYTES + 7) && memory.held() == 7);
+        assert!(held.resize(0) && memory.held() == 0);
+    }
+
+    #[test]
+    fn a_sum_beyond_counting_is_refused() {
+        let memory = RequestMemory::new(100);
+        let mut held = memory.nothing();
+        assert!(held.grow(1) && !held.grow(usize::MAX - 1));
+    }
+}
