@@ -4,7 +4,7 @@
 //! opens thousands and says nothing does not keep others out.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,9 @@ pub struct Connection {
     /// In microseconds since `born`, or `BUSY`, or `CLOSING`.
     idle_since: AtomicU64,
     spared: Notify,
-    /// Bytes of a request that is not whole yet, and what they hold beyond those that are free.
+    /// Whether a refused request's body is being thrown away.
+    discarding: AtomicBool,
+    /// Bytes of a request's head, and what they hold beyond those that are free until the request is answered.
     head_bytes: AtomicUsize,
     head: Mutex<Held>,
 }
@@ -56,6 +58,10 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Request(Arc<Connection>);
 
+/// A body being thrown away; its connection can be spared until this is dropped.
+#[derive(Debug)]
+pub struct Discarding<'a>(&'a Connection);
+
 impl Connections {
     pub fn new(memory: Arc<Memory>) -> Arc<Self> {
         Arc::new(Self { born: Instant::now(), memory, open: Mutex::default() })
@@ -66,6 +72,7 @@ impl Connections {
             born: self.born,
             idle_since: AtomicU64::new(0),
             spared: Notify::new(),
+            discarding: AtomicBool::new(false),
             head_bytes: AtomicUsize::new(0),
             head: Mutex::new(self.memory.nothing()),
         };
@@ -95,16 +102,20 @@ impl Connection {
     /// A request's head is whole.
     pub fn begin(self: &Arc<Self>) -> Request {
         self.idle_since.store(BUSY, Ordering::Relaxed);
-        if self.head_bytes.swap(0, Ordering::Relaxed) > FREE_BYTES {
-            self.head.lock().give_back();
-        }
         Request(self.clone())
+    }
+
+    /// The request was refused, and what is left of its body is of no use: nobody is spared sooner.
+    pub fn discard(&self) -> Discarding<'_> {
+        self.discarding.store(true, Ordering::Relaxed);
+        self.idle_since.store(0, Ordering::Relaxed);
+        Discarding(self)
     }
 
     /// Counts bytes of a head that is still to come to its end; those of a body are counted where it is collected.
     /// False if there is no memory for them.
     pub fn received(&self, bytes: usize) -> bool {
-        if !self.is_idle() {
+        if !self.is_idle() || self.discarding.load(Ordering::Relaxed) {
             return true;
         }
         let before = self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -150,9 +161,26 @@ fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }
 
+impl Request {
+    pub fn connection(&self) -> &Connection {
+        &self.0
+    }
+}
+
 impl Drop for Request {
     fn drop(&mut self) {
+        if self.0.head_bytes.swap(0, Ordering::Relaxed) > FREE_BYTES {
+            self.0.head.lock().give_back();
+        }
         self.0.rest();
+    }
+}
+
+impl Drop for Discarding<'_> {
+    fn drop(&mut self) {
+        // Unless it was told to close: then it has no answer to give.
+        let _ = self.0.idle_since.compare_exchange(0, BUSY, Ordering::Relaxed, Ordering::Relaxed);
+        self.0.discarding.store(false, Ordering::Relaxed);
     }
 }
 
@@ -213,6 +241,28 @@ mod tests {
         assert!(entry.connection.spare(entry.connection.idle_since()) && is_spared(&entry).await);
     }
 
+    #[tokio::test]
+    async fn a_body_that_is_thrown_away_keeps_nobody_out() {
+        let old =
+            Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
+        let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
+        let (refused, idle) = (connections.enter(), connections.enter());
+        idle_for(&idle, 50);
+        let request = refused.connection.begin();
+        assert!(connections.make_room() && is_spared(&idle).await, "a request is never cut off");
+        let discarding = refused.connection.discard();
+        assert!(refused.connection.received(1 << 20), "what is thrown away is not counted");
+        assert!(connections.make_room() && is_spared(&refused).await);
+        drop(discarding);
+        assert!(refused.connection.is_idle(), "told to close, and stays so");
+        drop(request);
+
+        let request = refused.connection.begin();
+        drop(refused.connection.discard());
+        assert!(!connections.make_room(), "the answer is being written");
+        drop(request);
+    }
+
     #[test]
     fn long_heads_share_what_memory_there_is_until_they_are_whole() {
         let connections = Connections::new(Memory::new(100));
@@ -220,9 +270,10 @@ mod tests {
         assert!(one.connection.received(FREE_BYTES - 10) && one.connection.received(70));
         assert!(two.connection.received(FREE_BYTES) && !two.connection.received(41));
         let request = one.connection.begin();
-        assert!(two.connection.received(100));
+        assert!(!two.connection.received(100), "a head is there until its request is answered");
         assert!(one.connection.received(1 << 20), "a body is not counted here");
         drop(request);
+        assert!(two.connection.received(100));
         assert!(!one.connection.received(FREE_BYTES + 1));
         drop(two);
         assert!(one.connection.received(1));

@@ -22,6 +22,7 @@ use crate::connections::{Connections, Entry};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
 use crate::pipeline::{self, Pipeline};
+use crate::refusal_log::RefusalLog;
 use crate::settings::Settings;
 
 /// Bounds on what strangers may hold of this process.
@@ -93,6 +94,7 @@ impl Server {
             connections: Connections::new(memory.clone()),
         };
         let settings = Arc::new(Settings::default());
+        let refusal_log = Arc::new(RefusalLog::default());
         let (stopping, stopped) = watch::channel(());
         let mut loops = JoinSet::new();
         for listener in listeners {
@@ -105,6 +107,7 @@ impl Server {
                 settings: settings.clone(),
                 analytics: self.analytics.clone(),
                 memory: memory.clone(),
+                refusal_log: refusal_log.clone(),
             });
             loops.spawn(serve(listener, pipeline, self.bounds, places.clone(), stopped.clone()));
         }
@@ -155,10 +158,9 @@ async fn serve(
         tokio::spawn(async move {
             let ended = match tls {
                 None => serve_connection(stream, peer, pipeline, bounds, watcher, &place).await,
-                Some(tls) => match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => serve_connection(stream, peer, pipeline, bounds, watcher, &place).await,
-                    Ok(Err(error)) => Err(error.to_string()),
-                    Err(_) => Err("the TLS handshake took too long".to_owned()),
+                Some(tls) => match handshake(tls, stream, &place).await {
+                    Ok(stream) => serve_connection(stream, peer, pipeline, bounds, watcher, &place).await,
+                    Err(error) => Err(error),
                 },
             };
             if let Err(error) = ended {
@@ -170,6 +172,21 @@ async fn serve(
     drop(listener);
     if tokio::time::timeout(bounds.shutdown, connections.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time; closing their connections");
+    }
+}
+
+/// Until keys are agreed on, a connection is as idle as one that says nothing: its place may be needed.
+async fn handshake(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    place: &Place,
+) -> Result<tokio_rustls::server::TlsStream<TcpStream>, String> {
+    tokio::select! {
+        agreed = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match agreed {
+            Ok(agreed) => agreed.map_err(|error| error.to_string()),
+            Err(_) => Err("the TLS handshake took too long".to_owned()),
+        },
+        () = place.entry.connection.spared() => Err("no keys yet, and its place was needed".to_owned()),
     }
 }
 
@@ -185,7 +202,7 @@ async fn serve_connection(
     let serve = service_fn(move |request| {
         let (pipeline, under_way) = (pipeline.clone(), connection.begin());
         async move {
-            let mut response = pipeline::handle(pipeline, peer, request).await;
+            let mut response = pipeline::handle(pipeline, peer, under_way.connection(), request).await;
             response.body_mut().belong_to(under_way);
             Ok::<_, std::convert::Infallible>(response)
         }

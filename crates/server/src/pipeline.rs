@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
-use http_body::Body as _;
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use model::{DateTime, Refusal, TableName, limits};
 use service::{Grant, Service};
@@ -24,26 +21,21 @@ use crate::analytics::{Analytics, Api, Arrival, Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, SharedBearer};
+use crate::body;
+use crate::connections::Connection;
 use crate::cors;
 use crate::headers::{
     DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION,
     header,
 };
-use crate::memory::{FREE_BYTES, Held, Memory};
+use crate::memory::Memory;
 use crate::operation::{self, Call, Context};
+use crate::refusal_log::{RefusalLog, cut};
 use crate::respond::{self, Asked, Body};
 use crate::route;
 use crate::sas::{self, Caller};
 use crate::settings::Settings;
 use crate::telemetry;
-
-/// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
-/// instead of a broken connection.
-const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
-const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// As it came, laid together, and as rows.
-const COPIES_OF_A_BODY: usize = 3;
 
 /// Everything a request needs to be answered.
 #[derive(Debug)]
@@ -56,9 +48,15 @@ pub struct Pipeline {
     pub settings: Arc<Settings>,
     pub analytics: Arc<Analytics>,
     pub memory: Arc<Memory>,
+    pub refusal_log: Arc<RefusalLog>,
 }
 
-pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+pub async fn handle(
+    pipeline: Arc<Pipeline>,
+    peer: SocketAddr,
+    connection: &Connection,
+    request: Request<Incoming>,
+) -> Response<Body> {
     if let Some(response) = health(&pipeline, &request) {
         return response;
     }
@@ -88,18 +86,14 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
         let caller = Caller { ip: peer.ip(), https: pipeline.scheme == "https" };
         let mut response =
             match answer(&pipeline, &bearer, caller, &addressed, &head, &mut body, &mut asked).await {
-                Ok(answer) => {
-                    let response = respond::answer(&asked, answer);
-                    held(&pipeline.memory, &head.method, response)
-                        .unwrap_or_else(|refusal| refused(&mut asked, refusal.into()))
-                }
+                Ok(answer) => respond::answer(&asked, answer),
                 Err(failure) => refused(&mut asked, failure),
             };
         cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
         response
     };
     if let Some(unread) = body {
-        discard(unread).await;
+        body::discard(unread, connection).await;
     }
     if let Ok((site, _, path)) = &addressed {
         asked.observed.api.get_or_insert_with(|| presumed(&head, path, site));
@@ -129,25 +123,6 @@ pub async fn handle(pipeline: Arc<Pipeline>, peer: SocketAddr, request: Request<
         "request"
     );
     response
-}
-
-/// A large answer counts as memory until it is sent. What was written stays written, and has to be said.
-fn held(
-    memory: &Arc<Memory>,
-    method: &Method,
-    mut response: Response<Body>,
-) -> Result<Response<Body>, Refusal> {
-    let bytes = response.body().len();
-    if bytes > FREE_BYTES {
-        let mut held = memory.nothing();
-        if *method != Method::GET {
-            held.grow_anyway(bytes);
-        } else if !held.grow(bytes) {
-            return Err(Refusal::Busy);
-        }
-        response.body_mut().hold(held);
-    }
-    Ok(response)
 }
 
 fn refused(asked: &mut Asked, failure: Failure) -> Response<Body> {
@@ -201,10 +176,12 @@ async fn answer(
         https: caller.https,
     };
     let log = |denied: Denied| {
-        tracing::warn!(
-            request_id = asked.request_id, method = %head.method, path = head.uri.path(), code = denied.refusal.code(),
-            why = denied.why, "access refused"
-        );
+        pipeline.refusal_log.write(|| {
+            tracing::warn!(
+                request_id = asked.request_id, method = %head.method, path = cut(head.uri.path()),
+                code = denied.refusal.code(), why = cut(&denied.why), "access refused"
+            );
+        });
         denied.refusal
     };
     let grant =
@@ -253,7 +230,7 @@ async fn answer(
     let time = time_allowed(&query);
     let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
     let mut held = pipeline.memory.nothing();
-    let body = read_body(headers, body, deadline, &mut held).await.inspect_err(|refusal| {
+    let body = body::read(headers, body, deadline, &mut held).await.inspect_err(|refusal| {
         asked.observed.broken = *refusal == Refusal::BodyNotReadable;
     })?;
     asked.observed.body_bytes = body.len() as u64;
@@ -264,6 +241,8 @@ async fn answer(
         version,
         odata_3,
         request_id: &asked.request_id,
+        memory: &pipeline.memory,
+        refusal_log: &pipeline.refusal_log,
     };
     let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
     let call = Call { headers: Headers::Request(headers), query: &query, body: &body, format };
@@ -338,48 +317,6 @@ fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
 fn require_length(headers: &HeaderMap) -> Result<(), Refusal> {
     let has_length = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
     if has_length { Ok(()) } else { Err(Refusal::ContentLengthMissing) }
-}
-
-async fn read_body(
-    headers: &HeaderMap,
-    body: &mut Option<Incoming>,
-    deadline: tokio::time::Instant,
-    held: &mut Held,
-) -> Result<Bytes, Refusal> {
-    let announced = header(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
-        return Err(Refusal::RequestBodyTooLarge);
-    }
-    let Some(body) = body.take().filter(|body| !body.is_end_stream()) else { return Ok(Bytes::new()) };
-    tokio::time::timeout_at(deadline, collect(body, held)).await.map_err(|_| Refusal::TimedOut)?
-}
-
-async fn collect(mut body: Incoming, held: &mut Held) -> Result<Bytes, Refusal> {
-    let (mut pieces, mut length) = (Vec::new(), 0_usize);
-    while let Some(frame) = body.frame().await {
-        // An error: the connection broke, and no one will hear this.
-        let Ok(piece) = frame.map_err(|_| Refusal::BodyNotReadable)?.into_data() else { continue };
-        length += piece.len();
-        if length > limits::REQUEST_BODY_BYTES_MAX {
-            return Err(Refusal::RequestBodyTooLarge);
-        }
-        if length > FREE_BYTES && !held.grow(piece.len() * COPIES_OF_A_BODY) {
-            return Err(Refusal::Busy);
-        }
-        pieces.push(piece);
-    }
-    Ok(match pieces.len() {
-        1 => pieces.swap_remove(0),
-        _ => pieces.concat().into(),
-    })
-}
-
-async fn discard(body: Incoming) {
-    let read = async {
-        let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
-        while let Some(Ok(_)) = body.frame().await {}
-    };
-    let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
 }
 
 fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use model::{AccountName, DateTime};
 
 const QUEUE: usize = 16 * 1024;
+/// Lines hold addresses and headers, and a request's head can be long.
+const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const FILES_PER_HOUR_MAX: u32 = 1_000_000;
@@ -32,6 +34,8 @@ pub struct LogFiles {
     queue: Mutex<Option<SyncSender<Entry>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     left_out: Arc<AtomicU64>,
+    /// Bytes of the lines that wait.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Entry {
@@ -45,17 +49,28 @@ impl LogFiles {
     pub fn new(directory: PathBuf) -> io::Result<Self> {
         let (queue, lines) = sync_channel(QUEUE);
         let left_out = Arc::new(AtomicU64::new(0));
-        let (place, missed) = (directory.clone(), left_out.clone());
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (place, missed, written) = (directory.clone(), left_out.clone(), waiting.clone());
         let writer = std::thread::Builder::new()
             .name("request-log".into())
-            .spawn(move || write(&place, &lines, &missed))?;
-        Ok(Self { directory, queue: Mutex::new(Some(queue)), writer: Mutex::new(Some(writer)), left_out })
+            .spawn(move || write(&place, &lines, &missed, &written))?;
+        Ok(Self {
+            directory,
+            queue: Mutex::new(Some(queue)),
+            writer: Mutex::new(Some(writer)),
+            left_out,
+            waiting,
+        })
     }
 
     pub fn log(&self, account: AccountName, at: DateTime, line: String) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(queue) = queue.as_ref() else { return };
-        if let Err(TrySendError::Full(_)) = queue.try_send(Entry { account, at, line }) {
+        let bytes = line.len();
+        let fits = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes <= QUEUE_BYTES;
+        let sent = fits && !matches!(queue.try_send(Entry { account, at, line }), Err(TrySendError::Full(_)));
+        if !sent {
+            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -124,11 +139,14 @@ fn hour(at: DateTime) -> PathBuf {
     PathBuf::from(year).join(month).join(day).join(format!("{hour}00"))
 }
 
-fn write(directory: &Path, lines: &Receiver<Entry>, left_out: &AtomicU64) {
+fn write(directory: &Path, lines: &Receiver<Entry>, left_out: &AtomicU64, waiting: &AtomicUsize) {
     let mut open: HashMap<AccountName, Open> = HashMap::new();
     let mut flushed = Instant::now();
     loop {
         let entry = lines.recv_timeout(FLUSH_INTERVAL);
+        if let Ok(entry) = &entry {
+            waiting.fetch_sub(entry.line.len(), Ordering::Relaxed);
+        }
         if let Ok(entry) = &entry
             && let Err(error) = append(directory, &mut open, entry)
         {

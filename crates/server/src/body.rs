@@ -1,0 +1,156 @@
+//! Bodies of requests: read up to their limit and within the memory for requests, or read and thrown away.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use model::{Refusal, limits};
+
+use crate::connections::Connection;
+use crate::headers::header;
+use crate::memory::Held;
+
+/// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
+/// instead of a broken connection.
+const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A body can be held three times: as it came, decoded, and as rows to be written.
+const COPIES_OF_A_BODY: usize = 3;
+/// What a body of several pieces is gathered in at first.
+const BUFFER_BYTES_MIN: usize = 4096;
+
+/// The whole body of a request whose sender is known.
+pub async fn read(
+    headers: &HeaderMap,
+    body: &mut Option<Incoming>,
+    deadline: tokio::time::Instant,
+    held: &mut Held,
+) -> Result<Bytes, Refusal> {
+    let announced = header(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
+        return Err(Refusal::RequestBodyTooLarge);
+    }
+    let Some(body) = body.take().filter(|body| !body.is_end_stream()) else { return Ok(Bytes::new()) };
+    tokio::time::timeout_at(deadline, collect(body, announced, held)).await.map_err(|_| Refusal::TimedOut)?
+}
+
+async fn collect(mut body: Incoming, announced: Option<usize>, held: &mut Held) -> Result<Bytes, Refusal> {
+    let mut whole = Gathered::Nothing;
+    while let Some(frame) = body.frame().await {
+        // An error: the connection broke, and no one will hear this.
+        let Ok(piece) = frame.map_err(|_| Refusal::BodyNotReadable)?.into_data() else { continue };
+        let length = whole.len() + piece.len();
+        if length > limits::REQUEST_BODY_BYTES_MAX {
+            return Err(Refusal::RequestBodyTooLarge);
+        }
+        let room = whole.room_for(length, announced);
+        if !held.resize(room * COPIES_OF_A_BODY) {
+            return Err(Refusal::Busy);
+        }
+        whole.push(piece, room);
+    }
+    Ok(whole.into_bytes())
+}
+
+/// A body as far as it has come: one piece as it came, or all of them in one buffer. Pieces are not kept as such, because
+/// a body can be as many of them as it has bytes.
+enum Gathered {
+    Nothing,
+    One(Bytes),
+    Several(BytesMut),
+}
+
+impl Gathered {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(piece) => piece.len(),
+            Self::Several(buffer) => buffer.len(),
+        }
+    }
+
+    /// How large the buffer has to be for so many bytes: twice what it was, or all that was announced.
+    fn room_for(&self, length: usize, announced: Option<usize>) -> usize {
+        let present = match self {
+            Self::Nothing => return length,
+            Self::One(_) => BUFFER_BYTES_MIN,
+            Self::Several(buffer) => buffer.capacity(),
+        };
+        if length <= present {
+            return present;
+        }
+        length.max(2 * present).min(announced.unwrap_or(usize::MAX).max(length))
+    }
+
+    fn push(&mut self, piece: Bytes, room: usize) {
+        *self = match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Self::One(piece),
+            Self::One(first) => {
+                let mut buffer = BytesMut::with_capacity(room);
+                buffer.extend_from_slice(&first);
+                buffer.extend_from_slice(&piece);
+                Self::Several(buffer)
+            }
+            Self::Several(mut buffer) => {
+                buffer.reserve(room - buffer.len());
+                buffer.extend_from_slice(&piece);
+                Self::Several(buffer)
+            }
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(piece) => piece,
+            Self::Several(buffer) => buffer.freeze(),
+        }
+    }
+}
+
+/// Reads the body of a request that was refused, and throws it away. Until it has come to its end, the connection is the
+/// first to be closed if its place is needed.
+pub async fn discard(body: Incoming, connection: &Connection) {
+    if body.is_end_stream() {
+        return;
+    }
+    let _discarding = connection.discard();
+    let read = async {
+        let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
+        while let Some(Ok(_)) = body.frame().await {}
+    };
+    let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(pieces: &[&'static [u8]], announced: Option<usize>) -> (Bytes, usize) {
+        let (mut whole, mut most) = (Gathered::Nothing, 0);
+        for piece in pieces {
+            let room = whole.room_for(whole.len() + piece.len(), announced);
+            whole.push(Bytes::from_static(piece), room);
+            most = most.max(room);
+        }
+        (whole.into_bytes(), most)
+    }
+
+    #[test]
+    fn a_body_takes_room_by_its_length_however_many_pieces_it_comes_in() {
+        let (whole, room) = gather(&[b"a"; 100_000], None);
+        assert_eq!(whole.len(), 100_000);
+        assert!(room <= 2 * whole.len(), "{room}");
+        let (whole, room) = gather(&[b"a"; 100_000], Some(100_000));
+        assert_eq!((whole.len(), room), (100_000, 100_000));
+        let (whole, room) = gather(&[b"abc"], None);
+        assert_eq!((&whole[..], room), (&b"abc"[..], 3));
+        assert_eq!(gather(&[b"ab", b"", b"c"], Some(3)).0, "abc");
+        assert_eq!(gather(&[], None).0, "");
+    }
+}

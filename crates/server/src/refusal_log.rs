@@ -1,0 +1,91 @@
+//! Refusals in the log: what strangers make us write is short, and no more than a few lines a second.
+//!
+//! A line is worth having for whoever looks for a wrong key; a million of them fill a disk. Lines left out are counted,
+//! and the next line that is written tells how many there were.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+/// Lines at once after a while without any, and lines a second.
+const LINES_MAX: f64 = 100.0;
+const LINES_PER_SECOND: f64 = 20.0;
+/// Of a text that a stranger sent, or that was made of one.
+const TEXT_BYTES_MAX: usize = 1024;
+
+#[derive(Debug)]
+pub struct RefusalLog {
+    level: Mutex<Level>,
+    left_out: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    lines: f64,
+    at: Instant,
+}
+
+impl Default for RefusalLog {
+    fn default() -> Self {
+        let level = Level { lines: LINES_MAX, at: Instant::now() };
+        Self { level: Mutex::new(level), left_out: AtomicU64::new(0) }
+    }
+}
+
+impl RefusalLog {
+    /// Has the line written, unless there were too many of late.
+    pub fn write(&self, line: impl FnOnce()) {
+        if let Some(left_out) = self.admit(Instant::now()) {
+            if left_out > 0 {
+                tracing::warn!(left_out, "refusals came faster than they are logged");
+            }
+            line();
+        }
+    }
+
+    /// How many lines were left out since the last one, if there is room for one now.
+    fn admit(&self, now: Instant) -> Option<u64> {
+        let mut level = self.level.lock();
+        let since = now.saturating_duration_since(level.at).as_secs_f64();
+        let lines = (level.lines + since * LINES_PER_SECOND).min(LINES_MAX);
+        *level = Level { lines: if lines >= 1.0 { lines - 1.0 } else { lines }, at: now };
+        if lines >= 1.0 {
+            Some(self.left_out.swap(0, Ordering::Relaxed))
+        } else {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    }
+}
+
+/// As much of a text as is logged.
+pub fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn lines_are_left_out_and_counted_once_there_were_too_many() {
+        let log = RefusalLog::default();
+        let start = Instant::now();
+        let written = (0..1000).filter(|_| log.admit(start).is_some()).count();
+        assert_eq!(written, LINES_MAX as usize);
+        assert_eq!(log.admit(start + Duration::from_millis(100)), Some(900));
+        assert_eq!(log.admit(start + Duration::from_millis(100)), Some(0));
+        assert_eq!(log.admit(start + Duration::from_millis(100)), None);
+        let later = start + Duration::from_secs(3600);
+        assert_eq!((0..1000).filter(|_| log.admit(later).is_some()).count(), LINES_MAX as usize);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"a".repeat(5000)).len(), TEXT_BYTES_MAX);
+        assert_eq!(cut(&format!("a{}", "é".repeat(5000))).len(), TEXT_BYTES_MAX - 1);
+    }
+}
