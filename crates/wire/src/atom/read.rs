@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use model::{DateTime, EdmType, Guid, Refusal, Value};
+use model::{DateTime, EdmType, Guid, Refusal, Value, limits};
 use quick_xml::NsReader;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
@@ -29,7 +29,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// An entry that has none is well formed all the same. Names and duplicates are left to the model.
 pub fn read_properties(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
     // The service has one answer for every fault of a body, so none is told from another here.
-    properties_of_entry(body).ok_or(Refusal::BodyNotReadable)
+    let properties = properties_of_entry(body).ok_or(Refusal::BodyNotReadable)?;
+    if properties.len() > limits::BODY_MEMBERS_MAX { Err(Refusal::TooManyProperties) } else { Ok(properties) }
 }
 
 fn properties_of_entry(body: &[u8]) -> Option<Vec<(String, Option<Value>)>> {
@@ -64,7 +65,10 @@ fn read_children(xml: &mut Xml<'_>, properties: &mut Vec<(String, Option<Value>)
             Node::Open(element) if xml.depth == depth + 1 && element.space == Space::Data => {
                 let text = read_text(xml)?;
                 let value = if element.null { None } else { Some(value(element.kind, text)?) };
-                properties.push((element.name, value));
+                // One more than there may be is enough to refuse them all.
+                if properties.len() <= limits::BODY_MEMBERS_MAX {
+                    properties.push((element.name, value));
+                }
             }
             Node::End => return None,
             // What is in no namespace we know is an extension; ODataLib passes over it as well.
@@ -368,6 +372,14 @@ mod tests {
         );
         // Line breaks before the declaration, as in a batch.
         check_document(&format!("\r\n<?xml version='1.0'?><entry xmlns='{ATOM}'/><!-- end -->"), "");
+    }
+
+    #[test]
+    fn no_more_properties_are_kept_than_an_entity_could_have() {
+        let properties = |count| "<d:A m:null='true'/>".repeat(count);
+        let all: Vec<&str> = vec!["A=null"; limits::BODY_MEMBERS_MAX];
+        check(&properties(limits::BODY_MEMBERS_MAX), &all.join(" "));
+        check(&properties(100 * limits::BODY_MEMBERS_MAX), "TooManyProperties");
     }
 
     #[test]

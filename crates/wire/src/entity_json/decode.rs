@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef};
+use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef, limits};
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::{EntityBody, names};
@@ -25,7 +25,7 @@ enum Json<'a> {
 
 /// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
-    let Members { values, mut types } = read_members(body)?;
+    let Members { values, mut types, .. } = read_members(body)?;
     // In order of names, so that each is found quickly however many there are; of a name's the last counts.
     types.sort_by(|(a, _), (b, _)| a.cmp(b));
     let annotated = |name: &str| {
@@ -109,6 +109,8 @@ fn double(text: &str) -> Option<f64> {
 struct Members<'a> {
     values: Vec<(Cow<'a, str>, Json<'a>)>,
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// There were more than are kept. The rest was still read, because what is not JSON is refused as that.
+    too_many: bool,
 }
 
 fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
@@ -118,7 +120,7 @@ fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
     let mut json = serde_json::Deserializer::from_str(body);
     let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
     json.end().map_err(|_| Refusal::BodyNotReadable)?;
-    Ok(members)
+    if members.too_many { Err(Refusal::TooManyProperties) } else { Ok(members) }
 }
 
 struct MembersVisitor;
@@ -131,8 +133,14 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members = Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16) };
+        let mut members =
+            Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16), too_many: false };
         while let Some(name) = map.next_key_seed(TextSeed)? {
+            if members.values.len() + members.types.len() >= limits::BODY_MEMBERS_MAX {
+                members.too_many = true;
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             if name.ends_with(TYPE_ANNOTATION) {
                 members.types.push((without_annotation(name), map.next_value_seed(TextSeed)?));
             } else if name.starts_with("odata.") || name.contains("@odata.") {
@@ -317,6 +325,17 @@ mod tests {
         ] {
             check(body, "InvalidInput");
         }
+    }
+
+    #[test]
+    fn no_more_members_are_kept_than_an_entity_could_have() {
+        let body = |count: usize, end: &str| {
+            let members: Vec<String> = (0..count).map(|n| format!(r#""a{n}":null"#)).collect();
+            format!("{{{}{end}", members.join(","))
+        };
+        check(&body(limits::BODY_MEMBERS_MAX, "}"), "");
+        check(&body(limits::BODY_MEMBERS_MAX + 1, "}"), "TooManyProperties");
+        check(&body(limits::BODY_MEMBERS_MAX + 1, ""), "InvalidInput");
     }
 
     #[test]
