@@ -6,6 +6,7 @@ mod authentication;
 mod batch;
 mod bearer;
 mod bench;
+mod bounded;
 mod cluster;
 mod commands;
 mod confined;

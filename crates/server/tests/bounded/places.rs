@@ -1,0 +1,84 @@
+//! Places for connections, and lines in the log: what strangers can take without a credential.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Partita;
+
+const PLACES: usize = 4;
+
+/// How many of them are still open and have heard nothing.
+fn silent(streams: &mut [TcpStream]) -> usize {
+    let is_silent = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0; 64]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    };
+    streams.iter_mut().filter_map(|stream| is_silent(stream).then_some(())).count()
+}
+
+/// Answered, although every place was taken, and though all but one of those who took them are still there.
+fn is_let_in(mut newcomer: TcpStream, others: &mut [TcpStream]) {
+    newcomer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    newcomer.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    newcomer.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    assert_eq!(silent(others), PLACES - 1, "one made room for the newcomer, and no other ended");
+}
+
+#[test]
+fn a_silent_tls_handshake_gives_its_place_to_a_newcomer() {
+    let directory = tempfile::tempdir().unwrap();
+    let certificates = directory.path().display().to_string();
+    let places = PLACES.to_string();
+    let arguments = [
+        "--in-memory",
+        "--dev-cert",
+        &certificates,
+        "--tls-listen",
+        "127.0.0.1:0",
+        "--max-connections",
+        &places,
+    ];
+    let server = Partita::start(&arguments);
+    let (_, https) = server.banner.split_once("https://").unwrap();
+    let https: std::net::SocketAddr = https.split('/').next().unwrap().parse().unwrap();
+    let mut silent: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(https).unwrap()).collect();
+    // Idle for less is not idle.
+    thread::sleep(Duration::from_millis(1200));
+    is_let_in(TcpStream::connect(server.address).unwrap(), &mut silent);
+}
+
+#[test]
+fn a_refused_body_gives_its_place_to_a_newcomer() {
+    let server = Partita::start(&["--in-memory", "--max-connections", &PLACES.to_string()]);
+    let mut refused: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    for stream in &mut refused {
+        stream
+            .write_all(b"POST /devstoreaccount1/T HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+            .unwrap();
+    }
+    thread::sleep(Duration::from_millis(1200));
+    is_let_in(TcpStream::connect(server.address).unwrap(), &mut refused);
+}
+
+#[test]
+fn refusals_are_logged_in_short_lines_and_not_all_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let server = Partita::logging_to(&log, "warn", &[]);
+    let mut client = server.client();
+    let path = format!("/devstoreaccount1/T{}", "x".repeat(20_000));
+    let wrong = [("Authorization", "SharedKey devstoreaccount1:AAAA"), ("x-ms-date", "yesterday")];
+    const REQUESTS: usize = 2000;
+    for _ in 0..REQUESTS {
+        assert_eq!(client.send_raw("GET", &path, &wrong, b"").unwrap().status, 403);
+    }
+    let log = std::fs::read_to_string(&log).unwrap();
+    let lines = log.lines().filter(|line| line.contains("access refused")).count();
+    assert!((1..REQUESTS).contains(&lines), "{lines} lines");
+    let longest = log.lines().map(str::len).max().unwrap_or_default();
+    assert!(longest <= 4096, "a line of {longest} bytes");
+}
