@@ -70,34 +70,37 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     let absent = repeated(|n| format!("n{n:03}{},", "x".repeat(250)), 255 * 230);
     let some = repeated(|n| format!("{},", name(n + 250)), 255 * 3);
     let mut forms = vec![
-        ("get, JSON", get("/T(PartitionKey='p',RowKey='controls0')", &[JSON])),
-        ("get, Atom", get("/T(PartitionKey='p',RowKey='controls1')", &[ATOM, OLD])),
+        ("get, JSON", get("/Big(PartitionKey='p',RowKey='controls0')", &[JSON])),
+        ("get, Atom", get("/Big(PartitionKey='p',RowKey='controls1')", &[ATOM, OLD])),
         (
             "get, full metadata, flags",
-            get("/T(PartitionKey='p',RowKey='flags0')", &[("Accept", "application/json;odata=fullmetadata")]),
+            get(
+                "/Big(PartitionKey='p',RowKey='flags0')",
+                &[("Accept", "application/json;odata=fullmetadata")],
+            ),
         ),
-        ("query, JSON", get("/T()", &[JSON])),
-        ("query, Atom", get("/T()", &[ATOM, OLD])),
-        ("query, one long partition key and rows", get(&format!("/T()?$filter={long_key}"), &[JSON])),
-        ("query, partitions and rows", get(&format!("/T()?$filter={product}"), &[JSON])),
-        ("query, thousands of names", get(&format!("/T()?$filter={names}"), &[JSON])),
-        ("query, absent long names", get(&format!("/T()?$select={absent}"), &[JSON])),
-        ("query, absent names of wide rows", get(&format!("/T()?$select={some}"), &[JSON])),
-        ("query, options of one letter", get(&format!("/T()?{}", "a&".repeat(URL / 2)), &[JSON])),
+        ("query, JSON", get("/Big()", &[JSON])),
+        ("query, Atom", get("/Big()", &[ATOM, OLD])),
+        ("query, one long partition key and rows", get(&format!("/Big()?$filter={long_key}"), &[JSON])),
+        ("query, partitions and rows", get(&format!("/Big()?$filter={product}"), &[JSON])),
+        ("query, thousands of names", get(&format!("/Big()?$filter={names}"), &[JSON])),
+        ("query, absent long names", get(&format!("/Big()?$select={absent}"), &[JSON])),
+        ("query, absent names of wide rows", get(&format!("/Big()?$select={some}"), &[JSON])),
+        ("query, options of one letter", get(&format!("/Big()?{}", "a&".repeat(URL / 2)), &[JSON])),
         ("tables, thousands of names", get(&format!("/Tables?$filter={names}"), &[JSON])),
-        ("a long head", get("/T()?$top=1", &[JSON, ("x-ms-meta", &"h".repeat(120_000))])),
+        ("a long head", get("/Big()?$top=1", &[JSON, ("x-ms-meta", &"h".repeat(120_000))])),
     ];
     let batch = |body: &[u8]| client.signed("POST", "/$batch", &[BATCH, JSON], body);
-    forms.push(("batch of a query", batch(&query_batch("/T()"))));
+    forms.push(("batch of a query", batch(&query_batch("/Big()"))));
     forms.push((
         "batch of a query, thousands of names",
-        batch(&query_batch(&format!("/T()?$filter={names}"))),
+        batch(&query_batch(&format!("/Big()?$filter={names}"))),
     ));
     forms.push((
         "batch of a query, too long",
-        batch(&query_batch(&format!("/T()?{}", "a&".repeat(BODY / 2)))),
+        batch(&query_batch(&format!("/Big()?{}", "a&".repeat(BODY / 2)))),
     ));
-    let each = |row: &str| format!("/T(PartitionKey='p',RowKey='{row}')");
+    let each = |row: &str| format!("/Big(PartitionKey='p',RowKey='{row}')");
     let large = |method, headers, body: &'static str| {
         let rows =
             (0..8).flat_map(|n| [format!("controls{n}"), format!("wide{n}")]).chain(["missing".to_owned()]);
@@ -110,7 +113,7 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
         let text = "\\u0001".repeat(6_000);
         (
             "POST",
-            "/T".to_owned(),
+            "/Big".to_owned(),
             "",
             format!(r#"{{"PartitionKey":"q","RowKey":"{n}","t":"{text}",{}}}"#, flags.join(",")),
         )
@@ -121,12 +124,16 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     };
     forms.push((
         "insert of members",
-        post("/T", &[JSON_BODY, JSON], &format!("{{{}\"b\":0}}", repeated(|_| r#""a":0,"#.to_owned(), BODY))),
+        post(
+            "/Big",
+            &[JSON_BODY, JSON],
+            &format!("{{{}\"b\":0}}", repeated(|_| r#""a":0,"#.to_owned(), BODY)),
+        ),
     ));
     forms.push((
         "insert of annotations",
         post(
-            "/T",
+            "/Big",
             &[JSON_BODY, JSON],
             &format!("{{{}\"b\":0}}", repeated(|_| r#""a@odata.type":"","#.to_owned(), BODY)),
         ),
@@ -136,7 +143,7 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     forms.push((
         "Atom insert of elements",
         post(
-            "/T",
+            "/Big",
             &[atom_type, OLD],
             &format!("{atom}{}</m:properties></content></entry>", repeated(|_| "<d:a/>".to_owned(), BODY)),
         ),
@@ -144,7 +151,7 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     forms.push((
         "Atom insert of references",
         post(
-            "/T",
+            "/Big",
             &[atom_type, OLD],
             &format!(
                 "{atom}<d:a>{}</d:a></m:properties></content></entry>",
@@ -174,11 +181,11 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     forms.push((
         "policies of elements",
         put(
-            "/T?comp=acl",
+            "/Big?comp=acl",
             &format!("<SignedIdentifiers>{}</SignedIdentifiers>", repeated(|_| "<a/>".to_owned(), BODY)),
         ),
     ));
-    let mut chunks = client.signed("POST", "/T", &[JSON_BODY, JSON, ("Transfer-Encoding", "chunked")], b"");
+    let mut chunks = client.signed("POST", "/Big", &[JSON_BODY, JSON, ("Transfer-Encoding", "chunked")], b"");
     chunks.extend(b"1\r\n \r\n".repeat(1024 * 1024));
     chunks.extend(b"0\r\n\r\n");
     forms.push(("a body in pieces of one byte", chunks));
@@ -199,7 +206,8 @@ fn the_peak_of_every_kind_of_request_is_within_the_stated_bound() {
         statuses.sort_unstable();
         statuses.dedup();
         println!("{name}: {grown} MiB, {statuses:?}");
-        assert!(statuses.iter().all(|status| matches!(status, 200..=499 | 503)), "{name}: {statuses:?}");
+        // 0: closed in the midst of a body that there was no room for.
+        assert!(statuses.iter().all(|status| matches!(status, 0 | 200..=499 | 503)), "{name}: {statuses:?}");
         target.is_well();
         let bound = CACHE_MIB + REQUEST_MIB + CONNECTIONS * CONNECTION_KIB / 1024 + ELSE_MIB;
         let peak = target.server.peak_memory_kib() / 1024;

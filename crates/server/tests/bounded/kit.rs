@@ -15,7 +15,7 @@ pub const JSON: (&str, &str) = ("Accept", "application/json;odata=nometadata");
 pub const JSON_BODY: (&str, &str) = ("Content-Type", "application/json");
 pub const BATCH: (&str, &str) = ("Content-Type", "multipart/mixed; boundary=b");
 
-/// A server with an empty table `T`.
+/// A server with an empty table `Big`.
 pub struct Target {
     pub server: Partita,
     _directory: TempDir,
@@ -31,7 +31,7 @@ impl Target {
         let data = directory.path().display().to_string();
         let server = Partita::start(&[&["--data", &data], arguments].concat());
         let target = Self { server, _directory: directory };
-        let created = target.client().send("POST", "/Tables", &[JSON_BODY, JSON], br#"{"TableName":"T"}"#);
+        let created = target.client().send("POST", "/Tables", &[JSON_BODY, JSON], br#"{"TableName":"Big"}"#);
         assert_eq!(created.status, 201);
         target
     }
@@ -45,7 +45,7 @@ impl Target {
         let comma = if properties.is_empty() { "" } else { "," };
         let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}"{comma}{properties}}}"#);
         let headers = [JSON_BODY, JSON, ("Prefer", "return-no-content")];
-        let answer = client.send("POST", "/T", &headers, body.as_bytes());
+        let answer = client.send("POST", "/Big", &headers, body.as_bytes());
         assert_eq!(answer.status, 204, "{}", answer.text());
     }
 

@@ -20,7 +20,7 @@ fn a_filter_takes_memory_by_its_length_and_not_by_its_ranges() {
     for (key, bytes) in [(500, 60_000), (30_000, 60_000)] {
         let filter =
             encode(&filter_of_a_long_partition(key, bytes - 3000).replace(' ', "+")).replace("%27", "'");
-        let path = format!("/T()?$filter={filter}");
+        let path = format!("/Big()?$filter={filter}");
         let request = target.client().signed("GET", &path, &[JSON], b"");
         let grown = target.peak_of(|| assert_eq!(target.flood(4, 4, &request), [200; 16]));
         assert!(grown <= 48, "a filter with a key of {key} took {grown} MiB");
@@ -34,7 +34,7 @@ fn a_filter_of_many_partitions_and_rows_is_no_product() {
     let partitions: Vec<_> = (0..50).map(|n| format!("PartitionKey eq '{}'", long(n))).collect();
     let rows: Vec<_> = (0..1200).map(|n| format!("RowKey eq 'a{n}'")).collect();
     let filter = format!("({}) and ({})", partitions.join(" or "), rows.join(" or ")).replace(' ', "+");
-    let request = target.client().signed("GET", &format!("/T()?$filter={filter}"), &[JSON], b"");
+    let request = target.client().signed("GET", &format!("/Big()?$filter={filter}"), &[JSON], b"");
     let grown = target.peak_of(|| assert_eq!(target.flood(4, 2, &request), [200; 8]));
     assert!(grown <= 64, "{grown} MiB");
 }
@@ -45,7 +45,7 @@ fn a_part_of_a_batch_has_no_longer_target_than_a_request() {
     let mut client = target.client();
     let send = |client: &mut crate::support::Client, bytes: usize| {
         let filter = filter_of_a_long_partition(bytes / 2, bytes);
-        client.send("POST", "/$batch", &[BATCH, JSON], &query_batch(&format!("/T()?$filter={filter}")))
+        client.send("POST", "/$batch", &[BATCH, JSON], &query_batch(&format!("/Big()?$filter={filter}")))
     };
     assert_eq!(part_status(&send(&mut client, 60_000)), 200);
     let grown = target.peak_of(|| {
@@ -63,7 +63,7 @@ fn selected_names_that_no_entity_has_are_counted_in_a_page() {
     let parts = |from: usize| {
         change_set((from..from + 100).map(|n| {
             let body = format!(r#"{{"PartitionKey":"p","RowKey":"{n:04}"}}"#);
-            ("POST", "/T".to_owned(), "Prefer: return-no-content\r\n", body)
+            ("POST", "/Big".to_owned(), "Prefer: return-no-content\r\n", body)
         }))
     };
     for from in (0..1000).step_by(100) {
@@ -71,10 +71,10 @@ fn selected_names_that_no_entity_has_are_counted_in_a_page() {
     }
     let names: Vec<String> = (0..230).map(|n| format!("n{n:03}{}", "x".repeat(250))).collect();
     let select = names.join(",");
-    let long = client.send("GET", &format!("/T()?$select={}", "a".repeat(60_000)), &[JSON], b"");
+    let long = client.send("GET", &format!("/Big()?$select={}", "a".repeat(60_000)), &[JSON], b"");
     assert_eq!((long.status, long.code().as_str()), (400, "InvalidInput"), "no property has such a name");
 
-    let path = format!("/T()?$select={select}");
+    let path = format!("/Big()?$select={select}");
     let page = client.send("GET", &path, &[JSON], b"");
     assert!(page.body.len() <= 9 * 1024 * 1024, "{} bytes", page.body.len());
     // All of them are shown, in as many pages as it takes.
@@ -82,7 +82,7 @@ fn selected_names_that_no_entity_has_are_counted_in_a_page() {
     loop {
         let page = client.send(
             "GET",
-            &format!("/T()?$select=PartitionKey,{}{from}", names[..20].join(",")),
+            &format!("/Big()?$select=PartitionKey,{}{from}", names[..20].join(",")),
             &[JSON],
             b"",
         );
@@ -117,7 +117,7 @@ fn queries_in_batches_are_held_to_the_memory_for_requests() {
     let target = Target::start(&["--request-mib", "16"]);
     fill_a_page(&target);
     let client = target.client();
-    let request = client.signed("POST", "/$batch", &[BATCH, JSON], &query_batch("/T()"));
+    let request = client.signed("POST", "/$batch", &[BATCH, JSON], &query_batch("/Big()"));
     let grown = target.peak_of(|| {
         let mut unread: Vec<_> = (0..64).map(|_| target.connect()).collect();
         for stream in &mut unread {

@@ -19,7 +19,7 @@ fn a_condition_needs_no_row() {
     large_rows(&target);
     // Refused, because the last row is not there: nothing changes, however often it is sent.
     let parts = (0..21).map(|row| {
-        let target = format!("/T(PartitionKey='p',RowKey='{row}')");
+        let target = format!("/Big(PartitionKey='p',RowKey='{row}')");
         ("PUT", target, "If-Match: *\r\n", "{}".to_owned())
     });
     let request = target.client().signed("POST", "/$batch", &[BATCH, JSON], &change_set(parts));
@@ -33,7 +33,7 @@ fn merges_into_large_rows_hold_what_they_make_one_transaction_at_a_time() {
     let target = Target::start(&[]);
     large_rows(&target);
     let parts = (0..20).map(|row| {
-        let target = format!("/T(PartitionKey='p',RowKey='{row}')");
+        let target = format!("/Big(PartitionKey='p',RowKey='{row}')");
         ("MERGE", target, "", r#"{"A":1}"#.to_owned())
     });
     let request = target.client().signed("POST", "/$batch", &[BATCH, JSON], &change_set(parts));
@@ -51,7 +51,7 @@ fn merges_into_large_rows_hold_what_they_make_one_transaction_at_a_time() {
 fn a_body_in_pieces_of_one_byte_takes_no_more_than_its_length() {
     let target = Target::start(&[]);
     let headers = [JSON_BODY, JSON, ("Transfer-Encoding", "chunked")];
-    let head = target.client().signed("POST", "/T", &headers, b"");
+    let head = target.client().signed("POST", "/Big", &headers, b"");
     let grown = target.peak_of(|| {
         let mut unfinished: Vec<_> = (0..8).map(|_| target.connect()).collect();
         let pieces = b"1\r\n \r\n".repeat(64 * 1024);
@@ -79,7 +79,7 @@ fn a_body_of_nothing_but_members_is_not_kept_as_that() {
     let client = target.client();
     let members = r#""a":0,"#.repeat(690_000);
     let json = format!(r#"{{{members}"b":0}}"#);
-    let json = client.signed("POST", "/T", &[JSON_BODY, JSON], json.as_bytes());
+    let json = client.signed("POST", "/Big", &[JSON_BODY, JSON], json.as_bytes());
     let grown = target.peak_of(|| assert_eq!(target.flood(4, 2, &json), [400; 8]));
     assert!(grown <= 96, "{grown} MiB");
 
@@ -88,7 +88,7 @@ fn a_body_of_nothing_but_members_is_not_kept_as_that() {
         "<d:a/>".repeat(600_000)
     );
     let headers = [("Content-Type", "application/atom+xml"), ("x-ms-version", "2013-08-15")];
-    let atom = client.signed("POST", "/T", &headers, atom.as_bytes());
+    let atom = client.signed("POST", "/Big", &headers, atom.as_bytes());
     let grown = target.peak_of(|| assert_eq!(target.flood(4, 2, &atom), [400; 8]));
     assert!(grown <= 96, "{grown} MiB");
 }
