@@ -152,8 +152,12 @@ impl<'a> Draft<'a> {
     }
 
     /// A dropped table's space is back: nothing is left to remember.
+    ///
+    /// What may be left of it is hidden with the same batch. A crash between the deletion of its files and the
+    /// tombstone that was to follow has left rows without one, and after this no record would tell whose they are.
     pub fn forget(&mut self, ids: &[TableId]) {
         for id in ids {
+            self.hide(*id);
             self.effects.batch.delete_cf(self.db.meta(), layout::dropping_key(*id));
         }
         self.effects.reclaimed += ids.len();

@@ -73,6 +73,37 @@ async fn an_interrupted_drop_is_taken_up_at_open() {
     assert_eq!(raw.get_cf(raw.cf_handle("meta").unwrap(), &dropping).unwrap(), None);
 }
 
+#[tokio::test]
+async fn rows_whose_tombstone_went_with_a_deleted_file_do_not_come_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
+    engine.close().await;
+    // What a crash leaves right after the files of a dropped table were deleted, one with its tombstone among them:
+    // the record, and a few rows in a file that is shared with another table.
+    let id = [0x5a; 16];
+    let dropping = [b"D", &id[..]].concat();
+    {
+        let raw = raw(directory.path());
+        let (meta, data) = (raw.cf_handle("meta").unwrap(), raw.cf_handle("data").unwrap());
+        for row in 0..50_u32 {
+            raw.put_cf(data, [&id[..], &row.to_be_bytes()].concat(), row.to_be_bytes()).unwrap();
+        }
+        raw.flush_cf(data).unwrap();
+        raw.put_cf(meta, &dropping, [1]).unwrap();
+    }
+    let engine = open(directory.path());
+    eventually("the drop is finished", || engine.counters().pending_drops == 0).await;
+    engine.close().await;
+    let report = engine_embedded::check(directory.path(), &mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    let raw = raw(directory.path());
+    let (meta, data) = (raw.cf_handle("meta").unwrap(), raw.cf_handle("data").unwrap());
+    assert_eq!(raw.get_cf(meta, &dropping).unwrap(), None);
+    assert_eq!(raw.get_cf(data, [&id[..], &7_u32.to_be_bytes()].concat()).unwrap(), None);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_close_does_not_wait_for_the_space_and_the_next_open_gives_it_back() {
     let directory = TempDir::new().unwrap();
