@@ -74,7 +74,10 @@ async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_ta
         let mut whole = 0;
         for _ in 0..12 {
             match engine
-                .scan(&table, Scan { ranges: ranges.clone(), budget: budget(1000), filter: None })
+                .scan(
+                    &table,
+                    Scan { ranges: ranges.clone(), budget: budget(1000), filter: None, lasts: false },
+                )
                 .await
             {
                 Ok(page) => {
@@ -92,7 +95,7 @@ async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_ta
     over.store(true, Ordering::Release);
     writer.await.unwrap();
 
-    let all = Scan { ranges: vec![KeyRange::all()], budget: budget(1000), filter: None };
+    let all = Scan { ranges: vec![KeyRange::all()], budget: budget(1000), filter: None, lasts: false };
     let page = engine.scan(&table, all).await.unwrap();
     assert_eq!((page.entities.len(), page.next), (ROWS + 2, None), "undisturbed, one page is enough");
     engine.close().await;
@@ -115,7 +118,12 @@ async fn a_scan_without_time_gets_on_page_by_page() {
     let (mut seen, mut from, mut pages) = (Vec::new(), Cut::start(), 0);
     loop {
         let ranges = vec![KeyRange { start: from.clone(), end: Cut::End }];
-        let hurried = Scan { ranges, budget: Budget { time: Duration::ZERO, ..budget(1000) }, filter: None };
+        let hurried = Scan {
+            ranges,
+            budget: Budget { time: Duration::ZERO, ..budget(1000) },
+            filter: None,
+            lasts: false,
+        };
         let page = engine.scan(&table, hurried).await.unwrap();
         seen.extend(
             page.entities.iter().map(|entity| (entity.partition.to_owned(), entity.row_key.to_owned())),
