@@ -9,7 +9,7 @@ const REQUEST_MIB: u64 = 64;
 const CONNECTIONS: u64 = 64;
 /// `SECURITY.md`: what each connection may take beside the memory for requests, and all else together.
 const CONNECTION_KIB: u64 = 64;
-const ELSE_MIB: u64 = 384;
+const ELSE_MIB: u64 = 192;
 
 /// At once, and so often.
 const AT_ONCE: usize = 12;
