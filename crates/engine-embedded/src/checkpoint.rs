@@ -25,7 +25,7 @@ pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
     let failed = |error: io::Error| Fault::new(format!("could not make a checkpoint: {error}"));
     let directory = data.join(layout::STAGING_DIRECTORY);
     clear(data).map_err(failed)?;
-    fs::create_dir(&directory).map_err(failed)?;
+    store::private_directory::create(&directory).map_err(failed)?;
     // Before the checkpoint: a commit that can be read is in the log, which is part of it.
     let record = db.rocks().get_cf(db.meta(), layout::COMMIT_KEY);
     let record = record.map_err(|error| db::fault("could not read the last commit", &error))?;

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::commit::CommittedFile;
@@ -22,7 +21,7 @@ impl Directory {
     /// Makes the directory if there is none, and a store of it if it is empty.
     pub fn claim(path: &Path) -> Result<Self, OpenError> {
         let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
-        create(path).map_err(unwritable)?;
+        store::private_directory::create(path).map_err(unwritable)?;
         // Before the lock, because even that would be a file of ours in a directory that is someone else's.
         let is_new = !check_format(path)?;
         let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));
@@ -113,25 +112,6 @@ fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(OpenError::Unwritable { directory: path.to_owned(), source }),
     }
-}
-
-/// Makes a directory and those above it, as far as they are missing; names a power cut can't take back.
-///
-/// They are their owner's alone: whoever reads the files needs no key. One that is there keeps the rights it was given.
-fn create(path: &Path) -> io::Result<()> {
-    let path = std::path::absolute(path)?;
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        create(parent)?;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        // Not every directory that may be passed through may also be read; then its names are its owner's matter.
-        if let Ok(directory) = File::open(parent) {
-            directory.sync_all()?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether the directory is a store; an error if it is one we can't read, or something else altogether.

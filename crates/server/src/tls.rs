@@ -111,7 +111,7 @@ pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, Pa
 
 fn make(directory: &Path, files: &CertificateFiles, authority: &Path) -> io::Result<()> {
     let other = |error: rcgen::Error| io::Error::other(error);
-    fs::create_dir_all(directory)?;
+    store::private_directory::create(directory)?;
 
     let mut params = CertificateParams::new(Vec::new()).map_err(other)?;
     params.distinguished_name.push(DnType::CommonName, "Partita development authority");

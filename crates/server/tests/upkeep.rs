@@ -223,6 +223,54 @@ fn an_interrupted_backup_leaves_nothing_that_looks_whole() {
     assert!(server.stop().success());
 }
 
+/// Whoever reads the files needs no key, so nobody else may, whatever the umask is.
+#[test]
+fn directories_of_data_are_their_owners_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let with_umask = |arguments: &[&str]| {
+        let program = binary().get_program().to_owned();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program).args(arguments);
+        command
+    };
+    let (data, backups, restored) = (text(&path("data")), text(&path("backups")), text(&path("restored")));
+    let (logs, certificates) = (text(&path("logs")), text(&path("certificates")));
+    let mut serve =
+        with_umask(&["serve", "--data", &data, "--request-logs", &logs, "--dev-cert", &certificates]);
+    serve.args(["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--log-level", "error"]);
+    let server = Partita::spawn(serve);
+    let mut client = server.client();
+    let logging = "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>true</Delete><Read>true</Read>\
+                   <Write>true</Write><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>\
+                   </StorageServiceProperties>";
+    client.send("PUT", "/?restype=service&comp=properties", &[], logging.as_bytes());
+    create_table(&mut client, "Books");
+    insert(&mut client, "Books", "p", "r");
+    let done = |arguments: &[&str]| {
+        let output = with_umask(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    done(&["backup", &backups, "--data", &data]);
+    done(&["backup", &backups, "--data", &data, "--copy"]);
+    let newest = text(&newest(&path("backups")));
+    done(&["restore", &newest, "--data", &restored]);
+    assert!(server.stop().success());
+    for made in [&data, &backups, &newest, &restored, &logs, &certificates] {
+        assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700, "{made}");
+    }
+    // One that was there keeps its rights, and that is said.
+    let open = path("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let log = fs::File::create(path("log")).unwrap();
+    let mut serve = binary();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data", &text(&open)]).stderr(log);
+    assert!(Partita::spawn(serve).stop().success());
+    assert!(fs::read_to_string(path("log")).unwrap().contains("chmod 700"));
+    assert_eq!(fs::metadata(&open).unwrap().mode() & 0o777, 0o755);
+}
+
 #[test]
 fn a_restore_goes_only_where_nothing_is() {
     let directory = TempDir::new().unwrap();

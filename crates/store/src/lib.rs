@@ -9,6 +9,7 @@ mod error;
 mod held;
 mod memory;
 mod page;
+pub mod private_directory;
 mod scan;
 pub mod suite;
 mod transaction;

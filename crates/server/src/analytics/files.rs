@@ -196,7 +196,7 @@ fn append(directory: &Path, open: &mut HashMap<AccountName, Open>, entry: &Entry
 
 /// The next file of the hour.
 fn create(directory: &Path) -> io::Result<File> {
-    fs::create_dir_all(directory)?;
+    store::private_directory::create(directory)?;
     let numbers = children(directory)?;
     let number = |path: &PathBuf| path.file_stem()?.to_str()?.parse::<u32>().ok();
     let mut next = numbers.iter().filter_map(number).max().map_or(0, |last| last.saturating_add(1));

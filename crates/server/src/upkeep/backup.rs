@@ -18,6 +18,7 @@ use server::control::{self, Command};
 use super::check;
 use super::files::{self, BACKUP_FILE, StoreFile};
 use super::progress::{Progress, size};
+use store::private_directory;
 
 #[derive(Args, Debug)]
 pub struct BackupFlags {
@@ -50,7 +51,7 @@ const PARTIAL: &str = ".partial";
 pub fn run(flags: &BackupFlags) -> Result<String, String> {
     let backups = &flags.backups;
     let unusable = |error: io::Error| format!("can't use {}: {error}", backups.display());
-    fs::create_dir_all(backups).map_err(unusable)?;
+    private_directory::create(backups).map_err(unusable)?;
     let _turn = take_turn(backups)?;
     // Of a server that is asked by its socket, only the server has to know where its data is.
     let _turn_of_store = if flags.data.is_dir() { Some(take_turn(&flags.data)?) } else { None };
@@ -195,8 +196,7 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
     let all = files::of_store(from)?;
     let total = all.iter().map(|file| file.bytes).sum();
     let earlier = whole(&flags.backups)?.pop().map(|name| flags.backups.join(name));
-    fs::create_dir(to)?;
-    fs::create_dir(to.join(files::DATABASE))?;
+    private_directory::create(&to.join(files::DATABASE))?;
     let mut progress = Progress::new("copying");
     let (mut done, mut copied) = (0, 0);
     for file in &all {

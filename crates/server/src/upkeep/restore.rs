@@ -9,6 +9,7 @@ use clap::Args;
 use super::check;
 use super::files::{self, COMMITTED_FILE, DATABASE, FORMAT_FILE};
 use super::progress::{Progress, size};
+use store::private_directory;
 
 #[derive(Args, Debug)]
 pub struct RestoreFlags {
@@ -101,7 +102,7 @@ fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
     let all = files::of_store(backup)?;
     let total = all.iter().map(|file| file.bytes).sum();
     let partial = data.join(PARTIAL);
-    fs::create_dir_all(partial.join(DATABASE))?;
+    private_directory::create(&partial.join(DATABASE))?;
     let mut progress = Progress::new("copying");
     let mut done = 0;
     for file in &all {

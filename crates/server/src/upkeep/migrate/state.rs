@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::upkeep::{files, marks};
+use store::private_directory;
 
 const DIRECTORY: &str = "moving";
 const FILE: &str = "state";
@@ -43,7 +44,7 @@ impl State {
         let directory = data.join(DIRECTORY);
         let shown = directory.display();
         let unusable = |error: io::Error| format!("can't use {shown}: {error}");
-        fs::create_dir_all(&directory).map_err(unusable)?;
+        private_directory::create(&directory).map_err(unusable)?;
         files::sync(data).map_err(unusable)?;
         let lock = File::open(&directory).map_err(unusable)?;
         match lock.try_lock() {
