@@ -7,6 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::session::Session;
+use model::TableName;
 
 const HEADERS: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                        Prefer: return-no-content\r\n";
@@ -36,7 +37,13 @@ pub async fn list(session: &mut Session) -> Result<Vec<String>, String> {
         }
         let page: Tables = serde_json::from_slice(&answer.body)
             .map_err(|error| format!("the list of tables is no JSON that is understood here: {error}"))?;
-        names.extend(page.value.into_iter().map(|table| table.name));
+        for Table { name } in page.value {
+            // Names become names of files here: whatever is listed, nothing but a table's name may.
+            let parsed = TableName::parse(&name).map_err(|_| {
+                format!("the list of tables has {name:?} in it, which can't be a table's name")
+            })?;
+            names.push(parsed.as_str().to_owned());
+        }
         match answer.next_table_name {
             Some(next) => query = format!("NextTableName={}", utf8_percent_encode(&next, NON_ALPHANUMERIC)),
             None => return Ok(names),

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::gate::{Gate, Harm};
 use super::kit::{self, connection, fail, held, loaded, numbered, read, run, succeed, write};
-use crate::support::{ACCOUNT, Partita, binary};
+use crate::support::{ACCOUNT, KEY, Partita, binary};
 
 /// Five lines, two of which can be stored.
 fn mixed_lines() -> Vec<String> {
@@ -154,4 +155,30 @@ fn what_can_not_begin_says_what_to_do() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let said = fail("export", nobody, "--table Books --to -", Path::new(""));
     assert!(said.contains("is the server running there?") && !said.contains(&connection(nobody)), "{said}");
+}
+
+/// A table's name becomes a file's, so that a hostile endpoint must not choose where that is.
+#[test]
+fn names_that_no_table_can_have_are_not_written_to() {
+    let server = Partita::in_memory();
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("export/inner");
+    for name in ["../../x", "/tmp/x", "a/b", ".."] {
+        let body = format!("{{\"value\":[{{\"TableName\":\"{name}\"}}]}}");
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let gate = Gate::before(server.address);
+        gate.harm(&[(0, Harm::Answer(answer.leak()))]);
+        let endpoint =
+            format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{}/{ACCOUNT}", gate.address);
+        let mut command = binary();
+        command.env("AZURE_STORAGE_CONNECTION_STRING", endpoint);
+        let output = command.args(["export", "--all", "--to"]).arg(&target).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("can't be a table's name"), "{name}: {said}");
+        assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "{name}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }
