@@ -2,10 +2,10 @@
 #
 #   docker build -t partita .
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
-#     -p 127.0.0.1:10002:10002 -v partita-data:/data partita
+#     -p 127.0.0.1:10002:10002 -v partita-data:/data -e PARTITA_ACCOUNTS='shop:BASE64KEY' partita
 #
-# Without accounts of its own it serves the development account, whose key is public: publish the port to 127.0.0.1 only,
-# or give it accounts (docs/operating.md).
+# `-e PARTITA_DEVELOPMENT=true` in place of accounts serves the development account, whose key is public: publish the port
+# to 127.0.0.1 only (docs/operating.md).
 FROM rust:1-bookworm AS build
 ENV PARTITA_CACHE=/cache
 WORKDIR /partita

@@ -11,6 +11,9 @@ pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
+/// Shorter ones could be guessed.
+const KEY_BYTES_MIN: usize = 16;
+
 /// Taken by the health endpoints in path style.
 const RESERVED: &str = "health";
 
@@ -32,6 +35,13 @@ impl Account {
             AccountKey::parse(key).ok_or_else(|| format!("key {} of account {name} is not Base64", index + 1))
         });
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
+        if let Some(index) = keys.iter().position(|key: &AccountKey| key.bytes() < KEY_BYTES_MIN) {
+            return Err(format!(
+                "key {} of account {name} has {} bytes; a key takes {KEY_BYTES_MIN} at least, Azure's have 64",
+                index + 1,
+                keys[index].bytes()
+            ));
+        }
         if keys.is_empty() || keys.len() > 2 {
             return Err(format!("account {name} has {} keys; it takes one or two", keys.len()));
         }
@@ -107,17 +117,24 @@ mod tests {
 
     #[test]
     fn accounts_are_read_and_refused_without_showing_keys() {
-        check("abc:AAAA", "abc 1");
-        check("abc:AAAA:BBBB", "abc 2");
+        check("abc:AAAAAAAAAAAAAAAAAAAAAA==", "abc 1");
+        check("abc:AAAAAAAAAAAAAAAAAAAAAA==:BBBBBBBBBBBBBBBBBBBBBA==", "abc 2");
         check("abc", "account \"abc\" has no key; write name:key or name:key1:key2");
-        check("abc:secret!", "key 1 of account abc is not Base64");
-        check("abc:AAAA:BBBB:CCCC", "account abc has 3 keys; it takes one or two");
         check(
-            "Abc:AAAA",
+            "abc:AAAAAAAAAAAAAAAAAAAA",
+            "key 1 of account abc has 15 bytes; a key takes 16 at least, Azure's have 64",
+        );
+        check("abc:secret!", "key 1 of account abc is not Base64");
+        check(
+            "abc:AAAAAAAAAAAAAAAAAAAAAA==:BBBBBBBBBBBBBBBBBBBBBA==:CCCCCCCCCCCCCCCCCCCCCA==",
+            "account abc has 3 keys; it takes one or two",
+        );
+        check(
+            "Abc:AAAAAAAAAAAAAAAAAAAAAA==",
             "\"Abc\" can't be an account's name; it takes 3 to 24 lower-case letters and digits",
         );
         check(
-            "health:AAAA",
+            "health:AAAAAAAAAAAAAAAAAAAAAA==",
             "\"health\" can't be an account's name; it takes 3 to 24 lower-case letters and digits",
         );
     }

@@ -88,7 +88,7 @@ fn host_account<'h>(host: &'h str, accounts: &Accounts) -> Option<&'h str> {
     named.then_some(label)
 }
 
-fn without_default_port<'h>(scheme: &str, host: &'h str) -> &'h str {
+pub fn without_default_port<'h>(scheme: &str, host: &'h str) -> &'h str {
     let port = if scheme == "https" { ":443" } else { ":80" };
     host.strip_suffix(port).unwrap_or(host)
 }
@@ -98,7 +98,10 @@ mod tests {
     use super::*;
 
     fn check(host: &str, path: &str, expected: &str) {
-        let accounts = Accounts::new([Account::development(), Account::parse("acct1:AAAA").unwrap()]);
+        let accounts = Accounts::new([
+            Account::development(),
+            Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
+        ]);
         let shown = match Site::find("http", host, path, &accounts) {
             Ok((site, _, rest)) => {
                 let secondary = if site.secondary { " secondary" } else { "" };
@@ -153,7 +156,10 @@ mod tests {
 
     #[test]
     fn inner_addresses_lose_their_account() {
-        let accounts = Accounts::new([Account::development(), Account::parse("acct1:AAAA").unwrap()]);
+        let accounts = Accounts::new([
+            Account::development(),
+            Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
+        ]);
         let (path_style, ..) =
             Site::find("http", "127.0.0.1:1", "/devstoreaccount1/$batch", &accounts).unwrap();
         let (host_style, ..) = Site::find("http", "acct1.table.x", "/$batch", &accounts).unwrap();

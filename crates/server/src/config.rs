@@ -1,5 +1,6 @@
 //! What the operator chose: flags, over `PARTITA_…` variables, over a TOML file, over defaults.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,10 @@ impl Config {
     pub fn from_flags(flags: Flags) -> Result<Self, String> {
         let file = flags.config.as_deref().map(file::read_file).transpose()?.unwrap_or_default();
         let mut accounts = Vec::new();
+        // Most likely a variable that was meant to hold accounts. The development account is no stand-in for them.
+        if !flags.accounts.is_empty() && flags.accounts.iter().all(|text| text.trim().is_empty()) {
+            return Err("account (PARTITA_ACCOUNTS) is empty; it takes name:key, or leave it out".to_owned());
+        }
         for text in flags.accounts.iter().filter(|text| !text.trim().is_empty()) {
             accounts.push(Account::parse(text)?);
         }
@@ -88,9 +93,12 @@ impl Config {
                 accounts.push(Account::new(name, &keys)?);
             }
         }
+        let asked_for_development = flags.development || file.development;
         let development = accounts.is_empty();
         if development {
             accounts.push(Account::development());
+        } else if asked_for_development {
+            return Err("development is for a server without accounts; leave out one".to_owned());
         }
         let storage = Storage::choose(&flags, &file)?;
         let beside_data = |name: &str| match &storage {
@@ -122,6 +130,17 @@ impl Config {
                 "no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert".to_owned()
             );
         }
+        let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
+        let addresses = || listen.iter().chain(tls.as_ref().map(|tls| &tls.listen));
+        if development
+            && !asked_for_development
+            && let Some(address) = addresses().find(|address| !is_loopback(address))
+        {
+            return Err(format!(
+                "there is no account, and {address} can be reached from elsewhere; name accounts, or serve the \
+                 development account, whose key is published, with --development"
+            ));
+        }
         let bearer = Bearer::load(bearer::Settings {
             issuer: flags.bearer_issuer.or(file.bearer_issuer),
             audiences: if flags.bearer_audience.is_empty() {
@@ -141,7 +160,7 @@ impl Config {
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
-            listen: (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned())),
+            listen,
             tls,
             storage,
             request_logs,
@@ -167,6 +186,15 @@ impl Config {
     pub fn accounts(&self) -> Accounts {
         Accounts::new(self.accounts.iter().cloned())
     }
+}
+
+/// Whether only this machine can reach an address to listen on. A name is looked up by others, so only one counts.
+fn is_loopback(address: &str) -> bool {
+    if let Ok(address) = address.parse::<SocketAddr>() {
+        return address.ip().to_canonical().is_loopback();
+    }
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.eq_ignore_ascii_case("localhost")
 }
 
 fn throttle(text: Option<&str>) -> Result<Option<Targets>, String> {

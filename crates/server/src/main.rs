@@ -5,9 +5,10 @@ mod upkeep;
 
 use std::future::Future;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -22,7 +23,7 @@ use server::sas_command::{self, SasCommand};
 use server::tls::{self, Certificate, CertificateFiles};
 use server::{Listener, Server, account, telemetry};
 use service::{Gate, Service};
-use store::{Engine, MemoryEngine};
+use store::{Engine, MemoryEngine, private_directory};
 use tokio_rustls::TlsAcceptor;
 use upkeep::backup::{self, BackupFlags};
 use upkeep::check::{self, CheckFlags};
@@ -50,7 +51,7 @@ enum Command {
     /// Serve the Table service
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
-    /// Have a running server read its accounts and keys anew
+    /// Reload accounts and keys in a running server
     Reload(ReloadFlags),
     /// Check that a store on the disk is sound; save what can be read of one that is not
     #[command(after_help = check::HELP)]
@@ -222,7 +223,8 @@ fn raise_file_limit(connections: usize) {
 async fn run(config: Config, flags: Flags) -> Result<(), String> {
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
-    let reload = Arc::new(Reload { flags, accounts, bearer });
+    let development = AtomicBool::new(config.development);
+    let reload = Arc::new(Reload { flags, accounts, bearer, development });
     tokio::spawn(reload_on_hangup(reload.clone()));
     let gate = Arc::new(Gate::default());
     // The ports before the store: a second server on the same port should not touch the data at all.
@@ -252,6 +254,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
             marks::check(path, *accept_migration)?;
+            warn_if_open_to_others(path);
             let mut options = engine_embedded::Options::new(path);
             options.block_cache_bytes = *cache_bytes;
             options.write_buffer_bytes = cache_bytes / 2;
@@ -327,12 +330,22 @@ struct Reload {
     flags: Flags,
     accounts: SharedAccounts,
     bearer: SharedBearer,
+    /// Whether the development account is the one that is served.
+    development: AtomicBool,
 }
 
 impl Reload {
     fn run(&self) -> Result<String, String> {
         match Config::from_flags(self.flags.clone()) {
+            // Keys that were lost from a file must not become the one that everybody knows.
+            Ok(config) if config.development && !self.development.load(Ordering::Relaxed) => {
+                let error =
+                    "there is no account any more, and the development account does not take their place";
+                tracing::error!(error, "accounts and keys stay as they were");
+                Err(format!("accounts and keys stay as they were: {error}"))
+            }
             Ok(config) => {
+                self.development.store(config.development, Ordering::Relaxed);
                 let names: Vec<&str> = config.accounts.iter().map(|account| account.name.as_str()).collect();
                 let done = format!("accounts and keys were read anew: {}", names.join(", "));
                 self.accounts.replace(config.accounts());
@@ -354,6 +367,13 @@ async fn reload_on_hangup(reload: Arc<Reload>) {
     while hangup.recv().await.is_some() {
         // Said in the log.
         let _ = reload.run();
+    }
+}
+
+/// Whoever may read the files needs no key.
+fn warn_if_open_to_others(data: &Path) {
+    if let Ok(true) = private_directory::is_open_to_others(data) {
+        tracing::warn!(data = %data.display(), "other users of this machine may read the data; chmod 700 keeps them out");
     }
 }
 

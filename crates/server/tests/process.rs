@@ -49,10 +49,18 @@ fn the_banner_says_all_a_client_needs() {
 fn nobody_has_to_read_the_banner() {
     let mut command = binary();
     command.args(["serve", "--listen", "127.0.0.1:0", "--in-memory", "--log-level", "error"]);
-    command.args(["--account", "shop:AAAA", "--account", "bank:AAAA"]);
+    command.args([
+        "--account",
+        "shop:AAAAAAAAAAAAAAAAAAAAAA==",
+        "--account",
+        "bank:AAAAAAAAAAAAAAAAAAAAAA==",
+    ]);
     // The first connection string is the last line that is read.
     let mut server = Partita::spawn(command);
-    assert_eq!(tables(&mut Client::new(server.address, "bank", "AAAA")), "{\"value\":[]}");
+    assert_eq!(
+        tables(&mut Client::new(server.address, "bank", "AAAAAAAAAAAAAAAAAAAAAA==")),
+        "{\"value\":[]}"
+    );
     assert_eq!(server.try_wait(), None);
 }
 
@@ -258,7 +266,10 @@ fn a_newer_format() {
 #[test]
 fn settings_that_are_wrong() {
     check_sentence(&["--in-memory", "--account", "shop"], &["\"shop\" has no key", "name:key"]);
-    check_sentence(&["--in-memory", "--account", "Shop:AAAA"], &["\"Shop\"", "lower-case"]);
+    check_sentence(
+        &["--in-memory", "--account", "Shop:AAAAAAAAAAAAAAAAAAAAAA=="],
+        &["\"Shop\"", "lower-case"],
+    );
     check_sentence(&["--in-memory", "--account", "shop:sec!ret"], &["account shop", "Base64"]);
     check_sentence(&["--in-memory", "--max-connections", "0"], &["max-connections"]);
     check_sentence(&["--in-memory", "--idle-seconds", "0"], &["idle-seconds"]);
@@ -308,9 +319,11 @@ fn variables_are_settings() {
     let data = directory.path().join("data");
     let mut command = binary();
     command.arg("serve").env("PARTITA_LISTEN", "127.0.0.1:0").env("PARTITA_DATA", &data);
-    command.env("PARTITA_ACCOUNTS", "shop:AAAA;bank:BBBB").env("PARTITA_LOG_LEVEL", "error");
+    command
+        .env("PARTITA_ACCOUNTS", "shop:AAAAAAAAAAAAAAAAAAAAAA==;bank:BBBBBBBBBBBBBBBBBBBBBA==")
+        .env("PARTITA_LOG_LEVEL", "error");
     let server = Partita::spawn(command);
-    for (account, key) in [("shop", "AAAA"), ("bank", "BBBB")] {
+    for (account, key) in [("shop", "AAAAAAAAAAAAAAAAAAAAAA=="), ("bank", "BBBBBBBBBBBBBBBBBBBBBA==")] {
         create_table(&mut Client::new(server.address, account, key), "Here");
     }
     assert!(data.join("FORMAT").exists());
@@ -323,7 +336,7 @@ fn a_file_holds_settings_and_flags_and_variables_win() {
     let file = path("partita.toml");
     let toml = format!(
         "listen = \"127.0.0.1:0\"\ndata = {:?}\nlog-level = \"error\"\nidle-seconds = 60\n\
-         [[account]]\nname = \"shop\"\nkey = \"AAAA\"\nkey2 = \"BBBB\"\n",
+         [[account]]\nname = \"shop\"\nkey = \"AAAAAAAAAAAAAAAAAAAAAA==\"\nkey2 = \"BBBBBBBBBBBBBBBBBBBBBA==\"\n",
         text(&path("of-file"))
     );
     fs::write(&file, toml).unwrap();
@@ -334,21 +347,57 @@ fn a_file_holds_settings_and_flags_and_variables_win() {
         Partita::spawn(command)
     };
     let server = start(&|_| {});
-    assert_eq!(tables(&mut Client::new(server.address, "shop", "BBBB")), "{\"value\":[]}");
+    assert_eq!(
+        tables(&mut Client::new(server.address, "shop", "BBBBBBBBBBBBBBBBBBBBBA==")),
+        "{\"value\":[]}"
+    );
     assert!(server.banner.contains(&text(&path("of-file"))));
 
     let server = start(&|command| {
-        command.env("PARTITA_DATA", path("of-variable")).env("PARTITA_ACCOUNTS", "bank:CCCC");
+        command
+            .env("PARTITA_DATA", path("of-variable"))
+            .env("PARTITA_ACCOUNTS", "bank:CCCCCCCCCCCCCCCCCCCCCA==");
     });
-    assert_eq!(tables(&mut Client::new(server.address, "bank", "CCCC")), "{\"value\":[]}");
+    assert_eq!(
+        tables(&mut Client::new(server.address, "bank", "CCCCCCCCCCCCCCCCCCCCCA==")),
+        "{\"value\":[]}"
+    );
     assert!(path("of-variable").exists());
 
     let server = start(&|command| {
         command.env("PARTITA_DATA", path("never")).arg("--data").arg(path("of-flag"));
-        command.env("PARTITA_ACCOUNTS", "bank:CCCC").args(["--account", "desk:DDDD"]);
+        command
+            .env("PARTITA_ACCOUNTS", "bank:CCCCCCCCCCCCCCCCCCCCCA==")
+            .args(["--account", "desk:DDDDDDDDDDDDDDDDDDDDDA=="]);
     });
-    assert_eq!(tables(&mut Client::new(server.address, "desk", "DDDD")), "{\"value\":[]}");
+    assert_eq!(
+        tables(&mut Client::new(server.address, "desk", "DDDDDDDDDDDDDDDDDDDDDA==")),
+        "{\"value\":[]}"
+    );
     assert!(path("of-flag").exists() && !path("never").exists());
+}
+
+/// The development account's key is published: it opens only what no one else can reach, unless that was asked for.
+#[test]
+fn the_development_account_is_not_served_by_mistake() {
+    for address in ["0.0.0.0:0", "[::]:0", "some-name:0"] {
+        let (_, said) = refused(binary().args(["serve", "--in-memory", "--listen", address]));
+        assert!(said.contains("no account") && said.contains("--development"), "{address}: {said}");
+    }
+    check_sentence(&["--in-memory", "--account", ""], &["PARTITA_ACCOUNTS", "empty"]);
+    let both = ["--in-memory", "--development", "--account", "shop:AAAAAAAAAAAAAAAAAAAAAA=="];
+    check_sentence(&both, &["development", "leave out one"]);
+    let mut command = binary();
+    command.args(["serve", "--in-memory", "--listen", "127.0.0.1:0"]).env("PARTITA_ACCOUNTS", "");
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("PARTITA_ACCOUNTS"));
+    let mut command = binary();
+    command.args(["serve", "--in-memory", "--listen", "0.0.0.0:0", "--development", "--log-level", "error"]);
+    let server = Partita::spawn(command);
+    let mut client =
+        Client::new(([127, 0, 0, 1], server.address.port()).into(), "devstoreaccount1", crate::support::KEY);
+    assert_eq!(tables(&mut client), "{\"value\":[]}");
 }
 
 #[test]

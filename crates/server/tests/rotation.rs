@@ -98,3 +98,26 @@ fn a_socket_left_behind_by_a_killed_server_is_taken_over() {
     assert!(output.status.success(), "{output:?}");
     assert!(server.stop().success());
 }
+
+/// Accounts that are lost from the file are a mistake of its writer. The published key must not come of it.
+#[test]
+fn a_reload_without_accounts_keeps_those_there_were() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("c.toml");
+    let socket = directory.path().join("s").display().to_string();
+    let accounts = format!("[[account]]\nname = 'shop'\nkey = '{OLD}'\n");
+    std::fs::write(&config, format!("in-memory = true\n{accounts}")).unwrap();
+    let server = Partita::start(&["--config", &config.display().to_string(), "--control", &socket]);
+    let reload = || {
+        let output = support::binary().args(["reload", "--control", &socket]).output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    std::fs::write(&config, "in-memory = true\n").unwrap();
+    let (done, said) = reload();
+    assert!(!done && said.contains("no account any more"), "{said}");
+    let development = server.client().send("GET", "/Tables", &[("Accept", "application/json")], b"");
+    assert_eq!((status(&server, OLD), development.status), (200, 404));
+    std::fs::write(&config, format!("in-memory = true\n{}", accounts.replace(OLD, NEW))).unwrap();
+    assert!(reload().0);
+    assert_eq!((status(&server, OLD), status(&server, NEW)), (403, 200));
+}

@@ -25,6 +25,7 @@ pub(super) struct File {
     pub in_memory: bool,
     pub account: Vec<FileAccount>,
     pub skip_clock_check: bool,
+    pub development: bool,
     pub bearer_issuer: Option<String>,
     pub bearer_jwks: Option<PathBuf>,
     pub bearer_audience: Vec<String>,

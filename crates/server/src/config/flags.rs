@@ -66,6 +66,10 @@ pub struct Flags {
     /// Serve requests whatever their date; without it a signed request may be 15 minutes off
     #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
     pub(super) skip_clock_check: bool,
+    /// Serve the development account, whose key is published, also where others can reach it. Without accounts it is
+    /// served on loopback addresses anyway
+    #[arg(long, env = "PARTITA_DEVELOPMENT")]
+    pub(super) development: bool,
     /// Accept bearer tokens (JWTs) of this issuer, the `iss` that they carry; takes --bearer-jwks too
     #[arg(long, value_name = "TEXT", env = "PARTITA_BEARER_ISSUER")]
     pub(super) bearer_issuer: Option<String>,

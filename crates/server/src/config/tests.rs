@@ -25,7 +25,7 @@ fn defaults_serve_the_development_account() {
 fn every_key_of_the_file_is_read_and_flags_win() {
     let file = "listen = '0.0.0.0:1'\ndata = '/d'\nrequest-logs = '/l'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
                 idle-seconds = 9\nshutdown-seconds = 10\nlog-level = 'debug'\nlog-format = 'json'\n\
-                [[account]]\nname = 'one'\nkey = 'AAAA'\nkey2 = 'BBBB'\n[[account]]\nname = 'two'\nkey = 'CCCC'\n";
+                [[account]]\nname = 'one'\nkey = 'AAAAAAAAAAAAAAAAAAAAAA=='\nkey2 = 'BBBBBBBBBBBBBBBBBBBBBA=='\n[[account]]\nname = 'two'\nkey = 'CCCCCCCCCCCCCCCCCCCCCA=='\n";
     let from_file = config(file, Flags::default()).unwrap();
     assert_eq!(from_file.listen.as_deref(), Some("0.0.0.0:1"));
     let expected = Storage::Directory {
@@ -46,7 +46,7 @@ fn every_key_of_the_file_is_read_and_flags_win() {
     assert_eq!((from_file.log_level.as_str(), from_file.log_format), ("debug", LogFormat::Json));
     let flags = Flags {
         listen: Some("h:2".into()),
-        accounts: vec!["abc:AAAA".into()],
+        accounts: vec!["abc:AAAAAAAAAAAAAAAAAAAAAA==".into()],
         in_memory: true,
         ..Flags::default()
     };
@@ -165,8 +165,11 @@ fn https_comes_with_a_certificate() {
 fn mistakes_are_named_without_showing_secrets() {
     let unknown = config("lisen = 'x'", Flags::default()).unwrap_err();
     assert!(unknown.contains("lisen") && unknown.contains("partita.toml"), "{unknown}");
-    let both =
-        config("[[account]]\nname = 'abc'\nkey = 'AAAA'\nkey-file = '/k'", Flags::default()).unwrap_err();
+    let both = config(
+        "[[account]]\nname = 'abc'\nkey = 'AAAAAAAAAAAAAAAAAAAAAA=='\nkey-file = '/k'",
+        Flags::default(),
+    )
+    .unwrap_err();
     assert_eq!(both, "account abc has both key and key-file; it takes one of them");
     let bad = config("[[account]]\nname = 'abc'\nkey = 'secret!'", Flags::default()).unwrap_err();
     assert_eq!(bad, "key 1 of account abc is not Base64");

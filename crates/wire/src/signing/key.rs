@@ -8,23 +8,31 @@ use ring::hmac;
 
 /// An account key, ready to sign with.
 #[derive(Clone)]
-pub struct AccountKey(hmac::Key);
+pub struct AccountKey {
+    key: hmac::Key,
+    bytes: usize,
+}
 
 impl AccountKey {
     /// From the Base64 text Azure shows.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.trim()).ok().filter(|bytes| !bytes.is_empty())?;
-        Some(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+        Some(Self { key: hmac::Key::new(hmac::HMAC_SHA256, &bytes), bytes: bytes.len() })
+    }
+
+    /// How long the key is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn sign(&self, string_to_sign: &str) -> String {
-        STANDARD.encode(hmac::sign(&self.0, string_to_sign.as_bytes()))
+        STANDARD.encode(hmac::sign(&self.key, string_to_sign.as_bytes()))
     }
 
     /// Compares in constant time; anything that is not the signature's Base64 is just wrong.
     pub fn verifies(&self, string_to_sign: &str, signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else { return false };
-        hmac::verify(&self.0, string_to_sign.as_bytes(), &signature).is_ok()
+        hmac::verify(&self.key, string_to_sign.as_bytes(), &signature).is_ok()
     }
 }
 
