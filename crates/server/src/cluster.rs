@@ -1,5 +1,6 @@
 //! `partita serve --store`: a cluster in place of a data directory.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use engine_cassandra::{CassandraEngine, ConnectError, Options};
@@ -11,6 +12,11 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Servers and their cluster are often started together, so one that does not answer yet is waited for. Whatever
 /// else is wrong stays wrong, and is said at once.
 pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine, String> {
+    if sends_password_in_clear(&options) {
+        tracing::warn!(
+            "the password goes to the cluster without TLS, for anyone on the way to read; add tls=true"
+        );
+    }
     let deadline = Instant::now() + wait;
     let mut pause = RETRY_MIN;
     loop {
@@ -33,5 +39,33 @@ fn gave_up(error: &ConnectError, wait: Duration) -> String {
         format!("{error} (waited {} s; --store-wait-seconds waits longer)", wait.as_secs())
     } else {
         error.to_string()
+    }
+}
+
+/// To other machines, that is.
+fn sends_password_in_clear(options: &Options) -> bool {
+    let is_here = |node: &String| {
+        let host = node.rsplit_once(':').map_or(node.as_str(), |(host, _)| host);
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
+    options.login.is_some() && options.tls.is_none() && !options.nodes.iter().all(is_here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_clear_only_without_tls_and_to_other_machines() {
+        let check = |address: &str, expected| {
+            let options = Options::from_address(address).unwrap();
+            assert_eq!(sends_password_in_clear(&options), expected, "{address}");
+        };
+        check("cassandra://u:p@10.0.0.1/k", true);
+        check("cassandra://u:p@127.0.0.1,db/k", true);
+        check("cassandra://u:p@10.0.0.1/k?tls=true", false);
+        check("cassandra://u:p@127.0.0.1:9042,localhost/k", false);
+        check("cassandra://10.0.0.1/k", false);
     }
 }

@@ -70,6 +70,8 @@ impl Line {
         let client_id = facts.head.headers.get(names::X_MS_CLIENT_REQUEST_ID);
         let client_id = client_id.filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX);
         let client_id = client_id.map(|id| quoted(&String::from_utf8_lossy(id.as_bytes())));
+        let referer = facts.head.headers.get(http::header::REFERER);
+        let referer = referer.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let mut fields = vec![
             facts.credential.log_name().to_owned(),
             requester.to_owned(),
@@ -92,7 +94,7 @@ impl Line {
             String::new(),
             conditions(&facts.head.headers),
             sent("user-agent"),
-            sent("referer"),
+            referer.map(|text| quoted(&without_signature(&text))).unwrap_or_default(),
             client_id.unwrap_or_default(),
         ];
         if let Some(identity) = facts.identity {
@@ -148,13 +150,32 @@ fn conditions(headers: &HeaderMap) -> String {
 }
 
 /// A log is read by more people than may use a token. `%73ig` is the signature too: names are decoded before they count.
-fn without_signature(query: &str) -> String {
+///
+/// Of an address or a query: a parameter begins behind `?`, `&`, `;` or `#` and ends before `&` or `#`.
+fn without_signature(text: &str) -> String {
     let is_signature = |name: &str| url::decode(name).is_some_and(|name| name.eq_ignore_ascii_case("sig"));
-    let shown = |part: &str| match part.split_once('=') {
-        Some((name, _)) if is_signature(name) => format!("{name}=XXXXX"),
-        _ => part.to_owned(),
-    };
-    query.split('&').map(shown).collect::<Vec<_>>().join("&")
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(['?', '&', ';', '#']).unwrap_or(rest.len());
+        match rest[..end].split_once('=') {
+            Some((name, _)) if is_signature(name) => {
+                out.push_str(name);
+                out.push_str("=XXXXX");
+                rest = &rest[rest.find(['&', '#']).unwrap_or(rest.len())..];
+            }
+            _ => {
+                out.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+        // The sign before the next parameter, which is ASCII.
+        if !rest.is_empty() {
+            out.push_str(&rest[..1]);
+            rest = &rest[1..];
+        }
+    }
+    out
 }
 
 /// In quotes, with everything encoded that could end the field or the line.
@@ -187,6 +208,8 @@ mod tests {
     fn signatures_are_struck_out_however_their_name_is_written() {
         let check = |query, expected| assert_eq!(without_signature(query), expected);
         check("sv=1&sig=secret%3D&timeout=5", "sv=1&sig=XXXXX&timeout=5");
+        check("https://h/t?sv=1&sig=secret#sig=more", "https://h/t?sv=1&sig=XXXXX#sig=XXXXX");
+        check("https://h/t;sig=a;b?c&d=e?sig=f", "https://h/t;sig=XXXXX&d=e?sig=XXXXX");
         check("SIG=secret&%73ig=secret&s%69%67=a=b", "SIG=XXXXX&%73ig=XXXXX&s%69%67=XXXXX");
         check("signed=1&sig&%ff=1", "signed=1&sig&%ff=1");
     }
