@@ -294,9 +294,12 @@ impl Operand {
     /// Stands for what was refused already. Boolean, so as not to be refused again for its type.
     const REFUSED: Self = Self::Test(Expr::Constant(false));
 
-    /// A property has the type its place asks for, and a place where only an operand stands asks for a Boolean.
+    /// A property has the type its place asks for, and a place where only an operand stands asks for a Boolean. System
+    /// properties have a type of their own.
     fn edm_type(&self) -> EdmType {
         match self {
+            Self::Property(name) if name == "PartitionKey" || name == "RowKey" => EdmType::String,
+            Self::Property(name) if name == "Timestamp" => EdmType::DateTime,
             Self::Test(_) | Self::Property(_) => EdmType::Boolean,
             Self::Literal(value) => value.edm_type(),
         }

@@ -77,6 +77,11 @@ impl DateTime {
         Self::from_ticks(ticks)
     }
 
+    /// Whether a text that is a time says how far it is from UTC, instead of `Z` or nothing.
+    pub fn has_offset(text: &str) -> bool {
+        text.split_once('T').is_some_and(|(_, time)| time.contains(['+', '-']))
+    }
+
     /// With all seven digits of the fraction, as error bodies show the time.
     pub fn to_fixed_string(self) -> String {
         let (y, mo, d, h, mi, s, fraction) = self.fields();

@@ -64,6 +64,10 @@ impl IfMatch {
             .and_then(|rest| rest.strip_suffix('"'))
             .filter(|inner| !inner.contains('"'))
             .ok_or_else(|| Refusal::EtagNotValid { etag: text.to_owned() })?;
+        // What is quoted twice is no time to the service, and it says so in words of its own.
+        if opaque.starts_with("datetime''") && opaque.ends_with("''") {
+            return Err(Refusal::ConditionNotMet);
+        }
         let version = opaque
             .strip_prefix("datetime'")
             .and_then(|rest| rest.strip_suffix('\''))
@@ -102,6 +106,7 @@ mod tests {
         check("W/\"foo\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'2021-05-06T07%3A08%3A09.120Z'\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'never'\"", Ok(IfMatch::Foreign));
+        check("W/\"datetime''2021-05-06T07%3A08%3A09.12Z''\"", Err(Refusal::ConditionNotMet));
         check("", Err(Refusal::InputNotValid));
         check("abc", malformed("abc"));
         check("\"strong\"", malformed("\"strong\""));

@@ -150,6 +150,8 @@ pub enum Refusal {
 
     #[error("XML specified is not syntactically valid.")]
     XmlNotValid,
+    #[error("The value for one of the XML nodes is not in the correct format.")]
+    XmlNodeValue,
 
     // Is the group a group.
     #[error("The batch request operation exceeds the maximum 100 changes per change set.")]
@@ -170,6 +172,8 @@ pub enum Refusal {
     EntityAlreadyExists,
     #[error("The specified resource does not exist.")]
     ResourceNotFound,
+    #[error("The condition specified using HTTP conditional header(s) is not met.")]
+    ConditionNotMet,
     #[error("The update condition specified in the request was not satisfied.")]
     UpdateConditionNotSatisfied,
 
@@ -234,6 +238,7 @@ impl Refusal {
             Self::ResourceNameCharacters => (400, "InvalidResourceName"),
             Self::TableNotFound => (404, "TableNotFound"),
             Self::XmlNotValid => (400, "InvalidXmlDocument"),
+            Self::XmlNodeValue => (400, "InvalidXmlNodeValue"),
             Self::PropertyNameTooLong => (400, "PropertyNameTooLong"),
             Self::PropertyNameInvalid => (400, "PropertyNameInvalid"),
             Self::DuplicateProperties => (400, "DuplicatePropertiesSpecified"),
@@ -246,6 +251,7 @@ impl Refusal {
             Self::TableAlreadyExists => (409, "TableAlreadyExists"),
             Self::TableBeingDeleted => (409, "TableBeingDeleted"),
             Self::EntityAlreadyExists => (409, "EntityAlreadyExists"),
+            Self::ConditionNotMet => (412, "ConditionNotMet"),
             Self::UpdateConditionNotSatisfied => (412, "UpdateConditionNotSatisfied"),
             Self::Internal => (500, "InternalError"),
             Self::TimedOut => (500, "OperationTimedOut"),
@@ -307,6 +313,9 @@ impl Refusal {
                 | Self::EntityAlreadyExists
                 | Self::ResourceNotFound
                 | Self::UpdateConditionNotSatisfied
+                // Though nothing was looked at yet: so the service has it.
+                | Self::AuthorizationPermissionMismatch
+                | Self::AuthorizationResourceTypeMismatch
         )
     }
 

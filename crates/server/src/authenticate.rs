@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use model::{Refusal, limits};
 use service::RoleGrant;
 use wire::signing::sas::Sas;
@@ -14,7 +14,7 @@ use wire::{Version, names};
 use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
-use crate::headers::{CONTENT_MD5, X_MS_DATE, header};
+use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
 
 /// The parts of a request that authentication looks at.
 #[derive(Debug)]
@@ -61,11 +61,11 @@ pub fn verify(
     check_clock: bool,
     now: SystemTime,
 ) -> Result<Proven, Denied> {
-    let Some(value) = claim.headers.get(AUTHORIZATION).filter(|value| !value.is_empty()) else {
+    if !has_authorization(claim.headers) {
         return verify_token(claim, account);
-    };
+    }
     // Nothing that is not ASCII names a scheme.
-    let value = value.to_str().unwrap_or_default();
+    let value = header(claim.headers, AUTHORIZATION).if_readable().unwrap_or_default();
     let scheme = value.split_whitespace().next().unwrap_or_default();
     let Some(authorization) = Authorization::parse(value) else {
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -79,10 +79,13 @@ pub fn verify(
             format!("signed for account {:?}, but addressed to {}", authorization.account, account.name);
         return Err(Denied::failed(why));
     }
-    let date = header(claim.headers, &X_MS_DATE).or_else(|| header(claim.headers, DATE));
+    let date = match signed(claim.headers, &X_MS_DATE)? {
+        Some(date) => Some(date),
+        None => signed(claim.headers, &DATE)?,
+    };
     let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
 
-    let strings = strings_to_sign(claim, site, authorization.scheme, date);
+    let strings = strings_to_sign(claim, site, authorization.scheme, date)?;
     let verified = strings
         .iter()
         .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
@@ -141,11 +144,16 @@ fn anonymous(claim: &Claim<'_>) -> Denied {
 }
 
 /// One string, but two at a path-style secondary, whose suffix some clients sign and some don't.
-fn strings_to_sign(claim: &Claim<'_>, site: &Site, scheme: Scheme, date: &str) -> Vec<String> {
+fn strings_to_sign(
+    claim: &Claim<'_>,
+    site: &Site,
+    scheme: Scheme,
+    date: &str,
+) -> Result<Vec<String>, Denied> {
     let request = SignedRequest {
         method: claim.method.as_str(),
-        content_md5: header(claim.headers, &CONTENT_MD5).unwrap_or_default(),
-        content_type: header(claim.headers, CONTENT_TYPE).unwrap_or_default(),
+        content_md5: signed(claim.headers, &CONTENT_MD5)?.unwrap_or_default(),
+        content_type: signed(claim.headers, &CONTENT_TYPE)?.unwrap_or_default(),
         date,
         account: site.account.as_str(),
         path: claim.raw_path,
@@ -159,7 +167,13 @@ fn strings_to_sign(claim: &Claim<'_>, site: &Site, scheme: Scheme, date: &str) -
         let path = format!("/{}{rest}", site.account);
         strings.push(SignedRequest { path: &path, ..request }.string_to_sign(scheme));
     }
-    strings
+    Ok(strings)
+}
+
+/// A header that the signature covers. One that can't be read is not taken for one that is not there.
+fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denied> {
+    let unreadable = || Denied::failed(format!("the header {name} is not ASCII text"));
+    header(headers, name).required_readable(()).map_err(|()| unreadable())
 }
 
 fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {

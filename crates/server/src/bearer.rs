@@ -27,6 +27,13 @@ const CLOUDS: [&str; 4] = ["windows.net", "chinacloudapi.cn", "usgovcloudapi.net
 const READER: [&str; 2] = ["Storage Table Data Reader", "76199698-9eea-4c19-bc75-cec21354c6b6"];
 const CONTRIBUTOR: [&str; 2] = ["Storage Table Data Contributor", "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3"];
 
+/// Roles over the account as a whole. They carry the service's properties and statistics, and no data.
+const MANAGERS: [[&str; 2]; 3] = [
+    ["Owner", "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"],
+    ["Contributor", "b24988ac-6180-42a0-ab88-20f7382dd24c"],
+    ["Storage Account Contributor", "17d1049b-9a84-46fb-8f53-869881c3d3ab"],
+];
+
 /// What there is to say about bearer tokens: where to get one, and which to trust, if any.
 #[derive(Debug)]
 pub struct Bearer {
@@ -183,7 +190,8 @@ impl Trust {
             issuer: claims.iss,
             user_principal_name: claims.upn,
         };
-        Ok((RoleGrant { role: strongest(&named), named }, identity))
+        let manages = MANAGERS.into_iter().any(|role| has(&named, role));
+        Ok((RoleGrant { role: strongest(&named), manages, named }, identity))
     }
 
     /// Signature, time, issuer, audience; an error says why not.
@@ -240,13 +248,14 @@ fn is_of_account(audience: &str, account: &AccountName) -> bool {
         || CLOUDS.iter().any(|cloud| audience == format!("https://{account}.table.core.{cloud}"))
 }
 
+fn has(named: &[String], role: [&str; 2]) -> bool {
+    named.iter().any(|name| role.iter().any(|spelling| spelling.eq_ignore_ascii_case(name)))
+}
+
 fn strongest(named: &[String]) -> Option<Role> {
-    let has = |role: [&str; 2]| {
-        named.iter().any(|name| role.iter().any(|spelling| spelling.eq_ignore_ascii_case(name)))
-    };
-    if has(CONTRIBUTOR) {
+    if has(named, CONTRIBUTOR) {
         Some(Role::Contributor)
-    } else if has(READER) {
+    } else if has(named, READER) {
         Some(Role::Reader)
     } else {
         None

@@ -31,7 +31,8 @@ pub async fn read(
     deadline: tokio::time::Instant,
     held: &mut Held,
 ) -> Result<Bytes, Refusal> {
-    let announced = header(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
+    let announced =
+        header(headers, CONTENT_LENGTH).if_readable().and_then(|length| length.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
         return Err(Refusal::RequestBodyTooLarge);
     }

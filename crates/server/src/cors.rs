@@ -16,9 +16,11 @@ const ANY: &str = "*";
 
 /// The answer to a preflight: whether the request it announces may be made, whoever makes it.
 pub fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<HeaderMap, Refusal> {
-    let origin = header(headers, ORIGIN).ok_or(Refusal::CorsHeaderMissing)?;
-    let method = header(headers, ACCESS_CONTROL_REQUEST_METHOD).ok_or(Refusal::CorsHeaderMissing)?;
-    let asked = header(headers, ACCESS_CONTROL_REQUEST_HEADERS);
+    let origin = header(headers, ORIGIN).if_readable().ok_or(Refusal::CorsHeaderMissing)?;
+    let method =
+        header(headers, ACCESS_CONTROL_REQUEST_METHOD).if_readable().ok_or(Refusal::CorsHeaderMissing)?;
+    let asked =
+        header(headers, ACCESS_CONTROL_REQUEST_HEADERS).required_readable(Refusal::CorsPreflightFailure)?;
     // The first rule for this origin and method decides; no other is asked.
     let rule = find(rules, origin, method).ok_or(Refusal::CorsPreflightFailure)?;
     let mut names = asked.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());

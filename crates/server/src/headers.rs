@@ -1,6 +1,6 @@
 //! The headers of a request, or of one that is part of a batch: looked up where they lie.
 
-use http::header::{AsHeaderName, HeaderMap, HeaderName};
+use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName};
 use wire::names;
 
 // Names of ours that every request is asked for: made once, so that looking one up is not also reading its name.
@@ -22,20 +22,59 @@ pub enum Headers<'a> {
     Part(&'a [(&'a str, &'a str)]),
 }
 
-impl<'a> Headers<'a> {
-    /// A header's text; one that is not ASCII counts as absent.
-    pub fn get(self, name: &HeaderName) -> Option<&'a str> {
+/// What was sent under a name. A header that can't be read is neither absent nor empty: each caller says what it
+/// means to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header<'a> {
+    Absent,
+    Text(&'a str),
+    /// Not ASCII text.
+    Unreadable,
+}
+
+impl<'a> Header<'a> {
+    /// For headers that only ask for something: one that can't be read asks for nothing.
+    pub fn if_readable(self) -> Option<&'a str> {
         match self {
-            Self::Request(headers) => header(headers, name),
-            Self::Part(_) => self.all(name).next().and_then(text),
+            Self::Text(text) => Some(text),
+            Self::Absent | Self::Unreadable => None,
         }
     }
 
-    pub fn contains(self, name: &HeaderName) -> bool {
+    /// For headers that decide something: `unreadable` is the answer to one that can't be read.
+    pub fn required_readable<E>(self, unreadable: E) -> Result<Option<&'a str>, E> {
         match self {
-            Self::Request(headers) => headers.contains_key(name),
-            Self::Part(_) => self.all(name).next().is_some(),
+            Self::Text(text) => Ok(Some(text)),
+            Self::Absent => Ok(None),
+            Self::Unreadable => Err(unreadable),
         }
+    }
+
+    pub fn is_sent(self) -> bool {
+        self != Self::Absent
+    }
+
+    fn of(value: Option<&'a [u8]>) -> Self {
+        let Some(value) = value else { return Self::Absent };
+        match std::str::from_utf8(value) {
+            Ok(text) if text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) => Self::Text(text),
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl<'a> Headers<'a> {
+    /// The first header of this name.
+    pub fn get(self, name: &HeaderName) -> Header<'a> {
+        match self {
+            Self::Request(headers) => header(headers, name),
+            Self::Part(_) => Header::of(self.all(name).next()),
+        }
+    }
+
+    /// Every header of this name.
+    pub fn texts(self, name: &HeaderName) -> impl Iterator<Item = Header<'a>> {
+        self.all(name).map(|value| Header::of(Some(value)))
     }
 
     /// The values of every header of this name.
@@ -51,13 +90,14 @@ impl<'a> Headers<'a> {
     }
 }
 
-fn text(value: &[u8]) -> Option<&str> {
-    std::str::from_utf8(value).ok().filter(|text| text.is_ascii())
+/// The first header of this name.
+pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Header<'_> {
+    Header::of(headers.get(name).map(http::HeaderValue::as_bytes))
 }
 
-/// A header's text; one that is not ASCII counts as absent.
-pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
+/// Whether a request brings its own proof, so that a token in its address does not count.
+pub fn has_authorization(headers: &HeaderMap) -> bool {
+    headers.get(AUTHORIZATION).is_some_and(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -66,24 +106,20 @@ mod tests {
 
     #[test]
     fn a_parts_headers_are_found_as_a_requests_are() {
-        let listed = [("If-Match", "*"), ("prefer", "a"), ("PREFER", "b"), ("X", "é")];
+        let listed = [("If-Match", "*"), ("prefer", "a"), ("PREFER", "b"), ("X", "é"), ("Empty", "")];
         let mut map = HeaderMap::new();
         for (name, value) in listed {
             let name = HeaderName::try_from(name).unwrap();
             map.append(name, http::HeaderValue::try_from(value).unwrap());
         }
         for headers in [Headers::Request(&map), Headers::Part(&listed)] {
-            assert_eq!(headers.get(&HeaderName::from_static("if-match")), Some("*"));
-            assert_eq!(headers.get(&HeaderName::from_static("prefer")), Some("a"));
+            let get = |name| headers.get(&HeaderName::from_static(name));
+            assert_eq!(get("if-match"), Header::Text("*"));
+            assert_eq!(get("prefer"), Header::Text("a"));
             assert_eq!(headers.all(&HeaderName::from_static("prefer")).collect::<Vec<_>>(), [b"a", b"b"]);
-            assert_eq!(
-                (headers.get(&HeaderName::from_static("x")), headers.contains(&HeaderName::from_static("x"))),
-                (None, true)
-            );
-            assert_eq!(
-                (headers.get(&HeaderName::from_static("y")), headers.contains(&HeaderName::from_static("y"))),
-                (None, false)
-            );
+            assert_eq!(get("empty"), Header::Text(""));
+            assert_eq!(get("x"), Header::Unreadable);
+            assert_eq!(get("y"), Header::Absent);
         }
     }
 }

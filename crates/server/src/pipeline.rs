@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, IF_MATCH, ORIGIN, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use model::{DateTime, Refusal, TableName, limits};
@@ -16,7 +17,7 @@ use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, format, names};
 
 use crate::account::{Account, SharedAccounts};
-use crate::address::Site;
+use crate::address::{self, Site};
 use crate::analytics::{Analytics, Api, Arrival, Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
@@ -25,10 +26,11 @@ use crate::body;
 use crate::connections::Connection;
 use crate::cors;
 use crate::headers::{
-    DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION,
-    header,
+    DATA_SERVICE_VERSION, Header, Headers, MAX_DATA_SERVICE_VERSION, PREFER, X_MS_CLIENT_REQUEST_ID,
+    X_MS_VERSION, has_authorization, header,
 };
 use crate::memory::Memory;
+use crate::operation::condition::Condition;
 use crate::operation::{self, Call, Context};
 use crate::refusal_log::{RefusalLog, cut};
 use crate::respond::{self, Asked, Body};
@@ -36,6 +38,9 @@ use crate::route;
 use crate::sas::{self, Caller};
 use crate::settings::Settings;
 use crate::telemetry;
+
+/// Whether the log has said already that the store can't be used.
+static UNREADY: AtomicBool = AtomicBool::new(false);
 
 /// Everything a request needs to be answered.
 #[derive(Debug)]
@@ -66,9 +71,9 @@ pub async fn handle(
     let mut asked = asked(&head.headers, &bearer);
     let mut body = Some(body);
     let accounts = pipeline.accounts.current();
-    let host =
-        header(&head.headers, HOST).or_else(|| head.uri.authority().map(|authority| authority.as_str()));
-    let addressed = Site::find(pipeline.scheme, host.unwrap_or_default(), head.uri.path(), &accounts);
+    let host = host(&head, pipeline.scheme);
+    let addressed =
+        host.clone().and_then(|host| Site::find(pipeline.scheme, host, head.uri.path(), &accounts));
     let properties = match &addressed {
         Ok((site, ..)) => pipeline.settings.of(&pipeline.service, &site.account).await,
         Err(_) => pipeline.settings.fresh().clone(),
@@ -76,7 +81,8 @@ pub async fn handle(
     let mut response = if head.method == Method::OPTIONS {
         // A preflight is anyone's, and about a resource that need not exist.
         asked.observed.api = Some(Api::PREFLIGHT);
-        let read = format::negotiate(None, header(&head.headers, ACCEPT), Version::DEFAULT, true);
+        let read =
+            format::negotiate(None, header(&head.headers, ACCEPT).if_readable(), Version::DEFAULT, true);
         asked.error_level = read.ok().and_then(|negotiated| negotiated.error);
         match cors::preflight(&properties.cors, &head.headers) {
             Ok(allowed) => respond::preflight(&asked, allowed),
@@ -96,7 +102,10 @@ pub async fn handle(
         body::discard(unread, connection).await;
     }
     if let Ok((site, _, path)) = &addressed {
-        asked.observed.api.get_or_insert_with(|| presumed(&head, path, site));
+        asked
+            .observed
+            .api
+            .get_or_insert_with(|| presumed(&head, path, site, asked.version.unwrap_or(Version::DEFAULT)));
         if asked.observed.api == Some(Api::SET_PROPERTIES) && asked.observed.refusal.is_none() {
             pipeline.analytics.properties_changed();
         }
@@ -104,7 +113,7 @@ pub async fn handle(
             site,
             path,
             scheme: pipeline.scheme,
-            host: host.unwrap_or_default(),
+            host: host.as_ref().copied().unwrap_or_default(),
             peer,
             started,
             head: &head,
@@ -132,14 +141,17 @@ fn refused(asked: &mut Asked, failure: Failure) -> Response<Body> {
 }
 
 /// What was asked by a request that was refused before it came to that.
-fn presumed(head: &http::request::Parts, path: &str, site: &Site) -> Api {
+fn presumed(head: &http::request::Parts, path: &str, site: &Site, version: Version) -> Api {
     let query = head.uri.query().and_then(Query::parse).unwrap_or_default();
     let method = route::effective_method(&head.method, Headers::Request(&head.headers))
         .unwrap_or_else(|_| head.method.clone());
     let resource = Resource::parse(path);
     let operation = route::resolve_service(&method, &query, &resource, site.secondary)
         .unwrap_or_else(|| route::resolve(&method, resource?, site.account.as_str()));
-    operation.map_or(Api::UNKNOWN, |operation| Api::of(&operation, head.headers.contains_key(IF_MATCH)))
+    operation.map_or(Api::UNKNOWN, |operation| {
+        let condition = Condition::read(&operation, Headers::Request(&head.headers), version);
+        Api::of(&operation, &condition)
+    })
 }
 
 async fn answer(
@@ -158,10 +170,11 @@ async fn answer(
 
     let version = negotiate_version(headers, &query)?;
     let odata_3 = format::speaks_odata_3(
-        header(headers, &DATA_SERVICE_VERSION),
-        header(headers, &MAX_DATA_SERVICE_VERSION),
+        header(headers, &DATA_SERVICE_VERSION).if_readable(),
+        header(headers, &MAX_DATA_SERVICE_VERSION).if_readable(),
     );
-    let negotiated = format::negotiate(query.get(names::FORMAT), header(headers, ACCEPT), version, odata_3);
+    let negotiated =
+        format::negotiate(query.get(names::FORMAT), header(headers, ACCEPT).if_readable(), version, odata_3);
     asked.version = Some(version);
     asked.error_level = negotiated.as_ref().ok().and_then(|negotiated| negotiated.error);
 
@@ -175,18 +188,20 @@ async fn answer(
         version,
         https: caller.https,
     };
-    let log = |denied: Denied| {
+    let comp = query.get_ignoring_case(names::COMP);
+    let log = |denied: Denied, operation: Option<Api>| {
         pipeline.refusal_log.write(|| {
             tracing::warn!(
                 request_id = asked.request_id, method = %head.method, path = cut(head.uri.path()),
-                code = denied.refusal.code(), why = cut(&denied.why), "access refused"
+                comp = comp.map(cut), operation = operation.map(|api| api.0), code = denied.refusal.code(),
+                why = cut(&denied.why), "access refused"
             );
         });
         denied.refusal
     };
     let grant =
         match authenticate::verify(&claim, site, account, bearer, pipeline.check_clock, SystemTime::now())
-            .map_err(log)?
+            .map_err(|denied| log(denied, None))?
         {
             Proven::Owner => Grant::Owner,
             Proven::Roles(grant, identity) => {
@@ -195,7 +210,8 @@ async fn answer(
             }
             Proven::Token(token) => {
                 let policy = stored_policy(pipeline, &token, site).await?;
-                sas::admit(&token, policy.as_ref(), DateTime::now(), caller).map_err(log)?
+                sas::admit(&token, policy.as_ref(), DateTime::now(), caller)
+                    .map_err(|denied| log(denied, None))?
             }
         };
 
@@ -218,11 +234,13 @@ async fn answer(
     if site.secondary && operation.writes() {
         return Err(Refusal::WritesNotAllowed.into());
     }
-    asked.observed.api = Some(Api::of(&operation, headers.contains_key(IF_MATCH)));
-    let need = operation.need(headers.contains_key(IF_MATCH));
-    grant
-        .permits(&need)
-        .map_err(|refusal| log(Denied { refusal, why: format!("{grant:?} does not permit {need:?}") }))?;
+    let condition = Condition::read(&operation, Headers::Request(headers), version);
+    let api = Api::of(&operation, &condition);
+    asked.observed.api = Some(api);
+    let need = operation.need(&condition);
+    grant.permits(&need).map_err(|refusal| {
+        log(Denied { refusal, why: format!("{grant} does not permit {need}") }, Some(api))
+    })?;
 
     if operation.takes_body() {
         require_length(headers)?;
@@ -245,10 +263,35 @@ async fn answer(
         refusal_log: &pipeline.refusal_log,
     };
     let format = negotiated.map_or(Format::Json(MetadataLevel::Minimal), |negotiated| negotiated.success);
-    let call = Call { headers: Headers::Request(headers), query: &query, body: &body, format };
+    let call = Call {
+        headers: Headers::Request(headers),
+        condition: &condition,
+        query: &query,
+        body: &body,
+        format,
+    };
     time?;
     let run = tokio::time::timeout_at(deadline, operation::run(&context, operation, &call));
     run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))
+}
+
+/// The one host that a request names. Several, or two that differ, would let a proxy and this server each see another
+/// account.
+fn host<'h>(head: &'h http::request::Parts, scheme: &str) -> Result<&'h str, Refusal> {
+    let name = HOST;
+    let mut sent = Headers::Request(&head.headers).texts(&name);
+    let first = sent.next().unwrap_or(Header::Absent).required_readable(Refusal::HeaderValueInvalid)?;
+    if sent.next().is_some() {
+        return Err(Refusal::HeaderValueInvalid);
+    }
+    let plain = |host| address::without_default_port(scheme, host);
+    match (first, head.uri.authority().map(http::uri::Authority::as_str)) {
+        (Some(host), Some(named)) if !plain(host).eq_ignore_ascii_case(plain(named)) => {
+            Err(Refusal::HeaderValueInvalid)
+        }
+        (Some(host), _) | (None, Some(host)) => Ok(host),
+        (None, None) => Ok(""),
+    }
 }
 
 /// Any well-formed version is served; one that is none is refused before anything else is looked at.
@@ -256,11 +299,8 @@ async fn answer(
 /// A token made since 2014-02-14 lets `api-version` or the header choose, and else brings its own; an older one
 /// is always served in its own.
 fn negotiate_version(headers: &HeaderMap, query: &Query) -> Result<Version, Refusal> {
-    let sent = headers.get(&X_MS_VERSION).map(|value| value.to_str().unwrap_or_default());
-    let text = match query
-        .get("sv")
-        .filter(|_| !headers.contains_key(AUTHORIZATION) && query.get("sig").is_some())
-    {
+    let sent = header(headers, &X_MS_VERSION).required_readable(Refusal::HeaderValueInvalid)?;
+    let text = match query.get("sv").filter(|_| !has_authorization(headers) && query.get("sig").is_some()) {
         Some(own) if own < "2014-02-14" => Some(own),
         Some(own) => query.get("api-version").or(sent).or(Some(own)),
         None => sent,
@@ -282,7 +322,7 @@ async fn stored_policy(
     let table = TableRef { account: site.account.clone(), name };
     let document = match pipeline.service.get_policies(&table).await {
         Ok(document) => document.unwrap_or_default(),
-        Err(service::Error::Refused { refusal: Refusal::ResourceNotFound, .. }) => return Ok(None),
+        Err(service::Error::Refused { refusal: Refusal::TableNotFound, .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let policies = access_policies::read(&document)?;
@@ -297,7 +337,8 @@ fn asks_for_a_document(method: &Method, resource: &Result<Resource, Refusal>) ->
 
 /// `Prefer` is for POST; its echo stands on refusals too.
 fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
-    let asked = header(headers, &PREFER).filter(|_| *method == Method::POST && version.has_prefer());
+    let asked =
+        header(headers, &PREFER).if_readable().filter(|_| *method == Method::POST && version.has_prefer());
     asked.and_then(Preference::parse)
 }
 
@@ -350,8 +391,17 @@ fn health(pipeline: &Pipeline, request: &Request<Incoming>) -> Option<Response<B
         (Ok(()), Some(since)) => {
             (200, format!("ok; frozen since {}, so that writes are refused\n", since.to_seconds_string()))
         }
-        (Err(fault), _) => (503, format!("{fault}\n")),
+        // Why is for the log alone: anyone may ask, and a fault names files.
+        (Err(fault), _) => {
+            if !UNREADY.swap(true, Ordering::Relaxed) {
+                tracing::error!(%fault, "not ready");
+            }
+            (503, "the store can't be used now; the server's log says why\n".to_owned())
+        }
     };
+    if status == 200 && request.uri().path() == "/health/ready" {
+        UNREADY.store(false, Ordering::Relaxed);
+    }
     let mut response = Response::new(Body::sized(text));
     *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));

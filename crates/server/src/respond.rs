@@ -12,6 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Frame, SizeHint};
+use hyper::ext::ReasonPhrase;
 use model::{DateTime, Refusal};
 use wire::error_body::ErrorText;
 use wire::{MetadataLevel, Version, names};
@@ -170,6 +171,12 @@ pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
+    // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
+    if (refusal.is_front_end() || asked.speaks_xml || *refusal == Refusal::HeaderValueInvalid)
+        && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
+    {
+        response.extensions_mut().insert(reason);
+    }
     if *refusal == Refusal::Frozen {
         put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
     }
@@ -212,7 +219,13 @@ fn front_end(asked: &Asked, failure: &Failure) -> Response<Body> {
     };
     let mut response = Response::new(Body::sized(document));
     let headers = response.headers_mut();
-    put(headers, SERVER, names::FRONT_END_SERVER);
+    if *refusal == Refusal::NoAuthenticationInformation {
+        // The table server has seen this one, and has it answered in the front end's form.
+        put(headers, SERVER, names::SERVER);
+        echo(headers, asked);
+    } else {
+        put(headers, SERVER, names::FRONT_END_SERVER);
+    }
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
     if matches!(refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
@@ -246,6 +259,12 @@ fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: b
     }
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
     put(headers, X_MS_REQUEST_ID.clone(), &asked.request_id);
+    echo(headers, asked);
+}
+
+/// What the request said of itself.
+fn echo(headers: &mut HeaderMap, asked: &Asked) {
+    let version = asked.version.unwrap_or(Version::DEFAULT);
     let version = version.as_str();
     let sent = asked.sent_version.clone().filter(|sent| sent == version);
     match sent {

@@ -7,6 +7,7 @@ use wire::names;
 use wire::url::{Query, Resource};
 
 use crate::headers::{Headers, X_HTTP_METHOD};
+use crate::operation::condition::Condition;
 
 /// What the hourly metrics' table was called before 2013-08-15, and what it is called.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
@@ -47,7 +48,9 @@ impl Operation {
             | Self::GetProperties
             | Self::GetStatistics
             | Self::GetPolicies(_)
-            | Self::RefuseIn(..) => false,
+            | Self::RefuseIn(..)
+            // Its parts tell.
+            | Self::Batch => false,
             Self::SetProperties
             | Self::SetPolicies(_)
             | Self::CreateTable
@@ -55,8 +58,7 @@ impl Operation {
             | Self::InsertEntity(_)
             | Self::PutEntity(..)
             | Self::MergeEntity(..)
-            | Self::DeleteEntity(..)
-            | Self::Batch => true,
+            | Self::DeleteEntity(..) => true,
         }
     }
 
@@ -107,8 +109,8 @@ impl Operation {
     }
 
     /// What it asks of the caller; an update without a condition may turn out an insert.
-    pub fn need(&self, conditional: bool) -> Need {
-        let update = if conditional { Access::Update } else { Access::Upsert };
+    pub fn need(&self, condition: &Condition) -> Need {
+        let update = if condition.is_none() { Access::Upsert } else { Access::Update };
         let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
         match self {
             Self::QueryTables | Self::GetTable(_) => Need::ListTables,

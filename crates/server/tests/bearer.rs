@@ -141,7 +141,7 @@ fn each_role_may_do_what_the_services_does() {
     let held = br#"{"PartitionKey":"p","RowKey":"held"}"#;
     assert_eq!(owner.send("POST", "/Books", &json, held).status, 201);
 
-    let tokens = ["Owner", READER, CONTRIBUTOR].map(|role| setting.issuer.of_role(role));
+    let tokens = ["Backup Reader", READER, CONTRIBUTOR].map(|role| setting.issuer.of_role(role));
     let mismatch = (403, "AuthorizationPermissionMismatch");
     let missing = (404, "ResourceNotFound");
     let held = "/Books(PartitionKey='p',RowKey='held')";
@@ -181,7 +181,49 @@ fn each_role_may_do_what_the_services_does() {
     let answer = owner.send("GET", "/Tables", &json, b"");
     assert_eq!(answer.status, 200, "keys go on signing");
     let log = setting.log();
-    assert!(log.contains(r#"named: [\"Owner\"]"#), "the roles that a token names: {log}");
+    assert!(
+        log.contains(r#"a bearer token with the roles [\"Backup Reader\"] does not permit listing tables"#),
+        "the roles that a token names: {log}"
+    );
+}
+
+/// The service's own documents belong to who manages the account, which is no way to its data.
+#[test]
+fn properties_and_statistics_are_for_roles_over_the_account() {
+    let setting = Setting::over_http();
+    let mut client = setting.server.client();
+    let properties = "/?restype=service&comp=properties";
+    let cors = "<StorageServiceProperties><Cors/></StorageServiceProperties>";
+    let statistics = |client: &mut Client, token: &str| {
+        let authorization = format!("Bearer {token}");
+        let target = format!("/{ACCOUNT}-secondary/?restype=service&comp=stats");
+        client
+            .send_raw("GET", &target, &[("Authorization", &authorization), ("x-ms-version", NEW)], b"")
+            .unwrap()
+    };
+    for (roles, manages, reads) in [
+        (json!(["Owner"]), true, false),
+        (json!("8e3af657-a8ff-443c-a75c-2fe8c4bcb635"), true, false),
+        (json!(["Contributor"]), true, false),
+        (json!("b24988ac-6180-42a0-ab88-20f7382dd24c"), true, false),
+        (json!(["Storage Account Contributor"]), true, false),
+        (json!("17d1049b-9a84-46fb-8f53-869881c3d3ab"), true, false),
+        (json!([CONTRIBUTOR, "Owner"]), true, true),
+        (json!([CONTRIBUTOR]), false, true),
+        (json!([READER]), false, true),
+        (json!(["Reader"]), false, false),
+        (json!([]), false, false),
+    ] {
+        let token = setting.issuer.token(json!({ "roles": roles }));
+        let expected = |status| if manages { status } else { 403 };
+        assert_eq!(send(&mut client, &token, "GET", properties, "").status, expected(200), "{roles}");
+        assert_eq!(send(&mut client, &token, "PUT", properties, cors).status, expected(202), "{roles}");
+        assert_eq!(statistics(&mut client, &token).status, expected(200), "{roles}");
+        let tables = send(&mut client, &token, "GET", "/Tables", "").status;
+        assert_eq!(tables, if reads { 200 } else { 403 }, "{roles}");
+    }
+    let log = setting.log();
+    assert!(log.contains("SetTableServiceProperties") && log.contains("comp"), "{log}");
 }
 
 #[test]

@@ -121,6 +121,34 @@ fn batch() -> Vec<u8> {
 const BATCH: [(&str, &str); 2] =
     [("Content-Type", "multipart/mixed; boundary=b"), ("Accept", "application/json;odata=nometadata")];
 
+/// A proxy and this server must not see two different hosts in one request.
+#[test]
+fn a_request_names_one_host() {
+    let server = Partita::in_memory();
+    let mut client = server.client();
+    let host = server.address.to_string();
+    let absolute = format!("http://{host}/{ACCOUNT}/Tables");
+    let target = format!("/{ACCOUNT}/Tables");
+    let cases: [(&str, &[&str], u16); 8] = [
+        (&target, &[&host, &host], 400),
+        (&target, &["other.table.x", &host], 400),
+        (&target, &["h\u{e9}"], 400),
+        (&absolute, &["other.table.x"], 400),
+        (&absolute, &[&host, "other.table.x"], 400),
+        (&absolute, &[&host], 403),
+        (&absolute, &["!"], 403),
+        (&target, &[&host], 403),
+    ];
+    for (target, hosts, expected) in cases {
+        let headers: Vec<(&str, &str)> = match hosts {
+            ["!"] => vec![("!Host", "")],
+            hosts => hosts.iter().map(|host| ("Host", *host)).collect(),
+        };
+        let answer = client.send_raw("GET", target, &headers, b"").unwrap();
+        assert_eq!(answer.status, expected, "{target} {hosts:?}: {}", answer.text());
+    }
+}
+
 #[test]
 fn malformed_http_is_refused_or_dropped() {
     let target = Target::start(&[]);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use crate::support::{Client, Partita};
+use crate::support::{ACCOUNT, Client, Partita};
 
 fn set(client: &mut Client, section: &str) {
     let body = format!("<StorageServiceProperties>{section}</StorageServiceProperties>");
@@ -33,4 +33,26 @@ fn neither_of_two_changes_at_once_undoes_the_other() {
         let days = format!("<Days>{round}</Days>");
         assert_eq!(shown.matches(&days).count() - usize::from(round == 7), 2, "{shown}");
     }
+}
+
+/// Where the front end answers, or the service's own documents do, the words stand in the status line too.
+#[test]
+fn the_reason_phrase_is_the_message_of_some_refusals() {
+    let server = Partita::in_memory();
+    let mut client = server.client();
+    let malformed = client.send("PUT", "/?restype=service&comp=properties", &[], b"<a>");
+    assert_eq!(
+        (malformed.status, malformed.reason.as_str()),
+        (400, "XML specified is not syntactically valid.")
+    );
+    let missing = client.send("GET", "/Missing?comp=acl", &[], b"");
+    assert_eq!((missing.status, missing.reason.as_str()), (404, "The table specified does not exist."));
+    let target = format!("/{ACCOUNT}/Tables");
+    let refused = client.send_raw("GET", &target, &[("x-ms-version", "2019-02-02")], b"").unwrap();
+    assert!(
+        refused.reason.starts_with("Server failed to authenticate the request. Make sure"),
+        "{refused:?}"
+    );
+    let of_table = client.send("GET", "/Missing()", &[("Accept", "application/json")], b"");
+    assert_eq!((of_table.status, of_table.reason.as_str()), (404, "Not Found"));
 }

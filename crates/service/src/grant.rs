@@ -1,6 +1,8 @@
 //! What a caller may touch: which operations, which table, which keys.
 
-use model::{EntityKey, KeyRange, Refusal, TableName};
+use std::fmt;
+
+use model::{Cut, EntityKey, KeyRange, Refusal, TableName};
 
 /// What an operation asks of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub struct AccountGrant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
     pub role: Option<Role>,
+    /// Whether one of the roles is for managing the account, which gives no access to its data.
+    pub manages: bool,
     /// The roles as the token names them, known here or not: for the log.
     pub named: Vec<String>,
 }
@@ -134,8 +138,7 @@ impl AccountGrant {
         let (types, permissions) = match need {
             Need::ReadService => ("s", "r"),
             Need::WriteService => ("s", "w"),
-            // Documentation has named both over the years.
-            Need::ListTables => ("sc", "l"),
+            Need::ListTables => ("c", "l"),
             Need::CreateTable => ("c", "cw"),
             Need::DeleteTable => ("c", "d"),
             Need::Policies => return Err(Refusal::AuthorizationFailure),
@@ -167,8 +170,7 @@ impl RoleGrant {
         let allowed = match need {
             // To bearer tokens there are none.
             Need::Policies => return Err(Refusal::ResourceNotFound),
-            // For roles over the account, which tokens do not bring.
-            Need::ReadService | Need::WriteService => false,
+            Need::ReadService | Need::WriteService => self.manages,
             Need::ListTables | Need::Entities(_, Access::Read) | Need::Batch => self.role.is_some(),
             Need::CreateTable
             | Need::DeleteTable
@@ -177,6 +179,70 @@ impl RoleGrant {
             }
         };
         if allowed { Ok(()) } else { Err(Refusal::AuthorizationPermissionMismatch) }
+    }
+}
+
+/// For the log.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owner => f.write_str("an account key"),
+            Self::Table(grant) => {
+                write!(f, "a token for table {} with permissions {:?}", grant.table, grant.permissions)?;
+                let all = KeyRange::all();
+                if grant.range.start != all.start {
+                    write!(f, ", from {}", Bound(&grant.range.start))?;
+                }
+                if grant.range.end != all.end {
+                    write!(f, ", up to {}", Bound(&grant.range.end))?;
+                }
+                Ok(())
+            }
+            Self::Account(grant) => write!(
+                f,
+                "an account token with permissions {:?} and resource types {:?}",
+                grant.permissions, grant.resource_types
+            ),
+            Self::Role(grant) if grant.named.is_empty() => f.write_str("a bearer token without roles"),
+            Self::Role(grant) => write!(f, "a bearer token with the roles {:?}", grant.named),
+        }
+    }
+}
+
+/// One end of a range of keys.
+struct Bound<'a>(&'a Cut);
+
+impl fmt::Display for Bound<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Cut::Before(partition, row) | Cut::After(partition, row) => {
+                write!(f, "partition {partition:?}, row {row:?}")
+            }
+            Cut::AfterPartition(partition) => write!(f, "partition {partition:?}"),
+            Cut::End => f.write_str("the end"),
+        }
+    }
+}
+
+/// For the log: what was to be done.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadService => f.write_str("reading service properties or statistics"),
+            Self::WriteService => f.write_str("changing service properties"),
+            Self::ListTables => f.write_str("listing tables"),
+            Self::CreateTable => f.write_str("creating a table"),
+            Self::DeleteTable => f.write_str("deleting a table"),
+            Self::Policies => f.write_str("stored access policies"),
+            Self::Batch => f.write_str("a batch"),
+            Self::Entities(table, access) => match access {
+                Access::Read => write!(f, "reading entities of {table}"),
+                Access::Insert => write!(f, "inserting into {table}"),
+                Access::Update => write!(f, "updating entities of {table}"),
+                Access::Upsert => write!(f, "inserting or updating entities of {table}"),
+                Access::Delete => write!(f, "deleting entities of {table}"),
+            },
+        }
     }
 }
 
@@ -253,7 +319,8 @@ mod tests {
 
     #[test]
     fn an_account_token_reaches_what_its_letters_name() {
-        check(&account("s", "rwdlacup"), &["get properties", "set properties", "list"]);
+        check(&account("s", "rwdlacup"), &["get properties", "set properties"]);
+        check(&account("so", "l"), &[]);
         check(&account("c", "rwdlacup"), &["list", "create", "drop"]);
         check(&account("o", "rwdlacup"), &["read", "insert", "update", "upsert", "delete"]);
         check(&account("sco", "r"), &["get properties", "read"]);
@@ -268,7 +335,10 @@ mod tests {
 
     #[test]
     fn a_bearer_token_reaches_what_its_role_does() {
-        let grant = |role| Grant::Role(RoleGrant { role, named: Vec::new() });
+        let grant = |role| Grant::Role(RoleGrant { role, manages: false, named: Vec::new() });
+        let manager = |role| Grant::Role(RoleGrant { role, manages: true, named: Vec::new() });
+        check(&manager(None), &["get properties", "set properties"]);
+        check(&manager(Some(Role::Reader)), &["get properties", "set properties", "list", "read"]);
         check(&grant(None), &[]);
         check(&grant(Some(Role::Reader)), &["list", "read"]);
         check(

@@ -4,18 +4,17 @@ use bytes::Bytes;
 use model::AccountName;
 use store::TableRef;
 
-use crate::tables::missing_table_is_a_resource;
 use crate::{Result, Service};
 
 impl Service {
     /// The table's stored access policies, if any were ever set.
     pub async fn get_policies(&self, table: &TableRef) -> Result<Option<Bytes>> {
-        self.engine.table_metadata(table).await.map_err(missing_table_is_a_resource)
+        Ok(self.engine.table_metadata(table).await?)
     }
 
     pub async fn set_policies(&self, table: &TableRef, document: Bytes) -> Result<()> {
         let _pass = self.gate.pass().await?;
-        self.engine.set_table_metadata(table, document).await.map_err(missing_table_is_a_resource)
+        Ok(self.engine.set_table_metadata(table, document).await?)
     }
 
     /// The account's service properties, if any were ever set.

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use model::{AccountName, Refusal, TableName, ValueRef, limits};
+use filter::{Comparison, Expr, Operator};
+use model::{AccountName, Refusal, TableName, Value, ValueRef, limits};
 use store::TableRef;
 
 use crate::{Error, Result, Service};
@@ -57,19 +58,24 @@ impl Service {
     }
 
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
-        let filter = query.filter.map_or(Ok(None), filter::parse)?;
+        let filter = query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case);
+        let end = filter.as_ref().map_or(End::Never, End::of);
         let limit = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         let mut page = TablePage { names: Vec::new(), next: None };
         if limit == 0 {
             return Ok(page);
         }
         let deadline = Instant::now() + limits::QUERY_TIME_MAX;
-        let work_per_table = 1 + filter.as_ref().map_or(0, filter::Expr::comparisons);
+        let work_per_table = 1 + filter.as_ref().map_or(0, Expr::comparisons);
         let mut work = 0;
         let mut from = query.from.or(Some(String::new()));
         while let Some(start) = from {
             let found = self.engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX).await?;
             for name in found.names.into_iter().filter(|name| !name.is_metrics()) {
+                // No later name can be asked for, so the listing ends here and nothing is left for another page.
+                if end.is_before(name.folded()) {
+                    return Ok(page);
+                }
                 work += work_per_table;
                 let is_late = work >= WORK_PER_LOOK && {
                     work = 0;
@@ -92,10 +98,73 @@ impl Service {
 }
 
 /// Operations on a table itself, unlike those on its entities, speak of a missing resource.
-pub(crate) fn missing_table_is_a_resource(error: store::Error) -> Error {
+fn missing_table_is_a_resource(error: store::Error) -> Error {
     match error {
         store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
         other => other.into(),
+    }
+}
+
+const TABLE_NAME: &str = "TableName";
+
+/// Names of tables have no case, and neither have comparisons with them: both sides are taken in lower case.
+fn ignoring_case(expr: Expr) -> Expr {
+    match expr {
+        Expr::Compare(Comparison { property, operator, literal: Value::String(text) })
+            if property == TABLE_NAME =>
+        {
+            Expr::Compare(Comparison {
+                property,
+                operator,
+                literal: Value::String(text.to_ascii_lowercase()),
+            })
+        }
+        Expr::Not(inner) => Expr::Not(Box::new(ignoring_case(*inner))),
+        Expr::And(terms) => Expr::And(terms.into_iter().map(ignoring_case).collect()),
+        Expr::Or(terms) => Expr::Or(terms.into_iter().map(ignoring_case).collect()),
+        other @ (Expr::Constant(_) | Expr::Compare(_)) => other,
+    }
+}
+
+/// Where the names end that a filter can find.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// With this name, which is among them or not.
+    At(String, Inclusive),
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Inclusive {
+    No,
+    Yes,
+}
+
+impl End {
+    fn of(expr: &Expr) -> Self {
+        match expr {
+            Expr::Compare(Comparison { property, operator, literal: Value::String(text) })
+                if property == TABLE_NAME =>
+            {
+                match operator {
+                    Operator::Lt => Self::At(text.clone(), Inclusive::No),
+                    Operator::Le | Operator::Eq => Self::At(text.clone(), Inclusive::Yes),
+                    Operator::Ne | Operator::Gt | Operator::Ge => Self::Never,
+                }
+            }
+            Expr::And(terms) => terms.iter().map(Self::of).min().unwrap_or(Self::Never),
+            Expr::Or(terms) => terms.iter().map(Self::of).max().unwrap_or(Self::Never),
+            Expr::Constant(_) | Expr::Compare(_) | Expr::Not(_) => Self::Never,
+        }
+    }
+
+    /// Whether a name lies behind it.
+    fn is_before(&self, name: &str) -> bool {
+        match self {
+            Self::At(end, Inclusive::Yes) => name > end.as_str(),
+            Self::At(end, Inclusive::No) => name >= end.as_str(),
+            Self::Never => false,
+        }
     }
 }
 
@@ -104,6 +173,6 @@ struct TableRow<'a>(&'a TableName);
 
 impl filter::Row for TableRow<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
-        (name == "TableName").then(|| ValueRef::String(self.0.as_str()))
+        (name == TABLE_NAME).then(|| ValueRef::String(self.0.folded()))
     }
 }

@@ -7,7 +7,7 @@ mod markup;
 mod read;
 mod write;
 
-pub use read::read_properties;
+pub use read::{read_properties, read_properties_without_keys};
 pub use write::{AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter, content_type, write_entry};
 
 const ATOM: &str = "http://www.w3.org/2005/Atom";

@@ -14,6 +14,8 @@ pub struct EntityBody<'a> {
     pub partition_key: Option<String>,
     pub row_key: Option<String>,
     pub properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
+    /// The names of times in JSON that were written with an offset; the answer to an insert shows them so.
+    pub offset_times: Vec<Cow<'a, str>>,
 }
 
 impl<'a> EntityBody<'a> {
@@ -22,6 +24,17 @@ impl<'a> EntityBody<'a> {
             BodyFormat::Json => entity_json::read_entity(body),
             BodyFormat::Atom => {
                 let members = atom::read_properties(body)?.into_iter();
+                Self::from_members(members.map(|(name, value)| (name.into(), value.map(ValueCow::Owned))))
+            }
+        }
+    }
+
+    /// For an update, merge or upsert: keys in the body count for nothing, whatever they are.
+    pub fn read_without_keys(format: BodyFormat, body: &'a [u8]) -> Result<Self, Refusal> {
+        match format {
+            BodyFormat::Json => entity_json::read_entity_without_keys(body),
+            BodyFormat::Atom => {
+                let members = atom::read_properties_without_keys(body)?.into_iter();
                 Self::from_members(members.map(|(name, value)| (name.into(), value.map(ValueCow::Owned))))
             }
         }

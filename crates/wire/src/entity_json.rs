@@ -3,7 +3,7 @@
 mod decode;
 mod encode;
 
-pub use decode::{read_entity, read_table_name};
+pub use decode::{read_entity, read_entity_without_keys, read_table_name};
 pub use encode::{
     EntityContext, EntityView, write_body, write_entity, write_entity_set_end, write_entity_set_start,
     write_string, write_table, write_table_set,

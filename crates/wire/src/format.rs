@@ -116,8 +116,9 @@ pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyForma
         JSON => Err(Refusal::JsonFormatNotSupported),
         ATOM | XML if version.has_atom() => Ok(BodyFormat::Atom),
         ATOM | XML => Err(Refusal::AtomFormatNotSupported),
-        _ if version.has_json() => Ok(BodyFormat::Json),
-        _ => Ok(BodyFormat::Atom),
+        "" if version.has_json() => Ok(BodyFormat::Json),
+        "" => Ok(BodyFormat::Atom),
+        _ => Err(Refusal::MediaTypeNotSupported),
     }
 }
 

@@ -84,23 +84,8 @@ impl ServiceProperties {
 
     /// Get Service Properties' answer, byte order mark and all; the order of elements is fixed.
     pub fn write(&self) -> Vec<u8> {
-        let mut out =
-            String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
-        // Writing to a String can't fail.
-        let Logging { read, write, delete, retention_days } = &self.logging;
-        let _ = write!(
-            out,
-            "<Logging><Version>1.0</Version><Read>{read}</Read><Write>{write}</Write><Delete>{delete}</Delete>{}</Logging>",
-            retention(*retention_days)
-        );
-        for (name, metrics) in [("HourMetrics", &self.hour_metrics), ("MinuteMetrics", &self.minute_metrics)]
-        {
-            let _ = write!(out, "<{name}><Version>1.0</Version><Enabled>{}</Enabled>", metrics.enabled);
-            if metrics.enabled {
-                let _ = write!(out, "<IncludeAPIs>{}</IncludeAPIs>", metrics.include_apis);
-            }
-            let _ = write!(out, "{}</{name}>", retention(metrics.retention_days));
-        }
+        let metrics = [("HourMetrics", &self.hour_metrics), ("MinuteMetrics", &self.minute_metrics)];
+        let mut out = self.write_start(&metrics);
         if self.cors.is_empty() {
             out.push_str("<Cors />");
         } else {
@@ -110,6 +95,33 @@ impl ServiceProperties {
         }
         out.push_str("</StorageServiceProperties>");
         out.into_bytes()
+    }
+
+    /// The same for versions before 2013-08-15, which know the hourly metrics alone, and no CORS.
+    pub fn write_old(&self) -> Vec<u8> {
+        let mut out = self.write_start(&[("Metrics", &self.hour_metrics)]);
+        out.push_str("</StorageServiceProperties>");
+        out.into_bytes()
+    }
+
+    fn write_start(&self, metrics: &[(&str, &Metrics)]) -> String {
+        let mut out =
+            String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
+        // Writing to a String can't fail.
+        let Logging { read, write, delete, retention_days } = &self.logging;
+        let _ = write!(
+            out,
+            "<Logging><Version>1.0</Version><Read>{read}</Read><Write>{write}</Write><Delete>{delete}</Delete>{}</Logging>",
+            retention(*retention_days)
+        );
+        for (name, metrics) in metrics {
+            let _ = write!(out, "<{name}><Version>1.0</Version><Enabled>{}</Enabled>", metrics.enabled);
+            if metrics.enabled {
+                let _ = write!(out, "<IncludeAPIs>{}</IncludeAPIs>", metrics.include_apis);
+            }
+            let _ = write!(out, "{}</{name}>", retention(metrics.retention_days));
+        }
+        out
     }
 }
 
@@ -143,8 +155,34 @@ impl CorsRule {
 
 impl Update {
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
-        update(body).ok_or(Refusal::XmlNotValid)
+        update(body)
+            .ok_or_else(|| if has_long_list(body) { Refusal::XmlNodeValue } else { Refusal::XmlNotValid })
     }
+}
+
+/// Whether a CORS rule lists more than it may: the service has another refusal for that.
+fn has_long_list(body: &[u8]) -> bool {
+    let Some(root) = Element::parse(body) else { return false };
+    let Ok(Some(cors)) = root.child("Cors") else { return false };
+    let is_long = |rule: &Element, name: &str| {
+        let text = rule.child(name).ok().flatten().map_or("", Element::text);
+        let (literals, prefixes) = counts(&items(text));
+        literals > limits::CORS_ITEMS_MAX
+            || (name != "AllowedOrigins" && prefixes > limits::CORS_PREFIXES_MAX)
+    };
+    let lists = ["AllowedOrigins", "AllowedHeaders", "ExposedHeaders"];
+    cors.children.len() <= limits::CORS_RULES_MAX
+        && cors.children.iter().any(|rule| lists.iter().any(|name| is_long(rule, name)))
+}
+
+fn items(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim_ascii).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// How many names there are in a list, and how many prefixes.
+fn counts(items: &[String]) -> (usize, usize) {
+    let prefixes = items.iter().filter(|item| item.len() > 1 && item.ends_with('*')).count();
+    (items.len() - prefixes, prefixes)
 }
 
 fn update(body: &[u8]) -> Option<Update> {
@@ -222,18 +260,16 @@ fn cors(element: &Element) -> Option<Vec<CorsRule>> {
 }
 
 /// Methods the service lets a rule name; PATCH is what today's clients merge with.
-const CORS_METHODS: [&str; 8] = ["DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"];
+const CORS_METHODS: [&str; 10] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 
 fn cors_rule(element: &Element) -> Option<CorsRule> {
     let fields = ["AllowedMethods", "AllowedOrigins", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds"];
     if !element.has_only(&fields) {
         return None;
     }
-    let list = |name: &str| -> Option<Vec<String>> {
-        let text = child(element, name)?.map_or("", Element::text);
-        let items = text.split(',').map(str::trim_ascii).filter(|item| !item.is_empty()).map(str::to_owned);
-        Some(items.collect())
-    };
+    let list =
+        |name: &str| -> Option<Vec<String>> { Some(items(child(element, name)?.map_or("", Element::text))) };
     let rule = CorsRule {
         allowed_methods: list("AllowedMethods")?,
         allowed_origins: list("AllowedOrigins")?,
@@ -243,10 +279,8 @@ fn cors_rule(element: &Element) -> Option<CorsRule> {
     };
     let short = |items: &[String]| items.iter().all(|item| item.len() <= limits::CORS_ITEM_BYTES_MAX);
     let headers_fit = |items: &[String]| {
-        let prefixes = items.iter().filter(|item| item.len() > 1 && item.ends_with('*')).count();
-        short(items)
-            && prefixes <= limits::CORS_PREFIXES_MAX
-            && items.len() - prefixes <= limits::CORS_ITEMS_MAX
+        let (literals, prefixes) = counts(items);
+        short(items) && prefixes <= limits::CORS_PREFIXES_MAX && literals <= limits::CORS_ITEMS_MAX
     };
     let valid = !rule.allowed_methods.is_empty()
         && rule.allowed_methods.iter().all(|method| CORS_METHODS.contains(&method.as_str()))
@@ -272,8 +306,8 @@ fn child<'e>(element: &'e Element, name: &str) -> Option<Option<&'e Element>> {
 
 fn flag(element: &Element, name: &str) -> Option<bool> {
     match child(element, name)??.text() {
-        "true" => Some(true),
-        "false" => Some(false),
+        text if text.eq_ignore_ascii_case("true") => Some(true),
+        text if text.eq_ignore_ascii_case("false") => Some(false),
         _ => None,
     }
 }
@@ -344,7 +378,7 @@ mod tests {
             ),
             root(&six),
             rule("<AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods>"),
-            rule(&good.replace("GET", "TRACE")),
+            rule(&good.replace("GET", "FETCH")),
             rule(&good.replace('*', "")),
             rule(&good.replace('*', &"x".repeat(257))),
             rule(&good.replace('5', "-1")),

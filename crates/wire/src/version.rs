@@ -42,6 +42,11 @@ impl Version {
         self >= JSON
     }
 
+    /// CORS, minute metrics, and a name of their own for hourly ones.
+    pub fn has_all_properties(self) -> bool {
+        self >= JSON
+    }
+
     pub fn has_prefer(self) -> bool {
         self >= JSON
     }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Response};
 use model::{DateTime, Refusal, limits};
@@ -17,6 +16,7 @@ use super::outcome::{Api, Credential, Status};
 use super::{Analytics, Window, minute_of};
 use crate::address::Site;
 use crate::bearer::Identity;
+use crate::headers::has_authorization;
 use crate::respond::Body;
 
 /// What the pipeline learned of a request on its way.
@@ -147,7 +147,7 @@ impl Drop for Exchange {
 fn credential(head: &Parts) -> Credential {
     let signed =
         || head.uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("sig=")));
-    match head.headers.contains_key(AUTHORIZATION) {
+    match has_authorization(&head.headers) {
         true => Credential::Authenticated,
         false if signed() => Credential::Sas,
         false => Credential::Anonymous,

@@ -2,6 +2,7 @@
 
 use model::Refusal;
 
+use crate::operation::condition::Condition;
 use crate::route::Operation;
 
 /// An operation by the name that logs and metrics give it.
@@ -14,8 +15,8 @@ impl Api {
     /// Nothing that the service has an operation for.
     pub const UNKNOWN: Self = Self("Unknown");
 
-    /// `conditional`: `If-Match` was sent, so that a write is no upsert.
-    pub fn of(operation: &Operation, conditional: bool) -> Self {
+    pub fn of(operation: &Operation, condition: &Condition) -> Self {
+        let conditional = !condition.is_none();
         Self(match operation {
             Operation::QueryTables => "QueryTables",
             Operation::GetTable(_) => "QueryTable",

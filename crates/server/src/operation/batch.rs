@@ -1,17 +1,18 @@
 //! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
 
 use http::Method;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH};
+use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
 use service::Group;
 use wire::batch::{self, Batch, Part, PartAnswer};
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
+use super::condition::Condition;
 use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
-use crate::headers::{Headers, PREFER, X_HTTP_METHOD};
+use crate::headers::{DATA_SERVICE_VERSION, Headers, PREFER, X_HTTP_METHOD};
 use crate::respond;
 use crate::route::{self, Operation};
 use crate::telemetry;
@@ -19,9 +20,13 @@ use crate::telemetry;
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let content_type = call.header(&CONTENT_TYPE).unwrap_or_default();
+    let content_type = call.content_type()?.unwrap_or_default();
     // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
     let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
+    // A query is a read, which the secondary serves.
+    if context.site.secondary && !matches!(read, Batch::Query(_)) {
+        return Err(Refusal::WritesNotAllowed.into());
+    }
     let batch_id = telemetry::new_guid();
     let (body, held) = match read {
         Batch::ChangeSet(parts) => {
@@ -36,6 +41,9 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
             let held = context.hold(answer.body.len())?;
             (batch::write_query(&batch_id, &answer), held)
         }
+        Batch::Closed => {
+            (batch::write_change_set(&batch_id, &telemetry::new_guid(), &[]), context.memory.nothing())
+        }
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
     let content = content.holding(held);
@@ -46,6 +54,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
 struct Inner<'a> {
     part: &'a Part<'a>,
     operation: Result<Operation, Refusal>,
+    condition: Condition,
     headers: Headers<'a>,
     query: Query,
     format: Format,
@@ -60,7 +69,7 @@ impl<'a> Inner<'a> {
         let parsed_query = Query::parse(query_text);
         let query = parsed_query.clone().unwrap_or_default();
 
-        let accept = headers.get(&ACCEPT).or_else(|| outer.header(&ACCEPT));
+        let accept = headers.get(&ACCEPT).if_readable().or_else(|| outer.headers.get(&ACCEPT).if_readable());
         let negotiated =
             format::negotiate(query.get(names::FORMAT), accept, context.version, context.odata_3);
         let (format, error_level) = match &negotiated {
@@ -79,7 +88,8 @@ impl<'a> Inner<'a> {
             Ok(operation)
         };
         let operation = operation();
-        Self { part, operation, headers, query, format, error_level }
+        let condition = condition(context, &operation, headers);
+        Self { part, operation, condition, headers, query, format, error_level }
     }
 
     /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
@@ -93,16 +103,36 @@ impl<'a> Inner<'a> {
         {
             return Self::new(context, outer, part);
         }
-        Self { part, headers, operation: self.operation.clone(), query: self.query.clone(), ..*self }
+        let operation = self.operation.clone();
+        let condition = condition(context, &operation, headers);
+        Self { part, headers, operation, condition, query: self.query.clone(), ..*self }
     }
 
     fn call(&self) -> Call<'_> {
-        Call { headers: self.headers, query: &self.query, body: self.part.body, format: self.format }
+        let Self { headers, condition, query, format, .. } = self;
+        Call { headers: *headers, condition, query, body: self.part.body, format: *format }
+    }
+
+    /// Of an answer in Atom: 2.0 to who speaks that.
+    fn atom_version(&self, outer: &Call<'_>) -> &'static str {
+        let of = |headers: Headers<'_>| {
+            headers.get(&DATA_SERVICE_VERSION).if_readable().map(|text| text.trim().starts_with("2.0"))
+        };
+        if of(self.headers).or_else(|| of(outer.headers)) == Some(true) { "2.0;" } else { "1.0;" }
     }
 
     fn content_id(&self) -> Option<String> {
-        self.headers.get(&CONTENT_ID).map(str::to_owned)
+        self.headers.get(&CONTENT_ID).if_readable().map(str::to_owned)
     }
+}
+
+fn condition(
+    context: &Context<'_>,
+    operation: &Result<Operation, Refusal>,
+    headers: Headers<'_>,
+) -> Condition {
+    let read = operation.as_ref().map(|operation| Condition::read(operation, headers, context.version));
+    read.unwrap_or_else(|refusal| Condition::Refused(refusal.clone()))
 }
 
 /// The answers to all parts, or to the one that made the whole fail.
@@ -116,7 +146,7 @@ async fn change_set(
     }
     let alone = parts.len() == 1;
     let mut group = Group::new();
-    let mut replies: Vec<(Reply, Option<String>)> = Vec::with_capacity(parts.len());
+    let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
@@ -129,7 +159,7 @@ async fn change_set(
             None => Inner::new(context, outer, part),
         };
         match add(context, &inner, &mut group).await {
-            Ok(reply) => replies.push((reply, inner.content_id())),
+            Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
                 let failure = Failure { index: Some(index), ..failure };
@@ -142,7 +172,7 @@ async fn change_set(
         Ok(timestamps) => {
             let answers = replies.into_iter().zip(timestamps);
             Ok(answers
-                .map(|((reply, id), timestamp)| part_answer(reply.answer(context, timestamp), id))
+                .map(|((reply, id, atom), timestamp)| part_answer(reply.answer(context, timestamp), id, atom))
                 .collect())
         }
         Err(error) => {
@@ -158,7 +188,7 @@ async fn change_set(
 
 async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
     let operation = inner.operation.clone()?;
-    context.permits(&operation.need(inner.headers.contains(&IF_MATCH)))?;
+    context.permits(&operation.need(&inner.condition))?;
     let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
     group.push(&table, write)?;
     Ok(reply)
@@ -167,7 +197,7 @@ async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Res
 async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Result<PartAnswer, Failure> {
     let inner = Inner::new(context, outer, part);
     match run_query(context, &inner).await {
-        Ok(answer) => Ok(part_answer(answer, inner.content_id())),
+        Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
         // Clients try again by the status of the whole.
         Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
@@ -179,7 +209,7 @@ async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Resu
 
 async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, Failure> {
     let operation = inner.operation.clone()?;
-    context.permits(&operation.need(false))?;
+    context.permits(&operation.need(&inner.condition))?;
     match operation {
         Operation::GetEntity(table, key) => {
             super::entity_query::get(context, &inner.call(), table, key).await
@@ -194,7 +224,9 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, F
 fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
     let failure = Failure { index: failure.index.filter(|_| named), ..failure };
-    let preference = last.and_then(|inner| inner.headers.get(&PREFER)).and_then(Preference::parse);
+    let inserted = last.filter(|inner| matches!(inner.operation, Ok(Operation::InsertEntity(_))));
+    let preference =
+        inserted.and_then(|inner| inner.headers.get(&PREFER).if_readable()).and_then(Preference::parse);
     let content_id = last.and_then(Inner::content_id);
     error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
 }
@@ -222,13 +254,21 @@ fn error_part(
 }
 
 /// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
-fn part_answer(answer: Answer, content_id: Option<String>) -> PartAnswer {
+///
+/// `atom_version` is what a part that shows Atom says of itself.
+fn part_answer(answer: Answer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
     let mut headers = Vec::with_capacity(8);
     let json =
         answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
-    // Inserts speak OData 3.0 even when they show nothing; other empty answers say 1.0.
-    let version =
-        if json || (answer.content.is_none() && answer.location.is_some()) { "3.0;" } else { "1.0;" };
+    // Inserts speak OData 3.0 even when they show nothing, and so does whatever applied a preference; other empty
+    // answers say 1.0.
+    let applied = answer.location.is_some() || answer.preference_applied.is_some();
+    let version = match &answer.content {
+        Some(_) if json => "3.0;",
+        Some(_) => atom_version,
+        None if applied => "3.0;",
+        None => "1.0;",
+    };
     let mut body = bytes::Bytes::new();
     if let Some(content) = answer.content {
         headers.push(("DataServiceVersion", version.into()));

@@ -26,7 +26,13 @@ pub async fn get(
         return Err(Refusal::ResourceNotFound.into());
     }
     let row = context.service.get_entity(&table, &key).await?;
-    let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    let format = EntityFormat {
+        context,
+        format: call.format,
+        table: &table.name,
+        select: select.as_ref(),
+        offset_times: &[],
+    };
     let stored = row.raw().bytes().len();
     let held = context.hold(stored + format.bytes_to_write(stored))?;
     // A damaged row shows itself only as it is written out.
@@ -59,7 +65,13 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     };
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
-    let format = EntityFormat { context, format: call.format, table: &table.name, select: select.as_ref() };
+    let format = EntityFormat {
+        context,
+        format: call.format,
+        table: &table.name,
+        select: select.as_ref(),
+        offset_times: &[],
+    };
     let stored = page.entities.bytes();
     if page.entities.len() == 1 && !held.resize(stored + format.bytes_to_write(stored)) {
         return Err(Refusal::Busy.into());
@@ -91,7 +103,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     drop(page.entities);
     let content = content.holding(held);
     // Azure has no such header, so it is there for those who ask only.
-    let asked = call.headers.contains(&X_PARTITA_EXAMINED);
+    let asked = call.headers.get(&X_PARTITA_EXAMINED).is_sent();
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
     Ok(Answer {
         status: 200,

@@ -1,6 +1,5 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
-use http::header::CONTENT_TYPE;
 use model::{DateTime, ETag, EntityKey, TableName};
 use service::Write;
 use store::{RowDraft, TableRef};
@@ -8,7 +7,7 @@ use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, condition, table, work_on};
+use super::{Call, Context, table, work_on};
 use crate::answer::{Answer, Failure, Preference};
 use crate::memory::Held;
 use crate::route::Operation;
@@ -28,7 +27,9 @@ pub enum Reply {
         /// What to show, unless the client wants nothing shown.
         shown: Option<Shown>,
     },
-    Written,
+    Written {
+        preference: Option<Preference>,
+    },
     Deleted,
 }
 
@@ -37,6 +38,8 @@ pub struct Shown {
     key: EntityKey,
     draft: RowDraft,
     format: Format,
+    /// The names of times that were sent with an offset: the answer shows them so.
+    offset_times: Vec<String>,
     /// For writing it: a write that is done has to be answered.
     held: Held,
 }
@@ -71,27 +74,27 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
         Operation::InsertEntity(name) => insert(context, call, name).await,
         Operation::PutEntity(name, key) => {
             let table = found(context, name).await?;
-            let condition = condition::of_update(call, context.version, "PUT")?;
-            let entity = body(context, call)?.into_entity_at(key)?;
+            let condition = call.condition.if_any()?;
+            let entity = changes(context, call)?.into_entity_at(key)?;
             let write = match condition {
-                Some(version) => Write::update(entity, &version),
+                Some(version) => Write::update(entity, version),
                 None => Write::insert_or_replace(entity),
             };
-            Ok(Prepared { table, write, reply: Reply::Written })
+            Ok(Prepared { table, write, reply: written(context, call) })
         }
         Operation::MergeEntity(name, key) => {
             let table = found(context, name).await?;
-            let condition = condition::of_update(call, context.version, "MERGE")?;
-            let entity = body(context, call)?.into_entity_at(key)?;
+            let condition = call.condition.if_any()?;
+            let entity = changes(context, call)?.into_entity_at(key)?;
             let write = match condition {
-                Some(version) => Write::merge(entity, &version),
+                Some(version) => Write::merge(entity, version),
                 None => Write::insert_or_merge(entity),
             };
-            Ok(Prepared { table, write, reply: Reply::Written })
+            Ok(Prepared { table, write, reply: written(context, call) })
         }
         Operation::DeleteEntity(name, key) => {
             let table = found(context, name).await?;
-            let write = Write::delete(key, &condition::of_delete(call)?);
+            let write = Write::delete(key, call.condition.required()?);
             Ok(Prepared { table, write, reply: Reply::Deleted })
         }
         Operation::RefuseIn(name, refusal) => {
@@ -123,7 +126,9 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
             return Err(failure);
         }
     };
-    let entity = body(context, call)?.into_entity()?;
+    let body = body(context, call)?;
+    let offset_times: Vec<String> = body.offset_times.iter().map(|name| name.to_string()).collect();
+    let entity = body.into_entity()?;
     reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
@@ -131,9 +136,22 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let write = Write::insert(entity);
     let shows = preference != Some(Preference::NoContent);
     let shown = write.draft().filter(|_| shows).map(|draft| {
-        let format = EntityFormat { context, format: call.format, table: &table.name, select: None };
+        let format = EntityFormat {
+            context,
+            format: call.format,
+            table: &table.name,
+            select: None,
+            offset_times: &offset_times,
+        };
         let held = context.hold(draft.len() + format.bytes_to_write(draft.len()))?;
-        Ok::<_, Failure>(Shown { key: write.key().clone(), draft: draft.clone(), format: call.format, held })
+        let key = write.key().clone();
+        Ok::<_, Failure>(Shown {
+            key,
+            draft: draft.clone(),
+            format: call.format,
+            offset_times: offset_times.clone(),
+            held,
+        })
     });
     let shown = shown.transpose()?;
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
@@ -147,15 +165,27 @@ async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failu
 }
 
 fn body<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
-    let format = format::of_body(call.header(&CONTENT_TYPE), context.version)?;
+    let format = format::of_body(call.content_type()?, context.version)?;
     Ok(EntityBody::read(format, call.body)?)
+}
+
+/// A body whose keys count for nothing.
+fn changes<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
+    let format = format::of_body(call.content_type()?, context.version)?;
+    Ok(EntityBody::read_without_keys(format, call.body)?)
+}
+
+fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
+    Reply::Written { preference: table::preference(context, call).filter(|p| *p == Preference::NoContent) }
 }
 
 impl Reply {
     pub fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
         let etag = Some(ETag(timestamp).text());
         match self {
-            Self::Written => Answer { status: 204, etag, ..Answer::default() },
+            Self::Written { preference } => {
+                Answer { status: 204, etag, preference_applied: preference, ..Answer::default() }
+            }
             Self::Deleted => Answer { status: 204, ..Answer::default() },
             Self::Inserted { location, preference, shown: None, .. } => Answer {
                 status: 204,
@@ -166,14 +196,20 @@ impl Reply {
                 ..Answer::default()
             },
             Self::Inserted { table, location, preference, shown: Some(shown) } => {
-                let Shown { key, draft, format, held } = shown;
+                let Shown { key, draft, format, offset_times, held } = shown;
                 let view = EntityView {
                     partition: key.partition.as_str(),
                     row: key.row.as_str(),
                     timestamp,
                     properties: draft.view().properties(),
                 };
-                let format = EntityFormat { context, format, table: &table, select: None };
+                let format = EntityFormat {
+                    context,
+                    format,
+                    table: &table,
+                    select: None,
+                    offset_times: &offset_times,
+                };
                 let content = work_on(draft.len(), || format.one(view)).holding(held);
                 Answer {
                     status: 201,

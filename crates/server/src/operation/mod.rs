@@ -1,7 +1,7 @@
 //! One file per family of operations: decode, call the service, encode.
 
 mod batch;
-mod condition;
+pub mod condition;
 mod entity_query;
 mod entity_write;
 mod service_document;
@@ -10,7 +10,7 @@ mod table;
 
 use std::sync::Arc;
 
-use http::HeaderName;
+use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
 use store::TableRef;
@@ -23,6 +23,7 @@ use crate::headers::Headers;
 use crate::memory::{Held, Memory};
 use crate::refusal_log::{RefusalLog, cut};
 use crate::route::Operation;
+use condition::Condition;
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,8 @@ pub struct Context<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub headers: Headers<'a>,
+    /// Of the entity that is there.
+    pub condition: &'a Condition,
     pub query: &'a Query,
     pub body: &'a [u8],
     /// What to answer in. Meaningless where nothing but an error could be shown.
@@ -75,12 +78,13 @@ impl Context<'_> {
 
     /// Refuses entities that the caller may not write, and tells the log.
     fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
-        self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, key))
+        let outside = || format!("writing the entity {:?}, {:?}", key.partition.as_str(), key.row.as_str());
+        self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, &outside()))
     }
 
-    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Debug) {
+    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Display) {
         self.refusal_log.write(|| {
-            let why = format!("{:?} does not permit {asked:?}", self.grant);
+            let why = format!("{} does not permit {asked}", self.grant);
             tracing::warn!(
                 request_id = self.request_id,
                 code = refusal.code(),
@@ -92,8 +96,8 @@ impl Context<'_> {
 }
 
 impl Call<'_> {
-    fn header(&self, name: &HeaderName) -> Option<&str> {
-        self.headers.get(name)
+    fn content_type(&self) -> Result<Option<&str>, Refusal> {
+        self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
     }
 }
 
@@ -117,7 +121,9 @@ pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -
         Operation::SetPolicies(table) => service_document::set_policies(context, call, table).await,
         Operation::RefuseIn(table, refusal) => {
             context.service.require_table(&context.table(table)).await?;
-            Err(refusal.into())
+            // The store was asked for what lies beneath a table, not for a wrong number of keys.
+            let reached_the_store = refusal == Refusal::NotImplemented;
+            Err(Failure { reached_the_store, ..refusal.into() })
         }
     }
 }

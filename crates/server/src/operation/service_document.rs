@@ -12,7 +12,9 @@ use crate::answer::{Answer, Content, Failure};
 
 pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
     let stored = context.service.get_properties(&context.site.account).await?;
-    Ok(document(properties(stored.as_deref()).write()))
+    let properties = properties(stored.as_deref());
+    let all = context.version.has_all_properties();
+    Ok(document(if all { properties.write() } else { properties.write_old() }))
 }
 
 /// What the body does not name stays as it is.

@@ -16,6 +16,8 @@ pub struct EntityFormat<'a> {
     /// As the request spells it.
     pub table: &'a TableName,
     pub select: Option<&'a Select>,
+    /// Times that an insert sent with an offset, and that its answer shows so.
+    pub offset_times: &'a [String],
 }
 
 /// How many bytes a stored one can become in an answer: a control character six in JSON, and a flag with a name of one
@@ -110,6 +112,7 @@ impl EntityFormat<'_> {
             table: self.table.as_str(),
             select: self.select,
             etag_in_minimal: self.context.version.has_etag_in_minimal(),
+            offset_times: self.offset_times,
         }
     }
 

@@ -1,6 +1,5 @@
 //! Query, create and delete tables.
 
-use http::header::CONTENT_TYPE;
 use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
 use wire::{format, names, read_table_name, token, url};
@@ -36,7 +35,7 @@ pub async fn get(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Res
 }
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let body_format = format::of_body(call.header(&CONTENT_TYPE), context.version)?;
+    let body_format = format::of_body(call.content_type()?, context.version)?;
     let name = read_table_name(body_format, call.body)?;
     // A name in a body is the store's to judge, unlike one in a URL.
     let judged = |refusal: Refusal| Failure { reached_the_store: true, ..refusal.into() };
@@ -74,5 +73,9 @@ pub async fn delete(context: &Context<'_>, name: TableName) -> Result<Answer, Fa
 
 /// `Prefer`, in the versions that have it.
 pub fn preference(context: &Context<'_>, call: &Call<'_>) -> Option<Preference> {
-    call.header(&PREFER).filter(|_| context.version.has_prefer()).and_then(Preference::parse)
+    call.headers
+        .get(&PREFER)
+        .if_readable()
+        .filter(|_| context.version.has_prefer())
+        .and_then(Preference::parse)
 }

@@ -68,8 +68,8 @@ fn an_accounts_token_reaches_tables_and_the_service_by_type_and_letter() {
     let table = [
         (get(PROPERTIES), "s", "r"),
         (request("PUT", PROPERTIES, set), "s", "w"),
-        (get("/Tables"), "sc", "l"),
-        (get("/Tables('Rows')"), "sc", "l"),
+        (get("/Tables"), "c", "l"),
+        (get("/Tables('Rows')"), "c", "l"),
         (request("POST", "/Tables", "{\"TableName\":\"New\"}"), "c", "cw"),
         (Request { method: "DELETE", ..get("/Tables('New')") }, "c", "d"),
     ];
@@ -159,6 +159,55 @@ fn policies_are_the_owners_and_a_tables_token_stays_in_its_table() {
     }
 }
 
+/// A condition that can't be read must not pass for one when permissions are asked, and for none when writing.
+#[test]
+fn a_token_for_updates_inserts_nothing_whatever_the_condition_says() {
+    let server = Partita::in_memory();
+    let mut client = server.client();
+    create(&mut client, "Rows");
+    let update = table_token(&[("sp", "u")]);
+    let both = table_token(&[("sp", "au")]);
+    let unreadable = "400 InvalidInput".to_owned();
+    for method in ["PUT", "PATCH", "MERGE"] {
+        let path = "/Rows(PartitionKey='p',RowKey='new')";
+        let with = |values: &[&str]| {
+            let mut out = request(method, path, "{\"V\":1}");
+            out.headers.extend(values.iter().map(|value| ("If-Match", (*value).to_owned())));
+            out
+        };
+        let cases: [(&[&str], &str, &str); 9] = [
+            (&["é"], unreadable.as_str(), unreadable.as_str()),
+            (&["*\u{e9}"], &unreadable, &unreadable),
+            (&["abc"], &unreadable, &unreadable),
+            (&["*", "*"], &unreadable, &unreadable),
+            (&["*", "é"], &unreadable, &unreadable),
+            (&["", "é"], &unreadable, &unreadable),
+            (&["*"], "404 ResourceNotFound", "404 ResourceNotFound"),
+            // Empty is as good as absent.
+            (&[""], "403 AuthorizationPermissionMismatch", "ok"),
+            (&[], "403 AuthorizationPermissionMismatch", "ok"),
+        ];
+        for (values, of_update, of_both) in cases {
+            for (token, expected) in [(&update, of_update), (&both, of_both)] {
+                let alone = outcome(&send(&mut client, token, &with(values)));
+                assert_eq!(alone, expected, "{method} with If-Match {values:?}");
+                let there = stored(&mut client, "p", "new");
+                assert_eq!(there.is_some(), expected == "ok", "{method} with If-Match {values:?}");
+                client.send("DELETE", path, &[ACCEPT, ("If-Match", "*")], b"");
+                let in_batch = outcome(&send_batch(&mut client, token, &[with(values)]));
+                assert_eq!(in_batch, expected, "{method} with If-Match {values:?}, in a batch");
+                let there = stored(&mut client, "p", "new");
+                assert_eq!(
+                    there.is_some(),
+                    expected == "ok",
+                    "{method} with If-Match {values:?}, in a batch"
+                );
+                client.send("DELETE", path, &[ACCEPT, ("If-Match", "*")], b"");
+            }
+        }
+    }
+}
+
 #[test]
 fn refusals_come_from_the_table_server_or_the_front_end() {
     let server = Partita::in_memory();
@@ -178,6 +227,9 @@ fn refusals_come_from_the_table_server_or_the_front_end() {
         assert_eq!(answer.header("x-ms-version").is_some(), !front_end);
         assert_eq!(answer.header("x-content-type-options").is_some(), !front_end);
         assert!(answer.header("content-type").unwrap().starts_with("application/json"));
+        let of_permission = ["AuthorizationPermissionMismatch", TYPE].contains(&answer.code().as_str());
+        let cached = answer.header("cache-control").is_some();
+        assert!(cached || !of_permission, "{:?} {}", answer.headers, answer.text());
     }
     // As recorded for an insert outside of its range.
     let answer = send(&mut client, &table_token(&outside), &OPERATIONS[2].at("p", "r"));

@@ -347,11 +347,21 @@ fn the_log_names_what_failed_and_never_a_key_or_signature() {
         (with(&TABLE_TOKEN, &[("srk", "a")]), get("/Rows()"), false, "srk is given without spk"),
         (with(&TABLE_TOKEN, &[("sp", "ar")]), get("/Rows()"), false, "letters of raud in this order"),
         (with(&ACCOUNT_TOKEN, &[("ss", "b")]), get("/Rows()"), false, "tables need t in ss"),
-        (with(&TABLE_TOKEN, &[("sp", "ud")]), get("/Rows()"), false, "does not permit Entities"),
-        (with(&TABLE_TOKEN, &[("sp", "rd")]), insert.clone(), true, "does not permit Entities"),
+        (
+            with(&TABLE_TOKEN, &[("sp", "ud")]),
+            get("/Rows()"),
+            false,
+            "does not permit reading entities of Rows",
+        ),
+        (with(&TABLE_TOKEN, &[("sp", "rd")]), insert.clone(), true, "does not permit inserting into Rows"),
         (with(&TABLE_TOKEN, &[("epk", "outermost")]), insert.clone(), false, "outermost"),
         (with(&TABLE_TOKEN, &[("spk", "uttermost")]), insert, true, "uttermost"),
-        (with(&TABLE_TOKEN, &[("sp", "a")]), get("/Rows()"), true, "does not permit Entities"),
+        (
+            with(&TABLE_TOKEN, &[("sp", "a")]),
+            get("/Rows()"),
+            true,
+            "does not permit reading entities of Rows",
+        ),
     ] {
         let signature = signature(ACCOUNT, KEY, &fields);
         let token = query(&fields, &signature);

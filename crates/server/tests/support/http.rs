@@ -18,6 +18,8 @@ pub struct Client {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
+    /// Behind the status.
+    pub reason: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -193,6 +195,7 @@ pub fn read_answer(stream: &mut impl BufRead, no_body: bool) -> std::io::Result<
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
     let status = line.split(' ').nth(1).and_then(|s| s.trim().parse().ok()).ok_or_else(|| bad(&line))?;
+    let reason = line.trim_end().splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
     let mut headers = Vec::new();
     loop {
         line.clear();
@@ -204,7 +207,7 @@ pub fn read_answer(stream: &mut impl BufRead, no_body: bool) -> std::io::Result<
         let (name, value) = text.split_once(':').ok_or_else(|| bad(text))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut answer = Answer { status, headers, body: Vec::new() };
+    let mut answer = Answer { status, reason, headers, body: Vec::new() };
     if no_body || status == 204 {
         return Ok(answer);
     }

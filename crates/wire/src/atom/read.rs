@@ -13,6 +13,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 
 use super::{ATOM, DATA, METADATA};
+use crate::names;
 
 // A property lies four deep in an entry, and an entry declares half a dozen namespaces.
 const DEPTH_MAX: usize = 8;
@@ -29,11 +30,24 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// An entry that has none is well formed all the same. Names and duplicates are left to the model.
 pub fn read_properties(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
     // The service has one answer for every fault of a body, so none is told from another here.
-    let properties = properties_of_entry(body).ok_or(Refusal::BodyNotReadable)?;
+    of_entity(properties_of_entry(body, &|_| false))
+}
+
+/// The same without the keys, which may be of any type: they count for nothing.
+pub fn read_properties_without_keys(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
+    let is_key = |name: &str| matches!(name, names::PARTITION_KEY | names::ROW_KEY);
+    of_entity(properties_of_entry(body, &is_key))
+}
+
+fn of_entity(
+    properties: Option<Vec<(String, Option<Value>)>>,
+) -> Result<Vec<(String, Option<Value>)>, Refusal> {
+    let properties = properties.ok_or(Refusal::BodyNotReadable)?;
     if properties.len() > limits::BODY_MEMBERS_MAX { Err(Refusal::TooManyProperties) } else { Ok(properties) }
 }
 
-fn properties_of_entry(body: &[u8]) -> Option<Vec<(String, Option<Value>)>> {
+/// Nothing is kept of properties that are to be passed over.
+fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec<(String, Option<Value>)>> {
     let mut xml = Xml::new(std::str::from_utf8(body).ok()?);
     let mut properties = Vec::new();
     let mut seen_entry = false;
@@ -48,7 +62,7 @@ fn properties_of_entry(body: &[u8]) -> Option<Vec<(String, Option<Value>)>> {
             }
             Node::Open(element) if xml.depth == 2 => in_content = element.is(Space::Atom, "content"),
             Node::Open(element) if in_content && element.is(Space::Metadata, "properties") => {
-                read_children(&mut xml, &mut properties)?;
+                read_children(&mut xml, &mut properties, passes)?;
             }
             Node::Text(text) if xml.depth == 0 && !text.trim_ascii().is_empty() => return None,
             Node::End => return (seen_entry && xml.depth == 0).then_some(properties),
@@ -58,12 +72,19 @@ fn properties_of_entry(body: &[u8]) -> Option<Vec<(String, Option<Value>)>> {
 }
 
 /// What stands in `m:properties`, up to its end tag.
-fn read_children(xml: &mut Xml<'_>, properties: &mut Vec<(String, Option<Value>)>) -> Option<()> {
+fn read_children(
+    xml: &mut Xml<'_>,
+    properties: &mut Vec<(String, Option<Value>)>,
+    passes: &dyn Fn(&str) -> bool,
+) -> Option<()> {
     let depth = xml.depth;
     while xml.depth >= depth {
         match xml.next()? {
             Node::Open(element) if xml.depth == depth + 1 && element.space == Space::Data => {
                 let text = read_text(xml)?;
+                if passes(&element.name) {
+                    continue;
+                }
                 let value = if element.null { None } else { Some(value(element.kind, text)?) };
                 // One more than there may be is enough to refuse them all.
                 if properties.len() <= limits::BODY_MEMBERS_MAX {

@@ -49,17 +49,23 @@ pub(super) struct Sections<'a> {
     lines: Lines<'a>,
     boundary: &'a str,
     opened: bool,
+    opened_part: bool,
     closed: bool,
 }
 
 impl<'a> Sections<'a> {
     pub(super) fn new(input: &'a [u8], boundary: &'a str) -> Self {
-        Self { lines: Lines::new(input), boundary, opened: false, closed: false }
+        Self { lines: Lines::new(input), boundary, opened: false, opened_part: false, closed: false }
     }
 
     /// Whether there has been a boundary yet.
     pub(super) fn opened(&self) -> bool {
         self.opened
+    }
+
+    /// Whether there has been a boundary that something could follow.
+    pub(super) fn opened_part(&self) -> bool {
+        self.opened_part
     }
 
     /// The next section, without the line end that belongs to the boundary after it.
@@ -73,6 +79,7 @@ impl<'a> Sections<'a> {
                 let section = &start[..start.len() - before.len()];
                 let counts = self.opened && !is_blank(section);
                 self.opened = true;
+                self.opened_part |= !closing;
                 self.closed = closing;
                 if counts {
                     return Ok(Some(without_line_end(section)));

@@ -25,6 +25,8 @@ pub struct Part<'a> {
 pub enum Batch<'a> {
     /// The changes, in order; possibly none. No more than one past the limit: that is enough to refuse it.
     ChangeSet(Vec<Part<'a>>),
+    /// A change set that is closed before any part of it is opened: the service answers it with one of the same kind.
+    Closed,
     /// A single GET.
     Query(Part<'a>),
 }
@@ -75,14 +77,20 @@ fn top_level(section: &[u8]) -> Result<Batch<'_>, BatchFault> {
     let content_type = content_type.map_or("", |(_, value)| value);
     if multipart::is_multipart(content_type) {
         let boundary = multipart::boundary(content_type).ok_or(BatchFault::Unreadable)?;
-        return change_set(Sections::new(lines.rest(), boundary)).map(Batch::ChangeSet);
+        let mut sections = Sections::new(lines.rest(), boundary);
+        let parts = change_set(&mut sections)?;
+        return Ok(if parts.is_empty() && !sections.opened_part() {
+            Batch::Closed
+        } else {
+            Batch::ChangeSet(parts)
+        });
     }
     let part = operation(lines)?;
     // A change without a change set around it can only be meant as a change set of one.
     Ok(if part.method == "GET" { Batch::Query(part) } else { Batch::ChangeSet(vec![part]) })
 }
 
-fn change_set(mut sections: Sections<'_>) -> Result<Vec<Part<'_>>, BatchFault> {
+fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<Part<'a>>, BatchFault> {
     let mut parts = Vec::new();
     while parts.len() <= limits::BATCH_OPERATIONS_MAX
         && let Some(section) = sections.section()?

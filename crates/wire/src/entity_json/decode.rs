@@ -25,7 +25,16 @@ enum Json<'a> {
 
 /// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
-    let Members { values, mut types, .. } = read_members(body)?;
+    entity(read_members(body, Keys::Count)?)
+}
+
+/// The same of an entity whose keys are in the URL: those in the body count for nothing, whatever they are.
+pub fn read_entity_without_keys(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
+    entity(read_members(body, Keys::Ignored)?)
+}
+
+fn entity(members: Members<'_>) -> Result<EntityBody<'_>, Refusal> {
+    let Members { values, mut types, .. } = members;
     // In order of names, so that each is found quickly however many there are; of a name's the last counts.
     types.sort_by(|(a, _), (b, _)| a.cmp(b));
     let annotated = |name: &str| {
@@ -33,16 +42,22 @@ pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
         Some(&types[found]).filter(|(known, _)| known == name).map(|(_, kind)| &**kind)
     };
     let mut members = Vec::with_capacity(values.len());
+    let mut offset_times = Vec::new();
     for (name, json) in values.into_iter().filter(|(name, _)| name != names::TIMESTAMP) {
+        let has_offset = matches!(&json, Json::Text(text) if DateTime::has_offset(text));
         let value = value(annotated(&name), json)?;
+        if has_offset && matches!(value, Some(ValueCow::Borrowed(ValueRef::DateTime(_)))) {
+            offset_times.push(name.clone());
+        }
         members.push((name, value));
     }
-    EntityBody::from_members(members.into_iter())
+    let entity = EntityBody::from_members(members.into_iter())?;
+    Ok(EntityBody { offset_times, ..entity })
 }
 
 /// The name out of a Create Table body.
 pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
-    let members = read_members(body)?;
+    let members = read_members(body, Keys::Count)?;
     match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
         Some((_, Json::Text(name))) => Ok(name.into_owned()),
         Some((_, Json::Null)) | None => Err(Refusal::PropertiesNeedValue),
@@ -70,11 +85,13 @@ fn value<'a>(annotated: Option<&str>, json: Json<'a>) -> Result<Option<ValueCow<
         (_, Json::Null) => return Ok(None),
         (EdmType::String, Json::Text(text)) => return Ok(Some(text.into())),
         (EdmType::Boolean, Json::Boolean(value)) => Some(ValueRef::Boolean(value)),
-        (EdmType::Boolean, Json::Text(text)) => match &*text {
-            "true" => Some(ValueRef::Boolean(true)),
-            "false" => Some(ValueRef::Boolean(false)),
-            _ => None,
-        },
+        (EdmType::Boolean, Json::Text(text)) if text.eq_ignore_ascii_case("true") => {
+            Some(ValueRef::Boolean(true))
+        }
+        (EdmType::Boolean, Json::Text(text)) if text.eq_ignore_ascii_case("false") => {
+            Some(ValueRef::Boolean(false))
+        }
+        (EdmType::Int32, Json::Text(text)) => text.parse().ok().map(ValueRef::Int32),
         (EdmType::Int32, Json::Whole(value)) => i32::try_from(value).ok().map(ValueRef::Int32),
         (EdmType::Int64, Json::Text(text)) => text.parse().ok().map(ValueRef::Int64),
         (EdmType::Double, Json::Whole(value)) => Some(ValueRef::Double(value as f64)),
@@ -113,17 +130,26 @@ struct Members<'a> {
     too_many: bool,
 }
 
-fn read_members(body: &[u8]) -> Result<Members<'_>, Refusal> {
+/// Whether `PartitionKey` and `RowKey` of a body mean something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    Count,
+    Ignored,
+}
+
+fn read_members(body: &[u8], keys: Keys) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     // All of it at once: of a slice serde_json would look at every string by itself, and most are short.
     let body = std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)?;
     let mut json = serde_json::Deserializer::from_str(body);
-    let members = json.deserialize_map(MembersVisitor).map_err(|_| Refusal::BodyNotReadable)?;
+    let members = json.deserialize_map(MembersVisitor { keys }).map_err(|_| Refusal::BodyNotReadable)?;
     json.end().map_err(|_| Refusal::BodyNotReadable)?;
     if members.too_many { Err(Refusal::TooManyProperties) } else { Ok(members) }
 }
 
-struct MembersVisitor;
+struct MembersVisitor {
+    keys: Keys,
+}
 
 impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Members<'de>;
@@ -141,9 +167,12 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            if name.ends_with(TYPE_ANNOTATION) {
+            let is_key =
+                self.keys == Keys::Ignored && matches!(&*name, names::PARTITION_KEY | names::ROW_KEY);
+            let of_annotation = || name[..name.len() - TYPE_ANNOTATION.len()].contains("@odata.");
+            if name.ends_with(TYPE_ANNOTATION) && !of_annotation() {
                 members.types.push((without_annotation(name), map.next_value_seed(TextSeed)?));
-            } else if name.starts_with("odata.") || name.contains("@odata.") {
+            } else if is_key || name.starts_with("odata.") || name.contains("@odata.") {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 let value = map.next_value_seed(JsonSeed)?;
@@ -291,6 +320,12 @@ mod tests {
             r#"{"A@odata.type":"Edm.Boolean","A":"true","B@odata.type":"Edm.Int32","B":5}"#,
             "A=Boolean(true) B=Int32(5)",
         );
+        check(
+            r#"{"A@odata.type":"Edm.Boolean","A":"False","B@odata.type":"Edm.Int32","B":"-12345"}"#,
+            "A=Boolean(false) B=Int32(-12345)",
+        );
+        check(r#"{"A@odata.type":"Edm.Int32","A":5,"A@odata.type@odata.type":"Edm.String"}"#, "A=Int32(5)");
+        check(r#"{"A@odata.type@odata.type":{"x":1},"A":"5"}"#, "A=String(\"5\")");
         check(r#"{"A@odata.type":"Edm.Int64","A":null,"B@odata.type":"Edm.Guid"}"#, "");
     }
 
@@ -310,7 +345,11 @@ mod tests {
             r#"{"A@odata.type":"Edm.Int64","A":5}"#,
             r#"{"A@odata.type":"Edm.Int64","A":"5.0"}"#,
             r#"{"A@odata.type":"Edm.Int64","A":"9223372036854775808"}"#,
-            r#"{"A@odata.type":"Edm.Boolean","A":"True"}"#,
+            r#"{"A@odata.type":"Edm.Boolean","A":"yes"}"#,
+            r#"{"A@odata.type":"Edm.Boolean","A":" true"}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":"1.0"}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":""}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":"2147483648"}"#,
             r#"{"A@odata.type":"Edm.Int32","A":2147483648}"#,
             r#"{"A@odata.type":"Edm.Int32","A":1.0}"#,
             r#"{"A@odata.type":"Edm.Double","A":"inf"}"#,
@@ -336,6 +375,31 @@ mod tests {
         check(&body(limits::BODY_MEMBERS_MAX, "}"), "");
         check(&body(limits::BODY_MEMBERS_MAX + 1, "}"), "TooManyProperties");
         check(&body(limits::BODY_MEMBERS_MAX + 1, ""), "InvalidInput");
+    }
+
+    #[test]
+    fn keys_that_do_not_count_may_be_anything() {
+        for key in ["5", "null", "{}", "[1]", "\"a/b\""] {
+            for annotation in
+                ["", "\"RowKey@odata.type\":\"Edm.Guid\",", "\"PartitionKey@odata.type\":\"Edm.X\","]
+            {
+                let body =
+                    format!("{{{annotation}\"PartitionKey\":{key},\"RowKey\":{key},\"RowKey\":1,\"A\":1}}");
+                let entity = read_entity_without_keys(body.as_bytes()).unwrap();
+                assert_eq!(
+                    (entity.partition_key, entity.row_key, entity.properties.len()),
+                    (None, None, 1),
+                    "{body}"
+                );
+                assert!(read_entity(body.as_bytes()).is_err(), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_with_an_offset_are_told_apart() {
+        let body = br#"{"A@odata.type":"Edm.DateTime","A":"2020-01-01T01:02:00+00:00","B":"2020-01-01T01:02:00+00:00","C@odata.type":"Edm.DateTime","C":"2020-01-01T01:02:00Z"}"#;
+        assert_eq!(read_entity(body).unwrap().offset_times, ["A"]);
     }
 
     #[test]

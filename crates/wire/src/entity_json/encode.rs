@@ -21,6 +21,8 @@ pub struct EntityContext<'a> {
     pub select: Option<&'a Select>,
     /// Whether this version shows `odata.etag` at the minimal level.
     pub etag_in_minimal: bool,
+    /// Times to show with `+00:00` for `Z`, by name.
+    pub offset_times: &'a [String],
 }
 
 /// One entity to show.
@@ -75,6 +77,10 @@ pub fn write_entity<'a, I, V>(
             for (name, value) in entity.properties {
                 if let Some(value) = value.into() {
                     object.property(context.level, name, value);
+                    let is_time = matches!(value, ValueRef::DateTime(_));
+                    if is_time && context.offset_times.iter().any(|known| known == name) {
+                        object.show_offset();
+                    }
                 }
             }
         }
@@ -238,6 +244,14 @@ impl<'o> Object<'o> {
         write_value(self.out, value);
     }
 
+    /// The time written last ends in an offset instead of `Z`.
+    fn show_offset(&mut self) {
+        if self.out.ends_with(b"Z\"") {
+            self.out.truncate(self.out.len() - 2);
+            self.out.extend_from_slice(b"+00:00\"");
+        }
+    }
+
     fn annotation(&mut self, name: &str, value: ValueRef<'_>) {
         self.comma();
         self.out.push(b'"');
@@ -384,6 +398,7 @@ mod tests {
             table: "Books",
             select: select.as_ref(),
             etag_in_minimal: true,
+            offset_times: &[],
         };
         let properties = [
             ("Title", Value::String("Café Noir".into())),

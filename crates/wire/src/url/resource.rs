@@ -50,6 +50,10 @@ impl Resource {
             None => (path, None),
         };
         let (name, inside) = segment(first)?;
+        // Keys of nothing: the front end knows no such resource.
+        if name.is_empty() && inside.is_some() {
+            return Err(Refusal::AccountNotFound);
+        }
         match rest {
             None => Self::single(name, inside),
             Some(second) if !second.contains('/') => {
