@@ -395,8 +395,7 @@ fn the_development_account_is_not_served_by_mistake() {
     let mut command = binary();
     command.args(["serve", "--in-memory", "--listen", "0.0.0.0:0", "--development", "--log-level", "error"]);
     let server = Partita::spawn(command);
-    let mut client =
-        Client::new(([127, 0, 0, 1], server.address.port()).into(), "devstoreaccount1", crate::support::KEY);
+    let mut client = Client::new(([127, 0, 0, 1], server.address.port()).into(), "devstoreaccount1", KEY);
     assert_eq!(tables(&mut client), "{\"value\":[]}");
 }
 

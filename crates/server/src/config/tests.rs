@@ -149,10 +149,25 @@ fn targets_are_off_azures_or_ones_own() {
 }
 
 #[test]
+fn the_development_account_is_asked_for_where_others_reach_it() {
+    let from = |file: &str| config(file, Flags::default());
+    for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"] {
+        assert!(from(&format!("listen = '{address}'")).unwrap().development, "{address}");
+    }
+    for address in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "name:1"] {
+        assert!(from(&format!("listen = '{address}'")).unwrap_err().contains("--development"), "{address}");
+        let asked = from(&format!("listen = '{address}'\ndevelopment = true")).unwrap();
+        assert!(asked.development, "{address}");
+    }
+    let accounts = "development = true\n[[account]]\nname = 'one'\nkey = 'AAAAAAAAAAAAAAAAAAAAAA=='";
+    assert!(from(accounts).unwrap_err().contains("leave out one"));
+}
+
+#[test]
 fn https_comes_with_a_certificate() {
     let from = |file: &str| config(file, Flags::default());
     let files = CertificateSource::Files(CertificateFiles { certificate: "/c".into(), key: "/k".into() });
-    let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'").unwrap();
+    let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'\ndevelopment = true").unwrap();
     assert_eq!((both.listen.is_some(), both.tls), (true, Some(Tls { listen: "h:1".into(), source: files })));
     let alone = from("dev-cert = '/d'\nno-http = true").unwrap();
     let source = CertificateSource::Development("/d".into());
