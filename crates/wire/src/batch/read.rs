@@ -182,6 +182,7 @@ mod tests {
         };
         match result {
             Ok(Batch::ChangeSet(parts)) => parts.iter().map(part).collect::<Vec<_>>().join("\n"),
+            Ok(Batch::Closed) => "closed".to_owned(),
             Ok(Batch::Query(query)) => format!("query {}", part(&query)),
             Err(fault) => format!("{fault:?}"),
         }
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_empty_change_set_has_no_parts() {
-        check(&set(""), "");
+        check(&set(""), "closed");
         check(&set("--c\n\n"), "");
         check("--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--", "");
         check("--b\n--b--", "");
@@ -432,7 +433,8 @@ mod tests {
                 body: part.body.as_bytes(),
             }])));
             let expected: Vec<String> = parts.iter().map(part).collect();
-            prop_assert_eq!(show(read(TYPE, &body)), expected.join("\n"));
+            let expected = if parts.is_empty() { "closed".to_owned() } else { expected.join("\n") };
+            prop_assert_eq!(show(read(TYPE, &body)), expected);
         }
 
         #[test]
