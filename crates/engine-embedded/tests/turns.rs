@@ -135,10 +135,9 @@ async fn a_scan_can_last_as_long_as_its_page() {
     let (_directory, engine) = loaded(1, 100).await;
     let lasting = Scan { lasts: true, ..scan(vec![KeyRange::all()], 1) };
     let page = engine.scan(&table("Books"), lasting).await.unwrap();
-    let next = tokio::time::timeout(
-        Duration::from_millis(50),
-        engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)),
-    );
+    let books = table("Books");
+    let next =
+        tokio::time::timeout(Duration::from_millis(50), engine.scan(&books, scan(vec![KeyRange::all()], 1)));
     assert!(next.await.is_err(), "the page is still there");
     drop(page);
     assert_eq!(engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)).await.unwrap().entities.len(), 1);

@@ -1,6 +1,7 @@
 //! Where to test: services that `scripts/client` starts and names in the environment.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
