@@ -110,9 +110,10 @@ fn condition() -> impl Strategy<Value = String> {
         6 => key_condition(),
         1 => (key_name(), operator(), value())
             .prop_map(|(name, op, value)| format!("{} {op} {name}", written(&value))),
-        2 => (any_name.clone(), operator(), value())
+        2 => (any_name, operator(), value())
             .prop_map(|(name, op, value)| format!("{name} {op} {}", written(&value))),
-        1 => any_name.prop_map(str::to_owned),
+        // The type of a system property is known, and is none that can stand alone.
+        1 => select(vec!["A", "B", "Missing"]).prop_map(str::to_owned),
         1 => any::<bool>().prop_map(|value| value.to_string()),
     ]
 }

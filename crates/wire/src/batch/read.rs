@@ -277,7 +277,7 @@ mod tests {
     fn an_empty_change_set_has_no_parts() {
         check(&set(""), "closed");
         check(&set("--c\n\n"), "");
-        check("--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--", "");
+        check("--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--", "closed");
         check("--b\n--b--", "");
         check("--b--", "");
     }
