@@ -323,7 +323,7 @@ func TestAccountTokens(t *testing.T) {
 		act            func(*aztables.ServiceClient, string) error
 	}
 	operations := map[string]operation{
-		"list tables": {"sc", "l", func(s *aztables.ServiceClient, _ string) error {
+		"list tables": {"c", "l", func(s *aztables.ServiceClient, _ string) error {
 			_, err := s.NewListTablesPager(nil).NextPage(ctx)
 			return err
 		}},

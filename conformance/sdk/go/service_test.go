@@ -78,7 +78,7 @@ func TestMalformedPolicies(t *testing.T) {
 
 func TestPoliciesOfAMissingTable(t *testing.T) {
 	_, err := newService(t).NewClient(fresh()).GetAccessPolicy(ctx, nil)
-	refused(t, err, 404, aztables.ResourceNotFound)
+	refused(t, err, 404, aztables.TableNotFound)
 }
 
 // restoringProperties is a client for a test of the account's properties, which are put back at its end.

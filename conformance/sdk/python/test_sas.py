@@ -344,7 +344,7 @@ def test_policies_end_with_their_table(service):
 # Account tokens: what each operation needs of resource types and permissions, more than one if any of them will do.
 
 ON_ACCOUNT = {
-    "list tables": (["s", "c"], ["l"], lambda s, t: list(s.list_tables())),
+    "list tables": (["c"], ["l"], lambda s, t: list(s.list_tables())),
     "create table": (["c"], ["c", "w"], lambda s, t: service_with(account_token("c", "d")).delete_table(made(s))),
     "delete table": (["c"], ["d"], lambda s, t: s.delete_table(t)),
     "get properties": (["s"], ["r"], lambda s, t: s.get_service_properties()),

@@ -89,7 +89,7 @@ def test_policies_of_a_missing_table(service):
     for act in (table.get_table_access_policy, lambda: table.set_table_access_policy({})):
         with pytest.raises(ResourceNotFoundError) as refusal:
             act()
-        assert code_of(refusal.value) == "ResourceNotFound"
+        assert code_of(refusal.value) == "TableNotFound"
 
 
 # Service properties are the account's: every test puts them back.

@@ -254,7 +254,7 @@ for (const field of [{ permissions: { query: true } }, { expiresOn: hours(1) }])
 // Account tokens: the resource types that will do, and the permission. The SDK has none to create, only to write.
 
 const ON_ACCOUNT = {
-  "list tables": ["sc", "l", (service) => all(service.listTables())],
+  "list tables": ["c", "l", (service) => all(service.listTables())],
   "create table": [
     "c",
     "w",

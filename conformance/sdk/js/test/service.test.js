@@ -56,8 +56,8 @@ for (const [name, given] of Object.entries(MALFORMED_POLICIES)) {
 }
 
 test("policies of a missing table", async () => {
-  await refusal(tableClient(fresh()).getAccessPolicy(), 404, "ResourceNotFound");
-  await refusal(tableClient(fresh()).setAccessPolicy([]), 404, "ResourceNotFound");
+  await refusal(tableClient(fresh()).getAccessPolicy(), 404, "TableNotFound");
+  await refusal(tableClient(fresh()).setAccessPolicy([]), 404, "TableNotFound");
 });
 
 // Service properties are the account's: every test puts them back.

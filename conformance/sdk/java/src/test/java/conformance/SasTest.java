@@ -354,7 +354,7 @@ class SasTest {
 
     @Test
     void accountTokenListsTables() {
-        accountHolder("s", "l").listTables().stream().count();
+        refusedAsText(403, "AuthorizationResourceTypeMismatch", () -> accountHolder("s", "l").listTables().stream().count());
         accountHolder("c", "l").listTables().stream().count();
         refusedAsText(403, "AuthorizationResourceTypeMismatch", () -> accountHolder("o", "rwdlacu").listTables().stream().count());
         refusedAsText(403, "AuthorizationPermissionMismatch", () -> accountHolder("sco", "rwdacu").listTables().stream().count());

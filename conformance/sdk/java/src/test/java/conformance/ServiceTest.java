@@ -117,7 +117,7 @@ class ServiceTest extends WithTable {
 
     @Test
     void policiesOfAMissingTable() {
-        refusedAsText(404, "ResourceNotFound", () -> service.getTableClient(fresh()).getAccessPolicies());
+        refusedAsText(404, "TableNotFound", () -> service.getTableClient(fresh()).getAccessPolicies());
     }
 
     private static TableServiceRetentionPolicy days(int count) {
