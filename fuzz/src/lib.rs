@@ -30,6 +30,7 @@ pub fn check_entity(entity: &Entity<'_>, timestamp: DateTime) {
             account: "shop",
             table: TABLE,
             select: None,
+            offset_times: &[],
             etag_in_minimal: true,
         };
         let mut shown = Vec::new();
