@@ -9,7 +9,6 @@ mod check;
 mod checkpoint;
 mod commit;
 mod counters;
-mod database;
 mod db;
 mod directory;
 mod draft;

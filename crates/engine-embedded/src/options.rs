@@ -87,8 +87,7 @@ impl Tuning {
 
 fn database_options(options: &Options, cache: Cache) -> RocksOptions {
     let mut database = RocksOptions::default();
-    // Only `database::create` makes one.
-    database.create_if_missing(false);
+    database.create_if_missing(true);
     database.create_missing_column_families(true);
 
     // No stall on a full buffer: a stalled committer would hold up everyone, a flush ahead of time no one.
