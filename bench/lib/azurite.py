@@ -25,17 +25,24 @@ def install():
     """Into the cache that builds use too; returns the script that is the server."""
     cache = os.environ.get("PARTITA_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "partita")
+    # With a lock file: without one, an install breaks on the day that some package far below asks for what is not there yet.
+    wanted = Path(__file__).parent.parent / "azurite"
     folder = Path(cache) / f"azurite-{VERSION}"
     main = folder / "node_modules" / "azurite" / "dist" / "src" / "table" / "main.js"
-    if not main.exists():
+    installed = folder / "installed"
+    lock = (wanted / "package-lock.json").read_text()
+    if not main.exists() or not installed.exists() or installed.read_text() != lock:
         if not shutil.which("npm"):
             raise Trouble("npm is missing, and Azurite comes from it; install Node.js, or leave out the step azurite")
         print(f"   installing azurite {VERSION}", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error", f"azurite@{VERSION}"]
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(wanted / name, folder / name)
+        command = ["npm", "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Trouble(f"npm could not install azurite@{VERSION}: {done.stderr.strip()[-600:]}")
+        installed.write_text(lock)
     return main
 
 
