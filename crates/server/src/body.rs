@@ -1,10 +1,11 @@
 //! Bodies of requests: read up to their limit and within the memory for requests, or read and thrown away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -24,23 +25,64 @@ const COPIES_OF_A_BODY: usize = 3;
 /// What a body of several pieces is gathered in at first.
 const BUFFER_BYTES_MIN: usize = 4096;
 
-/// The whole body of a request whose sender is known.
-pub async fn read(
-    headers: &HeaderMap,
-    body: &mut Option<Incoming>,
-    deadline: tokio::time::Instant,
-    held: &mut Held,
-) -> Result<Bytes, Refusal> {
-    let announced =
-        header(headers, CONTENT_LENGTH).if_readable().and_then(|length| length.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
-        return Err(Refusal::RequestBodyTooLarge);
-    }
-    let Some(body) = body.take().filter(|body| !body.is_end_stream()) else { return Ok(Bytes::new()) };
-    tokio::time::timeout_at(deadline, collect(body, announced, held)).await.map_err(|_| Refusal::TimedOut)?
+/// A request's body, as far as it has not been read.
+#[derive(Debug)]
+pub struct RequestBody {
+    /// None once it has come to its end.
+    unread: Option<Incoming>,
+    /// Its sender waits to be asked for it.
+    is_held_back: bool,
 }
 
-async fn collect(mut body: Incoming, announced: Option<usize>, held: &mut Held) -> Result<Bytes, Refusal> {
+impl RequestBody {
+    pub fn new(headers: &HeaderMap, body: Incoming) -> Self {
+        let expects = header(headers, EXPECT).if_readable();
+        Self {
+            unread: Some(body).filter(|body| !body.is_end_stream()),
+            is_held_back: expects.is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")),
+        }
+    }
+
+    /// The whole of it, of a request whose sender is known.
+    pub async fn read(
+        &mut self,
+        headers: &HeaderMap,
+        deadline: tokio::time::Instant,
+        held: &mut Held,
+    ) -> Result<Bytes, Refusal> {
+        let announced =
+            header(headers, CONTENT_LENGTH).if_readable().and_then(|length| length.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > limits::REQUEST_BODY_BYTES_MAX) {
+            return Err(Refusal::RequestBodyTooLarge);
+        }
+        let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
+        self.is_held_back = false;
+        let collected = tokio::time::timeout_at(deadline, collect(body, announced, held)).await;
+        let whole = collected.map_err(|_| Refusal::TimedOut)??;
+        self.unread = None;
+        Ok(whole)
+    }
+
+    /// Reads what is left of it while the refusal is on its way and after, and throws it away: a connection that is closed
+    /// on a sender takes the refusal with it. Until the body has come to its end, the connection is the first to be closed
+    /// if its place is needed.
+    pub fn discard(self, connection: &Arc<Connection>) {
+        // Who waits to be asked for a body hears the refusal instead.
+        let Some(body) = self.unread.filter(|_| !self.is_held_back) else { return };
+        let discarding = connection.discard();
+        tokio::spawn(async move {
+            let read = async {
+                let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
+                while let Some(Ok(_)) = body.frame().await {}
+            };
+            // Too much or too slow: the connection is closed, as it is when the body is dropped before its end.
+            let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
+            drop(discarding);
+        });
+    }
+}
+
+async fn collect(body: &mut Incoming, announced: Option<usize>, held: &mut Held) -> Result<Bytes, Refusal> {
     let mut whole = Gathered::Nothing;
     while let Some(frame) = body.frame().await {
         // An error: the connection broke, and no one will hear this.
@@ -117,20 +159,6 @@ impl Gathered {
             Self::Several(buffer) => buffer.freeze(),
         }
     }
-}
-
-/// Reads the body of a request that was refused, and throws it away. Until it has come to its end, the connection is the
-/// first to be closed if its place is needed.
-pub async fn discard(body: Incoming, connection: &Connection) {
-    if body.is_end_stream() {
-        return;
-    }
-    let _discarding = connection.discard();
-    let read = async {
-        let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
-        while let Some(Ok(_)) = body.frame().await {}
-    };
-    let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
 }
 
 #[cfg(test)]

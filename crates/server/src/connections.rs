@@ -15,6 +15,8 @@ use crate::memory::{FREE_BYTES, Held, Memory};
 
 /// Idle for less is not idle: the next request may be on its way.
 const IDLE_MIN: Duration = Duration::from_secs(1);
+/// Idle, and the first to be spared.
+const FIRST: u64 = 0;
 /// In the midst of a request.
 const BUSY: u64 = u64::MAX;
 /// Idle, and told to close.
@@ -36,7 +38,7 @@ struct Open {
 #[derive(Debug)]
 pub struct Connection {
     born: Instant,
-    /// In microseconds since `born`, or `BUSY`, or `CLOSING`.
+    /// In microseconds since `born`, or `FIRST`, or `BUSY`, or `CLOSING`.
     idle_since: AtomicU64,
     spared: Notify,
     /// Whether a refused request's body is being thrown away.
@@ -58,9 +60,9 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Request(Arc<Connection>);
 
-/// A body being thrown away; its connection can be spared until this is dropped.
+/// A body being thrown away. Once its request is answered, its connection can be spared until this is dropped.
 #[derive(Debug)]
-pub struct Discarding<'a>(&'a Connection);
+pub struct Discarding(Arc<Connection>);
 
 impl Connections {
     pub fn new(memory: Arc<Memory>) -> Arc<Self> {
@@ -70,7 +72,7 @@ impl Connections {
     pub fn enter(self: &Arc<Self>) -> Entry {
         let connection = Connection {
             born: self.born,
-            idle_since: AtomicU64::new(0),
+            idle_since: AtomicU64::new(FIRST),
             spared: Notify::new(),
             discarding: AtomicBool::new(false),
             head_bytes: AtomicUsize::new(0),
@@ -105,17 +107,16 @@ impl Connection {
         Request(self.clone())
     }
 
-    /// The request was refused, and what is left of its body is of no use: nobody is spared sooner.
-    pub fn discard(&self) -> Discarding<'_> {
-        self.discarding.store(true, Ordering::Relaxed);
-        self.idle_since.store(0, Ordering::Relaxed);
-        Discarding(self)
+    /// The request was refused, and what is left of its body is of no use: once it is answered, nobody is spared sooner.
+    pub fn discard(self: &Arc<Self>) -> Discarding {
+        self.discarding.store(true, Ordering::SeqCst);
+        Discarding(self.clone())
     }
 
     /// Counts bytes of a head that is still to come to its end; those of a body are counted where it is collected.
     /// False if there is no memory for them.
     pub fn received(&self, bytes: usize) -> bool {
-        if !self.is_idle() || self.discarding.load(Ordering::Relaxed) {
+        if !self.is_idle() || self.is_discarding() {
             return true;
         }
         let before = self.head_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -155,6 +156,10 @@ impl Connection {
     fn rest(&self) {
         self.idle_since.store(micros(self.born.elapsed()), Ordering::Relaxed);
     }
+
+    fn is_discarding(&self) -> bool {
+        self.discarding.load(Ordering::SeqCst)
+    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -162,7 +167,7 @@ fn micros(duration: Duration) -> u64 {
 }
 
 impl Request {
-    pub fn connection(&self) -> &Connection {
+    pub fn connection(&self) -> &Arc<Connection> {
         &self.0
     }
 }
@@ -172,15 +177,22 @@ impl Drop for Request {
         if self.0.head_bytes.swap(0, Ordering::Relaxed) > FREE_BYTES {
             self.0.head.lock().give_back();
         }
-        self.0.rest();
+        if self.0.is_discarding() {
+            self.0.idle_since.store(FIRST, Ordering::SeqCst);
+        }
+        // The body may have come to its end just then.
+        if !self.0.is_discarding() {
+            self.0.rest();
+        }
     }
 }
 
-impl Drop for Discarding<'_> {
+impl Drop for Discarding {
     fn drop(&mut self) {
-        // Unless it was told to close: then it has no answer to give.
-        let _ = self.0.idle_since.compare_exchange(0, BUSY, Ordering::Relaxed, Ordering::Relaxed);
-        self.0.discarding.store(false, Ordering::Relaxed);
+        self.0.discarding.store(false, Ordering::SeqCst);
+        // Unless the answer is still under way, or it was told to close.
+        let now = micros(self.0.born.elapsed());
+        let _ = self.0.idle_since.compare_exchange(FIRST, now, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
@@ -251,16 +263,24 @@ mod tests {
         let request = refused.connection.begin();
         assert!(connections.make_room() && is_spared(&idle).await, "a request is never cut off");
         let discarding = refused.connection.discard();
+        assert!(!connections.make_room(), "the answer is being written");
+        drop(request);
         assert!(refused.connection.received(1 << 20), "what is thrown away is not counted");
         assert!(connections.make_room() && is_spared(&refused).await);
         drop(discarding);
         assert!(refused.connection.is_idle(), "told to close, and stays so");
-        drop(request);
 
         let request = refused.connection.begin();
         drop(refused.connection.discard());
         assert!(!connections.make_room(), "the answer is being written");
         drop(request);
+        assert!(!connections.make_room(), "idle since just now");
+
+        let request = refused.connection.begin();
+        let discarding = refused.connection.discard();
+        drop(request);
+        drop(discarding);
+        assert!(!connections.make_room(), "idle since just now");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::analytics::{Analytics, Api, Arrival, Exchange, Observed};
 use crate::answer::{Answer, Failure, Preference};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, SharedBearer};
-use crate::body;
+use crate::body::RequestBody;
 use crate::connections::Connection;
 use crate::cors;
 use crate::headers::{
@@ -59,7 +59,7 @@ pub struct Pipeline {
 pub async fn handle(
     pipeline: Arc<Pipeline>,
     peer: SocketAddr,
-    connection: &Connection,
+    connection: &Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     if let Some(response) = health(&pipeline, &request) {
@@ -69,7 +69,7 @@ pub async fn handle(
     let (head, body) = request.into_parts();
     let bearer = pipeline.bearer.current();
     let mut asked = asked(&head.headers, &bearer);
-    let mut body = Some(body);
+    let mut body = RequestBody::new(&head.headers, body);
     let accounts = pipeline.accounts.current();
     let host = host(&head, pipeline.scheme);
     let addressed =
@@ -98,9 +98,7 @@ pub async fn handle(
         cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
         response
     };
-    if let Some(unread) = body {
-        body::discard(unread, connection).await;
-    }
+    body.discard(connection);
     if let Ok((site, _, path)) = &addressed {
         asked
             .observed
@@ -160,7 +158,7 @@ async fn answer(
     caller: Caller,
     addressed: &Result<(Site, &Account, &str), Refusal>,
     head: &http::request::Parts,
-    body: &mut Option<Incoming>,
+    body: &mut RequestBody,
     asked: &mut Asked,
 ) -> Result<Answer, Failure> {
     let headers = &head.headers;
@@ -248,7 +246,7 @@ async fn answer(
     let time = time_allowed(&query);
     let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
     let mut held = pipeline.memory.nothing();
-    let body = body::read(headers, body, deadline, &mut held).await.inspect_err(|refusal| {
+    let body = body.read(headers, deadline, &mut held).await.inspect_err(|refusal| {
         asked.observed.broken = *refusal == Refusal::BodyNotReadable;
     })?;
     asked.observed.body_bytes = body.len() as u64;

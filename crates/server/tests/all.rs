@@ -17,6 +17,7 @@ mod model;
 mod paging;
 mod process;
 mod properties;
+mod refused_bodies;
 mod rotation;
 mod shared_access;
 mod support;

@@ -1,0 +1,156 @@
+//! A refusal reaches its sender, however much of the body is still to come.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::support::http::read_answer;
+use crate::support::{ACCOUNT, Answer, Partita};
+
+const MIB: usize = 1024 * 1024;
+const JSON: (&str, &str) = ("Accept", "application/json;odata=nometadata");
+const JSON_BODY: (&str, &str) = ("Content-Type", "application/json");
+
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    fn to(server: &Partita) -> Self {
+        let stream = TcpStream::connect(server.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn answer(&mut self) -> Answer {
+        read_answer(&mut self.0, false).unwrap()
+    }
+
+    /// The body was thrown away to its end: what follows it is the next request.
+    fn serves(&mut self, server: &Partita) {
+        self.write(&server.client().signed("GET", "/Tables", &[JSON], b""));
+        assert_eq!(self.answer().status, 200);
+    }
+
+    fn is_closed(&mut self) -> bool {
+        !matches!(self.0.read(&mut [0; 1]), Ok(1..))
+    }
+}
+
+fn length(bytes: usize) -> (&'static str, String) {
+    ("Content-Length", bytes.to_string())
+}
+
+fn unsigned(announced: usize, more: &str) -> Vec<u8> {
+    format!("POST /{ACCOUNT}/Tables HTTP/1.1\r\nHost: x\r\nContent-Length: {announced}\r\n{more}\r\n")
+        .into_bytes()
+}
+
+fn signed(server: &Partita, method: &str, path: &str, announced: usize) -> Vec<u8> {
+    let (name, value) = length(announced);
+    server.client().signed(method, path, &[JSON, JSON_BODY, (name, &value)], b"")
+}
+
+/// The answer to a request of which so many bytes of the body were sent; the others follow it.
+fn hears(server: &Partita, head: &[u8], announced: usize, sent: usize) -> Answer {
+    let mut connection = Connection::to(server);
+    connection.write(head);
+    connection.write(&vec![b' '; sent]);
+    let answer = connection.answer();
+    connection.write(&vec![b' '; announced - sent]);
+    connection.serves(server);
+    answer
+}
+
+#[test]
+fn a_request_refused_by_its_head_is_answered_before_its_body() {
+    let server = Partita::in_memory();
+    let announced = 3 * MIB;
+    for sent in [0, 1, announced / 2, announced] {
+        let anonymous = hears(&server, &unsigned(announced, ""), announced, sent);
+        assert_eq!((anonymous.status, anonymous.code().as_str()), (403, "AuthenticationFailed"), "{sent}");
+        let misplaced = hears(&server, &signed(&server, "PUT", "/Tables", announced), announced, sent);
+        assert_eq!((misplaced.status, misplaced.code().as_str()), (405, "MethodNotAllowed"), "{sent}");
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_told_so() {
+    let server = Partita::in_memory();
+    let announced = 5 * MIB;
+    for sent in [0, MIB, announced] {
+        let answer = hears(&server, &signed(&server, "POST", "/Tables", announced), announced, sent);
+        assert_eq!((answer.status, answer.code().as_str()), (413, "RequestBodyTooLarge"), "{sent}");
+    }
+
+    // In chunks its length shows only as it comes.
+    let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
+    let headers = [JSON, JSON_BODY, ("Transfer-Encoding", "chunked")];
+    let mut connection = Connection::to(&server);
+    connection.write(&server.client().signed("POST", "/Tables", &headers, b""));
+    connection.write(&chunk.repeat(5));
+    assert_eq!(connection.answer().status, 413);
+    connection.write(&chunk.repeat(3));
+    connection.write(b"0\r\n\r\n");
+    connection.serves(&server);
+}
+
+#[test]
+fn a_body_without_memory_for_it_is_told_to_come_back() {
+    let server = Partita::start(&["--in-memory", "--request-mib", "16"]);
+    let announced = 4_000_000;
+    let head = signed(&server, "POST", "/Tables", announced);
+    // Takes most of the memory there is, and never comes to its end.
+    let mut unfinished = Connection::to(&server);
+    unfinished.write(&head);
+    unfinished.write(&vec![b' '; announced - 1]);
+    let mut probe = server.client();
+    let body = vec![b' '; announced];
+    let is_busy = |_: &usize| {
+        std::thread::sleep(Duration::from_millis(10));
+        probe.send("POST", "/Tables", &[JSON, JSON_BODY], &body).status == 503
+    };
+    assert!((0..3000).find(is_busy).is_some(), "the memory is never taken");
+
+    let answer = hears(&server, &head, announced, announced - MIB);
+    assert_eq!((answer.status, answer.code().as_str()), (503, "ServerBusy"));
+    unfinished.write(b" ");
+    assert_eq!(unfinished.answer().status, 400);
+}
+
+#[test]
+fn a_body_without_end_is_not_read_for_ever() {
+    let server = Partita::in_memory();
+    let mut connection = Connection::to(&server);
+    connection.write(&unsigned(1024 * MIB, ""));
+    assert_eq!(connection.answer().status, 403);
+    let piece = vec![b' '; MIB];
+    let sent = (0..256).take_while(|_| connection.0.get_mut().write_all(&piece).is_ok()).count();
+    // The kernel takes some megabytes more than the server reads.
+    assert!(sent < 64, "{sent} MiB");
+}
+
+#[test]
+fn a_sender_who_waits_to_be_asked_is_asked_for_nothing_that_is_of_no_use() {
+    let server = Partita::in_memory();
+    let mut refused = Connection::to(&server);
+    refused.write(&unsigned(3 * MIB, "Expect: 100-continue\r\n"));
+    assert_eq!(refused.answer().status, 403);
+    assert!(refused.is_closed());
+
+    let body = br#"{"TableName":"Books"}"#;
+    let (name, value) = length(body.len());
+    let headers = [JSON, JSON_BODY, ("Expect", "100-continue"), (name, value.as_str())];
+    let mut asked = Connection::to(&server);
+    asked.write(&server.client().signed("POST", "/Tables", &headers, b""));
+    assert_eq!(asked.answer().status, 100);
+    asked.write(body);
+    assert_eq!(asked.answer().status, 201);
+    asked.serves(&server);
+}
