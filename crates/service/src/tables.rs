@@ -59,6 +59,9 @@ impl Service {
 
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
         let filter = query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case);
+        if filter.as_ref().is_some_and(asks_for_truth) {
+            return Err(Refusal::InputNotValid.into());
+        }
         let end = filter.as_ref().map_or(End::Never, End::of);
         let limit = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         let mut page = TablePage { names: Vec::new(), next: None };
@@ -123,6 +126,19 @@ fn ignoring_case(expr: Expr) -> Expr {
         Expr::And(terms) => Expr::And(terms.into_iter().map(ignoring_case).collect()),
         Expr::Or(terms) => Expr::Or(terms.into_iter().map(ignoring_case).collect()),
         other @ (Expr::Constant(_) | Expr::Compare(_)) => other,
+    }
+}
+
+/// Whether a property is asked to be true, which one that stands alone is too. Tables have none that could be: the service
+/// does not answer such a filter either.
+fn asks_for_truth(expr: &Expr) -> bool {
+    match expr {
+        Expr::Compare(Comparison { literal, operator, .. }) => {
+            (*operator, literal) == (Operator::Eq, &Value::Boolean(true))
+        }
+        Expr::Not(inner) => asks_for_truth(inner),
+        Expr::And(terms) | Expr::Or(terms) => terms.iter().any(asks_for_truth),
+        Expr::Constant(_) => false,
     }
 }
 

@@ -20,9 +20,13 @@ pub fn entity_address(base: &str, table: &str, partition: &str, row: &str) -> St
     out
 }
 
-/// `Tables('Books')`
+/// `Tables('Books')`. Of the names a table can have, only those of the service's own need encoding.
 pub fn table_link(table: &str) -> String {
-    format!("Tables('{table}')")
+    let mut out = String::with_capacity(table.len() + 12);
+    out.push_str("Tables('");
+    push_key(&mut out, table);
+    out.push_str("')");
+    out
 }
 
 /// Quotes doubled; the marks of RFC 2396 as they are, as .NET leaves them; all else by its UTF-8 bytes.
@@ -64,5 +68,9 @@ mod tests {
         );
         assert_eq!(entity_link("t", "", "-_.~!*()"), "t(PartitionKey='',RowKey='-_.~!*()')");
         assert_eq!(table_link("Books"), "Tables('Books')");
+        assert_eq!(
+            table_link("$MetricsMinutePrimaryTransactionsBlob"),
+            "Tables('%24MetricsMinutePrimaryTransactionsBlob')"
+        );
     }
 }
