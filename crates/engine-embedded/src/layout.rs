@@ -19,6 +19,8 @@ pub const LOCK_FILE: &str = "LOCK";
 pub const COMMITTED_FILE: &str = "committed";
 /// RocksDB's own directory.
 pub const DATABASE_DIRECTORY: &str = "db";
+/// The same while a new database is being made.
+pub const DATABASE_DRAFT_DIRECTORY: &str = "db.new";
 
 /// A checkpoint, until a backup has taken it away.
 pub const STAGING_DIRECTORY: &str = "backup-staging";

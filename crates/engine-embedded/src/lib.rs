@@ -9,6 +9,7 @@ mod check;
 mod checkpoint;
 mod commit;
 mod counters;
+mod database;
 mod db;
 mod directory;
 mod draft;

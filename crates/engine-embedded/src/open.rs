@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, Changes, Table};
 use crate::checkpoint;
 use crate::commit::CommittedFile;
 use crate::counters::Tally;
+use crate::database::{self, Found};
 use crate::db::Db;
 use crate::directory::Directory;
 use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
@@ -63,14 +64,23 @@ pub struct Opened {
 
 pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -> Result<Opened, OpenError> {
     let directory = Directory::claim(&options.directory)?;
-    log_tail::mend(&directory.database())
-        .map_err(|source| OpenError::Unwritable { directory: directory.path.clone(), source })?;
-    let noted = directory.committed()?.unwrap_or(0);
-    if noted > 0 && !options.accept_loss {
-        check_for_loss(options, &directory, noted)?;
-    }
     let failed = |error| open_error(&directory.path, &error);
+    let unwritable = |source| OpenError::Unwritable { directory: directory.path.clone(), source };
+    let noted = directory.committed()?.unwrap_or(0);
     let tuning = Tuning::new(options).map_err(failed)?;
+    match database::find(&directory.database()).map_err(unwritable)? {
+        Found::Remains => return Err(current_missing(&directory.path)),
+        Found::Nothing if noted > 0 && !options.accept_loss => {
+            return Err(missing_commits(&directory.path, noted));
+        }
+        Found::Nothing => database::create(&directory, &tuning)?,
+        Found::Database => {
+            log_tail::mend(&directory.database()).map_err(unwritable)?;
+            if noted > 0 && !options.accept_loss {
+                check_for_loss(options, &directory, noted)?;
+            }
+        }
+    }
     let families = families(&tuning);
     let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families).map_err(failed)?;
     let Meta { catalog, last, dropping } = read_meta(&rocks, tally, &directory.path)?;
@@ -96,15 +106,11 @@ pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -
 fn check_for_loss(options: &Options, directory: &Directory, noted: u64) -> Result<(), OpenError> {
     let failed = |error| open_error(&directory.path, &error);
     let database = directory.database();
-    if !database.join("CURRENT").exists() {
-        return Err(missing_commits(&directory.path, noted));
-    }
     // After a clean close there is nothing in the log, and nothing that a hole could hide.
     if !has_log(&database) {
         return Ok(());
     }
-    let mut tuning = Tuning::new(options).map_err(failed)?;
-    tuning.database.create_if_missing(false);
+    let tuning = Tuning::new(options).map_err(failed)?;
     let families = families(&tuning);
     let rocks = DB::open_cf_descriptors_read_only(&tuning.database, &database, families, false);
     let rocks = rocks.map_err(failed)?;
@@ -167,6 +173,14 @@ fn read_meta(rocks: &DB, tally: &Tally, directory: &Path) -> Result<Meta, OpenEr
     Ok(Meta { catalog, last, dropping })
 }
 
+fn current_missing(directory: &Path) -> OpenError {
+    let detail =
+        "the file CURRENT is missing from its database, so that nothing says which of the other files \
+                  count; they were left as they are; restore a backup, or save what can be read of them"
+            .to_owned();
+    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail }
+}
+
 fn missing_commits(directory: &Path, missing: u64) -> OpenError {
     let detail = format!(
         "the last {missing} acknowledged commits are missing from its log; restore a backup, or accept their \
@@ -180,7 +194,7 @@ fn unreadable_meta(directory: &Path, key: &[u8]) -> OpenError {
     OpenError::Damaged { directory: directory.to_owned(), missing: None, detail }
 }
 
-fn open_error(directory: &Path, error: &rocksdb::Error) -> OpenError {
+pub fn open_error(directory: &Path, error: &rocksdb::Error) -> OpenError {
     let directory = directory.to_owned();
     match error.kind() {
         ErrorKind::Corruption => {

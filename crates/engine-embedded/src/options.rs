@@ -87,7 +87,8 @@ impl Tuning {
 
 fn database_options(options: &Options, cache: Cache) -> RocksOptions {
     let mut database = RocksOptions::default();
-    database.create_if_missing(true);
+    // Only `database::create` makes one.
+    database.create_if_missing(false);
     database.create_missing_column_families(true);
 
     // No stall on a full buffer: a stalled committer would hold up everyone, a flush ahead of time no one.

@@ -12,6 +12,7 @@ use model::{AccountName, DateTime, TableName};
 use rocksdb::{DB, WriteBatch, WriteOptions};
 use store::{Fault, RowView};
 
+use crate::database;
 use crate::db;
 use crate::directory::Directory;
 use crate::layout::{self, CommitRecord, TableId, TableRecord};
@@ -106,6 +107,7 @@ impl Writer {
     fn create(path: &Path) -> Result<Self, String> {
         let directory = Directory::claim(path).map_err(|error| error.to_string())?;
         let tuning = Tuning::new(&Options::new(path)).map_err(|error| error.to_string())?;
+        database::create(&directory, &tuning).map_err(|error| error.to_string())?;
         let families = open::families(&tuning);
         let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families);
         let mut unlogged = WriteOptions::default();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -137,6 +138,87 @@ async fn a_database_taken_away_is_noticed() {
     let (directory, _) = crashed().await;
     fs::remove_dir_all(directory.path().join("db")).unwrap();
     assert_eq!(missing(directory.path()), COMMITS as u64);
+}
+
+/// Every file under the directory with its bytes.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_store_that_lost_current_is_refused_whatever_is_accepted_and_stays_as_it_is() {
+    for closed in [false, true] {
+        let (directory, _) = crashed().await;
+        if closed {
+            open(directory.path()).close().await;
+            assert!(bytes_of(&files(directory.path(), "sst")) > 0);
+        }
+        let current = fs::read(directory.path().join("db/CURRENT")).unwrap();
+        fs::remove_file(directory.path().join("db/CURRENT")).unwrap();
+        // With the commit counter that tells of a loss, and then without it.
+        for counted in [true, false] {
+            if !counted {
+                fs::remove_file(directory.path().join("committed")).unwrap();
+            }
+            let before = contents(directory.path());
+            for accept_loss in [false, true] {
+                let options = Options { accept_loss, ..Options::new(directory.path()) };
+                let error = EmbeddedEngine::open(options).expect_err("must not open");
+                let text = error.to_string();
+                assert!(matches!(error, OpenError::Damaged { missing: None, .. }), "{text}");
+                assert!(text.contains("CURRENT is missing"), "{text}");
+                assert_eq!(contents(directory.path()), before, "closed {closed}, counted {counted}");
+            }
+        }
+        // Nothing was lost by asking.
+        fs::write(directory.path().join("db/CURRENT"), current).unwrap();
+        assert_eq!(rows(directory.path()).await, COMMITS - 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_database_is_never_made_a_new_one() {
+    for left in ["000007.sst", "000008.log", "MANIFEST-000004", "LOG", "notes.txt"] {
+        let directory = TempDir::new().unwrap();
+        open(directory.path()).close().await;
+        fs::remove_file(directory.path().join("committed")).unwrap();
+        fs::remove_dir_all(directory.path().join("db")).unwrap();
+        fs::create_dir(directory.path().join("db")).unwrap();
+        fs::write(directory.path().join("db").join(left), "some of it").unwrap();
+        let before = contents(directory.path());
+        for accept_loss in [false, true] {
+            let options = Options { accept_loss, ..Options::new(directory.path()) };
+            let error = EmbeddedEngine::open(options).expect_err("must not open");
+            assert!(error.to_string().contains("CURRENT is missing"), "{left}: {error}");
+        }
+        assert_eq!(contents(directory.path()), before, "{left}");
+    }
+}
+
+#[tokio::test]
+async fn a_first_start_cut_short_anywhere_is_begun_again() {
+    let directory = TempDir::new().unwrap();
+    open(directory.path()).close().await;
+    fs::remove_file(directory.path().join("committed")).unwrap();
+    // The database's directory was being made and did not have its name yet.
+    fs::remove_dir_all(directory.path().join("db")).unwrap();
+    fs::create_dir(directory.path().join("db.new")).unwrap();
+    fs::write(directory.path().join("db.new/MANIFEST-000001"), "half").unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books")).await.unwrap();
+    crash(engine);
+    assert!(!directory.path().join("db.new").exists());
+    let engine = open(directory.path());
+    assert!(engine.find_table(&table("Books")).await.is_ok());
 }
 
 #[tokio::test]

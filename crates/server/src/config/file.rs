@@ -37,7 +37,6 @@ pub(super) struct File {
     pub max_connections: Option<usize>,
     pub idle_seconds: Option<u64>,
     pub shutdown_seconds: Option<u64>,
-    pub accept_loss: bool,
     pub accept_migration: bool,
     pub log_level: Option<String>,
     pub log_format: Option<LogFormat>,

@@ -82,7 +82,8 @@ impl Storage {
         Ok(Self::Directory {
             path: flags.data.as_ref().or(file.data.as_ref()).cloned().unwrap_or_else(|| DATA.into()),
             cache_bytes: cache_mib.saturating_mul(1024 * 1024),
-            accept_loss: flags.accept_loss || file.accept_loss,
+            // For one start, and never in a file: what it was right for once would be done again at every start.
+            accept_loss: flags.accept_loss,
             accept_migration: flags.accept_migration || file.accept_migration,
         })
     }

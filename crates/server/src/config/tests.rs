@@ -24,14 +24,14 @@ fn defaults_serve_the_development_account() {
 #[test]
 fn every_key_of_the_file_is_read_and_flags_win() {
     let file = "listen = '0.0.0.0:1'\ndata = '/d'\nrequest-logs = '/l'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
-                idle-seconds = 9\nshutdown-seconds = 10\naccept-loss = true\nlog-level = 'debug'\nlog-format = 'json'\n\
+                idle-seconds = 9\nshutdown-seconds = 10\nlog-level = 'debug'\nlog-format = 'json'\n\
                 [[account]]\nname = 'one'\nkey = 'AAAAAAAAAAAAAAAAAAAAAA=='\nkey2 = 'BBBBBBBBBBBBBBBBBBBBBA=='\n[[account]]\nname = 'two'\nkey = 'CCCCCCCCCCCCCCCCCCCCCA=='\n";
     let from_file = config(file, Flags::default()).unwrap();
     assert_eq!(from_file.listen.as_deref(), Some("0.0.0.0:1"));
     let expected = Storage::Directory {
         path: "/d".into(),
         cache_bytes: 7 << 20,
-        accept_loss: true,
+        accept_loss: false,
         accept_migration: false,
     };
     assert_eq!(from_file.storage, expected);
@@ -53,6 +53,14 @@ fn every_key_of_the_file_is_read_and_flags_win() {
     let from_flags = config(file, flags).unwrap();
     assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
     assert_eq!(from_flags.storage, Storage::Memory);
+}
+
+#[test]
+fn a_loss_is_accepted_for_one_start_and_not_by_a_file() {
+    let refused = config("accept-loss = true\n", Flags::default()).unwrap_err();
+    assert!(refused.contains("accept-loss"), "{refused}");
+    let accepted = config("", Flags { accept_loss: true, ..Flags::default() }).unwrap();
+    assert!(matches!(accepted.storage, Storage::Directory { accept_loss: true, .. }));
 }
 
 #[test]
