@@ -386,3 +386,25 @@ fn a_server_without_a_store_has_nothing_to_back_up() {
     assert!(shown.contains("has no data directory"), "{shown}");
     assert_eq!(names(&backups), Vec::<String>::new());
 }
+
+#[test]
+fn the_backup_just_made_is_kept_though_the_clock_was_set_back() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
+    store(&data, 3);
+    let backup = ["backup", &text(&backups), "--data", &text(&data), "--keep", "2"];
+    succeed(&backup);
+    // As it would be called had the clock been wrong by decades when it was made.
+    fs::rename(newest(&backups), backups.join("2099-12-31T23-59-58Z")).unwrap();
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        let before = names(&backups);
+        let shown = succeed(&backup);
+        let after = names(&backups);
+        assert_eq!(after.len(), 2, "{after:?}");
+        made.push(after.iter().find(|name| !before.contains(name)).expect("the one just made").clone());
+        assert!(shown.contains(made.last().unwrap().as_str()), "{shown}");
+    }
+    assert_eq!(names(&backups), made[1..], "the two that were made last");
+    succeed(&["check", "--data", &text(&newest(&backups))]);
+}

@@ -6,7 +6,6 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -137,7 +136,7 @@ pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, String> {
 fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String), String> {
     let backups = &flags.backups;
     let failed = |error: io::Error| format!("could not write the backup to {}: {error}", backups.display());
-    let (taken, name) = free_name(backups);
+    let (taken, name) = free_name(backups).map_err(failed)?;
     let partial = backups.join(format!("{name}{PARTIAL}"));
     let how = match if flags.copy { None } else { moved(&checkpoint.directory, &partial).map_err(failed)? } {
         Some(()) => "hard links to the store's files".to_owned(),
@@ -171,16 +170,24 @@ fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String)
     Ok((name, format!("{how}, {verified}")))
 }
 
-/// A time that no backup is named after yet, and that name.
-fn free_name(backups: &Path) -> (DateTime, String) {
+/// The time, and a name after it or, if the clock was set back, after the newest backup: names are in the order in
+/// which backups were made, so that the oldest names are those to delete.
+fn free_name(backups: &Path) -> io::Result<(DateTime, String)> {
+    let now = DateTime::now();
+    let newest = whole(backups)?.pop().and_then(|name| time_of(&name));
+    let mut time = newest.map_or(now, |newest| now.max(newest.plus(Duration::from_secs(1))));
     loop {
-        let now = DateTime::now();
-        let name = now.to_seconds_string().replace(':', "-");
+        let name = name_of(time);
         if !backups.join(&name).exists() {
-            return (now, name);
+            return Ok((now, name));
         }
-        thread::sleep(Duration::from_millis(50));
+        time = time.plus(Duration::from_secs(1));
     }
+}
+
+/// With `-` for `:`, which some file systems don't take.
+fn name_of(time: DateTime) -> String {
+    time.to_seconds_string().replace(':', "-")
 }
 
 /// Nothing if the two are on different file systems.
@@ -233,14 +240,18 @@ fn whole(backups: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A time with `-` for `:`, which some file systems don't take.
 fn is_backup_name(name: &str) -> bool {
+    time_of(name).is_some()
+}
+
+/// The time that a backup of this name is named after.
+fn time_of(name: &str) -> Option<DateTime> {
     let mut text = name.to_owned().into_bytes();
     if text.len() != "2026-11-16T03-20-11Z".len() || text[13] != b'-' || text[16] != b'-' {
-        return false;
+        return None;
     }
     (text[13], text[16]) = (b':', b':');
-    String::from_utf8(text).is_ok_and(|text| DateTime::parse(&text).is_some())
+    DateTime::parse(std::str::from_utf8(&text).ok()?)
 }
 
 fn keep_newest(backups: &Path, keep: usize) -> io::Result<Vec<String>> {
