@@ -15,7 +15,7 @@ use store::{Error, TableRef, TablesPage};
 use uuid::Uuid;
 
 use crate::cached::Cached;
-use crate::cluster::{Cluster, Conditional, Found, Outcome};
+use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::directory::Directory;
 use crate::trouble::Trouble;
 
@@ -270,37 +270,27 @@ impl Catalog {
         Ok(row.and_then(|(metadata,)| metadata).map(Bytes::from))
     }
 
-    pub async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
-        // The last one to set it wins, so whatever is there is expected.
-        let mut expected = self.read_service(account).await?;
-        let mut outcome = Err(Error::Busy);
-        for _ in 0..ATTEMPTS {
-            let values = vec![
-                Some(CqlValue::Blob(metadata.to_vec())),
-                Some(CqlValue::Text(account.as_str().to_owned())),
-                expected.as_ref().map(|document| CqlValue::Blob(document.to_vec())),
-            ];
-            let step = Conditional { statement: &self.cluster.statements.set_service_metadata, values };
-            outcome = match self.cluster.compare_and_set(vec![step]).await {
-                Ok(Outcome::Applied) => Ok(()),
-                Ok(Outcome::Refused(found)) => {
-                    expected = found.first().and_then(stored_metadata);
-                    continue;
-                }
-                Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
-                Err(other) => Err(other.into()),
-            };
-            break;
-        }
+    /// The cluster itself compares, so it does not matter how old what the caller read is. The next who asks this
+    /// server reads the cluster.
+    pub async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let values = vec![
+            Some(CqlValue::Blob(metadata.to_vec())),
+            Some(CqlValue::Text(account.as_str().to_owned())),
+            expected.map(|document| CqlValue::Blob(document.to_vec())),
+        ];
+        let step = Conditional { statement: &self.cluster.statements.set_service_metadata, values };
+        let outcome = self.cluster.compare_and_set(vec![step]).await;
         self.services.forget(account);
-        outcome
-    }
-}
-
-fn stored_metadata(found: &Found) -> Option<Bytes> {
-    match found.value("metadata") {
-        Some(CqlValue::Blob(bytes)) => Some(Bytes::from(bytes.clone())),
-        _ => None,
+        match outcome {
+            Ok(outcome) => Ok(outcome.is_applied()),
+            Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
+            Err(other) => Err(other.into()),
+        }
     }
 }
 

@@ -226,9 +226,14 @@ impl Engine for CassandraEngine {
         self.catalog.service_metadata(account).await
     }
 
-    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
+    async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
         self.check_writable().await?;
-        self.catalog.set_service_metadata(account, metadata).await
+        self.catalog.replace_service_metadata(account, expected, metadata).await
     }
 
     fn check_health(&self) -> Result<(), Fault> {

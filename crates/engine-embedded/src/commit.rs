@@ -31,8 +31,18 @@ pub const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a batch takes beside its requests, roughly.
 const COMMIT_RECORD_BYTES: usize = 64;
 
-/// Timestamps for a transaction, nothing for anything else.
-pub type Answer = Result<Vec<DateTime>, Error>;
+pub type Answer = Result<Done, Error>;
+
+/// How work ended that was not refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A transaction, with the timestamps of its operations.
+    Stamped(Vec<DateTime>),
+    /// Nothing was changed: what was to be replaced is not what was expected.
+    NotAsExpected,
+    /// Anything else.
+    Changed,
+}
 
 #[derive(Debug)]
 pub struct Request {
@@ -50,7 +60,11 @@ pub enum Work {
     Create(TableRef),
     Drop(TableRef),
     SetTableMetadata(TableRef, Bytes),
-    SetServiceMetadata(AccountName, Bytes),
+    ReplaceServiceMetadata {
+        account: AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    },
     /// Rows of one partition as they are; without a value: removed.
     Load(TableRef, Key, Vec<(Key, Option<Row>)>),
     /// Again a tombstone above a dropped table, whose first one may have gone with a deleted file.
@@ -148,16 +162,20 @@ impl Committer {
 
 fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
     match work {
-        Work::Apply(ahead) => return draft.apply(ahead),
+        Work::Apply(ahead) => return draft.apply(ahead).map(Done::Stamped),
         Work::Create(table) => draft.create(&table)?,
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
-        Work::SetServiceMetadata(account, metadata) => draft.set_service_metadata(account, metadata),
+        Work::ReplaceServiceMetadata { account, expected, metadata } => {
+            if !draft.replace_service_metadata(account, expected.as_ref(), metadata) {
+                return Ok(Done::NotAsExpected);
+            }
+        }
         Work::Load(table, partition, rows) => draft.load(&table, &partition, rows)?,
         Work::Hide(id) => draft.hide(id),
         Work::Forget(ids) => draft.forget(&ids),
     }
-    Ok(Vec::new())
+    Ok(Done::Changed)
 }
 
 fn answer(reply: oneshot::Sender<Answer>, verdict: Answer) {

@@ -139,10 +139,21 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    pub fn set_service_metadata(&mut self, account: AccountName, metadata: Bytes) {
+    /// False, and nothing is changed, if the account's metadata is not what was expected.
+    pub fn replace_service_metadata(
+        &mut self,
+        account: AccountName,
+        expected: Option<&Bytes>,
+        metadata: Bytes,
+    ) -> bool {
+        let changed = self.effects.changes.services.get(&account).cloned();
+        if changed.or_else(|| self.catalog.service(&account)).as_ref() != expected {
+            return false;
+        }
         let record = layout::service_record(&metadata);
         self.effects.batch.put_cf(self.db.meta(), layout::service_key(&account), record);
         self.effects.changes.services.insert(account, metadata);
+        true
     }
 
     /// Puts a range tombstone above all rows of a dropped table.

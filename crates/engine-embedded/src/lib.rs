@@ -52,7 +52,7 @@ use crate::ahead::{Published, Touched};
 use crate::catalog::{Catalog, Table};
 pub use crate::check::check;
 pub use crate::checkpoint::Checkpoint;
-use crate::commit::{Answer, Committer, Work};
+use crate::commit::{Answer, Committer, Done, Work};
 pub use crate::counters::Counters;
 use crate::counters::Tally;
 use crate::db::Db;
@@ -285,7 +285,10 @@ impl Engine for EmbeddedEngine {
         }
         let reserved = self.queue()?.reserve(transaction.weight())?;
         let (ahead, reserved) = self.reader.ahead(db, table, transaction, reserved).await?;
-        self.commit_in(Work::Apply(ahead), reserved).await
+        match self.commit_in(Work::Apply(ahead), reserved).await? {
+            Done::Stamped(stamps) => Ok(stamps),
+            other => Err(Fault::new(format!("a transaction was answered with {other:?}")).into()),
+        }
     }
 
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {
@@ -301,8 +304,14 @@ impl Engine for EmbeddedEngine {
         Ok(self.catalog.service(account))
     }
 
-    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
-        self.commit(Work::SetServiceMetadata(account.clone(), metadata)).await.map(drop)
+    async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let work = Work::ReplaceServiceMetadata { account: account.clone(), expected, metadata };
+        Ok(self.commit(work).await? != Done::NotAsExpected)
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {

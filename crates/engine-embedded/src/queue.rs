@@ -120,7 +120,10 @@ pub fn weigh(work: &Work) -> usize {
     const SMALL: usize = 64;
     match work {
         Work::Apply(ahead) => ahead.weight(),
-        Work::SetTableMetadata(_, metadata) | Work::SetServiceMetadata(_, metadata) => metadata.len() + SMALL,
+        Work::SetTableMetadata(_, metadata) => metadata.len() + SMALL,
+        Work::ReplaceServiceMetadata { expected, metadata, .. } => {
+            metadata.len() + expected.as_ref().map_or(0, |expected| expected.len()) + SMALL
+        }
         Work::Load(_, _, rows) => {
             let row = |row: &Option<Row>| row.as_ref().map_or(0, |row| row.as_bytes().len());
             rows.iter().map(|(_, stored)| row(stored) + SMALL).sum()

@@ -60,7 +60,9 @@ async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
     load(&engine, &table("Gone"), 6000).await;
     load(&engine, &table("Big"), 5000).await;
     engine.create_table(&other).await.unwrap();
-    engine.set_service_metadata(&account("second"), Bytes::from_static(b"cors")).await.unwrap();
+    assert!(
+        engine.replace_service_metadata(&account("second"), None, Bytes::from_static(b"cors")).await.unwrap()
+    );
     engine.drop_table(&table("Gone")).await.unwrap();
     let odd = ["", " ", "é", "𝄞", "\u{ffff}", "\u{10ffff}", "a'b", "%"];
     for partition in odd {

@@ -26,7 +26,12 @@ async fn bytes_are_as_documented() {
     engine.create_table(&table("Books")).await.unwrap();
     engine.create_table(&table("Notes")).await.unwrap();
     engine.set_table_metadata(&table("Notes"), Bytes::from_static(b"acl")).await.unwrap();
-    engine.set_service_metadata(&account("another"), Bytes::from_static(b"cors")).await.unwrap();
+    assert!(
+        engine
+            .replace_service_metadata(&account("another"), None, Bytes::from_static(b"cors"))
+            .await
+            .unwrap()
+    );
     let row = draft(&[("Name", Value::String("Ada".into())), ("Age", Value::Int32(36))]);
     let put = |partition, row_key| {
         Transaction::of_one(key(partition, row_key), Condition::Absent, Change::Put(row.clone()))

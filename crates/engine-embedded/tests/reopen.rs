@@ -18,7 +18,12 @@ async fn fill(engine: &dyn Engine) {
     let delete = Transaction::of_one(key("p", "07"), Condition::Exists, store::Change::Delete);
     engine.apply(&books, delete).await.unwrap();
     engine.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
-    engine.set_service_metadata(&account("devstoreaccount1"), Bytes::from_static(b"cors")).await.unwrap();
+    assert!(
+        engine
+            .replace_service_metadata(&account("devstoreaccount1"), None, Bytes::from_static(b"cors"))
+            .await
+            .unwrap()
+    );
     engine.create_table(&table("Gone")).await.unwrap();
     engine.apply(&table("Gone"), insert("p", "r", 1)).await.unwrap();
     engine.drop_table(&table("Gone")).await.unwrap();

@@ -43,7 +43,12 @@ async fn store(directory: &Path) -> Rows {
     engine.create_table(&table("Small")).await.unwrap();
     engine.apply(&table("Small"), insert("p", "r", 1)).await.unwrap();
     engine.set_table_metadata(&table("Small"), Bytes::from_static(b"policies")).await.unwrap();
-    engine.set_service_metadata(&account("devstoreaccount1"), Bytes::from_static(b"cors")).await.unwrap();
+    assert!(
+        engine
+            .replace_service_metadata(&account("devstoreaccount1"), None, Bytes::from_static(b"cors"))
+            .await
+            .unwrap()
+    );
     let all = rows(&engine, &table("Big")).await;
     assert_eq!(all.len(), ROWS);
     engine.close().await;

@@ -1,5 +1,6 @@
 //! One pass: the target is brought from what it holds to what a snapshot holds.
 
+use bytes::Bytes;
 use model::AccountName;
 use store::TableRef;
 
@@ -78,11 +79,27 @@ impl Pass<'_> {
         match wanted {
             None if found.is_some() => Err(Error::PropertiesStay { account: account.clone() }),
             Some(wanted) if found.as_ref() != Some(&wanted) => {
-                let set = persist(|| self.target.set_service_metadata(account, wanted.clone())).await;
-                set.map_err(of(Side::Target))
+                self.replace_properties(account, found, wanted).await.map_err(of(Side::Target))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Again from what is there, if that was not what was found: an answer may have been lost.
+    async fn replace_properties(
+        &self,
+        account: &AccountName,
+        mut found: Option<Bytes>,
+        wanted: Bytes,
+    ) -> Result<(), store::Error> {
+        while found.as_ref() != Some(&wanted) {
+            let replace = || self.target.replace_service_metadata(account, found.clone(), wanted.clone());
+            if persist(replace).await? {
+                return Ok(());
+            }
+            found = persist(|| self.target.service_metadata(account)).await?;
+        }
+        Ok(())
     }
 
     async fn table(&mut self, settler: &Settler<'_>, table: &TableRef) -> Result<(), Error> {

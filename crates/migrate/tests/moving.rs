@@ -66,7 +66,7 @@ async fn moved(source: &Shared, target: &Shared) -> Passed {
 async fn all_that_an_account_has_arrives() {
     let (source, books) = filled(7, 130).await;
     source.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
-    source.set_service_metadata(&books.account, Bytes::from_static(b"cors")).await.unwrap();
+    source.replace_service_metadata(&books.account, None, Bytes::from_static(b"cors")).await.unwrap();
     source.create_table(&table("EMPTY")).await.unwrap();
     let target = memory();
     let passed = moved(&source, &target).await;
@@ -187,7 +187,8 @@ async fn every_planted_difference_is_found_and_named() {
                 differs(Some("Books"), None, Found::OtherMetadata)
             }
             6 => {
-                target.set_service_metadata(&books.account, Bytes::new()).await.unwrap();
+                let before = target.service_metadata(&books.account).await.unwrap();
+                assert!(target.replace_service_metadata(&books.account, before, Bytes::new()).await.unwrap());
                 differs(None, None, Found::OtherMetadata)
             }
             _ => {
@@ -218,7 +219,7 @@ async fn the_same_entities_have_the_same_digest_and_others_another() {
 async fn service_properties_that_can_not_be_taken_back_are_said() {
     let (source, books) = filled(1, 1).await;
     let target = memory();
-    target.set_service_metadata(&books.account, Bytes::from_static(b"cors")).await.unwrap();
+    target.replace_service_metadata(&books.account, None, Bytes::from_static(b"cors")).await.unwrap();
     let refused = pass(&source, None, &target, &accounts(), UNSEEN).await;
     assert!(matches!(refused, Err(Error::PropertiesStay { .. })), "{refused:?}");
 }

@@ -21,14 +21,19 @@ struct Known {
 }
 
 impl Settings {
-    /// The account's properties: those of a fresh account if none were ever set, or while they can't be read.
+    /// The account's properties: those of a fresh account if none were ever set, or while they can't be read. A fresh
+    /// account allows no foreign origin, and keeps no log.
     pub async fn of(&self, service: &Service, account: &AccountName) -> Arc<ServiceProperties> {
         let Ok(Some(document)) = service.get_properties(account).await else { return self.fresh.clone() };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(account) {
             Some(known) if known.document == document => known.properties.clone(),
             _ => {
-                let properties = Arc::new(ServiceProperties::read(&document).unwrap_or_default());
+                let properties = ServiceProperties::read(&document).unwrap_or_else(|| {
+                    tracing::error!(%account, bytes = document.len(), "the account's service properties are unreadable");
+                    ServiceProperties::default()
+                });
+                let properties = Arc::new(properties);
                 known.insert(account.clone(), Known { document, properties: properties.clone() });
                 properties
             }

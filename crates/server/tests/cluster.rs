@@ -144,6 +144,37 @@ fn servers_share_what_they_keep() {
     assert!(third.client().send("GET", path, &[], b"").text().contains("Emma"));
 }
 
+#[test]
+fn service_properties_set_through_two_servers_keep_what_the_other_set() {
+    let Some(nodes) = nodes() else { return };
+    let store = new_store(&nodes);
+    let (first, second) = (on(&store), on(&store));
+    let path = "/?restype=service&comp=properties";
+    let set = |server: &Partita, properties: &str| {
+        let body = format!("<StorageServiceProperties>{properties}</StorageServiceProperties>");
+        let answer = server.client().send("PUT", path, &[], body.as_bytes());
+        assert_eq!(answer.status, 202, "{}", answer.text());
+    };
+    let logging = |retention: &str| {
+        format!(
+            "<Logging><Version>1.0</Version><Delete>true</Delete><Read>false</Read><Write>false</Write>\
+             <RetentionPolicy><Enabled>true</Enabled><Days>{retention}</Days></RetentionPolicy></Logging>"
+        )
+    };
+    let cors = "<Cors><CorsRule><AllowedOrigins>http://shop.example</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
+                <MaxAgeInSeconds>5</MaxAgeInSeconds><ExposedHeaders/><AllowedHeaders/></CorsRule></Cors>";
+    set(&first, &logging("1"));
+    // Both servers know the properties now, and each goes on from what it knows.
+    for server in [&first, &second] {
+        assert!(server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>"));
+    }
+    set(&first, cors);
+    set(&second, &logging("7"));
+    let third = on(&store);
+    let kept = third.client().send("GET", path, &[], b"").text();
+    assert!(kept.contains("http://shop.example") && kept.contains("<Days>7</Days>"), "{kept}");
+}
+
 fn is_ready(server: &Partita) -> bool {
     server.client().send_raw("GET", "/health/ready", &[], b"").unwrap().status == 200
 }

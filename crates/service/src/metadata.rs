@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use model::AccountName;
-use store::TableRef;
+use store::{Fault, TableRef};
 
-use crate::{Result, Service};
+use crate::{Error, Result, Service};
+
+/// Changes of one account's properties that other servers may be quicker to make before the caller hears `Busy`.
+const CHANGE_ATTEMPTS: usize = 8;
 
 impl Service {
     /// The table's stored access policies, if any were ever set.
@@ -23,15 +26,22 @@ impl Service {
     }
 
     /// Makes new properties of the present ones. Two changes at once are made one after the other, so that
-    /// neither undoes what the other does not name.
+    /// neither undoes what the other does not name: within this server they take turns, and a change that another
+    /// server was quicker to make is read and changed in turn.
     pub async fn change_properties(
         &self,
         account: &AccountName,
-        change: impl FnOnce(Option<Bytes>) -> Bytes,
+        change: impl Fn(Option<Bytes>) -> std::result::Result<Bytes, Fault>,
     ) -> Result<()> {
         let _turn = self.properties.lock().await;
         let _pass = self.gate.pass().await?;
-        let present = self.engine.service_metadata(account).await?;
-        Ok(self.engine.set_service_metadata(account, change(present)).await?)
+        for _ in 0..CHANGE_ATTEMPTS {
+            let present = self.engine.service_metadata(account).await?;
+            let changed = change(present.clone()).map_err(Error::Fault)?;
+            if self.engine.replace_service_metadata(account, present, changed).await? {
+                return Ok(());
+            }
+        }
+        Err(store::Error::Busy.into())
     }
 }

@@ -60,10 +60,18 @@ pub trait Engine: Send + Sync + 'static {
 
     async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error>;
 
-    /// What `set_service_metadata` stored last for the account, or nothing.
+    /// What `replace_service_metadata` stored last for the account, or nothing. May be a few seconds old where
+    /// several servers share the data, but not older than the last replacement that this engine was asked for.
     async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error>;
 
-    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error>;
+    /// Stores the account's metadata if what is stored is `expected`; else changes nothing and answers false. Whoever
+    /// changes a part reads first, and reads again after a false: then nobody undoes what another has set.
+    async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error>;
 
     /// The accounts that have tables or service metadata, in order.
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error>;

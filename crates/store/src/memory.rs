@@ -163,9 +163,18 @@ impl Engine for MemoryEngine {
         Ok(self.state()?.services.get(account).cloned())
     }
 
-    async fn set_service_metadata(&self, account: &AccountName, metadata: Bytes) -> Result<(), Error> {
-        self.state()?.services.insert(account.clone(), metadata);
-        Ok(())
+    async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let mut state = self.state()?;
+        let as_expected = state.services.get(account) == expected.as_ref();
+        if as_expected {
+            state.services.insert(account.clone(), metadata);
+        }
+        Ok(as_expected)
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {

@@ -92,7 +92,7 @@ passing_on!(Counting {
     table_metadata(table: &TableRef) -> Option<Bytes>;
     set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
     service_metadata(account: &AccountName) -> Option<Bytes>;
-    set_service_metadata(account: &AccountName, metadata: Bytes) -> ();
+    replace_service_metadata(account: &AccountName, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;
 );
 
@@ -153,6 +153,6 @@ passing_on!(Balky {
     table_metadata(table: &TableRef) -> Option<Bytes>;
     set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
     service_metadata(account: &AccountName) -> Option<Bytes>;
-    set_service_metadata(account: &AccountName, metadata: Bytes) -> ();
+    replace_service_metadata(account: &AccountName, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;
 );

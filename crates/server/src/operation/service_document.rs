@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use model::TableName;
+use store::Fault;
 use wire::access_policies;
 use wire::service_properties::{ServiceProperties, Update};
 
@@ -12,7 +13,7 @@ use crate::answer::{Answer, Content, Failure};
 
 pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
     let stored = context.service.get_properties(&context.site.account).await?;
-    let properties = properties(stored.as_deref());
+    let properties = properties(stored.as_deref()).map_err(service::Error::Fault)?;
     let all = context.version.has_all_properties();
     Ok(document(if all { properties.write() } else { properties.write_old() }))
 }
@@ -21,16 +22,20 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     let update = Update::read(call.body)?;
     let change = |stored: Option<Bytes>| {
-        let mut properties = properties(stored.as_deref());
-        properties.apply(update);
-        properties.write().into()
+        let mut properties = properties(stored.as_deref())?;
+        properties.apply(update.clone());
+        Ok(properties.write().into())
     };
     context.service.change_properties(&context.site.account, change).await?;
     Ok(Answer { status: 202, ..Answer::default() })
 }
 
-fn properties(stored: Option<&[u8]>) -> ServiceProperties {
-    stored.and_then(ServiceProperties::read).unwrap_or_default()
+/// Those of a fresh account if none were ever set. What was set and can't be read is not shown as something else, nor
+/// written over: it may be of a newer release.
+fn properties(stored: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
+    let Some(stored) = stored else { return Ok(ServiceProperties::default()) };
+    ServiceProperties::read(stored)
+        .ok_or_else(|| Fault::new(format!("unreadable service properties of {} bytes", stored.len())))
 }
 
 /// The secondary is the same data, so it lags behind by nothing.
