@@ -76,6 +76,8 @@ impl<'a> Draft<'a> {
             rows = self.read(id, &partition, &operations)?;
             seen = self.last_commit;
         }
+        // A row that is missing here would leave an operation out and answer that it was done.
+        assert_eq!(rows.len(), operations.len(), "one row is read for each operation");
         let mut stamps = Vec::with_capacity(operations.len());
         let mut changes = Vec::with_capacity(operations.len());
         let mut stamp = next_stamp(self.effects.last_stamp);

@@ -233,8 +233,7 @@ impl<'a> Parser<'a> {
     /// An operator is pending only once its left side is read, and applied only once its right side is, so there
     /// is always something to take.
     fn pop(&mut self) -> Operand {
-        debug_assert!(!self.operands.is_empty());
-        self.operands.pop().unwrap_or(Operand::REFUSED)
+        self.operands.pop().expect("an operator is applied once both of its sides are read")
     }
 
     fn advance(&mut self) -> Result<(), FilterError> {

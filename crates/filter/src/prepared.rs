@@ -44,11 +44,11 @@ fn prepare(expr: &Expr, names: &[String]) -> Node {
     let all = |terms: &[Expr]| terms.iter().map(|term| prepare(term, names)).collect();
     match expr {
         Expr::Constant(value) => Node::Constant(*value),
-        Expr::Compare(comparison) => match names.binary_search(&comparison.property) {
-            Ok(number) => Node::Compare(number, comparison.operator, comparison.literal.clone()),
-            // `names` has every name of the tree, in order; a name it lacked would be a property no row has.
-            Err(_) => Node::Constant(false),
-        },
+        Expr::Compare(comparison) => {
+            let number = names.binary_search(&comparison.property);
+            let number = number.expect("`properties` has every name of the expression, in order");
+            Node::Compare(number, comparison.operator, comparison.literal.clone())
+        }
         Expr::Not(inner) => Node::Not(Box::new(prepare(inner, names))),
         Expr::And(terms) => Node::And(all(terms)),
         Expr::Or(terms) => Node::Or(all(terms)),

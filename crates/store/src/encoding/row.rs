@@ -89,13 +89,13 @@ impl<'a> RowView<'a> {
         // `open` and `stamp` are the only ways to a row, and both saw a timestamp in range.
         let mut ticks = [0; size_of::<i64>()];
         ticks.copy_from_slice(&self.0[TIMESTAMP_AT..PROPERTIES_AT]);
-        DateTime::from_ticks(i64::from_le_bytes(ticks)).unwrap_or(DateTime::MIN)
+        DateTime::from_ticks(i64::from_le_bytes(ticks)).expect("a row's timestamp was checked")
     }
 
     /// The custom properties, in the order they are shown.
     pub fn properties(self) -> RowProperties<'a> {
         // `open` and `RowDraft::new` are the only ways to a row, and both leave one that can be read.
-        RowProperties(Cursor::new(&self.0[PROPERTIES_AT..]).unwrap_or_default())
+        RowProperties(Cursor::new(&self.0[PROPERTIES_AT..]).expect("a row's properties were checked"))
     }
 
     pub fn property(self, name: &str) -> Option<ValueRef<'a>> {
