@@ -214,6 +214,21 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
         ),
         None => found.add(Weight::Unsafe, unreadable(address, "paxos_variant")),
     }
+    // What a node does when its disk fails. One that goes on answers from what it has left, as if that were all.
+    for (name, safe) in [
+        ("disk_failure_policy", &["die", "stop", "stop_paranoid"][..]),
+        ("commit_failure_policy", &["die", "stop", "stop_commit"]),
+    ] {
+        if let Some(other) = setting(name).filter(|value| !safe.contains(value)) {
+            found.add(
+                Weight::Unsafe,
+                format!(
+                    "node {address} goes on when its disk fails ({name}: {other}); set {name}: stop in its \
+                     cassandra.yaml"
+                ),
+            );
+        }
+    }
     if setting("paxos_state_purging") == Some("legacy") {
         found.add(
             Weight::Advice,

@@ -116,7 +116,7 @@ async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Resul
     let after = unix_micros();
     let (version, now): (String, CqlTimeuuid) = local.first_row().map_err(|error| error.to_string())?;
     let settings = ask("SELECT name, value FROM system_views.settings WHERE name IN \
-         ('commitlog_sync', 'paxos_variant', 'paxos_state_purging')")
+         ('commitlog_sync', 'paxos_variant', 'paxos_state_purging', 'disk_failure_policy', 'commit_failure_policy')")
     .await
     .map_err(|why| tracing::warn!(node = %node.address, why, "no settings"));
     let settings = settings.ok().map_or(Ok(Vec::new()), |rows| {

@@ -2,8 +2,13 @@ use super::facts::Node;
 use super::*;
 
 fn node(datacenter: &str) -> Node {
-    let settings =
-        [("commitlog_sync", "group"), ("paxos_variant", "v2"), ("paxos_state_purging", "gc_grace")];
+    let settings = [
+        ("commitlog_sync", "group"),
+        ("paxos_variant", "v2"),
+        ("paxos_state_purging", "gc_grace"),
+        ("disk_failure_policy", "stop"),
+        ("commit_failure_policy", "stop"),
+    ];
     let facts = NodeFacts {
         version: "5.0.8".into(),
         settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -53,6 +58,8 @@ fn a_sound_cluster_is_left_in_peace() {
     check(|facts| facts.datacenter = Some("east".into()), &[]);
     check(|facts| facts.replicas = vec![(None, 3)], &[]);
     check_node(set("commitlog_sync", "batch"), &[]);
+    check_node(set("disk_failure_policy", "die"), &[]);
+    check_node(set("commit_failure_policy", "stop_commit"), &[]);
     check_node(|node| node.version = "5.1-SNAPSHOT".into(), &[]);
     check_node(|node| node.version = "6.0".into(), &[]);
     check_node(|node| node.clock_ahead_milliseconds = None, &[]);
@@ -63,6 +70,10 @@ fn what_loses_acknowledged_writes_is_unsafe() {
     use Weight::Unsafe;
     check_node(set("commitlog_sync", "periodic"), &[(Unsafe, "commitlog_sync: group")]);
     check_node(set("paxos_variant", "v1"), &[(Unsafe, "paxos_variant: v2")]);
+    for careless in ["ignore", "best_effort"] {
+        check_node(set("disk_failure_policy", careless), &[(Unsafe, "set disk_failure_policy: stop")]);
+    }
+    check_node(set("commit_failure_policy", "ignore"), &[(Unsafe, "set commit_failure_policy: stop")]);
     check_node(|node| node.version = "4.1.3".into(), &[(Unsafe, "Cassandra 4.1.3; this program needs 5.0")]);
     check_node(|node| node.version = "4".into(), &[(Unsafe, "needs 5.0")]);
     check(|facts| facts.durable_writes = false, &[(Unsafe, "durable_writes = true")]);
