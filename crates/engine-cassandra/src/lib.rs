@@ -19,6 +19,7 @@ mod options;
 mod partition;
 mod plan;
 mod replication;
+mod retry;
 mod round;
 mod safety;
 mod scan;

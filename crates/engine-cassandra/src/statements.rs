@@ -3,12 +3,20 @@
 //! Rows are written only by conditional statements (`IF`), all of them at SERIAL. Reads that decide something
 //! are SERIAL as well; those of the directory are QUORUM.
 
+use std::sync::Arc;
+
 use scylla::client::session::Session;
+use scylla::policies::retry::RetryPolicy;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::options::Reads;
+use crate::retry::OtherNode;
 use crate::trouble::Trouble;
+
+/// What `rows_of` and `stamps_of` give for each row that is there; the last three are the partition's own.
+pub type RowColumns = (Vec<u8>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<i8>, Option<i64>);
+pub type StampColumns = (Vec<u8>, Option<i64>, Option<i64>, Option<i8>, Option<i64>);
 
 #[derive(Debug)]
 pub struct Statements {
@@ -82,11 +90,16 @@ const WHERE_PARTITION: &str = "WHERE tid = ? AND pk = ?";
 
 impl Statements {
     pub async fn prepare(session: &Session, reads: Reads) -> Result<Self, Trouble> {
+        let other_node: Arc<dyn RetryPolicy> = Arc::new(OtherNode);
         let prepare = async |text: &str, consistency: Consistency| {
             let mut statement = session.prepare(text).await?;
             statement.set_consistency(consistency);
             // A read, or a write with a timestamp of its own: to ask twice does no harm.
-            statement.set_is_idempotent(!text.contains(" IF "));
+            let repeatable = !text.contains(" IF ");
+            statement.set_is_idempotent(repeatable);
+            if repeatable {
+                statement.set_retry_policy(Some(other_node.clone()));
+            }
             Ok::<_, Trouble>(statement)
         };
         let conditional = async |text: &str| prepare(text, Consistency::Quorum).await;
@@ -130,7 +143,10 @@ impl Statements {
                 "SELECT rk, stamp, body, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
             ))
             .await?,
-            stamps_of: serial(&format!("SELECT rk, stamp FROM entities {WHERE_PARTITION} AND rk IN ?")).await?,
+            stamps_of: serial(&format!(
+                "SELECT rk, stamp, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
+            ))
+            .await?,
             get_row: prepare(&format!("SELECT body FROM entities {WHERE_ROW}"), chosen).await?,
             range: ranges(chosen).await?,
             range_quorum: ranges(Consistency::Quorum).await?,

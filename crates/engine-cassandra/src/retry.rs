@@ -1,0 +1,91 @@
+//! Requests that may be sent twice are sent to another node when the first one fails: reads, and writes that carry a
+//! timestamp of their own. A conditional write never is (`unknown`).
+
+use scylla::errors::{DbError, RequestAttemptError};
+use scylla::policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession};
+
+/// Nodes asked besides the first: with three copies there are no more that have the row.
+const OTHER_NODES_MAX: usize = 2;
+
+#[derive(Debug)]
+pub struct OtherNode;
+
+#[derive(Debug, Default)]
+struct Asked {
+    others: usize,
+}
+
+impl RetryPolicy for OtherNode {
+    fn new_session(&self) -> Box<dyn RetrySession> {
+        Box::new(Asked::default())
+    }
+}
+
+impl RetrySession for Asked {
+    fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
+        if !request.is_idempotent || self.others == OTHER_NODES_MAX || !is_of_the_node(request.error) {
+            return RetryDecision::DontRetry;
+        }
+        self.others += 1;
+        RetryDecision::RetryNextTarget(None)
+    }
+
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Whether another node may answer where this one did not. A timeout is not of one node: the replicas it waited for are
+/// the same ones from everywhere, and the caller has waited long already.
+fn is_of_the_node(error: &RequestAttemptError) -> bool {
+    match error {
+        RequestAttemptError::BrokenConnectionError(_) | RequestAttemptError::UnableToAllocStreamId => true,
+        RequestAttemptError::DbError(error, _) => matches!(
+            error,
+            DbError::Overloaded
+                | DbError::ServerError
+                | DbError::IsBootstrapping
+                | DbError::Unavailable { .. }
+                | DbError::ReadFailure { .. }
+        ),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scylla::statement::Consistency;
+
+    #[test]
+    fn what_one_node_could_not_do_is_asked_of_another() {
+        let serial = Consistency::Serial;
+        for (error, again) in [
+            (DbError::Overloaded, true),
+            (DbError::ServerError, true),
+            (DbError::IsBootstrapping, true),
+            (DbError::Unavailable { consistency: serial, required: 2, alive: 1 }, true),
+            (
+                DbError::ReadFailure {
+                    consistency: serial,
+                    received: 1,
+                    required: 2,
+                    numfailures: 1,
+                    data_present: true,
+                },
+                true,
+            ),
+            (
+                DbError::ReadTimeout { consistency: serial, received: 1, required: 2, data_present: false },
+                false,
+            ),
+            (DbError::Invalid, false),
+            (DbError::Unauthorized, false),
+        ] {
+            let attempt = RequestAttemptError::DbError(error, String::new());
+            assert_eq!(is_of_the_node(&attempt), again, "{attempt}");
+        }
+        assert!(is_of_the_node(&RequestAttemptError::UnableToAllocStreamId));
+        assert!(!is_of_the_node(&RequestAttemptError::NonfinishedPagingState));
+    }
+}
