@@ -3,8 +3,7 @@
 //! Both are the time, moved on where needed so that they only grow, with the server's slot in the lowest
 //! digits. Two servers never hold one slot at a time (`slot`), so their numbers differ whatever their clocks say.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use model::DateTime;
@@ -20,11 +19,17 @@ const EPOCH_STEP: i64 = 256;
 
 #[derive(Debug)]
 pub struct Clock {
+    seat: Mutex<Seat>,
+}
+
+/// All of it changes together: a stamp with one slot's digits must lie within that slot's lease.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
     slot: i64,
     /// The step of the last stamp, and of the last epoch.
-    stamp: AtomicI64,
-    epoch: AtomicI64,
-    lease: Mutex<Lease>,
+    stamp: i64,
+    epoch: i64,
+    lease: Lease,
 }
 
 /// How far the slot is ours: up to which stamp, and until when. Given by whoever renews it (`slot`).
@@ -34,72 +39,100 @@ pub struct Lease {
     pub until: Instant,
 }
 
+impl Lease {
+    fn is_current(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
 impl Clock {
     /// Every stamp and epoch will be above what `floor`, a stamp, says was given out before.
     pub fn new(slot: i64, floor: i64, lease: Lease) -> Self {
-        debug_assert!((0..SLOTS).contains(&slot));
+        assert!((0..SLOTS).contains(&slot), "slot {slot} of {SLOTS}");
         let floor_micros = floor.saturating_sub(unix_epoch_ticks()) / 10;
-        Self {
-            slot,
-            stamp: AtomicI64::new(floor / STAMP_STEP),
-            epoch: AtomicI64::new(floor_micros / EPOCH_STEP),
-            lease: Mutex::new(lease),
-        }
+        let seat = Seat { slot, stamp: floor / STAMP_STEP, epoch: floor_micros / EPOCH_STEP, lease };
+        Self { seat: Mutex::new(seat) }
+    }
+
+    /// Goes on in another slot: above its floor, and above all that this clock gave in any slot before.
+    pub fn reseat(&self, slot: i64, floor: i64, lease: Lease) {
+        let mut seat = self.seat();
+        let next = *Self::new(slot, floor, lease).seat();
+        *seat = Seat { stamp: seat.stamp.max(next.stamp), epoch: seat.epoch.max(next.epoch), ..next };
     }
 
     /// `count` stamps for one transaction, growing, above every stamp given or observed before. `None` while the
     /// slot's lease does not cover them: then nothing may be written.
     pub fn stamps(&self, count: usize) -> Option<Vec<DateTime>> {
-        let count = count as i64;
-        let now = DateTime::now().ticks() / STAMP_STEP;
-        let lease = self.lease();
-        let advance = |last: i64| {
-            let end = now.max(last + 1) + count - 1;
-            ((end + 1) * STAMP_STEP < lease.below).then_some(end)
-        };
-        if !self.is_leased() {
+        let count = i64::try_from(count).ok()?;
+        let mut seat = self.seat();
+        let first = (DateTime::now().ticks() / STAMP_STEP).max(seat.stamp + 1);
+        let end = first + count - 1;
+        if !seat.lease.is_current() || (end + 1) * STAMP_STEP >= seat.lease.below {
             return None;
         }
-        let last = self.stamp.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance).ok()?;
-        let first = now.max(last + 1);
-        (0..count).map(|i| DateTime::from_ticks((first + i) * STAMP_STEP + self.slot)).collect()
+        seat.stamp = seat.stamp.max(end);
+        (first..=end).map(|step| DateTime::from_ticks(step * STAMP_STEP + seat.slot)).collect()
     }
 
     /// Whether the slot is ours at this moment.
     pub fn is_leased(&self) -> bool {
-        Instant::now() < self.lease().until
+        self.seat().lease.is_current()
     }
 
-    fn lease(&self) -> Lease {
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn slot(&self) -> i64 {
+        self.seat().slot
     }
 
     pub fn renew(&self, lease: Lease) {
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+        self.seat().lease = lease;
+    }
+
+    /// The slot is not ours any more: nothing is given out until there is another one.
+    pub fn revoke(&self) {
+        self.renew(Lease { below: 0, until: Instant::now() });
     }
 
     /// A stamp that someone else gave: the next one will be above it.
     pub fn observe(&self, ticks: i64) {
-        self.stamp.fetch_max(ticks / STAMP_STEP, Ordering::AcqRel);
+        let mut seat = self.seat();
+        seat.stamp = seat.stamp.max(ticks / STAMP_STEP);
     }
 
-    /// An epoch above `current`, never given before.
-    pub fn epoch_above(&self, current: i64) -> i64 {
-        let now = unix_micros() / EPOCH_STEP;
-        let next = |last: i64| now.max(current / EPOCH_STEP + 1).max(last + 1);
-        let last = self
-            .epoch
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)))
-            .unwrap_or_else(|last| last);
-        next(last) * EPOCH_STEP + 2 * self.slot
+    /// An epoch above `current`, never given before. `None` while the slot's lease does not cover it: the slot's next
+    /// owner could give the same. That it was asked for is noted, so that the next renewal reserves enough.
+    pub fn epoch_above(&self, current: i64) -> Option<i64> {
+        let mut seat = self.seat();
+        let above = (current / EPOCH_STEP).max(seat.epoch);
+        let next = (unix_micros() / EPOCH_STEP).max(above + 1);
+        if !seat.lease.is_current() || epoch_ticks(next + 1) >= seat.lease.below {
+            seat.epoch = above;
+            return None;
+        }
+        seat.epoch = next;
+        Some(next * EPOCH_STEP + 2 * seat.slot)
+    }
+
+    /// Later than every epoch that was given out here, and not before now; in microseconds.
+    pub fn after_epochs(&self) -> i64 {
+        unix_micros().max((self.seat().epoch + 1) * EPOCH_STEP)
     }
 
     /// The highest stamp up to now: what the slot's next owner has to start above. Epochs follow the same time.
     pub fn high_water(&self) -> i64 {
-        let epoch_micros = self.epoch.load(Ordering::Acquire) * EPOCH_STEP;
-        let epoch_ticks = epoch_micros.saturating_mul(10).saturating_add(unix_epoch_ticks());
-        (self.stamp.load(Ordering::Acquire) * STAMP_STEP).max(epoch_ticks)
+        let seat = self.seat();
+        (seat.stamp * STAMP_STEP).max(epoch_ticks(seat.epoch))
     }
+
+    /// Whole after every statement, so a panic elsewhere does not spoil it.
+    fn seat(&self) -> MutexGuard<'_, Seat> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time of an epoch's step, as stamps tell it.
+fn epoch_ticks(step: i64) -> i64 {
+    step.saturating_mul(EPOCH_STEP).saturating_mul(10).saturating_add(unix_epoch_ticks())
 }
 
 pub fn unix_micros() -> i64 {
@@ -148,13 +181,15 @@ mod tests {
         let ahead = DateTime::now().ticks() + HOUR;
         clock.observe(ahead);
         assert!(ticks(&clock, 1)[0] > ahead);
-        assert!(clock.epoch_above(1 << 60) > 1 << 60);
+        let far = unix_micros() + (1 << 40);
+        assert!(clock.epoch_above(far).unwrap() > far);
     }
 
     #[test]
     fn epochs_are_even_and_never_recur() {
         let (a, b) = (clock(3, 0), clock(4, 0));
-        let mut epochs: Vec<i64> = (0..1000).flat_map(|_| [a.epoch_above(0), b.epoch_above(0)]).collect();
+        let mut epochs: Vec<i64> =
+            (0..1000).flat_map(|_| [a.epoch_above(0).unwrap(), b.epoch_above(0).unwrap()]).collect();
         assert!(epochs.iter().all(|epoch| epoch % 2 == 0));
         epochs.sort_unstable();
         epochs.dedup();
@@ -164,10 +199,10 @@ mod tests {
     #[test]
     fn a_slots_next_owner_starts_above_the_last() {
         let first = clock(5, DateTime::now().ticks() + HOUR);
-        let (stamp, epoch) = (ticks(&first, 3)[2], first.epoch_above(0));
+        let (stamp, epoch) = (ticks(&first, 3)[2], first.epoch_above(0).unwrap());
         let second = clock(5, first.high_water());
         assert!(ticks(&second, 1)[0] > stamp);
-        assert!(second.epoch_above(0) > epoch);
+        assert!(second.epoch_above(0).unwrap() > epoch);
     }
 
     #[test]
@@ -181,5 +216,37 @@ mod tests {
         assert_eq!(bounded.stamps(1), None);
         bounded.renew(Lease { below: now + 2 * HOUR, until: soon });
         assert!(bounded.stamps(1).unwrap()[0].ticks() < now + 2 * HOUR);
+    }
+
+    #[test]
+    fn an_epoch_is_given_only_within_what_the_lease_reserves() {
+        let (now, soon) = (DateTime::now().ticks(), Instant::now() + Duration::from_secs(600));
+        let over = Clock::new(1, 0, Lease { below: i64::MAX, until: Instant::now() });
+        assert_eq!(over.epoch_above(0), None);
+        let bounded = Clock::new(1, 0, Lease { below: now + HOUR, until: soon });
+        assert!(bounded.epoch_above(0).is_some());
+        let ahead = unix_micros() + 2 * HOUR / 10;
+        assert_eq!(bounded.epoch_above(ahead), None);
+        assert!(bounded.high_water() >= now + HOUR, "the next renewal knows how far to reserve");
+        bounded.renew(Lease { below: now + 3 * HOUR, until: soon });
+        assert!(bounded.epoch_above(ahead).unwrap() > ahead);
+    }
+
+    #[test]
+    fn in_another_slot_all_goes_on_above_what_was_given_and_what_the_slot_had() {
+        let (now, soon) = (DateTime::now().ticks(), Instant::now() + Duration::from_secs(600));
+        let lease = Lease { below: i64::MAX, until: soon };
+        for floor in [0, now + 2 * HOUR] {
+            let moved = clock(3, now + HOUR);
+            let (stamp, epoch) = (ticks(&moved, 1)[0], moved.epoch_above(0).unwrap());
+            moved.revoke();
+            assert_eq!((moved.stamps(1), moved.epoch_above(0)), (None, None));
+            moved.reseat(8, floor, lease);
+            let next = ticks(&moved, 1)[0];
+            assert!(next > stamp && next > floor && next % STAMP_STEP == 8, "{next}");
+            let next = moved.epoch_above(0).unwrap();
+            assert!(next > epoch && next % EPOCH_STEP == 16, "{next}");
+            assert_eq!(moved.slot(), 8);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scylla::client::session::Session;
 use scylla::response::query_result::{QueryResult, QueryRowsResult};
@@ -38,6 +38,26 @@ const READ_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Cluster {
     pub link: Arc<Link>,
     pub clock: Arc<Clock>,
+}
+
+/// How long to wait for a lease that has to catch up with stamps or epochs from the future.
+pub const CLOCK_PATIENCE: Duration = Duration::from_secs(3);
+pub const CLOCK_PAUSE: Duration = Duration::from_millis(50);
+
+impl Cluster {
+    /// An epoch above `current` that no server ever gives again.
+    pub async fn epoch_above(&self, current: i64) -> Result<i64, Trouble> {
+        let until = Instant::now() + CLOCK_PATIENCE;
+        loop {
+            if let Some(epoch) = self.clock.epoch_above(current) {
+                return Ok(epoch);
+            }
+            if Instant::now() > until {
+                return Err(Trouble::Refused("the lease for writing has run out".to_owned()));
+            }
+            tokio::time::sleep(CLOCK_PAUSE).await;
+        }
+    }
 }
 
 impl Deref for Cluster {

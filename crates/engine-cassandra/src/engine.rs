@@ -38,7 +38,6 @@ pub struct CassandraEngine {
     lanes: Arc<Lanes>,
     health: Arc<Health>,
     freeze: Freeze,
-    slot: i32,
     closed: AtomicBool,
     /// What runs beside requests, until the engine is closed.
     background: Mutex<Option<Background>>,
@@ -68,8 +67,7 @@ impl CassandraEngine {
         let link = Arc::new(Link::new(session, statements));
         let (mut slot, clock) = slot::take(&link).await?;
         let clock = Arc::new(clock);
-        let slot_id = slot.id();
-        tracing::info!(slot = slot_id, keyspace = options.keyspace, "this server may write to the cluster");
+        tracing::info!(slot = slot.id(), keyspace = options.keyspace, "this server may write to the cluster");
         let cluster = Arc::new(Cluster { link: link.clone(), clock: clock.clone() });
         let hints = Arc::new(Hints::default());
         let directory = Arc::new(Directory::new(cluster.clone()));
@@ -84,7 +82,7 @@ impl CassandraEngine {
                 let (stop, link, clock) = (stop.clone(), link, clock);
                 async move {
                     tokio::select! {
-                        () = slot.keep(&link, &clock) => stop.cancelled().await,
+                        never = slot.keep(&link, &clock) => match never {},
                         () = stop.cancelled() => {}
                     }
                     slot
@@ -104,7 +102,6 @@ impl CassandraEngine {
             lanes,
             health,
             freeze,
-            slot: slot_id,
             closed,
             background: Mutex::new(Some(background)),
         })
@@ -126,7 +123,7 @@ impl CassandraEngine {
     /// Has every server of the keyspace refuse writes. Takes as long as one that has begun may take, which is a few
     /// seconds where no other server runs.
     pub fn freeze(&self) -> BoxFuture<'_, Result<(), Trouble>> {
-        Box::pin(self.freeze.freeze(self.slot))
+        Box::pin(self.freeze.freeze())
     }
 
     pub fn is_frozen(&self) -> BoxFuture<'_, Result<bool, Trouble>> {

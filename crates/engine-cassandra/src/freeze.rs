@@ -46,13 +46,13 @@ impl Freeze {
         Ok(row.and_then(|(on,)| on))
     }
 
-    /// When this has answered, no server has a write under way and none begins one. `own` is this server's slot.
+    /// When this has answered, no server has a write under way and none begins one.
     ///
     /// A server that has given its slot back has ended its writes; of those, at most one whose answer was lost is still on
     /// its way to a node. One that starts now finds the switch on.
-    pub async fn freeze(&self, own: i32) -> Result<(), Trouble> {
+    pub async fn freeze(&self) -> Result<(), Trouble> {
         self.set(true).await?;
-        let others = slot::are_others_held(&self.cluster.link, own).await?;
+        let others = slot::are_others_held(&self.cluster.link, self.cluster.clock.slot()).await?;
         tokio::time::sleep(self.lease + if others { WRITES_END } else { REQUEST_TIMEOUT }).await;
         Ok(())
     }

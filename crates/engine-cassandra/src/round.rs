@@ -13,7 +13,7 @@ use scylla::value::CqlValue;
 use store::{Error, Transaction};
 use tokio::sync::oneshot;
 
-use crate::cluster::{Cluster, Conditional, Outcome};
+use crate::cluster::{CLOCK_PATIENCE, CLOCK_PAUSE, Cluster, Conditional, Outcome};
 use crate::directory::{Directory, Hints};
 use crate::keys::KeyBytes;
 use crate::partition::{PartitionId, Registration, State};
@@ -24,8 +24,6 @@ use crate::unknown::{Attempt, Fate};
 const ATTEMPTS: u32 = 8;
 /// For a group, from its first reading to the last try to find out what became of its write.
 pub const DEADLINE: Duration = Duration::from_secs(20);
-/// How long to wait for a clock whose lease has to catch up with stamps from the future.
-const CLOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// Partitions whose state is remembered.
 const STATES: NonZeroUsize = NonZeroUsize::new(100_000).expect("not zero");
 
@@ -169,7 +167,7 @@ impl Writer {
                 tracing::debug!("the lease for writing has run out");
                 return Err(Error::Busy);
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(CLOCK_PAUSE).await;
         }
     }
 
@@ -210,6 +208,10 @@ impl Writer {
         let puts = writes.values().any(|write| write.row.is_some());
         let step = self.step(id, state, puts, last).await?;
         let attempt = Attempt { id, writes, last, expected: step.expected, epoch: step.next.epoch };
+        // The server may have stood still since it made the stamps, and another may have its slot by now.
+        if !self.cluster.clock.is_leased() {
+            return Err(Error::Busy);
+        }
         let outcome = match self.cluster.compare_and_set(self.statements(id, writes, last, &step)).await {
             Ok(outcome) => outcome,
             Err(Trouble::Unknown(why)) => {
@@ -256,12 +258,12 @@ impl Writer {
         let written = Some(last);
         let next = match state.registration {
             Registration::None if puts => {
-                let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+                let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
                 self.directory.list(id, epoch).await?;
                 State { epoch: Some(epoch), registration: Registration::Listed, written }
             }
             Registration::Closing if puts => {
-                let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+                let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
                 State { epoch: Some(epoch), registration: Registration::Listed, written }
             }
             _ => State { written, ..state },

@@ -2,10 +2,10 @@
 //!
 //! A slot is leased by a conditional write. Its owner promises never to give a stamp at or above `high` and
 //! to stop writing thirty seconds after its last renewal was sent; both are checked with every stamp
-//! (`Clock`). Whoever sees a lease unchanged for twice that long gives the slot free, whatever the clocks say.
+//! (`Clock`). Whoever sees a lease unchanged for twice that long gives the slot free, whatever the clocks say. A server that comes back and finds its slot gone takes another.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use model::DateTime;
@@ -22,6 +22,8 @@ const RENEW_EVERY: Duration = Duration::from_secs(10);
 const RENEW_SOON: Duration = Duration::from_millis(500);
 const LEASE: Duration = Duration::from_secs(30);
 const DEAD_AFTER: Duration = Duration::from_secs(60);
+/// Looks further apart than this do not tell what was in between.
+const LOOKS_APART_MAX: Duration = Duration::from_secs(20);
 /// Ticks that a renewal reserves ahead: more than a lease lasts.
 const RESERVED: i64 = 60 * 10_000_000;
 
@@ -29,6 +31,21 @@ type Row = (i32, Option<Uuid>, Option<i64>);
 
 /// A free slot, and the clock that goes with it. Waits while there is none.
 pub async fn take(link: &Link) -> Result<(Slot, Clock), Trouble> {
+    let taken = take_above(link, 0).await?;
+    let clock = Clock::new(i64::from(taken.slot.id), taken.floor, taken.lease);
+    Ok((taken.slot, clock))
+}
+
+/// A slot that was just taken.
+struct Taken {
+    slot: Slot,
+    /// All that its owners before can have given out.
+    floor: i64,
+    lease: Lease,
+}
+
+/// `above`: the highest stamp that the taker has given out in other slots.
+async fn take_above(link: &Link, above: i64) -> Result<Taken, Trouble> {
     let owner = Uuid::new_v4();
     let mut watch = Watch::default();
     loop {
@@ -43,14 +60,14 @@ pub async fn take(link: &Link) -> Result<(Slot, Clock), Trouble> {
             }
             let floor = high.unwrap_or(0);
             let sent = Instant::now();
-            let below = floor.max(DateTime::now().ticks()) + RESERVED;
+            let below = floor.max(above).max(DateTime::now().ticks()) + RESERVED;
             if change(link, id, (Some(owner), Some(below)), (None, high)).await? {
                 let lease = Lease { below, until: sent + LEASE };
-                return Ok((Slot { id, owner, held: below }, Clock::new(i64::from(id), floor, lease)));
+                return Ok(Taken { slot: Slot { id, owner, held: below }, floor, lease });
             }
         }
         tracing::warn!(
-            "all {SLOTS} places for writing servers are taken; waiting for one that is no longer used"
+            "all {SLOTS} slots for writing servers are taken; waiting for one that is no longer used"
         );
         watch.free_dead(link, &rows).await;
         tokio::time::sleep(RENEW_EVERY).await;
@@ -70,8 +87,9 @@ impl Slot {
         self.id
     }
 
-    /// Renews the lease for as long as it is polled, and frees the slots of servers that died.
-    pub async fn keep(&mut self, link: &Link, clock: &Arc<Clock>) {
+    /// Renews the lease for as long as it is polled, takes another slot if this one was given to others, and frees
+    /// the slots of servers that died.
+    pub async fn keep(&mut self, link: &Link, clock: &Clock) -> Infallible {
         let mut watch = Watch::default();
         let mut renewed = Instant::now();
         loop {
@@ -87,9 +105,12 @@ impl Slot {
                 Ok(false) => {
                     tracing::error!(
                         slot = self.id,
-                        "another server took this one's place; it writes no more"
+                        "this server did not renew its lease in time and lost its slot; it refuses writes until it \
+                         has another one"
                     );
-                    return;
+                    clock.revoke();
+                    self.replace(link, clock).await;
+                    renewed = sent;
                 }
                 Err(trouble) if failing => tracing::warn!(%trouble, "the lease for writing can't be renewed"),
                 Err(trouble) => tracing::debug!(%trouble, "the lease for writing was not renewed"),
@@ -98,6 +119,23 @@ impl Slot {
                 Ok(rows) => watch.free_dead(link, &rows).await,
                 Err(trouble) => tracing::debug!(%trouble, "the other servers' leases were not read"),
             }
+        }
+    }
+
+    /// Another slot in place of one that was lost. What was given out in the lost one lies below what it had reserved,
+    /// where its next owner begins.
+    async fn replace(&mut self, link: &Link, clock: &Clock) {
+        loop {
+            match take_above(link, clock.high_water()).await {
+                Ok(Taken { slot, floor, lease }) => {
+                    clock.reseat(i64::from(slot.id), floor, lease);
+                    *self = slot;
+                    tracing::info!(slot = self.id, "this server may write to the cluster again");
+                    return;
+                }
+                Err(trouble) => tracing::warn!(%trouble, "no slot for writing could be taken yet"),
+            }
+            tokio::time::sleep(RENEW_SOON).await;
         }
     }
 
@@ -123,7 +161,7 @@ impl Slot {
 
     /// For whoever comes next. Nothing may be written any more.
     pub async fn release(self, link: &Link, clock: &Clock) {
-        clock.renew(Lease { below: 0, until: Instant::now() });
+        clock.revoke();
         let last = clock.high_water();
         let change = change(link, self.id, (None, Some(last)), (Some(self.owner), Some(self.held))).await;
         if !matches!(change, Ok(true)) {
@@ -136,10 +174,27 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Watch {
     seen: HashMap<i32, (Uuid, Option<i64>, Instant)>,
+    looked: Option<Instant>,
 }
 
 impl Watch {
     async fn free_dead(&mut self, link: &Link, rows: &[Row]) {
+        for (id, owner, high) in self.dead(rows, Instant::now()) {
+            let freed = change(link, id, (None, high), (Some(owner), high)).await;
+            tracing::info!(slot = id, ?freed, "a server stopped renewing its lease");
+        }
+    }
+
+    /// Those that were looked at again and again for long enough and never changed.
+    ///
+    /// A look that comes late forgets what was seen before it: who could not look, because the cluster was away or
+    /// this server stood still, does not know whether the others could renew.
+    fn dead(&mut self, rows: &[Row], now: Instant) -> Vec<(i32, Uuid, Option<i64>)> {
+        if self.looked.is_some_and(|last| now.saturating_duration_since(last) > LOOKS_APART_MAX) {
+            self.seen.clear();
+        }
+        self.looked = Some(now);
+        let mut dead = Vec::new();
         for (id, owner, high) in rows {
             let Some(owner) = *owner else {
                 self.seen.remove(id);
@@ -147,21 +202,21 @@ impl Watch {
             };
             let same = |seen: &&(Uuid, Option<i64>, Instant)| (seen.0, seen.1) == (owner, *high);
             match self.seen.get(id).filter(same) {
-                Some((_, _, since)) if since.elapsed() > DEAD_AFTER => {
-                    let freed = change(link, *id, (None, *high), (Some(owner), *high)).await;
-                    tracing::info!(slot = id, ?freed, "a server stopped renewing its lease");
+                Some((_, _, since)) if now.saturating_duration_since(*since) > DEAD_AFTER => {
+                    dead.push((*id, owner, *high));
                     self.seen.remove(id);
                 }
                 Some(_) => {}
-                None => drop(self.seen.insert(*id, (owner, *high, Instant::now()))),
+                None => drop(self.seen.insert(*id, (owner, *high, now))),
             }
         }
+        dead
     }
 }
 
 /// Whether there are servers besides the one with this slot, living or not known to be dead.
-pub async fn are_others_held(link: &Link, own: i32) -> Result<bool, Trouble> {
-    Ok(all(link).await?.iter().any(|(id, owner, _)| *id != own && owner.is_some()))
+pub async fn are_others_held(link: &Link, own: i64) -> Result<bool, Trouble> {
+    Ok(all(link).await?.iter().any(|(id, owner, _)| i64::from(*id) != own && owner.is_some()))
 }
 
 async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
@@ -185,4 +240,53 @@ async fn change(
     ];
     let step = Conditional { statement: &link.statements.take_slot, values };
     Ok(link.compare_and_set(vec![step]).await?.is_applied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: i32, owner: u128, high: i64) -> Row {
+        (id, Some(Uuid::from_u128(owner)), Some(high))
+    }
+
+    fn dead(watch: &mut Watch, rows: &[Row], now: Instant) -> Vec<i32> {
+        watch.dead(rows, now).into_iter().map(|(id, ..)| id).collect()
+    }
+
+    #[test]
+    fn a_lease_that_does_not_change_for_a_minute_of_looks_is_dead() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        for at in (0..=60).step_by(10) {
+            let living = row(2, 2, at as i64);
+            assert_eq!(
+                dead(&mut watch, &[row(1, 1, 5), living, (3, None, Some(7))], after(at)),
+                [0; 0],
+                "{at} s"
+            );
+        }
+        assert_eq!(dead(&mut watch, &[row(1, 1, 5), row(2, 2, 70)], after(70)), [1]);
+        assert_eq!(
+            dead(&mut watch, &[row(1, 4, 5), row(2, 2, 80)], after(80)),
+            [0; 0],
+            "another owner by now"
+        );
+    }
+
+    #[test]
+    fn what_was_seen_before_an_outage_makes_nobody_dead() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let rows = [row(1, 1, 5), row(2, 2, 6)];
+        assert_eq!(dead(&mut watch, &rows, after(0)), [0; 0]);
+        assert_eq!(dead(&mut watch, &rows, after(10)), [0; 0]);
+        // Nobody could renew, and nobody could look.
+        assert_eq!(dead(&mut watch, &rows, after(100)), [0; 0]);
+        // Both are given as long as anyone; the first comes back, the second does not.
+        for at in (110..=160).step_by(10) {
+            assert_eq!(dead(&mut watch, &[row(1, 1, 9), row(2, 2, 6)], after(at)), [0; 0], "{at} s");
+        }
+        assert_eq!(dead(&mut watch, &[row(1, 1, 10), row(2, 2, 6)], after(170)), [2]);
+    }
 }

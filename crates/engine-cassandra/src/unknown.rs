@@ -67,7 +67,7 @@ impl Attempt<'_> {
         }
         // Elsewhere already: then it is too late for the write as it is.
         if seen.state.epoch == self.expected.epoch {
-            let fence = cluster.clock.epoch_above(self.expected.epoch.unwrap_or(0));
+            let fence = cluster.epoch_above(self.expected.epoch.unwrap_or(0)).await?;
             cluster.change_epoch(self.id, self.expected.epoch, fence, self.expected.registration).await?;
         }
         Ok(self.judge(&self.see(cluster).await?))

@@ -8,4 +8,5 @@ mod janitor;
 mod lost_answers;
 mod lwt_contract;
 mod scan;
+mod slots;
 mod suite;

@@ -55,7 +55,7 @@ impl Directory {
 
     /// Later than every epoch given out here too, which may be ahead of the time.
     fn hereafter(&self) -> i64 {
-        self.cluster.clock.epoch_above(0).saturating_add(AHEAD)
+        self.cluster.clock.after_epochs().saturating_add(AHEAD)
     }
 
     pub(super) async fn drop_map(&self, table: Uuid) -> Result<(), Trouble> {

@@ -67,7 +67,7 @@ impl Directory {
         let table = Uuid::new_v4();
         self.create(table).await.unwrap();
         let ids: Vec<PartitionId> = listed.iter().map(|name| id(table, name)).collect();
-        let lists = ids.iter().map(|id| self.list(id, self.cluster.clock.epoch_above(0)));
+        let lists = ids.iter().map(|id| self.list(id, self.cluster.clock.epoch_above(0).unwrap()));
         try_join_all(lists).await.unwrap();
         table
     }
@@ -89,7 +89,7 @@ impl Directory {
     /// As a writer would leave it, but for the row.
     async fn register(&self, id: &PartitionId) {
         let state = self.state(id).await;
-        let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+        let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0)).unwrap();
         self.list(id, epoch).await.unwrap();
         assert!(self.cluster.change_epoch(id, state.epoch, epoch, Registration::Listed).await.unwrap());
     }
@@ -144,7 +144,7 @@ async fn a_split_or_merge_killed_anywhere_loses_no_partition_and_is_finished_by_
             let done = killed_after(waits, first.walk(table, sizes, &NOBODY)).await;
             assert_eq!(second.all_listed(table).await, keys(&names), "killed at wait {waits}");
             // What was sent may still be under way, and what is listed now has to outlast it.
-            second.list(&id(table, "p007x"), second.cluster.clock.epoch_above(0)).await.unwrap();
+            second.list(&id(table, "p007x"), second.cluster.clock.epoch_above(0).unwrap()).await.unwrap();
             second.walk(table, sizes, &NOBODY).await.unwrap();
             let mut expected = keys(&names);
             expected.insert(8, KeyBytes::of("p007x"));
@@ -200,7 +200,7 @@ async fn who_comes_back_is_listed_again_whatever_the_janitor_was_at() {
         // As the write path does: list unless it is so already, then move on from the epoch that was seen.
         loop {
             let state = writer.state(&id).await;
-            let epoch = writer.cluster.clock.epoch_above(state.epoch.unwrap_or(0));
+            let epoch = writer.cluster.clock.epoch_above(state.epoch.unwrap_or(0)).unwrap();
             if state.registration == Registration::None {
                 writer.list(&id, epoch).await.unwrap();
             }
@@ -227,7 +227,7 @@ async fn a_partition_that_nobody_came_to_write_is_struck_off_by_a_walk() {
     let young = Suspects { epochs: 0..i64::MAX, quiet: Duration::from_secs(600) };
     second.walk(table, SPLIT, &young).await.unwrap();
     assert_eq!(second.all_listed(table).await.len(), 3, "its writer may be about to come");
-    let late = first.cluster.clock.epoch_above(0);
+    let late = first.cluster.clock.epoch_above(0).unwrap();
     first.list(&id(table, "p002"), late).await.unwrap();
     second.walk(table, SPLIT, &Suspects { quiet: Duration::ZERO, ..young }).await.unwrap();
     assert_eq!(second.all_listed(table).await, vec![KeyBytes::of("p001")]);

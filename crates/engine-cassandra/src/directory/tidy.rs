@@ -22,7 +22,7 @@ impl Directory {
                     return Ok(false);
                 }
                 // From here on, whoever writes a row takes the partition out of this epoch.
-                let closing = self.cluster.clock.epoch_above(epoch);
+                let closing = self.cluster.epoch_above(epoch).await?;
                 let changed =
                     self.cluster.change_epoch(id, Some(epoch), closing, Registration::Closing).await?;
                 if changed { self.close(id, closing).await } else { Ok(false) }
@@ -45,7 +45,7 @@ impl Directory {
 
     /// Of a partition closing at this epoch: back to listed if it has rows after all, else off the list.
     async fn close(&self, id: &PartitionId, closing: i64) -> Result<bool, Trouble> {
-        let next = self.cluster.clock.epoch_above(closing);
+        let next = self.cluster.epoch_above(closing).await?;
         if self.cluster.has_rows(id).await? {
             self.cluster.change_epoch(id, Some(closing), next, Registration::Listed).await?;
             return Ok(false);
@@ -65,7 +65,7 @@ impl Directory {
         if !is_past(listed.epoch, quiet) {
             return Ok(false);
         }
-        let fence = self.cluster.clock.epoch_above(listed.epoch.max(state.epoch.unwrap_or(0)));
+        let fence = self.cluster.epoch_above(listed.epoch.max(state.epoch.unwrap_or(0))).await?;
         if !self.cluster.change_epoch(id, state.epoch, fence, Registration::None).await? {
             return Ok(false);
         }

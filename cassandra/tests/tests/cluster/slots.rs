@@ -1,0 +1,78 @@
+//! A server whose right to write was given to others while it was away.
+
+use std::time::Duration;
+
+use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use engine_cassandra::{CassandraEngine, connect};
+use model::{DateTime, Key, Value};
+use scylla::client::session::Session;
+use store::suite::{draft, insert, table};
+use store::{Engine, Error, StoredRow, TableRef};
+use uuid::Uuid;
+
+type Slot = (i32, Option<Uuid>, Option<i64>);
+
+async fn held_slots(session: &Session) -> Vec<Slot> {
+    let rows = session.query_unpaged("SELECT id, owner, high FROM slots", ()).await.unwrap();
+    let rows = rows.into_rows_result().unwrap();
+    rows.rows::<Slot>().unwrap().map(Result::unwrap).filter(|slot| slot.1.is_some()).collect()
+}
+
+/// What another server does after it has seen a lease unchanged for too long.
+async fn free(session: &Session, (id, owner, high): Slot) {
+    let text = "UPDATE slots SET owner = null, high = ? WHERE id = ? IF owner = ? AND high = ?";
+    let answer = session.query_unpaged(text, (high, id, owner, high)).await.unwrap();
+    let (applied,) = answer.into_rows_result().unwrap().first_row::<(bool,)>().unwrap();
+    assert!(applied);
+}
+
+/// Has the server meet a row from the future, so that it renews its lease at once and not in some seconds.
+async fn hurry(engine: &CassandraEngine, table: &TableRef, row: &str) {
+    let ahead = DateTime::from_ticks(DateTime::now().ticks() + 45 * 10_000_000).unwrap();
+    let stored = draft(&[("N", Value::Int32(1))]).stamp(ahead);
+    let rows = vec![(Key::parse(row).unwrap(), Some(StoredRow::new(stored.as_bytes().to_vec())))];
+    engine.load(table, &Key::parse("ahead").unwrap(), rows).await.unwrap();
+    let refused = engine.apply(table, insert("ahead", row, 2)).await;
+    assert!(matches!(refused, Err(Error::Rejected { .. } | Error::Busy)), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
+    let Some(nodes) = nodes() else { return };
+    let options = fresh_keyspace(&nodes).await;
+    let session = connect(&options).await.unwrap();
+    session.use_keyspace(&options.keyspace, true).await.unwrap();
+    let engine = open(&options).await;
+    let table = table("Books");
+    engine.create_table(&table).await.unwrap();
+    let mut last = engine.apply(&table, insert("p", "before", 1)).await.unwrap()[0];
+    for loss in 0..2 {
+        let [lost] = held_slots(&session).await.try_into().unwrap();
+        free(&session, lost).await;
+        hurry(&engine, &table, &format!("r{loss}")).await;
+        // Comes to an end, or the test does not.
+        let taken = loop {
+            if let [taken] = held_slots(&session).await[..] {
+                break taken;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert_ne!(taken.1, lost.1, "another owner, so that what the first one sent late is refused");
+        for row in 0.. {
+            match engine.apply(&table, insert("p", &format!("{loss}-{row}"), 1)).await {
+                Ok(stamps) => {
+                    assert!(stamps[0] > last, "stamps go on from the last");
+                    assert!(stamps[0].ticks() > lost.2.unwrap(),);
+                    last = stamps[0];
+                    break;
+                }
+                Err(Error::Busy) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(engine.check_health().is_ok());
+    }
+    engine.close().await;
+    assert_eq!(held_slots(&session).await, [], "the slot it has at the end is given back");
+    drop_keyspace(&options).await;
+}
