@@ -2,6 +2,7 @@
 //! the next. Two at once would only outbid each other's ballots.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,19 @@ const WAITING_BYTES: usize = 16 * 1024 * 1024;
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whoever writes a group and answers every one of it.
+pub trait Commits: Send + Sync + 'static {
+    fn commit(
+        &self,
+        id: &PartitionId,
+        group: Vec<Waiting>,
+        knowledge: &mut Knowledge,
+    ) -> impl Future<Output = ()> + Send;
+}
+
 #[derive(Debug)]
-pub struct Lanes {
-    writer: Arc<Writer>,
+pub struct Lanes<W = Writer> {
+    writer: Arc<W>,
     lanes: Mutex<HashMap<PartitionId, Lane>>,
     /// Writes under way to the cluster, of all partitions together.
     under_way: Semaphore,
@@ -39,8 +50,8 @@ struct Lane {
     bytes: usize,
 }
 
-impl Lanes {
-    pub fn new(writer: Arc<Writer>, under_way: usize, combine: bool) -> Self {
+impl<W: Commits> Lanes<W> {
+    pub fn new(writer: Arc<W>, under_way: usize, combine: bool) -> Self {
         Self {
             writer,
             lanes: Mutex::default(),
@@ -85,6 +96,7 @@ impl Lanes {
     }
 
     async fn run(self: Arc<Self>, id: PartitionId) {
+        let _ending = Ending { lanes: &self, id: &id };
         // What the lane's own writes have left, for as long as it is busy.
         let mut knowledge = Knowledge::default();
         loop {
@@ -138,5 +150,75 @@ impl Lanes {
 
     fn locked(&self) -> MutexGuard<'_, HashMap<PartitionId, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lane whose task panics is taken away, or else those who wait in it, and all who come to it, would wait for ever.
+struct Ending<'a, W: Commits> {
+    lanes: &'a Lanes<W>,
+    id: &'a PartitionId,
+}
+
+impl<W: Commits> Drop for Ending<'_, W> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        tracing::error!("a write panicked; what became of it is not known");
+        let lane = self.lanes.locked().remove(self.id);
+        for waiting in lane.into_iter().flat_map(|lane| lane.waiting) {
+            // Nothing was begun for it. Those whose write had begun hear that its outcome is unknown.
+            let _ = waiting.answer.send(Err(Error::Busy));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::suite::insert;
+    use tokio::sync::Notify;
+    use uuid::Uuid;
+
+    /// Panics over the first group, once it is told to; answers the others.
+    #[derive(Default)]
+    struct Fragile {
+        began: Notify,
+        go_on: Notify,
+        groups: std::sync::atomic::AtomicUsize,
+    }
+
+    impl Commits for Fragile {
+        async fn commit(&self, _: &PartitionId, group: Vec<Waiting>, _: &mut Knowledge) {
+            if self.groups.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+                self.began.notify_one();
+                self.go_on.notified().await;
+                panic!("as the test wants it");
+            }
+            for waiting in group {
+                let _ = waiting.answer.send(Ok(Vec::new()));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_leaves_nobody_waiting_for_its_partition() {
+        let writer = Arc::new(Fragile::default());
+        let lanes = Arc::new(Lanes::new(writer.clone(), 8, true));
+        let id = PartitionId { table: Uuid::nil(), key: KeyBytes::of("p") };
+        let apply = |row: &'static str| {
+            let (lanes, id) = (lanes.clone(), id.clone());
+            tokio::spawn(async move { lanes.apply(id, insert("p", row, 1)).await })
+        };
+        let first = apply("a");
+        writer.began.notified().await;
+        let second = apply("b");
+        while lanes.locked().get(&id).is_none_or(|lane| lane.waiting.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+        writer.go_on.notify_one();
+        assert!(matches!(first.await.unwrap(), Err(Error::OutcomeUnknown)));
+        assert!(matches!(second.await.unwrap(), Err(Error::Busy)));
+        assert!(matches!(apply("c").await.unwrap(), Ok(_)), "the partition is open again");
     }
 }

@@ -1,6 +1,7 @@
 //! A group of transactions on one partition, from reading to answer.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::cluster::{CLOCK_PATIENCE, CLOCK_PAUSE, Cluster, Conditional, Outcome};
 use crate::directory::{Directory, Hints};
 use crate::keys::KeyBytes;
+use crate::lane::Commits;
 use crate::partition::{PartitionId, Registration, State};
 use crate::plan::{Knowledge, Plan, ReadRow, Verdict, Write, plan};
 use crate::trouble::Trouble;
@@ -56,13 +58,24 @@ struct Step {
     next: State,
 }
 
+impl Commits for Writer {
+    fn commit(
+        &self,
+        id: &PartitionId,
+        group: Vec<Waiting>,
+        knowledge: &mut Knowledge,
+    ) -> impl Future<Output = ()> + Send {
+        self.commit_group(id, group, knowledge)
+    }
+}
+
 impl Writer {
     pub fn new(cluster: Arc<Cluster>, directory: Arc<Directory>, hints: Arc<Hints>) -> Self {
         Self { cluster, directory, hints, states: Mutex::new(LruCache::new(STATES)) }
     }
 
     /// Answers every one of the group.
-    pub async fn commit(&self, id: &PartitionId, mut group: Vec<Waiting>, knowledge: &mut Knowledge) {
+    async fn commit_group(&self, id: &PartitionId, mut group: Vec<Waiting>, knowledge: &mut Knowledge) {
         let deadline = Instant::now() + DEADLINE;
         let mut attempts = 0;
         while !group.is_empty() {
