@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
-use model::{DateTime, Key};
+use model::{DateTime, Key, limits};
 use store::{Change, Condition, Error, Fault, Operation, RawRow, Row, Transaction, resolve};
 
 use crate::keys::KeyBytes;
@@ -17,6 +17,14 @@ use crate::keys::KeyBytes;
 /// Rows of a busy partition that are remembered from one group to the next.
 const KEPT_ROWS: usize = 400;
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes that one write may bring, which is what the largest request may: what more waits is written next.
+pub const GROUP_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
+/// Bytes that one transaction may come to, with the rows that it merges into. A Cassandra node takes no mutation and no
+/// frame above 16 MiB; the rest is for what is around the rows.
+pub const TRANSACTION_BYTES_MAX: usize = 14 * 1024 * 1024;
+/// Around each row: its statement, its cells.
+const ROW_OVERHEAD: usize = 256;
 
 /// What is known of a row.
 #[derive(Clone, Debug)]
@@ -70,6 +78,14 @@ impl Knowledge {
         self.rows.values_mut().for_each(|known| known.reading = None);
     }
 
+    /// Lets go of rows that were read, if they take too much.
+    pub fn shed(&mut self) {
+        if self.bytes() > KEPT_BYTES {
+            self.rows.clear();
+        }
+    }
+
+    /// Of the rows that are known whole.
     fn bytes(&self) -> usize {
         self.rows.values().filter_map(|known| known.body.as_ref()).map(Bytes::len).sum()
     }
@@ -103,8 +119,11 @@ pub enum Verdict {
 
 #[derive(Debug)]
 pub enum Plan {
-    /// These rows have to be read first, all at once.
-    Read(BTreeSet<KeyBytes>),
+    /// These rows have to be read first, and `bodies` of them whole.
+    Read {
+        rows: BTreeSet<KeyBytes>,
+        bodies: BTreeSet<KeyBytes>,
+    },
     Write {
         writes: BTreeMap<KeyBytes, Write>,
         verdicts: Vec<Verdict>,
@@ -125,9 +144,12 @@ pub fn plan(
     knowledge: &Knowledge,
     stamps: &[DateTime],
 ) -> Result<Plan, Fault> {
-    let first = stamps.first().copied().unwrap_or(DateTime::MIN);
+    let operations: usize = group.iter().map(|transaction| transaction.operations().len()).sum();
+    let first = stamps.first().copied().filter(|_| stamps.len() == operations);
+    let first = first.ok_or_else(|| stray("operations and stamps are not as many"))?;
     let mut standings: HashMap<KeyBytes, Standing> = HashMap::new();
-    let mut wanted = BTreeSet::new();
+    let (mut wanted, mut bodies) = (BTreeSet::new(), BTreeSet::new());
+    let mut bytes = 0;
     let mut verdicts = Vec::with_capacity(group.len());
     let mut stamps = stamps.iter().copied();
     for transaction in group {
@@ -141,11 +163,17 @@ pub fn plan(
             match standing {
                 None => match expectation(operation, first) {
                     Some(known) => drop(standings.insert(key.clone(), Standing { known, changed: None })),
-                    None => drop(wanted.insert(key.clone())),
+                    None => {
+                        wanted.insert(key.clone());
+                        if needs_body(operation) {
+                            bodies.insert(key.clone());
+                        }
+                    }
                 },
                 Some(known) => {
                     if needs_body(operation) && known.stamp.is_some() && known.body.is_none() {
                         wanted.insert(key.clone());
+                        bodies.insert(key.clone());
                     } else if !standings.contains_key(key) {
                         let known = known.clone();
                         standings.insert(key.clone(), Standing { known, changed: None });
@@ -160,19 +188,26 @@ pub fn plan(
             continue;
         }
         verdicts.push(match judge(partition, transaction, &keys, &mine, &standings)? {
-            Ok(changes) => {
-                for (key, row) in keys.into_iter().zip(changes) {
-                    // Every key has a standing by now.
-                    let Some(standing) = standings.get_mut(&key) else { continue };
-                    let expected =
-                        standing.changed.as_ref().map_or(standing.known.stamp, |write| write.expected);
-                    let body = row.as_ref().map(|(_, row)| Bytes::copy_from_slice(row.as_bytes()));
-                    let stamp = row.as_ref().map(|(stamp, _)| stamp.ticks());
-                    standing.known = Known { stamp, body, reading: None };
-                    standing.changed = Some(Write { expected, row });
-                }
-                Verdict::Accepted(mine)
+            Ok(changes) if bytes > 0 && bytes + weigh(&keys, &changes).sum::<usize>() > GROUP_BYTES_MAX => {
+                Verdict::Later
             }
+            Ok(changes) => match over(&keys, &changes) {
+                Some(index) => Verdict::Rejected(too_large(index)),
+                None => {
+                    bytes += weigh(&keys, &changes).sum::<usize>();
+                    for (key, row) in keys.into_iter().zip(changes) {
+                        let standing =
+                            standings.get_mut(&key).ok_or_else(|| stray("a row was judged unseen"))?;
+                        let expected =
+                            standing.changed.as_ref().map_or(standing.known.stamp, |write| write.expected);
+                        let body = row.as_ref().map(|(_, row)| Bytes::copy_from_slice(row.as_bytes()));
+                        let stamp = row.as_ref().map(|(stamp, _)| stamp.ticks());
+                        standing.known = Known { stamp, body, reading: None };
+                        standing.changed = Some(Write { expected, row });
+                    }
+                    Verdict::Accepted(mine)
+                }
+            },
             Err(refusal) => {
                 let judged_by = &keys[..=refusal.index];
                 let readings: BTreeSet<Option<u32>> =
@@ -191,10 +226,35 @@ pub fn plan(
         });
     }
     if !wanted.is_empty() {
-        return Ok(Plan::Read(wanted));
+        return Ok(Plan::Read { rows: wanted, bodies });
     }
     let changed = |(key, standing): (KeyBytes, Standing)| Some((key, standing.changed?));
     Ok(Plan::Write { writes: standings.into_iter().filter_map(changed).collect(), verdicts })
+}
+
+/// Of a transaction that no write can hold, whatever else there is to write.
+pub fn too_large(index: usize) -> Error {
+    Error::Rejected { index, reason: store::Reason::OverLimit(model::Refusal::RequestBodyTooLarge) }
+}
+
+/// The first operation that no write can hold together with those before it.
+fn over(keys: &[KeyBytes], changes: &Changes) -> Option<usize> {
+    let mut sum = 0;
+    weigh(keys, changes).position(|row| {
+        sum += row;
+        sum > TRANSACTION_BYTES_MAX
+    })
+}
+
+/// Bytes that each row of a transaction takes in its write.
+fn weigh(keys: &[KeyBytes], changes: &Changes) -> impl Iterator<Item = usize> {
+    let row = |row: &Option<(DateTime, Row)>| row.as_ref().map_or(0, |(_, row)| row.as_bytes().len());
+    keys.iter().zip(changes).map(move |(key, change)| ROW_OVERHEAD + key.as_bytes().len() + row(change))
+}
+
+/// What can't be unless this program is wrong. Nothing is written then.
+fn stray(what: &str) -> Fault {
+    Fault::new(format!("while planning a write, {what}"))
 }
 
 struct Refusal {
@@ -220,7 +280,7 @@ fn judge(
     let mut changes = Vec::with_capacity(keys.len());
     for (index, (operation, key)) in transaction.operations().iter().zip(keys).enumerate() {
         let known = standings.get(key).map(|standing| &standing.known);
-        let stamp = stamps.get(index).copied().unwrap_or(DateTime::MAX);
+        let stamp = stamps.get(index).copied().ok_or_else(|| stray("an operation has no stamp"))?;
         let stand_in;
         let current = match known {
             Some(Known { body: Some(body), stamp: Some(_), .. }) => Some(RawRow::new(body)),
@@ -294,10 +354,15 @@ mod tests {
 
     /// The plan in short: rows to read, or expected stamps of the rows written, and the verdicts.
     fn shown(group: &[Transaction], knowledge: &Knowledge) -> String {
-        let planned = plan(&Key::parse("p").unwrap(), group, knowledge, &stamps(100)).unwrap();
+        let count = group.iter().map(|transaction| transaction.operations().len()).sum::<usize>();
+        let planned = plan(&Key::parse("p").unwrap(), group, knowledge, &stamps(count as i64)).unwrap();
         let name = |key: &KeyBytes| String::from_utf8(key.encoded().to_vec()).unwrap();
         match planned {
-            Plan::Read(rows) => format!("read {}", rows.iter().map(name).collect::<Vec<_>>().join(" ")),
+            Plan::Read { rows, bodies } => {
+                let whole = |key| if bodies.contains(key) { "+" } else { "" };
+                let rows = rows.iter().map(|key| format!("{}{}", name(key), whole(key)));
+                format!("read {}", rows.collect::<Vec<_>>().join(" "))
+            }
             Plan::Write { writes, verdicts } => {
                 let write = |(key, write): (&KeyBytes, &Write)| {
                     let expected = write.expected.map_or("none".to_owned(), |at| (at - ticks(0)).to_string());
@@ -325,7 +390,7 @@ mod tests {
             (put("a", version(5)), "put a if 5: yes"),
             (delete("a", version(5)), "delete a if 5: yes"),
             (merge("a", Condition::Absent), "put a if none: yes"),
-            (merge("a", version(5)), "read a"),
+            (merge("a", version(5)), "read a+"),
             (put("a", Condition::Anything), "read a"),
             (put("a", Condition::Exists), "read a"),
             (delete("a", Condition::Exists), "read a"),
@@ -413,8 +478,63 @@ mod tests {
         knowledge.learn([&KeyBytes::of("a")], vec![stamp_only(5)]);
         assert_eq!(shown(&[merge("a", Condition::Exists)], &knowledge), "put a if 5: yes");
         knowledge.learn([&KeyBytes::of("a")], vec![stamp_only(6)]);
-        assert_eq!(shown(&[merge("a", Condition::Exists)], &knowledge), "read a");
+        assert_eq!(shown(&[merge("a", Condition::Exists)], &knowledge), "read a+");
         knowledge.learn([&KeyBytes::of("a")], vec![]);
         assert_eq!(shown(&[merge("a", Condition::Exists)], &knowledge), ": 0 Missing");
+    }
+
+    fn large_row(row: &str) -> ReadRow {
+        let properties: Vec<(String, model::Value)> =
+            (0..15).map(|n| (format!("P{n}"), model::Value::Binary(vec![n; 60 * 1024]))).collect();
+        let properties: Vec<(&str, model::Value)> =
+            properties.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let body = store::suite::draft(&properties).stamp(DateTime::from_ticks(ticks(5)).unwrap());
+        let body = Some(Bytes::copy_from_slice(body.as_bytes()));
+        ReadRow { key: KeyBytes::of(row), stamp: Some(ticks(5)), body }
+    }
+
+    fn merges(rows: &[String]) -> Transaction {
+        let operations = rows.iter().map(|row| Operation {
+            row: Key::parse(row.as_str()).unwrap(),
+            condition: Condition::Exists,
+            change: Change::Merge(number(2)),
+        });
+        Transaction::new(Key::parse("p").unwrap(), operations.collect()).unwrap()
+    }
+
+    #[test]
+    fn a_write_is_weighed_with_the_rows_that_are_merged_into() {
+        let rows: Vec<String> = (0..20).map(|n| format!("r{n:02}")).collect();
+        let mut knowledge = Knowledge::default();
+        let keys: Vec<KeyBytes> = rows.iter().map(|row| KeyBytes::of(row)).collect();
+        knowledge.learn(&keys, rows.iter().map(|row| large_row(row)).collect());
+        // Four of these rows are as much as goes together; the others are judged after them.
+        let singles: Vec<Transaction> = rows.iter().map(|row| merge(row, Condition::Exists)).collect();
+        let shown_singles = shown(&singles, &knowledge);
+        assert_eq!(shown_singles.matches("put").count(), 4, "{shown_singles}");
+        assert_eq!(shown_singles.matches("later").count(), 16, "{shown_singles}");
+        // A transaction is whole, up to what a node takes; one that no write can hold is refused.
+        let shown_twelve = shown(&[merges(&rows[..12])], &knowledge);
+        assert!(
+            shown_twelve.ends_with(": yes") && shown_twelve.matches("put").count() == 12,
+            "{shown_twelve}"
+        );
+        assert_eq!(shown(&[merges(&rows)], &knowledge), ": 15 OverLimit(RequestBodyTooLarge)");
+    }
+
+    #[test]
+    fn rows_are_read_whole_only_to_be_merged_into() {
+        let operation = |row: &str, change| Operation {
+            row: Key::parse(row).unwrap(),
+            condition: Condition::Exists,
+            change,
+        };
+        let mixed = vec![
+            operation("a", Change::Delete),
+            operation("b", Change::Merge(number(1))),
+            operation("c", Change::Put(number(1))),
+        ];
+        let mixed = Transaction::new(Key::parse("p").unwrap(), mixed).unwrap();
+        assert_eq!(shown(&[mixed], &Knowledge::default()), "read a b+ c");
     }
 }

@@ -1,6 +1,6 @@
 //! A group of transactions on one partition, from reading to answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use lru::LruCache;
 use model::{DateTime, Key};
 use rand::Rng as _;
 use scylla::value::CqlValue;
-use store::{Error, Transaction};
+use store::{Error, Fault, Transaction};
 use tokio::sync::oneshot;
 
 use crate::cluster::{CLOCK_PATIENCE, CLOCK_PAUSE, Cluster, Conditional, Outcome};
@@ -19,13 +19,18 @@ use crate::directory::{Directory, Hints};
 use crate::keys::KeyBytes;
 use crate::lane::Commits;
 use crate::partition::{PartitionId, Registration, State};
-use crate::plan::{Knowledge, Plan, ReadRow, Verdict, Write, plan};
+use crate::plan::{
+    GROUP_BYTES_MAX, Knowledge, Plan, ReadRow, TRANSACTION_BYTES_MAX, Verdict, Write, plan, too_large,
+};
+use crate::statements::{RowColumns, StampColumns};
 use crate::trouble::Trouble;
 use crate::unknown::{Attempt, Fate};
 
 const ATTEMPTS: u32 = 8;
 /// For a group, from its first reading to the last try to find out what became of its write.
 pub const DEADLINE: Duration = Duration::from_secs(20);
+/// Rows read whole at one time before anything is known of their size: 16 MiB of them at most.
+const WHOLE_ROWS_MAX: usize = 16;
 /// Partitions whose state is remembered.
 const STATES: NonZeroUsize = NonZeroUsize::new(100_000).expect("not zero");
 
@@ -78,15 +83,26 @@ impl Writer {
     async fn commit_group(&self, id: &PartitionId, mut group: Vec<Waiting>, knowledge: &mut Knowledge) {
         let deadline = Instant::now() + DEADLINE;
         let mut attempts = 0;
+        // How many of them are tried together.
+        let mut together = group.len();
         while !group.is_empty() {
+            together = together.clamp(1, group.len());
             let outcome = if attempts > ATTEMPTS || Instant::now() > deadline {
                 Err(Error::Busy)
             } else {
-                self.attempt(id, &mut group, knowledge, deadline).await
+                self.attempt(id, &mut group, together, knowledge, deadline).await
             };
             match outcome {
-                Ok(Progress::Answered) => attempts = 0,
+                Ok(Progress::Answered) => {
+                    attempts = 0;
+                    together *= 2;
+                    knowledge.shed();
+                }
                 Ok(Progress::Learned) => {}
+                Ok(Progress::TooMuch) => {
+                    together /= 2;
+                    knowledge.shed();
+                }
                 Ok(Progress::Contended) => {
                     attempts += 1;
                     let most = 2_u64 << attempts.min(5);
@@ -107,36 +123,42 @@ impl Writer {
         &self,
         id: &PartitionId,
         group: &mut Vec<Waiting>,
+        together: usize,
         knowledge: &mut Knowledge,
         deadline: Instant,
     ) -> Result<Progress, Error> {
         let transactions: Vec<Transaction> =
-            group.iter().map(|waiting| waiting.transaction.clone()).collect();
+            group.iter().take(together).map(|waiting| waiting.transaction.clone()).collect();
         let Some(first) = transactions.first() else { return Ok(Progress::Answered) };
         let partition = first.partition().clone();
         let count = transactions.iter().map(|transaction| transaction.operations().len()).sum();
         let stamps = self.stamps(count).await?;
         match plan(&partition, &transactions, knowledge, &stamps)? {
-            Plan::Read(rows) => {
-                let found = self.read_rows(id, rows.iter()).await?;
-                knowledge.learn(&rows, found);
-                Ok(Progress::Learned)
-            }
+            Plan::Read { rows, bodies } => match self.learn(id, &rows, &bodies, knowledge).await? {
+                Progress::TooMuch if transactions.len() == 1 => {
+                    // Nothing that could be split off, and more than any write may hold.
+                    group.remove(0).answer(Err(too_large(first_of(first, &bodies))));
+                    Ok(Progress::Answered)
+                }
+                progress => Ok(progress),
+            },
             Plan::Write { writes, verdicts } => {
                 // The last stamp of the group is the write's own, whether or not a row carries it.
-                let last = stamps.last().map_or(0, |stamp| stamp.ticks());
-                if !writes.is_empty() && !self.write(id, &writes, last, knowledge, deadline).await? {
+                let last = last_of(&stamps)?;
+                let made = Made { writes: &writes, last, own_stamps: true };
+                if !writes.is_empty() && !self.write(id, made, knowledge, deadline).await? {
                     return Ok(Progress::Contended);
                 }
                 let mut later = Vec::new();
-                for (waiting, verdict) in group.drain(..).zip(verdicts) {
+                assert_eq!(verdicts.len(), transactions.len(), "each transaction has its verdict");
+                for (waiting, verdict) in group.drain(..verdicts.len()).zip(verdicts) {
                     match verdict {
                         Verdict::Accepted(stamps) => waiting.answer(Ok(stamps)),
                         Verdict::Rejected(error) => waiting.answer(Err(error)),
                         Verdict::Later => later.push(waiting),
                     }
                 }
-                *group = later;
+                drop(group.splice(..0, later));
                 knowledge.wrote(&writes);
                 Ok(Progress::Answered)
             }
@@ -153,7 +175,7 @@ impl Writer {
         let keys: Vec<KeyBytes> = rows.iter().map(|(row, _)| KeyBytes::of(row.as_str())).collect();
         for _ in 0..ATTEMPTS {
             let mut knowledge = Knowledge::default();
-            let found = self.read_rows(id, keys.iter()).await?;
+            let found = self.read_stamps(id, keys.iter()).await?;
             let expected: BTreeMap<&KeyBytes, Option<i64>> =
                 found.iter().map(|row| (&row.key, row.stamp)).collect();
             let write = |key: &KeyBytes, row: Option<(DateTime, store::Row)>| {
@@ -161,9 +183,9 @@ impl Writer {
             };
             let writes =
                 keys.iter().zip(rows.iter().cloned()).map(|(key, (_, row))| write(key, row)).collect();
-            let stamps = self.stamps(1).await?;
-            let last = stamps.last().map_or(0, |stamp| stamp.ticks());
-            if self.write(id, &writes, last, &mut knowledge, deadline).await? {
+            let last = last_of(&self.stamps(1).await?)?;
+            let made = Made { writes: &writes, last, own_stamps: false };
+            if self.write(id, made, &mut knowledge, deadline).await? {
                 return Ok(());
             }
         }
@@ -184,8 +206,73 @@ impl Writer {
         }
     }
 
+    /// Reads these rows, and `bodies` of them whole: all at one moment if they are few, and else in parts, so that
+    /// large ones do not come all at once.
+    async fn learn(
+        &self,
+        id: &PartitionId,
+        rows: &BTreeSet<KeyBytes>,
+        bodies: &BTreeSet<KeyBytes>,
+        knowledge: &mut Knowledge,
+    ) -> Result<Progress, Trouble> {
+        if !bodies.is_empty() && rows.len() <= WHOLE_ROWS_MAX {
+            let found = self.read_rows(id, rows.iter()).await?;
+            knowledge.learn(rows, found);
+            return Ok(Progress::Learned);
+        }
+        let bodies: Vec<&KeyBytes> = bodies.iter().collect();
+        let (mut from, mut count, mut total) = (0, WHOLE_ROWS_MAX, 0);
+        while from < bodies.len() {
+            let part = &bodies[from..bodies.len().min(from + count)];
+            let found = self.read_rows(id, part.iter().copied()).await?;
+            let bytes: usize = found.iter().filter_map(|row| row.body.as_ref()).map(Bytes::len).sum();
+            knowledge.learn(part.iter().copied(), found);
+            total += bytes;
+            if total > TRANSACTION_BYTES_MAX {
+                return Ok(Progress::TooMuch);
+            }
+            from += part.len();
+            // As many more as would be no more than that if they are like these.
+            let like_these = GROUP_BYTES_MAX / (bytes / part.len()).max(1);
+            count = like_these.clamp(WHOLE_ROWS_MAX, 4 * count);
+        }
+        let stamps: Vec<&KeyBytes> = rows.iter().filter(|key| bodies.binary_search(key).is_err()).collect();
+        if !stamps.is_empty() {
+            let found = self.read_stamps(id, stamps.iter().copied()).await?;
+            knowledge.learn(stamps, found);
+        }
+        Ok(Progress::Learned)
+    }
+
+    /// The stamps of rows by key, all of one moment.
+    async fn read_stamps(
+        &self,
+        id: &PartitionId,
+        rows: impl Iterator<Item = &KeyBytes>,
+    ) -> Result<Vec<ReadRow>, Trouble> {
+        let keys: Vec<&[u8]> = rows.map(KeyBytes::as_bytes).collect();
+        let values = (id.table, id.key.as_bytes(), keys);
+        let rows = self.cluster.read(&self.cluster.statements.stamps_of, values).await?;
+        let mut found = Vec::with_capacity(rows.rows_num());
+        for row in rows.rows::<StampColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
+            let (key, stamp, epoch, registered, written) =
+                row.map_err(|error| Trouble::fault(error.to_string()))?;
+            if found.is_empty() {
+                self.note_state(id, State::from_columns(epoch, registered, written)?);
+            }
+            stamp.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
+            found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: None });
+        }
+        Ok(found)
+    }
+
+    fn note_state(&self, id: &PartitionId, state: State) {
+        state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
+        self.remember(id, state);
+    }
+
     /// Rows by key, all of one moment.
-    pub(crate) async fn read_rows(
+    async fn read_rows(
         &self,
         id: &PartitionId,
         rows: impl Iterator<Item = &KeyBytes>,
@@ -193,14 +280,12 @@ impl Writer {
         let keys: Vec<&[u8]> = rows.map(KeyBytes::as_bytes).collect();
         let values = (id.table, id.key.as_bytes(), keys);
         let rows = self.cluster.read(&self.cluster.statements.rows_of, values).await?;
-        type Columns = (Vec<u8>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<i8>, Option<i64>);
         let mut found = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))? {
+        for row in rows.rows::<RowColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
             let (key, stamp, body, epoch, registered, written) =
                 row.map_err(|error| Trouble::fault(error.to_string()))?;
             if found.is_empty() {
-                self.remember(id, State::from_columns(epoch, registered, written)?);
-                written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
+                self.note_state(id, State::from_columns(epoch, registered, written)?);
             }
             stamp.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
             found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: body.map(Bytes::from) });
@@ -212,15 +297,16 @@ impl Writer {
     async fn write(
         &self,
         id: &PartitionId,
-        writes: &BTreeMap<KeyBytes, Write>,
-        last: i64,
+        made: Made<'_>,
         knowledge: &mut Knowledge,
         deadline: Instant,
     ) -> Result<bool, Error> {
+        let Made { writes, last, own_stamps } = made;
         let state = self.state(id).await?;
         let puts = writes.values().any(|write| write.row.is_some());
         let step = self.step(id, state, puts, last).await?;
-        let attempt = Attempt { id, writes, last, expected: step.expected, epoch: step.next.epoch };
+        let attempt =
+            Attempt { id, writes, last, expected: step.expected, epoch: step.next.epoch, own_stamps };
         // The server may have stood still since it made the stamps, and another may have its slot by now.
         if !self.cluster.clock.is_leased() {
             return Err(Error::Busy);
@@ -330,8 +416,7 @@ impl Writer {
             return Ok(*state);
         }
         let state = self.cluster.partition_state(id).await?;
-        state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
-        self.remember(id, state);
+        self.note_state(id, state);
         Ok(state)
     }
 
@@ -355,4 +440,25 @@ enum Progress {
     Learned,
     /// Someone else was faster.
     Contended,
+    /// The rows that would have to be read are too large to be read at one time.
+    TooMuch,
+}
+
+/// A write that is ready to be sent.
+struct Made<'a> {
+    writes: &'a BTreeMap<KeyBytes, Write>,
+    /// Its own stamp, whether or not a row carries it.
+    last: i64,
+    /// As in `Attempt`.
+    own_stamps: bool,
+}
+
+fn last_of(stamps: &[DateTime]) -> Result<i64, Fault> {
+    stamps.last().map(|stamp| stamp.ticks()).ok_or_else(|| Fault::new("a write has no stamp"))
+}
+
+/// Which operation of the transaction is the first to need one of these rows.
+fn first_of(transaction: &Transaction, rows: &BTreeSet<KeyBytes>) -> usize {
+    let needs = |operation: &store::Operation| rows.contains(&KeyBytes::of(operation.row.as_str()));
+    transaction.operations().iter().position(needs).unwrap_or(0)
 }

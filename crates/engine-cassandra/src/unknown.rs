@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
 use crate::partition::{PartitionId, State};
 use crate::plan::Write;
+use crate::statements::StampColumns;
 use crate::trouble::Trouble;
 
 const PAUSE: Duration = Duration::from_millis(100);
@@ -26,6 +27,9 @@ pub struct Attempt<'a> {
     pub expected: State,
     /// The epoch it would leave behind: its own if it registers the partition, else the expected one.
     pub epoch: Option<i64>,
+    /// Whether the rows' stamps were made for this write. Those of rows from another store were not: an earlier
+    /// attempt may have left the same, so that they prove nothing.
+    pub own_stamps: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +83,8 @@ impl Attempt<'_> {
             .read(&cluster.statements.stamps_of, (self.id.table, self.id.key.as_bytes(), keys))
             .await?;
         let mut stamps = BTreeMap::new();
-        for row in rows.rows::<(Vec<u8>, Option<i64>)>().map_err(|error| Trouble::fault(error.to_string()))? {
-            let (key, stamp) = row.map_err(|error| Trouble::fault(error.to_string()))?;
+        for row in rows.rows::<StampColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
+            let (key, stamp, ..) = row.map_err(|error| Trouble::fault(error.to_string()))?;
             stamps.extend(stamp.map(|stamp| (KeyBytes::stored(key), stamp)));
         }
         Ok(Seen { state: cluster.partition_state(self.id).await?, stamps })
@@ -90,7 +94,7 @@ impl Attempt<'_> {
     fn is_in(&self, seen: &Seen) -> bool {
         let wrote = |(key, write): (&KeyBytes, &Write)| {
             let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
-            stamp.is_some() && seen.stamps.get(key).copied() == stamp
+            self.own_stamps && stamp.is_some() && seen.stamps.get(key).copied() == stamp
         };
         seen.state.written == Some(self.last)
             || (self.epoch != self.expected.epoch && seen.state.epoch == self.epoch)
@@ -106,7 +110,10 @@ impl Attempt<'_> {
         let untouched = seen.state.written == self.expected.written;
         // A row that is as expected was not replaced by this write: it would carry another stamp, or be gone.
         let as_before = |(key, write): (&KeyBytes, &Write)| {
-            write.expected.is_some() && seen.stamps.get(key).copied() == write.expected
+            let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
+            write.expected.is_some()
+                && write.expected != stamp
+                && seen.stamps.get(key).copied() == write.expected
         };
         if untouched || self.writes.iter().any(as_before) { Fate::NotApplied } else { Fate::Unknown }
     }
@@ -147,6 +154,7 @@ mod tests {
             last: stamp(101).ticks(),
             expected: state(2, 50),
             epoch: Some(if registers { 4 } else { 2 }),
+            own_stamps: true,
         };
         let stamps = [("a", a), ("d", d)];
         let stamps = stamps.into_iter().filter_map(|(key, at)| Some((KeyBytes::of(key), stamp(at?).ticks())));
@@ -176,5 +184,29 @@ mod tests {
             let found = judged(before, registers, seen, a, d);
             assert_eq!(found, fate, "{before:?} {registers} {seen:?} {a:?} {d:?}");
         }
+    }
+
+    #[test]
+    fn rows_that_an_earlier_load_has_left_do_not_prove_a_later_one() {
+        let id = PartitionId { table: Uuid::nil(), key: KeyBytes::of("p") };
+        let loaded = |at: i64| Some((stamp(at), number(1).stamp(stamp(at))));
+        // An earlier load put `a`; this one puts it once more, and `b` with it.
+        let writes = BTreeMap::from([
+            (KeyBytes::of("a"), Write { expected: Some(stamp(5).ticks()), row: loaded(5) }),
+            (KeyBytes::of("b"), Write { expected: None, row: loaded(6) }),
+        ]);
+        let expected = state(2, 50);
+        let attempt = Attempt {
+            id: &id,
+            writes: &writes,
+            last: stamp(101).ticks(),
+            expected,
+            epoch: Some(2),
+            own_stamps: false,
+        };
+        let a_alone = || BTreeMap::from([(KeyBytes::of("a"), stamp(5).ticks())]);
+        assert_eq!(attempt.judge(&Seen { state: state(6, 50), stamps: a_alone() }), Fate::NotApplied);
+        assert_eq!(attempt.judge(&Seen { state: state(6, 101), stamps: a_alone() }), Fate::Applied);
+        assert_eq!(attempt.judge(&Seen { state: state(6, 90), stamps: a_alone() }), Fate::Unknown);
     }
 }

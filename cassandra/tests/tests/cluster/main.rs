@@ -5,6 +5,7 @@
 
 mod directory_under_fire;
 mod janitor;
+mod large_merges;
 mod lost_answers;
 mod lwt_contract;
 mod scan;
