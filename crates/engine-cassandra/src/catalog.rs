@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::cached::Cached;
 use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::directory::Directory;
+use crate::slot;
 use crate::trouble::Trouble;
 
 /// Stored policies and service properties of other servers are taken up within this time.
@@ -155,7 +156,10 @@ impl Catalog {
     /// Of a doomed table: its rows are noted for removal and its name becomes free, once no server uses it.
     async fn finish_drop(&self, table: &TableRef, dropped: Uuid) -> Result<(), Trouble> {
         self.cluster.write(&self.cluster.statements.add_purge, (dropped,)).await?;
-        tokio::time::sleep(self.lease + self.lease / 2).await;
+        // Servers may have been given different leases: it is the longest that has to be waited out. One that has taken
+        // its slot since reads the table as doomed.
+        let lease = slot::longest_table_lease(&self.cluster).await?.max(self.lease);
+        tokio::time::sleep(lease + lease / 2).await;
         match self.change(table, &self.cluster.statements.forget_table, dropped).await {
             // Not there any more: someone else finished it.
             Ok(_) => Ok(()),

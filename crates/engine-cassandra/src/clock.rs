@@ -80,10 +80,6 @@ impl Clock {
         self.seat().lease.is_current()
     }
 
-    pub fn slot(&self) -> i64 {
-        self.seat().slot
-    }
-
     pub fn renew(&self, lease: Lease) {
         self.seat().lease = lease;
     }
@@ -246,7 +242,6 @@ mod tests {
             assert!(next > stamp && next > floor && next % STAMP_STEP == 8, "{next}");
             let next = moved.epoch_above(0).unwrap();
             assert!(next > epoch && next % EPOCH_STEP == 16, "{next}");
-            assert_eq!(moved.slot(), 8);
         }
     }
 }

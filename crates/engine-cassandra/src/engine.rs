@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::catalog::{Catalog, Table};
 use crate::cluster::{Cluster, Link};
 use crate::directory::{Directory, Hints, Janitor};
-use crate::freeze::Freeze;
+use crate::freeze::{Freeze, Pass};
 use crate::health::Health;
 use crate::keys::KeyBytes;
 use crate::lane::Lanes;
@@ -37,7 +37,7 @@ pub struct CassandraEngine {
     writer: Arc<Writer>,
     lanes: Arc<Lanes>,
     health: Arc<Health>,
-    freeze: Freeze,
+    freeze: Arc<Freeze>,
     closed: AtomicBool,
     /// What runs beside requests, until the engine is closed.
     background: Mutex<Option<Background>>,
@@ -65,7 +65,7 @@ impl CassandraEngine {
             .map_err(|error| Trouble::Refused(error.to_string()))?;
         let statements = Statements::prepare(&session, options.reads).await?;
         let link = Arc::new(Link::new(session, statements));
-        let (mut slot, clock) = slot::take(&link).await?;
+        let (mut slot, clock) = slot::take(&link, options.table_lease).await?;
         let clock = Arc::new(clock);
         tracing::info!(slot = slot.id(), keyspace = options.keyspace, "this server may write to the cluster");
         let cluster = Arc::new(Cluster { link: link.clone(), clock: clock.clone() });
@@ -74,15 +74,17 @@ impl CassandraEngine {
         let writer = Arc::new(Writer::new(cluster.clone(), directory.clone(), hints.clone()));
         let lanes = Arc::new(Lanes::new(writer.clone(), options.writes_under_way, options.combine));
         let health = Arc::new(Health::new());
+        let freeze = Arc::new(Freeze::new(cluster.clone(), lanes.clone()));
+        freeze.look().await?;
         let stop = tokio_util::sync::CancellationToken::new();
         let background = Background {
-            health: tokio::spawn(health.clone().watch(cluster.clone())),
+            health: tokio::spawn(health.clone().watch(cluster.clone(), freeze.clone())),
             janitor: Janitor::start(directory.clone(), hints.clone(), options.janitor),
             slot: tokio::spawn({
-                let (stop, link, clock) = (stop.clone(), link, clock);
+                let (stop, freeze) = (stop.clone(), freeze.clone());
                 async move {
                     tokio::select! {
-                        never = slot.keep(&link, &clock) => match never {},
+                        never = slot.keep(&link, &clock, &freeze) => match never {},
                         () = stop.cancelled() => {}
                     }
                     slot
@@ -91,7 +93,6 @@ impl CassandraEngine {
             stop,
         };
         let catalog = Catalog::new(cluster.clone(), directory.clone(), options.table_lease);
-        let freeze = Freeze::new(cluster.clone(), options.table_lease);
         let closed = AtomicBool::new(false);
         Ok(Self {
             cluster,
@@ -115,9 +116,10 @@ impl CassandraEngine {
         }
     }
 
-    async fn check_writable(&self) -> Result<(), Error> {
+    /// Held for as long as the write is under way.
+    fn begin_write(&self) -> Result<Pass, Error> {
         self.check_open()?;
-        self.freeze.check().await
+        self.freeze.begin()
     }
 
     /// Has every server of the keyspace refuse writes. Takes as long as one that has begun may take, which is a few
@@ -143,12 +145,12 @@ impl CassandraEngine {
 #[async_trait]
 impl Engine for CassandraEngine {
     async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.check_writable().await?;
+        let _pass = self.begin_write()?;
         self.catalog.create(table).await
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.check_writable().await?;
+        let _pass = self.begin_write()?;
         self.catalog.drop_table(table).await
     }
 
@@ -203,7 +205,7 @@ impl Engine for CassandraEngine {
     }
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
-        self.check_writable().await?;
+        let _pass = self.begin_write()?;
         let table = self.table(table).await?;
         let id = PartitionId { table: table.id, key: KeyBytes::of(transaction.partition().as_str()) };
         self.lanes.apply(id, transaction).await
@@ -214,7 +216,7 @@ impl Engine for CassandraEngine {
     }
 
     async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        self.check_writable().await?;
+        let _pass = self.begin_write()?;
         self.catalog.set_table_metadata(table, metadata).await
     }
 
@@ -229,7 +231,7 @@ impl Engine for CassandraEngine {
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
-        self.check_writable().await?;
+        let _pass = self.begin_write()?;
         self.catalog.replace_service_metadata(account, expected, metadata).await
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use store::Fault;
 
 use crate::cluster::Cluster;
+use crate::freeze::Freeze;
 
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A node that dies takes the requests under way with it; the next ones go elsewhere. Only silence longer than
@@ -42,9 +43,11 @@ impl Health {
     }
 
     /// Asks for as long as it is polled.
-    pub async fn watch(self: Arc<Self>, cluster: Arc<Cluster>) {
+    ///
+    /// What is asked is whether writes are to be refused: every server has to know that, and it takes a quorum.
+    pub async fn watch(self: Arc<Self>, cluster: Arc<Cluster>, freeze: Arc<Freeze>) {
         loop {
-            let trouble = match cluster.read(&cluster.statements.probe, ()).await {
+            let trouble = match freeze.look().await {
                 Ok(_) if cluster.clock.is_leased() => None,
                 Ok(_) => Some("the lease for writing has run out".to_owned()),
                 Err(trouble) => Some(trouble.to_string()),

@@ -142,6 +142,11 @@ impl<W: Commits> Lanes<W> {
         Some(group)
     }
 
+    /// Whether no write waits or is under way.
+    pub fn are_empty(&self) -> bool {
+        self.locked().is_empty()
+    }
+
     /// Waits until every write that was begun has its answer.
     pub async fn drain(&self) {
         self.tasks.close();

@@ -124,6 +124,14 @@ fn schema(facts: &Facts, found: &mut Findings) {
     let keyspace = &facts.keyspace;
     match facts.schema_version {
         Some(version) if version == crate::schema::VERSION => {}
+        Some(version) if version < crate::schema::VERSION => found.add(
+            Weight::Wrong,
+            format!(
+                "keyspace {keyspace} has schema {version} and this program needs {}; stop the servers that use it and \
+                 run `partita store init`",
+                crate::schema::VERSION
+            ),
+        ),
         Some(version) => found.add(
             Weight::Wrong,
             format!(

@@ -13,7 +13,17 @@ use crate::session::ConnectError;
 use crate::trouble::Trouble;
 
 /// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
+
+/// What the layout of each earlier number lacks. A table that is made anew has it.
+const UPGRADES: &[(i32, &[&str])] = &[(
+    1,
+    &[
+        "slots ADD IF NOT EXISTS lease int",
+        "slots ADD IF NOT EXISTS frozen uuid",
+        "switches ADD IF NOT EXISTS freeze uuid",
+    ],
+)];
 
 #[derive(Debug, Error)]
 pub enum InitError {
@@ -73,8 +83,8 @@ const TABLES: &[(&str, &str)] = &[
          retired frozen<set<uuid>>, version bigint static, PRIMARY KEY ((tid), start))",
     ),
     ("purges", "(shard int, tid uuid, PRIMARY KEY ((shard), tid))"),
-    ("slots", "(id int PRIMARY KEY, owner uuid, high bigint)"),
-    ("switches", "(id int PRIMARY KEY, frozen boolean)"),
+    ("slots", "(id int PRIMARY KEY, owner uuid, high bigint, lease int, frozen uuid)"),
+    ("switches", "(id int PRIMARY KEY, frozen boolean, freeze uuid)"),
 ];
 
 /// All nodes agree on a table before it is made, which takes a busy cluster a while.
@@ -85,6 +95,8 @@ const SCHEMA_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Made {
     pub keyspace: bool,
     pub tables: Vec<&'static str>,
+    /// The schema's number before, if it was an earlier one.
+    pub upgraded_from: Option<i32>,
 }
 
 /// Makes what is missing of the keyspace; what is there stays as it is. `replication` is Cassandra's own map.
@@ -116,18 +128,30 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
         return Err(InitError::Foreign { keyspace: keyspace.to_owned(), tables: foreign.join(", ") });
     }
     // Before anything is made: a keyspace of another release is not to be mended with this one's tables.
-    match schema_version(session, keyspace).await? {
-        None | Some(VERSION) => {}
+    let before = schema_version(session, keyspace).await?;
+    match before {
+        None | Some(1..=VERSION) => {}
         Some(version) => return Err(InitError::Version { keyspace: keyspace.to_owned(), version }),
     }
     run(format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;
-    let mut made = Made { keyspace: there.is_none(), tables: Vec::new() };
+    let mut made = Made { keyspace: there.is_none(), ..Made::default() };
     for (name, columns) in TABLES {
         if there.iter().flatten().any(|table| table == name) {
             continue;
         }
         run(format!("CREATE TABLE IF NOT EXISTS {keyspace}.{name} {columns}")).await?;
         made.tables.push(name);
+    }
+    if let Some(before) = before.filter(|before| *before < VERSION) {
+        let lacking = UPGRADES.iter().filter(|(version, _)| *version >= before);
+        for change in lacking.flat_map(|(_, changes)| *changes) {
+            run(format!("ALTER TABLE {keyspace}.{change}")).await?;
+        }
+        let noted = format!(
+            "UPDATE {keyspace}.schema_version SET version = {VERSION} WHERE id = 0 IF version = {before}"
+        );
+        run(noted).await?;
+        made.upgraded_from = Some(before);
     }
     // The last: with it the keyspace is whole.
     run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, {VERSION}) IF NOT EXISTS"))

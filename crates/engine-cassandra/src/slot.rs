@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, Lease, SLOTS};
 use crate::cluster::{Conditional, Link};
+use crate::freeze::Freeze;
 use crate::trouble::Trouble;
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
@@ -27,11 +28,13 @@ const LOOKS_APART_MAX: Duration = Duration::from_secs(20);
 /// Ticks that a renewal reserves ahead: more than a lease lasts.
 const RESERVED: i64 = 60 * 10_000_000;
 
-type Row = (i32, Option<Uuid>, Option<i64>);
+/// Its number, owner and `high`; for how long the owner relies on what it knows of a table; and which turning on of the
+/// switch (`freeze`) its owner has obeyed.
+type Row = (i32, Option<Uuid>, Option<i64>, Option<i32>, Option<Uuid>);
 
 /// A free slot, and the clock that goes with it. Waits while there is none.
-pub async fn take(link: &Link) -> Result<(Slot, Clock), Trouble> {
-    let taken = take_above(link, 0).await?;
+pub async fn take(link: &Link, table_lease: Duration) -> Result<(Slot, Clock), Trouble> {
+    let taken = take_above(link, table_lease, 0).await?;
     let clock = Clock::new(i64::from(taken.slot.id), taken.floor, taken.lease);
     Ok((taken.slot, clock))
 }
@@ -45,7 +48,7 @@ struct Taken {
 }
 
 /// `above`: the highest stamp that the taker has given out in other slots.
-async fn take_above(link: &Link, above: i64) -> Result<Taken, Trouble> {
+async fn take_above(link: &Link, table_lease: Duration, above: i64) -> Result<Taken, Trouble> {
     let owner = Uuid::new_v4();
     let mut watch = Watch::default();
     loop {
@@ -61,9 +64,19 @@ async fn take_above(link: &Link, above: i64) -> Result<Taken, Trouble> {
             let floor = high.unwrap_or(0);
             let sent = Instant::now();
             let below = floor.max(above).max(DateTime::now().ticks()) + RESERVED;
-            if change(link, id, (Some(owner), Some(below)), (None, high)).await? {
+            let values = vec![
+                Some(CqlValue::Uuid(owner)),
+                Some(CqlValue::BigInt(below)),
+                Some(CqlValue::Int(i32::try_from(table_lease.as_millis()).unwrap_or(i32::MAX))),
+                Some(CqlValue::Int(id)),
+                None,
+                high.map(CqlValue::BigInt),
+            ];
+            let step = Conditional { statement: &link.statements.take_slot, values };
+            if link.compare_and_set(vec![step]).await?.is_applied() {
                 let lease = Lease { below, until: sent + LEASE };
-                return Ok(Taken { slot: Slot { id, owner, held: below }, floor, lease });
+                let slot = Slot { id, owner, held: below, table_lease, quiet: None };
+                return Ok(Taken { slot, floor, lease });
             }
         }
         tracing::warn!(
@@ -80,6 +93,9 @@ pub struct Slot {
     owner: Uuid,
     /// What `high` was last set to, as far as is known.
     held: i64,
+    table_lease: Duration,
+    /// What was noted last of the switch that was obeyed.
+    quiet: Option<Uuid>,
 }
 
 impl Slot {
@@ -89,11 +105,12 @@ impl Slot {
 
     /// Renews the lease for as long as it is polled, takes another slot if this one was given to others, and frees
     /// the slots of servers that died.
-    pub async fn keep(&mut self, link: &Link, clock: &Clock) -> Infallible {
+    pub async fn keep(&mut self, link: &Link, clock: &Clock, freeze: &Freeze) -> Infallible {
         let mut watch = Watch::default();
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(RENEW_SOON).await;
+            self.note_quiet(link, freeze.quiet()).await;
             let pushed = clock.high_water() + RESERVED / 2 > self.held;
             let failing = renewed.elapsed() > RENEW_EVERY + RENEW_SOON;
             if !pushed && renewed.elapsed() < RENEW_EVERY {
@@ -122,11 +139,27 @@ impl Slot {
         }
     }
 
+    /// Once for each time that the switch is turned on.
+    async fn note_quiet(&mut self, link: &Link, quiet: Option<Uuid>) {
+        if quiet.is_none() || quiet == self.quiet {
+            return;
+        }
+        let values =
+            vec![quiet.map(CqlValue::Uuid), Some(CqlValue::Int(self.id)), Some(CqlValue::Uuid(self.owner))];
+        let step = Conditional { statement: &link.statements.note_quiet, values };
+        match link.compare_and_set(vec![step]).await {
+            Ok(outcome) if outcome.is_applied() => self.quiet = quiet,
+            // Its slot was given to others; the next renewal finds out.
+            Ok(_) => {}
+            Err(trouble) => tracing::debug!(%trouble, "that this server writes no more was not noted"),
+        }
+    }
+
     /// Another slot in place of one that was lost. What was given out in the lost one lies below what it had reserved,
     /// where its next owner begins.
     async fn replace(&mut self, link: &Link, clock: &Clock) {
         loop {
-            match take_above(link, clock.high_water()).await {
+            match take_above(link, self.table_lease, clock.high_water()).await {
                 Ok(Taken { slot, floor, lease }) => {
                     clock.reseat(i64::from(slot.id), floor, lease);
                     *self = slot;
@@ -154,7 +187,7 @@ impl Slot {
         // Ours with another number: one of those whose answer was lost. What it reserved is ours from the next on.
         let rows = all(link).await?;
         let row = rows.into_iter().find(|row| row.0 == self.id && row.1 == owner);
-        let Some((_, _, Some(high))) = row else { return Ok(false) };
+        let Some((_, _, Some(high), ..)) = row else { return Ok(false) };
         self.held = high;
         Err(Trouble::Unknown("an earlier renewal went through after all".to_owned()))
     }
@@ -195,7 +228,7 @@ impl Watch {
         }
         self.looked = Some(now);
         let mut dead = Vec::new();
-        for (id, owner, high) in rows {
+        for (id, owner, high, ..) in rows {
             let Some(owner) = *owner else {
                 self.seen.remove(id);
                 continue;
@@ -214,9 +247,21 @@ impl Watch {
     }
 }
 
-/// Whether there are servers besides the one with this slot, living or not known to be dead.
-pub async fn are_others_held(link: &Link, own: i64) -> Result<bool, Trouble> {
-    Ok(all(link).await?.iter().any(|(id, owner, _)| i64::from(*id) != own && owner.is_some()))
+/// Whether every server, living or not known to be dead, has obeyed this turning on of the switch.
+pub async fn are_all_quiet(link: &Link, freeze: Uuid) -> Result<bool, Trouble> {
+    let quiet = |(_, owner, _, _, frozen): &Row| owner.is_none() || *frozen == Some(freeze);
+    Ok(all(link).await?.iter().all(quiet))
+}
+
+/// The longest time for which a server may go on with what it knows of a table.
+pub async fn longest_table_lease(link: &Link) -> Result<Duration, Trouble> {
+    Ok(longest(&all(link).await?))
+}
+
+fn longest(rows: &[Row]) -> Duration {
+    let held = rows.iter().filter(|row| row.1.is_some());
+    let leases = held.filter_map(|row| u64::try_from(row.3?).ok());
+    Duration::from_millis(leases.max().unwrap_or(0))
 }
 
 async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
@@ -238,7 +283,7 @@ async fn change(
         from.0.map(CqlValue::Uuid),
         from.1.map(CqlValue::BigInt),
     ];
-    let step = Conditional { statement: &link.statements.take_slot, values };
+    let step = Conditional { statement: &link.statements.set_slot, values };
     Ok(link.compare_and_set(vec![step]).await?.is_applied())
 }
 
@@ -247,7 +292,7 @@ mod tests {
     use super::*;
 
     fn row(id: i32, owner: u128, high: i64) -> Row {
-        (id, Some(Uuid::from_u128(owner)), Some(high))
+        (id, Some(Uuid::from_u128(owner)), Some(high), Some(50), None)
     }
 
     fn dead(watch: &mut Watch, rows: &[Row], now: Instant) -> Vec<i32> {
@@ -261,7 +306,7 @@ mod tests {
         for at in (0..=60).step_by(10) {
             let living = row(2, 2, at as i64);
             assert_eq!(
-                dead(&mut watch, &[row(1, 1, 5), living, (3, None, Some(7))], after(at)),
+                dead(&mut watch, &[row(1, 1, 5), living, (3, None, Some(7), None, None)], after(at)),
                 [0; 0],
                 "{at} s"
             );
@@ -288,5 +333,13 @@ mod tests {
             assert_eq!(dead(&mut watch, &[row(1, 1, 9), row(2, 2, 6)], after(at)), [0; 0], "{at} s");
         }
         assert_eq!(dead(&mut watch, &[row(1, 1, 10), row(2, 2, 6)], after(170)), [2]);
+    }
+
+    #[test]
+    fn the_longest_lease_is_that_of_a_server_that_may_still_run() {
+        let lease = |id, owner: Option<u128>, lease| (id, owner.map(Uuid::from_u128), Some(1), lease, None);
+        assert_eq!(longest(&[]), Duration::ZERO);
+        let rows = [lease(1, Some(1), Some(50)), lease(2, Some(2), Some(2000)), lease(3, None, Some(9000))];
+        assert_eq!(longest(&rows), Duration::from_secs(2));
     }
 }

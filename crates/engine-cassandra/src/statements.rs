@@ -54,8 +54,6 @@ pub struct Statements {
     pub remove_segment: PreparedStatement,
     pub drop_map: PreparedStatement,
 
-    /// Something small that takes a quorum.
-    pub probe: PreparedStatement,
     // Tables, service properties, slots, purges.
     pub create_table: PreparedStatement,
     pub find_table: PreparedStatement,
@@ -75,7 +73,11 @@ pub struct Statements {
     pub all_tables: PreparedStatement,
     pub remove_purge: PreparedStatement,
     pub all_slots: PreparedStatement,
+    /// Taken by a new owner; and renewed, released or given free.
     pub take_slot: PreparedStatement,
+    pub set_slot: PreparedStatement,
+    /// That its owner obeys the switch and has no write under way.
+    pub note_quiet: PreparedStatement,
 }
 
 /// Rows of one partition from a row key on: to its end, or below another row key. The last value is a limit.
@@ -168,7 +170,6 @@ impl Statements {
             remove_segment: conditional("DELETE FROM segments WHERE tid = ? AND start = ?").await?,
             drop_map: quorum("DELETE FROM segments USING TIMESTAMP ? WHERE tid = ?").await?,
 
-            probe: serial("SELECT version FROM schema_version WHERE id = 0").await?,
             create_table: conditional(
                 "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS",
             )
@@ -192,14 +193,22 @@ impl Statements {
                 "UPDATE services SET metadata = ? WHERE account = ? IF metadata = ?",
             )
             .await?,
-            frozen: serial("SELECT frozen FROM switches WHERE id = 0").await?,
-            set_frozen: conditional("UPDATE switches SET frozen = ? WHERE id = 0 IF frozen = ?").await?,
+            frozen: serial("SELECT frozen, freeze FROM switches WHERE id = 0").await?,
+            set_frozen: conditional(
+                "UPDATE switches SET frozen = ?, freeze = ? WHERE id = 0 IF frozen = ? AND freeze = ?",
+            )
+            .await?,
             add_purge: quorum("INSERT INTO purges (shard, tid) VALUES (0, ?)").await?,
             list_purges: quorum("SELECT tid FROM purges WHERE shard = 0").await?,
             all_tables: quorum("SELECT account, name, id, state FROM tables").await?,
             remove_purge: quorum("DELETE FROM purges WHERE shard = 0 AND tid = ?").await?,
-            all_slots: quorum("SELECT id, owner, high FROM slots").await?,
-            take_slot: conditional("UPDATE slots SET owner = ?, high = ? WHERE id = ? IF owner = ? AND high = ?").await?,
+            all_slots: quorum("SELECT id, owner, high, lease, frozen FROM slots").await?,
+            take_slot: conditional(
+                "UPDATE slots SET owner = ?, high = ?, lease = ?, frozen = null WHERE id = ? IF owner = ? AND high = ?",
+            )
+            .await?,
+            note_quiet: conditional("UPDATE slots SET frozen = ? WHERE id = ? IF owner = ?").await?,
+            set_slot: conditional("UPDATE slots SET owner = ?, high = ? WHERE id = ? IF owner = ? AND high = ?").await?,
         })
     }
 }

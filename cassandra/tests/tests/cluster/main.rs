@@ -6,6 +6,7 @@
 mod directory_under_fire;
 mod janitor;
 mod large_merges;
+mod leases;
 mod lost_answers;
 mod lwt_contract;
 mod scan;

@@ -95,6 +95,7 @@ fn what_loses_acknowledged_writes_is_unsafe() {
 #[test]
 fn what_can_not_work_is_never_accepted() {
     check(|facts| facts.schema_version = None, &[(Weight::Wrong, "partita store init")]);
+    check(|facts| facts.schema_version = Some(1), &[(Weight::Wrong, "run `partita store init`")]);
     check(|facts| facts.schema_version = Some(77), &[(Weight::Wrong, "has schema 77")]);
     check(
         |facts| facts.datacenter = Some("west".into()),

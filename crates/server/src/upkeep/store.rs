@@ -99,7 +99,11 @@ async fn init(flags: &InitFlags) -> Result<ExitCode, String> {
     if made.keyspace {
         println!("made keyspace {} with {replication}", options.keyspace);
     }
+    if let Some(before) = made.upgraded_from {
+        println!("keyspace {} had schema {before} and was brought up to date", options.keyspace);
+    }
     match made.tables.as_slice() {
+        [] if made.upgraded_from.is_some() => {}
         [] => println!("keyspace {} is there with all its tables; nothing was changed", options.keyspace),
         tables => println!("made tables {}", tables.join(", ")),
     }
@@ -130,7 +134,9 @@ async fn check(options: &Options) -> Result<ExitCode, String> {
 async fn switch(options: Options, freeze: bool) -> Result<ExitCode, String> {
     let engine = CassandraEngine::connect(options.clone()).await.map_err(|error| error.to_string())?;
     let outcome = if freeze {
-        eprintln!("up to half a minute until no write is under way any more");
+        eprintln!(
+            "waiting until no server has a write under way: some seconds, or a minute and a half if one has died"
+        );
         engine.freeze().await
     } else {
         engine.thaw().await
