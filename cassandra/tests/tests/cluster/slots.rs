@@ -62,7 +62,6 @@ async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
             match engine.apply(&table, insert("p", &format!("{loss}-{row}"), 1)).await {
                 Ok(stamps) => {
                     assert!(stamps[0] > last, "stamps go on from the last");
-                    assert!(stamps[0].ticks() > lost.2.unwrap(),);
                     last = stamps[0];
                     break;
                 }
