@@ -5,6 +5,8 @@
 //! were given to a file and not written hold zeros or garbage. Names (files created, renamed, removed) are certain
 //! after a sync of their directory; see `Names` for the rest.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 
 use crate::journal::{Kind, Record};
+use names::{Place, Tree};
 
 /// `O_CREAT` and `O_TRUNC` of Linux on the architectures Partita is built for.
 const CREATE: u32 = 0o100;
@@ -19,7 +22,6 @@ const TRUNCATE: u32 = 0o1000;
 /// `FALLOC_FL_KEEP_SIZE`
 const KEEP_SIZE: u32 = 1;
 
-const ROOT: &str = "";
 /// Contents of files that no name leads to any more are thrown away every so many records.
 const SWEEP: u64 = 4096;
 
@@ -86,7 +88,7 @@ struct NameChange {
     /// A sync of the directory covers it.
     durable: bool,
     /// Set to the inode, or removed. A rename is two of them that come together.
-    entries: Vec<(String, Option<usize>)>,
+    entries: Vec<(Place, Option<usize>)>,
 }
 
 /// The disk as of one point of a journal.
@@ -95,8 +97,8 @@ pub struct Disk<'a> {
     inodes: Vec<Inode<'a>>,
     handles: HashMap<(u32, u64), usize>,
     /// As the server sees them.
-    names: BTreeMap<String, usize>,
-    durable_names: BTreeMap<String, usize>,
+    names: Tree,
+    durable_names: Tree,
     pending_names: VecDeque<NameChange>,
     syncs: HashMap<(u32, u64), VecDeque<u64>>,
     /// Records applied.
@@ -107,12 +109,11 @@ impl<'a> Disk<'a> {
     /// An empty data directory.
     pub fn new() -> Self {
         let root = Inode { directory: true, ..Inode::default() };
-        let names = BTreeMap::from([(ROOT.to_owned(), 0)]);
         Self {
             inodes: vec![root],
             handles: HashMap::new(),
-            names: names.clone(),
-            durable_names: names,
+            names: Tree::default(),
+            durable_names: Tree::default(),
             pending_names: VecDeque::new(),
             syncs: HashMap::new(),
             clock: 0,
@@ -122,27 +123,26 @@ impl<'a> Disk<'a> {
     /// A disk that has been at rest: all of it is certain.
     pub fn at_rest(directory: &Path) -> Result<Self, String> {
         let mut disk = Self::new();
-        disk.take_up(directory, ROOT)?;
+        disk.take_up(directory, names::ROOT_INODE)?;
         disk.durable_names = disk.names.clone();
         Ok(disk)
     }
 
-    fn take_up(&mut self, folder: &Path, path: &str) -> Result<(), String> {
+    fn take_up(&mut self, folder: &Path, directory: usize) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("can't read {}: {error}", folder.display());
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());
-            let separator = if path == ROOT { "" } else { "/" };
-            let name = format!("{path}{separator}{}", name.to_string_lossy());
             if !kind.is_dir() && !kind.is_file() {
                 continue;
             }
             let durable =
                 if kind.is_dir() { Vec::new() } else { std::fs::read(entry.path()).map_err(failed)? };
-            self.names.insert(name.clone(), self.inodes.len());
+            let inode = self.inodes.len();
+            self.names.change(&[((directory, name.to_string_lossy().into_owned()), Some(inode))]);
             self.inodes.push(Inode { directory: kind.is_dir(), durable, ..Inode::default() });
             if kind.is_dir() {
-                self.take_up(&entry.path(), &name)?;
+                self.take_up(&entry.path(), inode)?;
             }
         }
         Ok(())
@@ -166,24 +166,24 @@ impl<'a> Disk<'a> {
             }
             Kind::Rename => {
                 // What is not known is no file: the control socket.
-                if let Some(inode) = self.names.get(record.path).copied() {
-                    self.change_names(vec![(record.path, None), (record.target, Some(inode))]);
+                if let Some(inode) = self.names.find(record.path) {
+                    self.change_names(&[(record.path, None), (record.target, Some(inode))])?;
                 }
             }
             Kind::Unlink | Kind::Rmdir => {
-                if self.names.contains_key(record.path) {
-                    self.change_names(vec![(record.path, None)]);
+                if self.names.find(record.path).is_some() {
+                    self.change_names(&[(record.path, None)])?;
                 }
             }
             Kind::Link => {
-                let inode = self.names.get(record.path).copied();
+                let inode = self.names.find(record.path);
                 let inode = inode.ok_or_else(|| format!("a link to {}, which is not there", record.path))?;
-                self.change_names(vec![(record.target, Some(inode))]);
+                self.change_names(&[(record.target, Some(inode))])?;
             }
             Kind::Mkdir => {
                 let inode = self.inodes.len();
                 self.inodes.push(Inode { directory: true, ..Inode::default() });
-                self.change_names(vec![(record.path, Some(inode))]);
+                self.change_names(&[(record.path, Some(inode))])?;
             }
             Kind::SyncBegin => self.syncs.entry(key).or_default().push_back(self.clock),
             Kind::SyncEnd => self.sync(key)?,
@@ -197,12 +197,12 @@ impl<'a> Disk<'a> {
     }
 
     fn open(&mut self, record: &Record<'_>) -> Result<(), String> {
-        let inode = match self.names.get(record.path).copied() {
+        let inode = match self.names.find(record.path) {
             Some(inode) => inode,
             None if record.flags & CREATE != 0 => {
                 let inode = self.inodes.len();
                 self.inodes.push(Inode::default());
-                self.change_names(vec![(record.path, Some(inode))]);
+                self.change_names(&[(record.path, Some(inode))])?;
                 inode
             }
             None => return Err(format!("{} was opened, but no record made it", record.path)),
@@ -225,10 +225,17 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
-    fn change_names(&mut self, entries: Vec<(&str, Option<usize>)>) {
-        let entries: Vec<_> = entries.into_iter().map(|(path, inode)| (path.to_owned(), inode)).collect();
-        set(&mut self.names, &entries);
+    fn change_names(&mut self, entries: &[(&str, Option<usize>)]) -> Result<(), String> {
+        let places = entries.iter().map(|(path, inode)| {
+            let place = self.names.place(path);
+            place
+                .map(|place| (place, *inode))
+                .ok_or_else(|| format!("no record made the directory of {path}"))
+        });
+        let entries = places.collect::<Result<Vec<_>, _>>()?;
+        self.names.change(&entries);
         self.pending_names.push_back(NameChange { at: self.clock, durable: false, entries });
+        Ok(())
     }
 
     fn sync(&mut self, key: (u32, u64)) -> Result<(), String> {
@@ -240,14 +247,12 @@ impl<'a> Disk<'a> {
             self.inodes[inode].make_durable(began);
             return Ok(());
         }
-        let directory = self.names.iter().find(|(_, named)| **named == inode).map(|(path, _)| path.clone());
-        let Some(directory) = directory else { return Ok(()) };
         for change in self.pending_names.iter_mut().filter(|change| change.at < began) {
-            change.durable |= change.entries.iter().any(|(path, _)| parent(path) == directory);
+            change.durable |= change.entries.iter().any(|((directory, _), _)| *directory == inode);
         }
         while self.pending_names.front().is_some_and(|change| change.durable) {
             let Some(change) = self.pending_names.pop_front() else { break };
-            set(&mut self.durable_names, &change.entries);
+            self.durable_names.change(&change.entries);
         }
         Ok(())
     }
@@ -268,7 +273,7 @@ impl<'a> Disk<'a> {
 
     fn sweep(&mut self) {
         let pending = self.pending_names.iter().flat_map(|change| &change.entries);
-        let named = self.names.values().chain(self.durable_names.values()).copied();
+        let named = self.names.inodes().chain(self.durable_names.inodes());
         let named: BTreeSet<usize> = named.chain(pending.filter_map(|(_, inode)| *inode)).collect();
         for (number, inode) in self.inodes.iter_mut().enumerate() {
             if !named.contains(&number) {
@@ -280,13 +285,9 @@ impl<'a> Disk<'a> {
 
     /// One of the disks that a power cut here may leave, written to an empty directory.
     pub fn cut(&self, laws: Laws, random: &mut StdRng, into: &Path) -> Result<(), String> {
-        let names = self.cut_names(laws.names, laws.data, random);
-        for (path, inode) in &names {
-            // Whatever lies in a directory that was lost is lost with it; parents sort before what they hold.
-            if path == ROOT || !ancestors(path).all(|ancestor| names.contains_key(ancestor)) {
-                continue;
-            }
-            let (place, inode) = (into.join(path), &self.inodes[*inode]);
+        // Whatever lies in a directory that was lost is lost with it.
+        for (path, inode) in self.cut_names(laws.names, laws.data, random).paths() {
+            let (place, inode) = (into.join(path), &self.inodes[inode]);
             let written = if inode.directory {
                 std::fs::create_dir(&place)
             } else {
@@ -297,7 +298,7 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
-    fn cut_names(&self, laws: Names, data: Data, random: &mut StdRng) -> BTreeMap<String, usize> {
+    fn cut_names(&self, laws: Names, data: Data, random: &mut StdRng) -> Tree {
         let pending = self.pending_names.len();
         let least = self.pending_names.iter().rposition(|change| change.durable).map_or(0, |last| last + 1);
         let prefix = match data {
@@ -314,42 +315,25 @@ impl<'a> Disk<'a> {
                 (Names::Any, Data::Mixed) => change.durable || random.random_bool(0.5),
             };
             if kept {
-                set(&mut names, &change.entries);
+                names.change(&change.entries);
             }
         }
         names
     }
 
     /// The path that a handle was opened for, if a name still leads there.
-    pub fn path_of(&self, process: u32, handle: u64) -> Option<&str> {
-        let inode = self.handles.get(&(process, handle))?;
-        self.names.iter().find(|(_, named)| *named == inode).map(|(path, _)| path.as_str())
+    pub fn path_of(&self, process: u32, handle: u64) -> Option<String> {
+        let inode = *self.handles.get(&(process, handle))?;
+        self.names.paths().into_iter().find(|(_, named)| *named == inode).map(|(path, _)| path)
     }
 
     /// Every file as the server sees it.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let laws = Laws { names: Names::Prefix, data: Data::Kept, page: 4096, garbage: false };
         let mut random = StdRng::seed_from_u64(0);
-        let files = self.names.iter().filter(|(_, inode)| !self.inodes[**inode].directory);
-        files.map(|(path, inode)| (path.clone(), self.inodes[*inode].content(laws, &mut random))).collect()
+        let files = self.names.paths().into_iter().filter(|(_, inode)| !self.inodes[*inode].directory);
+        files.map(|(path, inode)| (path, self.inodes[inode].content(laws, &mut random))).collect()
     }
-}
-
-fn set(names: &mut BTreeMap<String, usize>, entries: &[(String, Option<usize>)]) {
-    for (path, inode) in entries {
-        match inode {
-            Some(inode) => names.insert(path.clone(), *inode),
-            None => names.remove(path),
-        };
-    }
-}
-
-fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
-}
-
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(parent(path)), |path| (*path != ROOT).then(|| parent(path)))
 }
 
 impl Inode<'_> {

@@ -278,7 +278,7 @@ fn describe(disk: &Disk<'_>, records: &[Record<'_>], point: usize) -> String {
         let path = if record.path.is_empty() {
             disk.path_of(record.process, record.handle).unwrap_or_default()
         } else {
-            record.path
+            record.path.to_owned()
         };
         format!("{:?} {path}", record.kind)
     })

@@ -1,3 +1,4 @@
+use super::names::ROOT;
 use super::*;
 
 fn record<'a>(
@@ -105,6 +106,23 @@ fn a_rename_is_there_wholly_or_not_at_all() {
     let records = with(&[record(Kind::Rename, 0, LOG, "b.log", 0, b"")]);
     let renamed = vec![("b.log".to_owned(), b"ab".to_vec())];
     assert_eq!(images(&disk(&records), any), BTreeSet::from([file(b"ab"), renamed]));
+}
+
+#[test]
+fn what_lies_in_a_renamed_directory_comes_along() {
+    let records = [
+        record(Kind::Mkdir, 0, "new", "", 0, b""),
+        record(Kind::Open, 1, "new/a", "", 0, b""),
+        record(Kind::Rename, 0, "new", "old", 0, b""),
+        record(Kind::Write, 1, "", "", 0, b"ab"),
+        record(Kind::Open, 2, "old/a", "", 0, b""),
+        record(Kind::Open, 3, "old/b", "", 0, b""),
+    ];
+    let files = disk(&records).files();
+    assert_eq!(
+        files,
+        BTreeMap::from([("old/a".to_owned(), b"ab".to_vec()), ("old/b".to_owned(), Vec::new())])
+    );
 }
 
 #[test]
