@@ -52,6 +52,8 @@ pub fn create(directory: &Directory, tuning: &Tuning) -> Result<(), OpenError> {
     options.create_if_missing(true);
     let rocks = DB::open_cf_descriptors(&options, &draft, open::families(tuning));
     drop(rocks.map_err(|error| open::open_error(&directory.path, &error))?);
+    // Its files must not be less certain than its name.
+    fs::File::open(&draft).and_then(|draft| draft.sync_all()).map_err(unwritable)?;
     // Onto an empty directory at most: onto any other the system refuses to.
     fs::rename(&draft, directory.database()).map_err(unwritable)?;
     directory.sync()
