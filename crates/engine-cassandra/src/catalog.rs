@@ -4,6 +4,7 @@
 //! waits longer than that before it answers: whatever another server still does with the table began before
 //! the answer. A table's rows belong to its id, so a new table of the same name starts without any.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +18,13 @@ use uuid::Uuid;
 use crate::cached::Cached;
 use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::directory::Directory;
+use crate::roster::{DOOMED, LIVE};
 use crate::slot;
 use crate::trouble::Trouble;
 
 /// Stored policies and service properties of other servers are taken up within this time.
 const METADATA_LEASE: Duration = Duration::from_secs(5);
 const ATTEMPTS: usize = 8;
-const LIVE: i8 = 1;
-const DOOMED: i8 = 2;
 
 #[derive(Debug)]
 pub struct Table {
@@ -104,8 +104,13 @@ impl Catalog {
                 Some(CqlValue::Uuid(made)),
                 Some(CqlValue::Text(table.name.as_str().to_owned())),
             ];
-            let step = Conditional { statement: &self.cluster.statements.create_table, values };
-            let outcome = self.cluster.compare_and_set(vec![step]).await;
+            let statements = &self.cluster.statements;
+            let seat = vec![values[0].clone()];
+            let steps = vec![
+                Conditional { statement: &statements.create_table, values },
+                Conditional { statement: &statements.seat_account, values: seat },
+            ];
+            let outcome = self.cluster.compare_and_set(steps).await;
             self.tables.forget(&id(table));
             match outcome {
                 Ok(Outcome::Applied) => return Ok(()),
@@ -148,7 +153,7 @@ impl Catalog {
         }
         self.finish_drop(table, found.id).await.map_err(|trouble| match trouble {
             // Doomed it is, and will be finished by whoever makes a table of this name.
-            Trouble::Refused(_) | Trouble::Unknown(_) => Error::OutcomeUnknown,
+            Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_) => Error::OutcomeUnknown,
             Trouble::Fault(fault) => Error::Fault(fault),
         })
     }
@@ -198,40 +203,41 @@ impl Catalog {
         let mut from = from.to_owned();
         loop {
             let asked = limit + 1;
-            let values = (account.as_str(), from.as_str(), i32::try_from(asked).unwrap_or(i32::MAX));
-            let rows = self.cluster.read(&self.cluster.statements.list_tables, values).await?;
-            let read = rows.rows_num();
-            type Columns = (String, Option<String>, Option<i8>);
-            for row in rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))? {
-                let (folded, shown, state) = row.map_err(|error| Trouble::fault(error.to_string()))?;
+            let tables = self.cluster.tables_of(account.as_str(), &from, asked).await?;
+            let complete = tables.len() < asked;
+            for table in tables {
                 // Where to go on from, should all that were read be doomed.
-                from = format!("{folded}\0");
-                let (Some(shown), Some(LIVE)) = (shown, state) else { continue };
-                if names.len() == limit {
-                    return Ok(TablesPage { names, next: Some(folded) });
+                from = format!("{}\0", table.folded);
+                if table.state != LIVE {
+                    continue;
                 }
-                names.push(parse_name(&shown)?);
+                if names.len() == limit {
+                    return Ok(TablesPage { names, next: Some(table.folded) });
+                }
+                names.push(parse_name(&table.shown)?);
             }
-            if read < asked {
+            if complete {
                 return Ok(TablesPage { names, next: None });
             }
         }
     }
 
     pub async fn accounts(&self) -> Result<Vec<AccountName>, Error> {
-        let mut names = std::collections::BTreeSet::new();
-        for statement in [&self.cluster.statements.table_accounts, &self.cluster.statements.service_accounts]
-        {
-            let rows = self.cluster.read(statement, ()).await?;
-            for row in rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))? {
-                names.insert(row.map_err(|error| Trouble::fault(error.to_string()))?.0);
-            }
-        }
         let parse = |name: String| {
             AccountName::parse(&name)
-                .ok_or_else(|| Trouble::fault(format!("stored account {name:?} is no name")).into())
+                .ok_or_else(|| Trouble::fault(format!("stored account {name:?} is no name")))
         };
-        names.into_iter().map(parse).collect()
+        let mut accounts = BTreeSet::new();
+        for name in self.cluster.accounts_of_services().await? {
+            accounts.insert(parse(name)?);
+        }
+        for name in self.cluster.accounts_of_tables().await? {
+            let account = parse(name)?;
+            if !accounts.contains(&account) && !self.list(&account, "", 1).await?.names.is_empty() {
+                accounts.insert(account);
+            }
+        }
+        Ok(accounts.into_iter().collect())
     }
 
     /// Held to what is there, so that one that is lost and arrives late can't come back over a later one: what is

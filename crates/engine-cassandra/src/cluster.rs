@@ -148,7 +148,12 @@ impl Link {
             batch.append_statement(step.statement.clone());
             values.push(step.values);
         }
-        read_outcome(self.session.batch(&batch, values).await?)
+        match self.session.batch(&batch, values).await.map_err(Trouble::from) {
+            Ok(answer) => read_outcome(answer),
+            // The node read before it would have written, but of a write nothing less is sure.
+            Err(Trouble::Tombstones(why)) => Err(Trouble::Unknown(why)),
+            Err(other) => Err(other),
+        }
     }
 }
 

@@ -35,6 +35,11 @@ impl KeyBytes {
         Self(vec![LEAD])
     }
 
+    /// Above every key.
+    pub fn above_all() -> Self {
+        Self(vec![LEAD + 1])
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -89,7 +94,7 @@ mod tests {
             let (a, b) = (KeyBytes::of(&a), KeyBytes::of(&b));
             prop_assert!(a < a.successor());
             prop_assert_eq!(b > a, b >= a.successor());
-            prop_assert!(KeyBytes::lowest() <= b);
+            prop_assert!(KeyBytes::lowest() <= b && b < KeyBytes::above_all());
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What a partition says of itself: its epoch, whether the directory lists it, and its last write.
 
+use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 use uuid::Uuid;
 
-use crate::cluster::{Cluster, Conditional};
+use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::keys::KeyBytes;
+use crate::narrow::Narrow;
 use crate::trouble::Trouble;
 
 /// One of an account's partitions, wherever its replicas are.
@@ -71,12 +73,28 @@ impl State {
 impl Cluster {
     /// As the partition's consensus has it now.
     pub async fn partition_state(&self, id: &PartitionId) -> Result<State, Trouble> {
-        let rows = self.read(&self.statements.partition_state, (id.table, id.key.as_bytes())).await?;
+        let rows = match self.read(&self.statements.partition_state, (id.table, id.key.as_bytes())).await {
+            Err(Trouble::Tombstones(_)) => return self.state_by_refusal(id).await,
+            rows => rows?,
+        };
         let row: Option<(Option<i64>, Option<i8>, Option<i64>)> =
             rows.maybe_first_row().map_err(|error| Trouble::fault(error.to_string()))?;
         row.map_or(Ok(State::UNTOUCHED), |(epoch, registered, written)| {
             State::from_columns(epoch, registered, written)
         })
+    }
+
+    /// The same out of a refusal. Whoever asks for a partition's own columns is shown its first row too, and the node
+    /// looks for that one behind all tombstones. A condition on a row looks at that row alone.
+    async fn state_by_refusal(&self, id: &PartitionId) -> Result<State, Trouble> {
+        let values = vec![Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec()))];
+        let step = Conditional { statement: &self.statements.refused, values };
+        let Outcome::Refused(found) = self.compare_and_set(vec![step]).await? else {
+            return Err(Trouble::fault(format!("partition {id:?} is in an epoch that is none")));
+        };
+        let Some(row) = found.first() else { return Ok(State::UNTOUCHED) };
+        let registered = row.value("registered").and_then(CqlValue::as_tinyint);
+        State::from_columns(row.number("epoch"), registered, row.number("written"))
     }
 
     /// Moves the partition from one epoch to the next; false if it is no longer in the first.
@@ -87,26 +105,54 @@ impl Cluster {
         to: i64,
         registration: Registration,
     ) -> Result<bool, Trouble> {
+        self.change_epoch_and(id, from, to, registration, None).await
+    }
+
+    /// The same for a partition that has no rows, and is kept from getting any by the epoch it is in: it becomes
+    /// `Registration::None`, and one tombstone takes the place of those that its rows left.
+    pub async fn clear(&self, id: &PartitionId, from: i64, to: i64) -> Result<bool, Trouble> {
+        let clear = Some(&self.statements.clear_rows);
+        self.change_epoch_and(id, Some(from), to, Registration::None, clear).await
+    }
+
+    async fn change_epoch_and(
+        &self,
+        id: &PartitionId,
+        from: Option<i64>,
+        to: i64,
+        registration: Registration,
+        clear: Option<&PreparedStatement>,
+    ) -> Result<bool, Trouble> {
         // Epochs are unique because slots are.
         if !self.clock.is_leased() {
             return Err(Trouble::Refused("the lease for writing has run out".to_owned()));
         }
-        let step = Conditional {
+        let (table, key) = (Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec())));
+        let mut steps = vec![Conditional {
             statement: &self.statements.change_epoch,
             values: vec![
                 Some(CqlValue::BigInt(to)),
                 Some(CqlValue::TinyInt(registration.stored())),
-                Some(CqlValue::Uuid(id.table)),
-                Some(CqlValue::Blob(id.key.as_bytes().to_vec())),
+                table.clone(),
+                key.clone(),
                 from.map(CqlValue::BigInt),
             ],
-        };
-        Ok(self.compare_and_set(vec![step]).await?.is_applied())
+        }];
+        steps.extend(clear.map(|statement| Conditional { statement, values: vec![table, key] }));
+        Ok(self.compare_and_set(steps).await?.is_applied())
     }
 
-    /// Whether there is a row at all.
+    /// Whether there is a row at all. Takes more than one read where tombstones are many, so that one that is written
+    /// meanwhile may be overlooked.
     pub async fn has_rows(&self, id: &PartitionId) -> Result<bool, Trouble> {
-        let rows = self.read(&self.statements.any_row, (id.table, id.key.as_bytes())).await?;
-        Ok(rows.rows_num() > 0)
+        let mut narrow = Narrow::new(KeyBytes::lowest().as_bytes(), KeyBytes::above_all().as_bytes());
+        while let Some((from, to)) = narrow.next() {
+            match self.read(&self.statements.any_row, (id.table, id.key.as_bytes(), from, to)).await {
+                Ok(rows) if rows.rows_num() > 0 => return Ok(true),
+                Ok(_) => narrow.passed(),
+                Err(trouble) => narrow.failed(trouble)?,
+            }
+        }
+        Ok(false)
     }
 }

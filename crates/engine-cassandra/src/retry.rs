@@ -4,6 +4,8 @@
 use scylla::errors::{DbError, RequestAttemptError};
 use scylla::policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession};
 
+use crate::trouble::met_tombstones;
+
 /// Nodes asked besides the first: with three copies there are no more that have the row.
 const OTHER_NODES_MAX: usize = 2;
 
@@ -40,6 +42,8 @@ impl RetrySession for Asked {
 fn is_of_the_node(error: &RequestAttemptError) -> bool {
     match error {
         RequestAttemptError::BrokenConnectionError(_) | RequestAttemptError::UnableToAllocStreamId => true,
+        // The replicas have the same tombstones from everywhere.
+        RequestAttemptError::DbError(error, why) if met_tombstones(error, why) => false,
         RequestAttemptError::DbError(error, _) => matches!(
             error,
             DbError::Overloaded
@@ -60,21 +64,20 @@ mod tests {
     #[test]
     fn what_one_node_could_not_do_is_asked_of_another() {
         let serial = Consistency::Serial;
+        let failure = |consistency| DbError::ReadFailure {
+            consistency,
+            received: 1,
+            required: 2,
+            numfailures: 1,
+            data_present: true,
+        };
         for (error, again) in [
             (DbError::Overloaded, true),
             (DbError::ServerError, true),
             (DbError::IsBootstrapping, true),
             (DbError::Unavailable { consistency: serial, required: 2, alive: 1 }, true),
-            (
-                DbError::ReadFailure {
-                    consistency: serial,
-                    received: 1,
-                    required: 2,
-                    numfailures: 1,
-                    data_present: true,
-                },
-                true,
-            ),
+            (failure(Consistency::Quorum), true),
+            (failure(serial), false),
             (
                 DbError::ReadTimeout { consistency: serial, received: 1, required: 2, data_present: false },
                 false,

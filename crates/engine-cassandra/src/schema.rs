@@ -22,6 +22,9 @@ const UPGRADES: &[(i32, &[&str])] = &[(
         "slots ADD IF NOT EXISTS lease int",
         "slots ADD IF NOT EXISTS frozen uuid",
         "switches ADD IF NOT EXISTS freeze uuid",
+        "tables WITH gc_grace_seconds = 345600",
+        "segments WITH gc_grace_seconds = 345600",
+        "purges WITH gc_grace_seconds = 60",
     ],
 )];
 
@@ -47,9 +50,12 @@ impl From<Trouble> for InitError {
     }
 }
 
-/// - `tables`: an account's tables by folded name. `state` 1 lives, 2 is being dropped.
+/// A tombstone stays for `gc_grace_seconds`. Where a row that came back from the dead would do harm, that is as long as a
+/// node may be away: four days. What keeps reads from meeting too many of them is said in docs/scaling.md.
+///
+/// - `tables`: an account's tables by folded name. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
 /// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to
-///   the partition (`partition::State`); `stamp` is the row's Timestamp, `body` its stored bytes.
+///   the partition (`partition::State`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
 /// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.
 /// - `segments`: which segment holds which part of a table's partition keys (`directory::map`).
 /// - `purges`: dropped tables whose rows are still to be removed.
@@ -61,7 +67,7 @@ const TABLES: &[(&str, &str)] = &[
     (
         "tables",
         "(account text, name text, id uuid, shown text, state tinyint, metadata blob, \
-         PRIMARY KEY ((account), name))",
+         PRIMARY KEY ((account), name)) WITH gc_grace_seconds = 345600",
     ),
     (
         "entities",
@@ -80,9 +86,14 @@ const TABLES: &[(&str, &str)] = &[
     (
         "segments",
         "(tid uuid, start blob, segment uuid, state tinyint, low uuid, high uuid, cut blob, \
-         retired frozen<set<uuid>>, version bigint static, PRIMARY KEY ((tid), start))",
+         retired frozen<set<uuid>>, version bigint static, PRIMARY KEY ((tid), start)) \
+         WITH gc_grace_seconds = 345600",
     ),
-    ("purges", "(shard int, tid uuid, PRIMARY KEY ((shard), tid))"),
+    (
+        "purges",
+        // A table that comes back from the dead here is purged once more.
+        "(shard int, tid uuid, PRIMARY KEY ((shard), tid)) WITH gc_grace_seconds = 60",
+    ),
     ("slots", "(id int PRIMARY KEY, owner uuid, high bigint, lease int, frozen uuid)"),
     ("switches", "(id int PRIMARY KEY, frozen boolean, freeze uuid)"),
 ];

@@ -28,7 +28,11 @@ pub struct Statements {
     /// The same for one that also changes the epoch.
     pub mark_registered: PreparedStatement,
     pub change_epoch: PreparedStatement,
+    /// Goes with it, for a partition that has no rows.
+    pub clear_rows: PreparedStatement,
     pub partition_state: PreparedStatement,
+    /// Never applied; its refusal tells the partition's state.
+    pub refused: PreparedStatement,
     pub any_row: PreparedStatement,
     /// Some rows by key, with their partition's state; or their stamps alone.
     pub rows_of: PreparedStatement,
@@ -42,8 +46,8 @@ pub struct Statements {
     pub purge_rows: PreparedStatement,
 
     // The directory.
-    pub list: PreparedStatement,
-    pub strike: PreparedStatement,
+    /// An entry, with its epoch as timestamp: one that lists a partition, or one that strikes it off (`Listed`).
+    pub enter: PreparedStatement,
     pub directory_page: PreparedStatement,
     pub drop_segment: PreparedStatement,
     pub map: PreparedStatement,
@@ -56,6 +60,8 @@ pub struct Statements {
 
     // Tables, service properties, slots, purges.
     pub create_table: PreparedStatement,
+    /// Goes with it: the account's first row, which is no table (`roster`).
+    pub seat_account: PreparedStatement,
     pub find_table: PreparedStatement,
     pub list_tables: PreparedStatement,
     pub table_accounts: PreparedStatement,
@@ -69,8 +75,6 @@ pub struct Statements {
     pub set_frozen: PreparedStatement,
     pub add_purge: PreparedStatement,
     pub list_purges: PreparedStatement,
-    /// Every account's, for the janitor.
-    pub all_tables: PreparedStatement,
     pub remove_purge: PreparedStatement,
     pub all_slots: PreparedStatement,
     /// Taken by a new owner; and renewed, released or given free.
@@ -89,6 +93,9 @@ pub struct Ranges {
 
 const WHERE_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = ?";
 const WHERE_PARTITION: &str = "WHERE tid = ? AND pk = ?";
+/// Below every row. What asks for it too meets no tombstones of others, and where it is, it is the first row that a read
+/// of the partition's own columns finds.
+const WHERE_NO_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = 0x00";
 
 impl Statements {
     pub async fn prepare(session: &Session, reads: Reads) -> Result<Self, Trouble> {
@@ -133,14 +140,23 @@ impl Statements {
             ))
             .await?,
             change_epoch: conditional(&format!(
-                "UPDATE entities SET epoch = ?, registered = ? {WHERE_PARTITION} IF epoch = ?"
+                "UPDATE entities SET epoch = ?, registered = ?, body = 0x {WHERE_NO_ROW} IF epoch = ? AND stamp = null"
             ))
             .await?,
+            clear_rows: conditional(&format!("DELETE FROM entities {WHERE_PARTITION} AND rk >= 0x01")).await?,
             partition_state: serial(&format!(
                 "SELECT DISTINCT epoch, registered, written FROM entities {WHERE_PARTITION}"
             ))
             .await?,
-            any_row: serial(&format!("SELECT rk FROM entities {WHERE_PARTITION} AND rk >= 0x01 LIMIT 1")).await?,
+            refused: conditional(&format!(
+                "UPDATE entities SET body = 0x {WHERE_NO_ROW} \
+                 IF epoch = -1 AND registered = -1 AND written = -1 AND stamp = null"
+            ))
+            .await?,
+            any_row: serial(&format!(
+                "SELECT rk FROM entities {WHERE_PARTITION} AND rk >= ? AND rk < ? LIMIT 1"
+            ))
+            .await?,
             rows_of: serial(&format!(
                 "SELECT rk, stamp, body, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
             ))
@@ -154,12 +170,17 @@ impl Statements {
             range_quorum: ranges(Consistency::Quorum).await?,
             purge_rows: quorum(&format!("DELETE FROM entities USING TIMESTAMP ? {WHERE_PARTITION}")).await?,
 
-            list: quorum("INSERT INTO directory (segment, pk, epoch) VALUES (?, ?, ?) USING TIMESTAMP ?").await?,
-            strike: quorum("DELETE FROM directory USING TIMESTAMP ? WHERE segment = ? AND pk = ?").await?,
-            directory_page: quorum("SELECT pk, epoch FROM directory WHERE segment = ? AND pk >= ? LIMIT ?").await?,
+            enter: quorum("INSERT INTO directory (segment, pk, epoch) VALUES (?, ?, ?) USING TIMESTAMP ?").await?,
+            directory_page: quorum(
+                "SELECT pk, epoch FROM directory WHERE segment = ? AND pk >= ? AND pk < ? LIMIT ?",
+            )
+            .await?,
             drop_segment: quorum("DELETE FROM directory USING TIMESTAMP ? WHERE segment = ?").await?,
-            map: quorum("SELECT version, start, segment, state, low, high, cut, retired FROM segments WHERE tid = ?")
-                .await?,
+            map: quorum(
+                "SELECT version, start, segment, state, low, high, cut, retired FROM segments \
+                 WHERE tid = ? AND start >= ? AND start < ?",
+            )
+            .await?,
             map_version: quorum("SELECT DISTINCT version FROM segments WHERE tid = ?").await?,
             set_map_version: conditional("UPDATE segments SET version = ? WHERE tid = ? IF version = ?").await?,
             set_segment: conditional(
@@ -174,9 +195,10 @@ impl Statements {
                 "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS",
             )
             .await?,
+            seat_account: conditional("UPDATE tables SET state = 0 WHERE account = ? AND name = '!'").await?,
             find_table: serial("SELECT id, shown, state, metadata FROM tables WHERE account = ? AND name = ?").await?,
             list_tables: serial(
-                "SELECT name, shown, state FROM tables WHERE account = ? AND name >= ? LIMIT ?",
+                "SELECT name, shown, id, state FROM tables WHERE account = ? AND name >= ? AND name < ? LIMIT ?",
             )
             .await?,
             table_accounts: quorum("SELECT DISTINCT account FROM tables").await?,
@@ -200,7 +222,6 @@ impl Statements {
             .await?,
             add_purge: quorum("INSERT INTO purges (shard, tid) VALUES (0, ?)").await?,
             list_purges: quorum("SELECT tid FROM purges WHERE shard = 0").await?,
-            all_tables: quorum("SELECT account, name, id, state FROM tables").await?,
             remove_purge: quorum("DELETE FROM purges WHERE shard = 0 AND tid = ?").await?,
             all_slots: quorum("SELECT id, owner, high, lease, frozen FROM slots").await?,
             take_slot: conditional(

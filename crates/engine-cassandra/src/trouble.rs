@@ -13,9 +13,25 @@ pub enum Trouble {
     /// May have been done, or may yet be: a coordinator goes on by itself after its client gave up.
     #[error("the cluster did not say what became of it: {0}")]
     Unknown(String),
+    /// A read met more tombstones than a node steps over in one, or may have. A narrower one meets fewer (`narrow`).
+    #[error("too many tombstones for one read: {0}")]
+    Tombstones(String),
     /// Nothing that trying again would change.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+/// The reason that nodes give for it.
+const TOMBSTONES: &str = "TOO_MANY_TOMBSTONES";
+
+/// Whether the nodes gave a read up because of tombstones. Of a SERIAL one they do not say why: the coordinator's own part
+/// of it fails for an unknown reason. It asks all replicas, so that it fails only if most of them do.
+pub fn met_tombstones(error: &DbError, why: &str) -> bool {
+    match error {
+        DbError::ReadFailure { consistency: Consistency::Serial | Consistency::LocalSerial, .. } => true,
+        DbError::ReadFailure { .. } => why.contains(TOMBSTONES),
+        _ => false,
+    }
 }
 
 impl Trouble {
@@ -29,7 +45,7 @@ impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Fault(fault) => Self::Fault(fault),
-            Trouble::Refused(why) | Trouble::Unknown(why) => {
+            Trouble::Refused(why) | Trouble::Unknown(why) | Trouble::Tombstones(why) => {
                 tracing::debug!(why, "the cluster did not answer");
                 Self::Busy
             }
@@ -62,6 +78,7 @@ fn of_attempt(error: &RequestAttemptError, why: String) -> Trouble {
     match error {
         A::SerializationError(_) | A::CqlRequestSerialization(_) => Trouble::fault(why),
         A::UnableToAllocStreamId => Trouble::Refused(why),
+        A::DbError(error, reason) if met_tombstones(error, reason) => Trouble::Tombstones(why),
         A::DbError(error, _) => of_answer(error, why),
         _ => Trouble::Unknown(why),
     }
@@ -120,5 +137,29 @@ mod tests {
             assert_eq!(matches!(trouble, Trouble::Unknown(_)), !refused, "{error}");
         }
         assert!(matches!(Trouble::from(answer(DbError::Invalid)), Trouble::Fault(_)));
+    }
+
+    #[test]
+    fn a_read_that_met_too_many_tombstones_is_known_by_its_reason() {
+        let failure = |consistency, why: &str| {
+            let failure = DbError::ReadFailure {
+                consistency,
+                received: 0,
+                required: 2,
+                numfailures: 1,
+                data_present: false,
+            };
+            Trouble::from(ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+                failure,
+                why.to_owned(),
+            )))
+        };
+        let tombstones = "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /10.0.0.1:7000";
+        assert!(matches!(failure(Consistency::Quorum, tombstones), Trouble::Tombstones(_)));
+        assert!(matches!(failure(Consistency::Quorum, "UNKNOWN from /10.0.0.1:7000"), Trouble::Unknown(_)));
+        assert!(matches!(
+            failure(Consistency::Serial, "UNKNOWN from /10.0.0.1:7000"),
+            Trouble::Tombstones(_)
+        ));
     }
 }

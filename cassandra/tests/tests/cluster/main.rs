@@ -12,3 +12,4 @@ mod lwt_contract;
 mod scan;
 mod slots;
 mod suite;
+mod tombstones;

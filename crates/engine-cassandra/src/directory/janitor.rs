@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use rand::Rng;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::reshape::{Sizes, Suspects};
-use super::{Directory, Hints, guard};
+use super::{Directory, Hints};
 use crate::clock::unix_micros;
-use crate::partition::PartitionId;
+use crate::roster::DOOMED;
 use crate::trouble::Trouble;
 
 /// How often and how eagerly the janitor works.
@@ -25,7 +25,7 @@ pub struct Schedule {
     pub merge_below: usize,
     /// A partition is struck off once nobody has written to it for so long.
     pub quiet: Duration,
-    /// Between two looks for dropped tables and for segments that have grown.
+    /// Between two looks for dropped tables and for segments that have grown or are worn.
     pub look_every: Duration,
     /// Between two walks through the whole directory.
     pub walk_every: Duration,
@@ -46,13 +46,12 @@ impl Default for Schedule {
     }
 }
 
-/// Entries struck off by one server before it writes the segment anew. A read that meets 100,000 graves fails.
-const STRUCK_MAX: usize = 20_000;
 /// Partitions struck off side by side.
 const TIDIED_AT_ONCE: usize = 8;
 /// A janitor that has just started looks this far back for partitions that nobody came to write.
 const FIRST_LOOK_BACK: i64 = 86_400_000_000;
-const TABLE_DOOMED: i8 = 2;
+/// Tables of an account read at a time.
+const TABLES_AT_ONCE: usize = 1000;
 
 #[derive(Debug)]
 pub struct Janitor {
@@ -85,43 +84,17 @@ impl Janitor {
 }
 
 async fn tidy_hinted(directory: Arc<Directory>, hints: Arc<Hints>, schedule: Schedule) {
-    let struck = Mutex::default();
     let hinted =
         stream::unfold(hints, |hints| async move { Some((hints.next(schedule.quiet).await, hints)) });
     let tidied = hinted.for_each_concurrent(TIDIED_AT_ONCE, |id| {
-        let (directory, struck) = (&directory, &struck);
+        let directory = &directory;
         async move {
-            if let Err(trouble) = tidy(directory, struck, &id, schedule.quiet).await {
+            if let Err(trouble) = directory.tidy(&id, schedule.quiet).await {
                 report(&trouble, id.table).await;
             }
         }
     });
     tidied.await;
-}
-
-/// Counts what is struck off in each segment too, and writes one anew when that is a lot.
-async fn tidy(
-    directory: &Directory,
-    struck: &Mutex<HashMap<Uuid, usize>>,
-    id: &PartitionId,
-    quiet: Duration,
-) -> Result<(), Trouble> {
-    if !directory.tidy(id, quiet).await? {
-        return Ok(());
-    }
-    let map = directory.map(id.table).await?;
-    let (segment, _) = map.covering(&id.key);
-    let worn = {
-        let mut struck = guard(struck);
-        let count = struck.entry(segment.id).or_default();
-        *count += 1;
-        let worn = *count >= STRUCK_MAX;
-        if worn {
-            struck.remove(&segment.id);
-        }
-        worn
-    };
-    if worn { directory.rewrite(id.table, &id.key).await } else { Ok(()) }
 }
 
 impl Round {
@@ -131,7 +104,7 @@ impl Round {
         loop {
             sleep(jittered(self.schedule.look_every)).await;
             self.purge().await;
-            for (table, start) in self.directory.grown((self.schedule.split_above / 2).max(1)) {
+            for (table, start) in self.directory.changed(self.sizes()) {
                 if let Err(trouble) = self.directory.walk_segment(table, &start, self.sizes()).await {
                     report(&trouble, table).await;
                 }
@@ -173,37 +146,35 @@ impl Round {
     async fn walk_all(&mut self) {
         let quiet = i64::try_from(self.schedule.quiet.as_micros()).unwrap_or(i64::MAX);
         let until = unix_micros().saturating_sub(quiet);
-        let mut seen = Vec::new();
-        if let Err(trouble) = self.all_tables(&mut seen).await {
-            return report(&trouble, Uuid::nil()).await;
+        match self.walk_accounts(until).await {
+            Ok(()) => self.looked_at = until,
+            Err(trouble) => report(&trouble, Uuid::nil()).await,
         }
-        for (account, name, table, state) in seen {
-            if state == Some(TABLE_DOOMED) {
-                if self.is_due(table)
-                    && let Err(trouble) = self.finish_drop(&account, &name, table).await
-                {
-                    report(&trouble, table).await;
-                }
-            } else {
-                self.walk(table, self.looked_at..until).await;
-            }
-        }
-        self.looked_at = until;
     }
 
-    async fn all_tables(&self, seen: &mut Vec<(String, String, Uuid, Option<i8>)>) -> Result<(), Trouble> {
-        let cluster = &self.directory.cluster;
-        let pages = cluster.session.execute_iter(cluster.statements.all_tables.clone(), ()).await;
-        let pages = pages.map_err(|error| Trouble::Refused(error.to_string()))?;
-        let rows = pages
-            .rows_stream::<(String, String, Option<Uuid>, Option<i8>)>()
-            .map_err(|error| Trouble::fault(error.to_string()))?;
-        rows.try_for_each(|(account, name, table, state)| {
-            seen.extend(table.map(|table| (account, name, table, state)));
-            std::future::ready(Ok(()))
-        })
-        .await
-        .map_err(|error| Trouble::Refused(error.to_string()))
+    async fn walk_accounts(&mut self, until: i64) -> Result<(), Trouble> {
+        let directory = self.directory.clone();
+        for account in directory.cluster.accounts_of_tables().await? {
+            let mut from = String::new();
+            loop {
+                let tables = directory.cluster.tables_of(&account, &from, TABLES_AT_ONCE).await?;
+                let complete = tables.len() < TABLES_AT_ONCE;
+                for table in tables {
+                    from = format!("{}\0", table.folded);
+                    if table.state != DOOMED {
+                        self.walk(table.id, self.looked_at..until).await;
+                    } else if self.is_due(table.id)
+                        && let Err(trouble) = self.finish_drop(&account, &table.folded, table.id).await
+                    {
+                        report(&trouble, table.id).await;
+                    }
+                }
+                if complete {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What a server began and did not live to end.

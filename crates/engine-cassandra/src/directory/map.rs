@@ -6,8 +6,10 @@
 use scylla::value::CqlValue;
 use uuid::Uuid;
 
+use super::ATTEMPTS;
 use crate::cluster::{Cluster, Conditional};
 use crate::keys::KeyBytes;
+use crate::narrow::Narrow;
 use crate::trouble::Trouble;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,10 +142,30 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
 impl Cluster {
     /// `None` for a table that has none: it never was made, or is gone.
     pub async fn read_map(&self, table: Uuid) -> Result<Option<Map>, Trouble> {
-        let rows = self.read(&self.statements.map, (table,)).await?;
-        let rows = rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))?;
-        let rows: Result<Vec<Columns>, _> = rows.collect();
-        assemble(rows.map_err(|error| Trouble::fault(error.to_string()))?)
+        for _ in 0..ATTEMPTS {
+            let mut narrow = Narrow::new(KeyBytes::lowest().as_bytes(), KeyBytes::above_all().as_bytes());
+            let mut segments: Vec<Columns> = Vec::new();
+            while let Some((from, to)) = narrow.next() {
+                match self.read(&self.statements.map, (table, from, to)).await {
+                    Ok(rows) => {
+                        let rows =
+                            rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))?;
+                        for row in rows {
+                            segments.push(row.map_err(|error| Trouble::fault(error.to_string()))?);
+                        }
+                        narrow.passed();
+                    }
+                    Err(trouble) => narrow.failed(trouble)?,
+                }
+            }
+            // Parts are of one map if it is the same after the last as in each.
+            let version = segments.first().and_then(|row| row.0);
+            let one = segments.iter().all(|row| row.0 == version);
+            if !narrow.was_divided() || (one && self.read_map_version(table).await? == version) {
+                return assemble(segments);
+            }
+        }
+        Err(super::restless(table))
     }
 
     pub async fn read_map_version(&self, table: Uuid) -> Result<Option<i64>, Trouble> {
@@ -178,12 +200,13 @@ impl Cluster {
                 State::Moving { into } => (MOVING, Some(*into), None, None),
             };
             let retired = segment.retired.iter().copied().map(CqlValue::Uuid).collect();
+            // What a state does not have is written all the same: a null would be a tombstone in the map.
             let values = vec![
                 Some(CqlValue::Uuid(segment.id)),
                 Some(CqlValue::TinyInt(state)),
-                low.map(CqlValue::Uuid),
-                high.map(CqlValue::Uuid),
-                cut.map(|cut| CqlValue::Blob(cut.as_bytes().to_vec())),
+                Some(CqlValue::Uuid(low.unwrap_or_default())),
+                Some(CqlValue::Uuid(high.unwrap_or_default())),
+                Some(CqlValue::Blob(cut.map_or(Vec::new(), |cut| cut.as_bytes().to_vec()))),
                 Some(CqlValue::Set(retired)),
                 table(),
                 Some(CqlValue::Blob(segment.start.as_bytes().to_vec())),

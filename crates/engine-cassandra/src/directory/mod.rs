@@ -8,6 +8,8 @@
 //!   every write to its rows is conditional on the epoch it was planned in.
 //! - An entry is written with its epoch as timestamp and struck off with the next odd number, so what arrives
 //!   late changes nothing that was decided after it.
+//! - To strike off is to write that odd number, not to delete: a row can be passed over, counted and left behind when
+//!   its segment is written anew, whereas a read that meets too many tombstones fails.
 //! - Whoever lists reads the map's version again afterwards. If it is the same, then whoever moves the segment
 //!   started after the entry was there, and will copy it.
 
@@ -28,6 +30,7 @@ use uuid::Uuid;
 
 use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
+use crate::narrow::Narrow;
 use crate::partition::PartitionId;
 use crate::trouble::Trouble;
 
@@ -35,34 +38,53 @@ pub use hints::Hints;
 pub use janitor::{Janitor, Schedule};
 pub use map::Map;
 use map::Segment;
+use reshape::Sizes;
 
 /// Readings of a map that changed meanwhile before giving up. Each was somebody's progress.
 const ATTEMPTS: usize = 16;
 /// Tables whose maps are remembered; above it, all are forgotten.
 const MAPS_MAX: usize = 10_000;
-/// Segments whose growth is counted; above it, counting begins anew.
-const GROWTH_MAX: usize = 100_000;
+/// Segments whose entries are counted; above it, counting begins anew.
+const COUNTS_MAX: usize = 100_000;
 
 #[derive(Debug)]
 pub struct Directory {
     cluster: Arc<Cluster>,
     maps: Mutex<HashMap<Uuid, Arc<Map>>>,
-    /// By segment: what this server listed in it since it was last measured.
-    growth: Mutex<HashMap<Uuid, Growth>>,
+    /// By segment: what this server entered in it since it was last measured.
+    counts: Mutex<HashMap<Uuid, Count>>,
 }
 
 #[derive(Debug)]
-struct Growth {
+struct Count {
     table: Uuid,
     start: KeyBytes,
     listed: usize,
+    struck: usize,
 }
 
-/// A partition in the directory, and the epoch it was listed at.
+/// A partition in the directory, and the epoch it was listed at; or the odd number behind the epoch that it was struck
+/// off at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub key: KeyBytes,
     pub epoch: i64,
+}
+
+impl Listed {
+    /// Epochs are even.
+    fn is_struck_off(&self) -> bool {
+        self.epoch % 2 != 0
+    }
+}
+
+/// A stretch of one segment.
+#[derive(Debug)]
+struct Entries {
+    listed: Vec<Listed>,
+    /// Whether it holds more tombstones than one read takes. There are none but those that earlier releases left, which
+    /// deleted what they struck off.
+    worn: bool,
 }
 
 /// What becomes of an entry at an epoch.
@@ -82,7 +104,7 @@ pub struct Listing {
 
 impl Directory {
     pub fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, maps: Mutex::default(), growth: Mutex::default() }
+        Self { cluster, maps: Mutex::default(), counts: Mutex::default() }
     }
 
     /// For a fresh table: its first segment. Before the table's own row is made.
@@ -102,17 +124,22 @@ impl Directory {
     /// `Registration::Listed` keeps the promise; after anything else it must not be sent.
     pub async fn list(&self, id: &PartitionId, epoch: i64) -> Result<(), Trouble> {
         let map = self.write_entry(id, Entry::Listed { epoch }).await?;
-        let (segment, _) = map.covering(&id.key);
-        let mut growth = guard(&self.growth);
-        let begin = || Growth { table: id.table, start: segment.start.clone(), listed: 0 };
-        growth.entry(segment.id).or_insert_with(begin).listed += 1;
+        self.count(id.table, &id.key, &map, |count| count.listed += 1);
         Ok(())
     }
 
     /// Strikes off every entry of the partition up to `epoch`. The partition has to be in this epoch, or past
     /// it, as `Registration::None`.
     async fn strike(&self, id: &PartitionId, epoch: i64) -> Result<(), Trouble> {
-        self.write_entry(id, Entry::StruckOff { epoch }).await.map(|_| ())
+        let map = self.write_entry(id, Entry::StruckOff { epoch }).await?;
+        self.count(id.table, &id.key, &map, |count| count.struck = count.struck.saturating_add(1));
+        Ok(())
+    }
+
+    fn count(&self, table: Uuid, key: &KeyBytes, map: &Map, add: impl FnOnce(&mut Count)) {
+        let (segment, _) = map.covering(key);
+        let begin = || Count { table, start: segment.start.clone(), listed: 0, struck: 0 };
+        add(guard(&self.counts).entry(segment.id).or_insert_with(begin));
     }
 
     /// With the map that it was written by.
@@ -129,56 +156,67 @@ impl Directory {
     }
 
     async fn write_into(&self, segment: Uuid, key: &KeyBytes, entry: Entry) -> Result<(), Trouble> {
-        let (cluster, key) = (&self.cluster, key.as_bytes());
-        match entry {
-            Entry::Listed { epoch } => {
-                cluster.write(&cluster.statements.list, (segment, key, epoch, epoch)).await
-            }
-            Entry::StruckOff { epoch } => {
-                cluster.write(&cluster.statements.strike, (epoch + 1, segment, key)).await
-            }
-        }
+        let epoch = match entry {
+            Entry::Listed { epoch } => epoch,
+            Entry::StruckOff { epoch } => epoch + 1,
+        };
+        self.cluster.write(&self.cluster.statements.enter, (segment, key.as_bytes(), epoch, epoch)).await
     }
 
-    /// Up to `limit` listed partitions from `from` on, in order. May end early, at a segment's end.
+    /// Up to `limit` listed partitions from `from` on, in order. May end early: at a segment's end, or because some of
+    /// so many entries are struck off.
     pub async fn page(&self, table: Uuid, from: &KeyBytes, limit: usize) -> Result<Listing, Trouble> {
         for _ in 0..ATTEMPTS {
             let map = self.map(table).await?;
             let (segment, end) = map.covering(from);
-            let mut partitions = self.read_segment(segment.id, from, limit).await?;
+            let Entries { listed: mut partitions, worn } =
+                self.read_segment(segment.id, from, end, limit).await?;
             // A segment that moved away meanwhile may have been emptied under our eyes.
             if !self.is_still(table, &map).await? {
                 continue;
+            }
+            if worn {
+                self.count(table, from, &map, |count| count.struck = usize::MAX);
             }
             let next = match partitions.last() {
                 Some(last) if partitions.len() >= limit => Some(last.key.successor()),
                 _ => end.cloned(),
             };
-            partitions.retain(|listed| end.is_none_or(|end| listed.key < *end));
+            partitions.retain(|listed| !listed.is_struck_off());
             return Ok(Listing { partitions, next });
         }
         Err(restless(table))
     }
 
-    /// One segment's entries, wherever it belongs.
+    /// Up to `limit` of one segment's entries, also those that are struck off, wherever it belongs. Fewer only at the
+    /// end of these keys.
     async fn read_segment(
         &self,
         segment: Uuid,
         from: &KeyBytes,
+        to: Option<&KeyBytes>,
         limit: usize,
-    ) -> Result<Vec<Listed>, Trouble> {
-        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = self
-            .cluster
-            .read(&self.cluster.statements.directory_page, (segment, from.as_bytes(), limit))
-            .await?;
+    ) -> Result<Entries, Trouble> {
         let damaged = |error: String| Trouble::fault(format!("segment {segment} of the directory: {error}"));
-        let rows = rows.rows::<(Vec<u8>, i64)>().map_err(|error| damaged(error.to_string()))?;
-        rows.map(|row| {
-            let (key, epoch) = row.map_err(|error| damaged(error.to_string()))?;
-            Ok(Listed { key: KeyBytes::stored(key), epoch })
-        })
-        .collect()
+        let above_all = KeyBytes::above_all();
+        let mut narrow = Narrow::new(from.as_bytes(), to.unwrap_or(&above_all).as_bytes());
+        let mut listed = Vec::new();
+        while let Some((from, to)) = narrow.next().filter(|_| listed.len() < limit) {
+            let wanted = i32::try_from(limit - listed.len()).unwrap_or(i32::MAX);
+            let rows =
+                self.cluster.read(&self.cluster.statements.directory_page, (segment, from, to, wanted)).await;
+            match rows {
+                Ok(rows) => {
+                    for row in rows.rows::<(Vec<u8>, i64)>().map_err(|error| damaged(error.to_string()))? {
+                        let (key, epoch) = row.map_err(|error| damaged(error.to_string()))?;
+                        listed.push(Listed { key: KeyBytes::stored(key), epoch });
+                    }
+                    narrow.passed();
+                }
+                Err(trouble) => narrow.failed(trouble)?,
+            }
+        }
+        Ok(Entries { listed, worn: narrow.was_divided() })
     }
 
     /// The map as this server last saw it. Whoever uses it asks `is_still` afterwards.
@@ -211,15 +249,18 @@ impl Directory {
         Ok(same)
     }
 
-    /// Segments in which this server listed at least so many partitions since they were last given here: their
-    /// table and their first key.
-    fn grown(&self, least: usize) -> Vec<(Uuid, KeyBytes)> {
-        let mut growth = guard(&self.growth);
-        if growth.len() >= GROWTH_MAX {
-            growth.clear();
+    /// Segments in which this server listed or struck off so many partitions, since they were last given here, that they
+    /// may have to be changed: their table and their first key.
+    fn changed(&self, sizes: Sizes) -> Vec<(Uuid, KeyBytes)> {
+        let mut counts = guard(&self.counts);
+        if counts.len() >= COUNTS_MAX {
+            counts.clear();
         }
-        let grown = growth.extract_if(|_, growth| growth.listed >= least);
-        grown.map(|(_, growth)| (growth.table, growth.start)).collect()
+        let enough = |count: usize, most: usize| count >= (most / 2).max(1);
+        let changed = counts.extract_if(|_, count| {
+            enough(count.listed, sizes.split_above) || enough(count.struck, sizes.worn_above())
+        });
+        changed.map(|(_, count)| (count.table, count.start)).collect()
     }
 }
 

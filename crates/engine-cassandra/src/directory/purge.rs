@@ -31,7 +31,8 @@ impl Directory {
     async fn purge_partitions(&self, table: Uuid, segment: Uuid) -> Result<(), Trouble> {
         let mut from = KeyBytes::lowest();
         loop {
-            let listed = self.read_segment(segment, &from, PAGE).await?;
+            // Those that were struck off too: what they say of themselves is still there.
+            let listed = self.read_segment(segment, &from, None, PAGE).await?.listed;
             let next = listed.last().filter(|_| listed.len() == PAGE).map(|last| last.key.successor());
             let removals =
                 listed.into_iter().map(|listed| self.purge_rows(PartitionId { table, key: listed.key }));

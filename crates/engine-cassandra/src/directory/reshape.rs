@@ -2,7 +2,7 @@
 //!
 //! All three are the same three steps, of which any janitor may do the next:
 //! 1. The map says where the keys are going. From then on entries are written to the old segment and the new.
-//! 2. Every entry of the old segment is copied, with its epoch as timestamp.
+//! 2. Every entry of the old segment that is not struck off is copied, with its epoch as timestamp.
 //! 3. The map puts the new segments in the place of the old one, which is then dropped.
 
 use std::ops::Range;
@@ -29,6 +29,14 @@ const SAMPLES_MAX: usize = 1024;
 pub struct Sizes {
     pub split_above: usize,
     pub merge_below: usize,
+}
+
+impl Sizes {
+    /// Entries struck off above which a segment is written anew. Every one of them costs the copies of at most five that
+    /// are not, and whoever reads the segment passes over no more than these.
+    pub fn worn_above(self) -> usize {
+        (self.split_above / 5).max(1)
+    }
 }
 
 /// Of the partitions passed on a walk, those to look at more closely: listed at one of these epochs and then
@@ -88,6 +96,8 @@ impl Directory {
                 split(segment, cut)
             } else if may_merge && before.is_some_and(|keys| keys + measure.keys < sizes.split_above) {
                 merge(&map, segment)
+            } else if measure.worn || measure.struck > sizes.worn_above() {
+                vec![Segment { state: State::Moving { into: Uuid::new_v4() }, ..segment.clone() }]
             } else {
                 Vec::new()
             };
@@ -106,17 +116,6 @@ impl Directory {
             self.change(table, &map, &change).await?;
         }
         Ok(())
-    }
-
-    /// Writes a segment anew, without the graves of all that was struck off in it.
-    pub(super) async fn rewrite(&self, table: Uuid, key: &KeyBytes) -> Result<(), Trouble> {
-        let map = self.fresh_map(table).await?;
-        let (segment, _) = map.covering(key);
-        if segment.is_under_way() {
-            return self.finish_all(table).await;
-        }
-        let change = [Segment { state: State::Moving { into: Uuid::new_v4() }, ..segment.clone() }];
-        self.change(table, &map, &change).await
     }
 
     /// Step 1 and what follows from it.
@@ -178,13 +177,14 @@ impl Directory {
         Ok(true)
     }
 
-    /// Step 2. An entry that is struck off meanwhile is so in the new segment too, with a later timestamp.
+    /// Step 2. An entry that is struck off meanwhile is so in the new segment too, with a later timestamp. One that was
+    /// struck off before need not be: should a listing older than that still arrive, it lists an empty partition.
     async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
         let mut from = KeyBytes::lowest();
         loop {
-            let page = self.read_segment(segment.id, &from, PAGE).await?;
+            let page = self.read_segment(segment.id, &from, None, PAGE).await?.listed;
             let mut copies = Vec::with_capacity(page.len());
-            for Listed { key, epoch } in &page {
+            for Listed { key, epoch } in page.iter().filter(|entry| !entry.is_struck_off()) {
                 if let Some(to) = segment.destination(key) {
                     copies.push(self.write_into(to, key, Entry::Listed { epoch: *epoch }));
                 }
@@ -197,20 +197,26 @@ impl Directory {
         }
     }
 
-    /// Counts a segment's keys, and looks after the suspects among them.
+    /// Counts a segment's entries, and looks after the suspects among them.
     async fn measure(&self, table: Uuid, segment: &Segment, suspects: &Suspects) -> Result<Measure, Trouble> {
         let mut measure = Measure::default();
         let mut from = KeyBytes::lowest();
         loop {
-            let page = self.read_segment(segment.id, &from, PAGE).await?;
-            let complete = page.len() < PAGE;
-            if let Some(last) = page.last() {
+            let page = self.read_segment(segment.id, &from, None, PAGE).await?;
+            measure.worn |= page.worn;
+            let complete = page.listed.len() < PAGE;
+            if let Some(last) = page.listed.last() {
                 from = last.key.successor();
             }
-            for Listed { key, epoch } in page {
-                measure.count(&key);
-                if suspects.epochs.contains(&epoch) {
-                    self.tidy_unfinished(&PartitionId { table, key }, suspects.quiet).await?;
+            for entry in page.listed {
+                if entry.is_struck_off() {
+                    measure.struck += 1;
+                    continue;
+                }
+                measure.count(&entry.key);
+                if suspects.epochs.contains(&entry.epoch) {
+                    let id = PartitionId { table, key: entry.key };
+                    self.tidy_unfinished(&id, suspects.quiet).await?;
                 }
             }
             if complete {
@@ -238,10 +244,13 @@ fn merge(map: &Map, segment: &Segment) -> Vec<Segment> {
     [before, segment].map(|segment| Segment { state: state.clone(), ..segment.clone() }).to_vec()
 }
 
-/// How many keys a segment has, and evenly spaced ones of them.
+/// How many keys a segment has, and evenly spaced ones of them; and how many are struck off.
 #[derive(Debug)]
 struct Measure {
     keys: usize,
+    struck: usize,
+    /// As in `Entries`.
+    worn: bool,
     samples: Vec<KeyBytes>,
     /// Every so manieth key is a sample.
     stride: usize,
@@ -249,7 +258,7 @@ struct Measure {
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { keys: 0, samples: Vec::new(), stride: 1 }
+        Self { keys: 0, struck: 0, worn: false, samples: Vec::new(), stride: 1 }
     }
 }
 

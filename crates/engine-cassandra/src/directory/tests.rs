@@ -238,18 +238,40 @@ async fn a_partition_that_nobody_came_to_write_is_struck_off_by_a_walk() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worn_segment_is_written_anew_with_all_its_partitions() {
+    const SIZES: Sizes = Sizes { split_above: 20, merge_below: 0 };
     let Some(servers) = Servers::start(2).await else { return };
     let (first, second) = servers.two();
     let names = names(12);
     let table = first.table_of(&names).await;
-    let before = first.fresh_map(table).await.unwrap();
-    first.rewrite(table, &KeyBytes::lowest()).await.unwrap();
-    second.walk(table, MERGE, &NOBODY).await.unwrap();
-    let after = second.fresh_map(table).await.unwrap();
-    assert_ne!(before.segments()[0].id, after.segments()[0].id);
-    assert_eq!(after.segments().len(), 1);
+    let (struck, kept) = names.split_at(5);
+    let entries = async || {
+        let map = second.fresh_map(table).await.unwrap();
+        let [segment] = map.segments() else { panic!("{map:?}") };
+        (segment.id, second.read_segment(segment.id, &KeyBytes::lowest(), None, 100).await.unwrap().listed)
+    };
+    let (before, _) = entries().await;
+    assert_eq!(first.changed(SIZES), vec![(table, KeyBytes::lowest())], "with so many listed");
+    for (n, name) in struck.iter().enumerate() {
+        // As many as are left alone, counted by all servers together.
+        second.walk(table, SIZES, &NOBODY).await.unwrap();
+        assert_eq!(entries().await.0, before, "{n} are struck off");
+        assert_eq!(first.changed(SIZES).len(), usize::from(n == 3), "after two of its own");
+        let striker = if n % 2 == 0 { first } else { second };
+        assert!(striker.tidy(&id(table, name), Duration::ZERO).await.unwrap());
+        assert!(!striker.tidy(&id(table, name), Duration::ZERO).await.unwrap(), "once");
+    }
+    assert_eq!(first.all_listed(table).await, keys(kept));
+    assert_eq!(entries().await.1.len(), 12, "those that are struck off are passed over");
+    second.walk(table, SIZES, &NOBODY).await.unwrap();
+    let (after, left) = entries().await;
+    assert_ne!(before, after);
+    assert_eq!(left.len(), 7);
     // The first still has the old map in mind, and its old segment is gone.
-    assert_eq!(first.all_listed(table).await, keys(&names));
+    assert_eq!(first.all_listed(table).await, keys(kept));
+    // A listing that was struck off arrives late: harmless, and cleared away again.
+    first.list(&id(table, "p001"), 2).await.unwrap();
+    assert!(second.tidy(&id(table, "p001"), Duration::ZERO).await.unwrap());
+    assert_eq!(first.all_listed(table).await, keys(kept));
     servers.end().await;
 }
 
@@ -270,7 +292,8 @@ async fn a_purge_killed_anywhere_is_finished_by_another_and_leaves_nothing() {
         assert!(second.cluster.read_map(table).await.unwrap().is_none());
         assert_eq!(second.state(&id(table, "p003")).await, State::UNTOUCHED);
         for segment in map.segments() {
-            assert_eq!(second.read_segment(segment.id, &KeyBytes::lowest(), 10).await.unwrap(), vec![]);
+            let left = second.read_segment(segment.id, &KeyBytes::lowest(), None, 10).await;
+            assert_eq!(left.unwrap().listed, vec![]);
         }
         let purges = second.cluster.read(&second.cluster.statements.list_purges, ()).await.unwrap();
         assert_eq!(purges.rows_num(), 0);

@@ -46,11 +46,12 @@ impl Directory {
     /// Of a partition closing at this epoch: back to listed if it has rows after all, else off the list.
     async fn close(&self, id: &PartitionId, closing: i64) -> Result<bool, Trouble> {
         let next = self.cluster.epoch_above(closing).await?;
+        // Whoever writes a row from now on takes the partition out of its epoch, so that an overlooked one is noticed.
         if self.cluster.has_rows(id).await? {
             self.cluster.change_epoch(id, Some(closing), next, Registration::Listed).await?;
             return Ok(false);
         }
-        if !self.cluster.change_epoch(id, Some(closing), next, Registration::None).await? {
+        if !self.cluster.clear(id, closing, next).await? {
             return Ok(false);
         }
         self.strike(id, next).await.map(|()| true)

@@ -54,7 +54,9 @@ pub async fn scan(
     match (progress.run(&mut visits).await, &progress.safe_end) {
         (Ok(()), _) => {}
         // Damage is told; a cluster that is slow or away only ends the page.
-        (Err(Trouble::Refused(_) | Trouble::Unknown(_)), Some(end)) => progress.page.end_before(end)?,
+        (Err(Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_)), Some(end)) => {
+            progress.page.end_before(end)?
+        }
         (Err(trouble), _) => return Err(trouble.into()),
     }
     Ok(progress.page.finish())

@@ -14,6 +14,7 @@ use super::span::Stretch;
 use super::visits::Visit;
 use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
+use crate::narrow;
 use crate::partition::PartitionId;
 use crate::trouble::Trouble;
 
@@ -23,15 +24,18 @@ const HELD_BYTES: usize = 4 * 1024 * 1024;
 const POINTS_MAX: usize = 64;
 /// Times a partition that changes under our eyes is read from the start.
 const RESTARTS: usize = 4;
-/// Times a read that failed is tried with half the rows: it may have met too many graves, or too large rows.
+/// Times a read that failed is tried with half the rows: they may be too large.
 const HALVINGS: usize = 3;
+/// Pieces above which a stretch is not divided any more.
+const PIECES_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub struct Reading<'a> {
     cluster: &'a Cluster,
     id: PartitionId,
-    /// Whether this is one of many partitions.
+    /// Whether this is one of many partitions, and whether all of it is asked for.
     listed: bool,
+    whole: bool,
     pieces: Vec<Piece>,
     /// The piece to read next, and where in a stretch to go on.
     at: usize,
@@ -103,6 +107,7 @@ impl<'a> Reading<'a> {
             cluster,
             id: PartitionId { table, key: visit.partition },
             listed: visit.listed,
+            whole: matches!(visit.stretches.as_slice(), [stretch] if stretch.is_all()),
             pieces: pieces(visit.stretches),
             at: 0,
             from: None,
@@ -121,8 +126,7 @@ impl<'a> Reading<'a> {
 
     /// Whether all of the partition was asked for, by way of the directory, and nothing was there.
     pub fn found_empty(&self) -> bool {
-        let whole = matches!(self.pieces.as_slice(), [Piece::Stretch(stretch)] if stretch.is_all());
-        self.listed && whole && !self.given && self.rows.is_empty()
+        self.listed && self.whole && !self.given && self.rows.is_empty()
     }
 
     /// About so many rows more, or all there are.
@@ -185,14 +189,15 @@ impl<'a> Reading<'a> {
 
     /// One read; false, with nothing taken from it, if the partition is no longer as the reads before saw it.
     async fn read(&mut self, limit: usize) -> Result<bool, Trouble> {
-        if self.pieces.len() > 1 && self.state.is_none() {
-            // The first piece may find nothing, and still has to be of the same state as the others.
-            self.state = Some(self.cluster.partition_state(&self.id).await?.written);
-        }
         let mut limit = limit;
         let mut halvings = 0;
         let found = loop {
+            if self.pieces.len() > 1 && self.state.is_none() {
+                // The first piece may find nothing, and still has to be of the same state as the others.
+                self.state = Some(self.cluster.partition_state(&self.id).await?.written);
+            }
             match self.ask(limit).await {
+                Err(trouble @ Trouble::Tombstones(_)) => self.divide(trouble)?,
                 Err(Trouble::Refused(_) | Trouble::Unknown(_)) if halvings < HALVINGS && limit > 2 => {
                     limit = (limit / 2).max(2);
                     halvings += 1;
@@ -226,6 +231,30 @@ impl<'a> Reading<'a> {
             self.rows.push(row);
         }
         Ok(true)
+    }
+
+    /// The stretch to read next in parts, each of which holds fewer tombstones.
+    fn divide(&mut self, trouble: Trouble) -> Result<(), Trouble> {
+        let Some(Piece::Stretch(stretch)) = self.pieces.get(self.at) else { return Err(trouble) };
+        let from = self.from.as_ref().unwrap_or(&stretch.from);
+        let above_all = KeyBytes::above_all();
+        let to = stretch.to.as_ref().unwrap_or(&above_all);
+        let parts = narrow::parts(from.as_bytes(), to.as_bytes());
+        if parts.len() < 2 || self.pieces.len() > PIECES_MAX {
+            return Err(trouble);
+        }
+        let parts = parts.into_iter().map(|(from, to)| (KeyBytes::stored(from), KeyBytes::stored(to)));
+        // What was read of it already comes first, should all be read again.
+        let before = self.from.clone().map(|from| (stretch.from.clone(), from));
+        let next = self.at + usize::from(before.is_some());
+        let pieces: Vec<Piece> = before
+            .into_iter()
+            .chain(parts)
+            .map(|(from, to)| Piece::Stretch(Stretch { from, to: Some(to) }))
+            .collect();
+        drop(self.pieces.splice(self.at..=self.at, pieces));
+        (self.at, self.from) = (next, None);
+        Ok(())
     }
 
     async fn ask(&self, limit: usize) -> Result<Vec<Found>, Trouble> {

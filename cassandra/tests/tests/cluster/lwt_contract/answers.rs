@@ -1,5 +1,7 @@
 //! What a refused batch tells: which rows, and which columns of them.
 
+use scylla::value::CqlValue;
+
 use crate::lwt_contract::ground::{APPLIED, REFUSED_BY_NOTHING, Step::*, partition};
 
 #[tokio::test]
@@ -80,7 +82,7 @@ async fn the_partitions_statement_adds_no_row_to_a_refusal() {
     p.given(&[Put("a", 1, None), Put("b", 2, None), Register(2, 100, None)]).await;
     let answer = p.batch(&[Put("b", 9, Some(2)), Mark(9, Some(77))]).await;
     assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P b 2 100"]);
-    let alone = p.batch(&[Epoch(200, Some(77))]).await;
+    let alone = p.batch(&[Mark(9, Some(77))]).await;
     assert_eq!(alone, ["[applied] tid pk rk epoch", "false T P - 100"]);
 }
 
@@ -89,7 +91,7 @@ async fn a_single_statement_is_refused_without_its_keys() {
     let Some(p) = partition().await else { return };
     p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
     assert_eq!(p.single(&Put("a", 9, None)).await, ["[applied] stamp", "false 1"]);
-    assert_eq!(p.single(&Epoch(200, None)).await, ["[applied] epoch", "false 100"]);
+    assert_eq!(p.single(&Mark(9, None)).await, ["[applied] epoch", "false 100"]);
     // And without a word of the partition, if only a row that is missing was asked for.
     assert_eq!(p.single(&Put("b", 9, Some(5))).await, REFUSED_BY_NOTHING);
     assert_eq!(p.batch(&[Put("a", 9, None)]).await, ["[applied] tid pk rk stamp", "false T P a 1"]);
@@ -102,4 +104,23 @@ async fn columns_come_in_the_order_the_statements_name_them() {
     // Why answers are read by name.
     let answer = p.batch(&[Mark(9, Some(77)), Put("a", 9, Some(1))]).await;
     assert_eq!(answer, ["[applied] tid pk rk epoch stamp", "false T P a 100 1"]);
+}
+
+#[tokio::test]
+async fn a_refusal_tells_all_that_the_partition_says_of_itself() {
+    const REFUSED: &str = "UPDATE entities SET body = 0x WHERE tid = ? AND pk = ? AND rk = 0x00 \
+         IF epoch = -1 AND registered = -1 AND written = -1 AND stamp = null";
+    const COLUMNS: &str = "[applied] tid pk rk stamp epoch registered written";
+    let Some(p) = partition().await else { return };
+    let refusal = async || {
+        let values = vec![Some(CqlValue::Uuid(p.tid)), Some(CqlValue::Blob(p.pk.clone()))];
+        p.show(p.try_bound(vec![(REFUSED, values)]).await.unwrap())
+    };
+    assert_eq!(refusal().await, REFUSED_BY_NOTHING);
+    p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
+    assert_eq!(refusal().await, [COLUMNS, "false T P - - 100 1 1"]);
+    // With the row that is none, and without any other.
+    p.given(&[Delete("a", Some(1)), Mark(2, Some(100))]).await;
+    p.given(&[Epoch(200, Some(100))]).await;
+    assert_eq!(refusal().await, [COLUMNS, "false T P 0x00 - 200 1 2"]);
 }

@@ -177,3 +177,17 @@ async fn an_empty_key_is_a_blob_of_one_byte() {
     let answer = p.batch(&[Put("", 2, None), Mark(2, Some(100))]).await;
     assert_eq!(answer[1], "false T P P 1 100");
 }
+
+#[tokio::test]
+async fn rows_are_cleared_with_a_change_of_epoch_or_not_at_all() {
+    let Some(p) = three_rows().await else { return };
+    let refused = p.batch(&[Epoch(200, Some(77)), Clear]).await;
+    assert!(refused[1].starts_with("false"), "{refused:?}");
+    assert_eq!(p.rows().await, ["a 1", "b 2", "c 3"]);
+    p.given(&[Epoch(200, Some(100)), Clear]).await;
+    assert_eq!(p.rows().await, Vec::<String>::new());
+    assert_eq!(p.state().await.unwrap(), "200 1 3");
+    // And what comes after it is there.
+    p.given(&[Put("b", 9, None), Mark(9, Some(200))]).await;
+    assert_eq!(p.rows().await, ["b 9"]);
+}

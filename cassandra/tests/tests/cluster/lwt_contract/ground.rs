@@ -27,8 +27,9 @@ pub const DELETE_ROW: &str = "DELETE FROM entities WHERE tid = ? AND pk = ? AND 
 pub const MARK_WRITTEN: &str = "UPDATE entities SET written = ? WHERE tid = ? AND pk = ? IF epoch = ?";
 pub const MARK_REGISTERED: &str =
     "UPDATE entities SET written = ?, epoch = ?, registered = ? WHERE tid = ? AND pk = ? IF epoch = ?";
-pub const CHANGE_EPOCH: &str =
-    "UPDATE entities SET epoch = ?, registered = ? WHERE tid = ? AND pk = ? IF epoch = ?";
+pub const CHANGE_EPOCH: &str = "UPDATE entities SET epoch = ?, registered = ?, body = 0x \
+     WHERE tid = ? AND pk = ? AND rk = 0x00 IF epoch = ? AND stamp = null";
+pub const CLEAR_ROWS: &str = "DELETE FROM entities WHERE tid = ? AND pk = ? AND rk >= 0x01";
 pub const PARTITION_STATE: &str =
     "SELECT DISTINCT epoch, registered, written FROM entities WHERE tid = ? AND pk = ?";
 
@@ -42,6 +43,8 @@ pub enum Step<'a> {
     /// The same, and moves to another epoch.
     Register(i64, i64, Option<i64>),
     Epoch(i64, Option<i64>),
+    /// Goes with it, without a condition of its own.
+    Clear,
 }
 
 /// A partition that nobody else knows of.
@@ -116,6 +119,7 @@ impl Partition {
             Step::Epoch(to, from) => {
                 (CHANGE_EPOCH, vec![number(to), listed, tid, pk, from.map(CqlValue::BigInt)])
             }
+            Step::Clear => (CLEAR_ROWS, vec![tid, pk]),
         }
     }
 

@@ -13,7 +13,7 @@ const ROWS_OF: &str =
 const FROM: &str = "SELECT rk, body, written FROM entities WHERE tid = ? AND pk = ? AND rk >= ? LIMIT ?";
 const BETWEEN: &str =
     "SELECT rk, body, written FROM entities WHERE tid = ? AND pk = ? AND rk >= ? AND rk < ? LIMIT ?";
-const ANY_ROW: &str = "SELECT rk FROM entities WHERE tid = ? AND pk = ? AND rk >= 0x01 LIMIT 1";
+const ANY_ROW: &str = "SELECT rk FROM entities WHERE tid = ? AND pk = ? AND rk >= ? AND rk < ? LIMIT 1";
 const GET_ROW: &str = "SELECT body FROM entities WHERE tid = ? AND pk = ? AND rk = ?";
 
 async fn rows(count: usize) -> Option<Partition> {
@@ -56,14 +56,18 @@ async fn rows_by_key_come_in_key_order_and_without_those_that_are_not() {
 #[tokio::test]
 async fn a_partition_without_rows_shows_none_where_row_keys_are_asked_for() {
     let Some(p) = partition().await else { return };
-    p.given(&[Epoch(100, None)]).await;
+    p.given(&[Mark(1, None)]).await;
     assert_eq!(p.read(ROWS_OF, (p.tid, &p.pk, vec![key("a")])).await.len(), 1);
-    assert_eq!(p.read(ANY_ROW, (p.tid, &p.pk)).await.len(), 1);
+    assert_eq!(p.read(ANY_ROW, (p.tid, &p.pk, vec![1_u8], vec![2_u8])).await.len(), 1);
     assert_eq!(p.read(FROM, (p.tid, &p.pk, key(""), 10)).await.len(), 1);
     assert_eq!(p.read(GET_ROW, (p.tid, &p.pk, key("a"))).await.len(), 1);
     // Without a row key in the question there is one, of the partition's own columns: why `any_row` has one.
     let bare = p.read("SELECT rk FROM entities WHERE tid = ? AND pk = ? LIMIT 1", (p.tid, &p.pk)).await;
     assert_eq!(bare, ["rk", "-"]);
+    // Nor with the row that is none.
+    p.given(&[Epoch(100, None)]).await;
+    assert_eq!(p.read(ANY_ROW, (p.tid, &p.pk, vec![1_u8], vec![2_u8])).await.len(), 1);
+    assert_eq!(p.read(FROM, (p.tid, &p.pk, key(""), 10)).await.len(), 1);
 }
 
 #[tokio::test]

@@ -8,7 +8,10 @@ use crate::lwt_contract::ground::{APPLIED, Partition, REFUSED_BY_NOTHING, key, p
 const CREATE: &str =
     "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS";
 const FIND: &str = "SELECT id, shown, state, metadata FROM tables WHERE account = ? AND name = ?";
-const LIST: &str = "SELECT name, shown, state FROM tables WHERE account = ? AND name >= ? LIMIT ?";
+const SEAT: &str = "UPDATE tables SET state = 0 WHERE account = ? AND name = '!'";
+const LIST: &str =
+    "SELECT name, shown, id, state FROM tables WHERE account = ? AND name >= ? AND name < ? LIMIT ?";
+const ACCOUNTS: &str = "SELECT DISTINCT account FROM tables";
 const DOOM: &str = "UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1";
 const FORGET: &str = "DELETE FROM tables WHERE account = ? AND name = ? IF id = ?";
 const SET_SERVICE: &str = "UPDATE services SET metadata = ? WHERE account = ? IF metadata = ?";
@@ -58,11 +61,26 @@ async fn a_table_is_doomed_and_forgotten_by_its_id_alone() {
 async fn an_accounts_tables_are_listed_in_order_at_one_moment() {
     let Some((p, account)) = account().await else { return };
     for name in ["b", "c", "a"] {
-        p.ask(CREATE, (&account, name, Uuid::new_v4(), name.to_uppercase())).await;
+        p.ask(CREATE, (&account, name, p.tid, name.to_uppercase())).await;
     }
-    let list = async |from: &str, limit: i32| p.read(LIST, (&account, from, limit)).await;
-    assert_eq!(list("", 2).await, ["name shown state", "a A 1", "b B 1"]);
-    assert_eq!(list("b", 9).await, ["name shown state", "b B 1", "c C 1"]);
+    let list = async |from: &str, to: &str, limit: i32| p.read(LIST, (&account, from, to, limit)).await;
+    assert_eq!(list("#", "\u{7f}", 2).await, ["name shown id state", "a A T 1", "b B T 1"]);
+    assert_eq!(list("b", "\u{7f}", 9).await, ["name shown id state", "b B T 1", "c C T 1"]);
+    assert_eq!(list("b", "c", 9).await, ["name shown id state", "b B T 1"]);
+}
+
+#[tokio::test]
+async fn an_account_has_a_row_that_outlives_its_tables() {
+    let Some((p, account)) = account().await else { return };
+    let text = |text: &str| Some(CqlValue::Text(text.to_owned()));
+    let create = || vec![text(&account), text("people"), Some(CqlValue::Uuid(p.tid)), text("People")];
+    let made = p.try_bound(vec![(CREATE, create()), (SEAT, vec![text(&account)])]).await.unwrap();
+    assert_eq!(p.show(made), APPLIED);
+    let again = p.try_bound(vec![(CREATE, create()), (SEAT, vec![text(&account)])]).await.unwrap();
+    assert!(p.show(again)[1].starts_with("false"));
+    assert_eq!(p.ask(FORGET, (&account, "people", p.tid)).await, APPLIED);
+    assert_eq!(p.read(LIST, (&account, "#", "\u{7f}", 9)).await.len(), 1);
+    assert!(p.ask(ACCOUNTS, ()).await.contains(&account));
 }
 
 #[tokio::test]

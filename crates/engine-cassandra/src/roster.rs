@@ -1,0 +1,77 @@
+//! Which accounts have tables, and which: read past the tombstones of those that they had.
+//!
+//! A dropped table's row is deleted, and its tombstone has to stay for as long as a node may be away. Reads of an
+//! account's tables go over them part by part (`narrow`). To ask which accounts there are is to ask for the first row of
+//! each, and that one is no table, and stays.
+
+use scylla::statement::prepared::PreparedStatement;
+use uuid::Uuid;
+
+use crate::cluster::Cluster;
+use crate::narrow::Narrow;
+use crate::trouble::Trouble;
+
+/// States of a table's row.
+pub const LIVE: i8 = 1;
+pub const DOOMED: i8 = 2;
+
+/// Between the row that is no table (`Statements::seat_account`) and every name.
+const BELOW_ALL: &str = "#";
+const ABOVE_ALL: &str = "\u{7f}";
+
+/// A table of some account's.
+#[derive(Debug)]
+pub struct Entry {
+    pub folded: String,
+    pub shown: String,
+    pub id: Uuid,
+    pub state: i8,
+}
+
+impl Cluster {
+    /// Up to `limit` of the account's tables from a name on, in order, also those being dropped. Fewer only at the end.
+    pub async fn tables_of(&self, account: &str, from: &str, limit: usize) -> Result<Vec<Entry>, Trouble> {
+        let damaged = |error: String| Trouble::fault(format!("the tables of account {account}: {error}"));
+        let mut tables = Vec::new();
+        let from = from.max(BELOW_ALL);
+        if from >= ABOVE_ALL {
+            return Ok(tables);
+        }
+        let mut narrow = Narrow::of_text(from, ABOVE_ALL);
+        while let Some((from, to)) = narrow.next().filter(|_| tables.len() < limit) {
+            let text = |bytes| str::from_utf8(bytes).map_err(|error| damaged(error.to_string()));
+            let wanted = i32::try_from(limit - tables.len()).unwrap_or(i32::MAX);
+            let values = (account, text(from)?, text(to)?, wanted);
+            match self.read(&self.statements.list_tables, values).await {
+                Ok(rows) => {
+                    type Columns = (String, Option<String>, Option<Uuid>, Option<i8>);
+                    for row in rows.rows::<Columns>().map_err(|error| damaged(error.to_string()))? {
+                        let row = row.map_err(|error| damaged(error.to_string()))?;
+                        let (folded, Some(shown), Some(id), Some(state)) = row else {
+                            return Err(damaged(format!("{row:?} is no table")));
+                        };
+                        tables.push(Entry { folded, shown, id, state });
+                    }
+                    narrow.passed();
+                }
+                Err(trouble) => narrow.failed(trouble)?,
+            }
+        }
+        Ok(tables)
+    }
+
+    /// The accounts that have tables or had some, and those that have service metadata.
+    pub async fn accounts_of_tables(&self) -> Result<Vec<String>, Trouble> {
+        self.accounts_of(&self.statements.table_accounts).await
+    }
+
+    pub async fn accounts_of_services(&self) -> Result<Vec<String>, Trouble> {
+        self.accounts_of(&self.statements.service_accounts).await
+    }
+
+    async fn accounts_of(&self, statement: &PreparedStatement) -> Result<Vec<String>, Trouble> {
+        let rows = self.read(statement, ()).await?;
+        let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+        rows.map(|row| row.map(|(name,)| name).map_err(|error| Trouble::fault(error.to_string()))).collect()
+    }
+}
