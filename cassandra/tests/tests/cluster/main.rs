@@ -13,3 +13,4 @@ mod scan;
 mod slots;
 mod suite;
 mod tombstones;
+mod upgrade;
