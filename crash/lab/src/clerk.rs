@@ -32,6 +32,10 @@ pub struct Office {
     pub targets: Vec<Arc<Target>>,
     /// All tables of the run begin with it.
     pub prefix: String,
+    /// How long a client waits for an answer before it closes its connection; without it, as long as `request` does.
+    pub give_up: Option<Duration>,
+    /// Of a hundred writes, those to tables that come and go.
+    pub brief_percent: u32,
     pub stop: AtomicBool,
     pub times: Mutex<Times>,
 }
@@ -129,7 +133,17 @@ impl Clerk {
     async fn write(&mut self, endpoint: usize) -> Result<(), String> {
         let operation = self.next();
         let (writer, number) = (self.ledger.writer, self.ledger.next_number());
-        let outcome = match request::send(&mut self.clients[endpoint], writer, number, &operation).await {
+        let patience = self.office.give_up;
+        let sending = request::send(&mut self.clients[endpoint], writer, number, &operation);
+        let sent = match within(patience, sending).await {
+            Some(sent) => sent,
+            None => {
+                self.clients[endpoint].disconnect();
+                self.rest(endpoint);
+                Ok(Outcome::Unknown("given up".to_owned()))
+            }
+        };
+        let outcome = match sent {
             Ok(outcome) => outcome,
             Err(Failure::NotSent) => {
                 self.counts.not_sent += 1;
@@ -158,8 +172,33 @@ impl Clerk {
 
     async fn read(&mut self, endpoint: usize) -> Result<(), String> {
         let Some(look) = self.look() else { return Ok(()) };
+        let seen = match within(self.office.give_up, self.see(endpoint, &look)).await {
+            Some(seen) => seen,
+            None => {
+                self.clients[endpoint].disconnect();
+                Err(ReadFailure::Unanswered("given up".to_owned()))
+            }
+        };
+        match seen {
+            Ok((rows, verdict)) => {
+                self.counts.reads += 1;
+                self.counts.rows_read += rows;
+                self.office.answered(endpoint, Kind::Read);
+                verdict.map_err(|what| format!("through endpoint {endpoint}: {what}"))
+            }
+            Err(ReadFailure::Unanswered(_)) => {
+                self.counts.reads_unanswered += 1;
+                self.rest(endpoint);
+                Ok(())
+            }
+            Err(ReadFailure::Wrong(what)) => Err(format!("through endpoint {endpoint}: {what}")),
+        }
+    }
+
+    /// How many rows there were, and whether they are right.
+    async fn see(&mut self, endpoint: usize, look: &Look) -> Result<(u64, Result<(), String>), ReadFailure> {
         let (client, shared) = (&mut self.clients[endpoint], self.office.shared_table());
-        let seen = match &look {
+        match look {
             Look::Row(table, place) => match request::get(client, table, place).await {
                 Ok(entity) => {
                     Ok((u64::from(entity.is_some()), self.ledger.check_row(table, place, entity.as_ref())))
@@ -176,20 +215,6 @@ impl Clerk {
                 let rows = request::scan(client, table).await;
                 rows.map(|rows| (rows.len() as u64, self.ledger.check(table, None, &rows, *table == shared)))
             }
-        };
-        match seen {
-            Ok((rows, verdict)) => {
-                self.counts.reads += 1;
-                self.counts.rows_read += rows;
-                self.office.answered(endpoint, Kind::Read);
-                verdict.map_err(|what| format!("through endpoint {endpoint}: {what}"))
-            }
-            Err(ReadFailure::Unanswered(_)) => {
-                self.counts.reads_unanswered += 1;
-                self.rest(endpoint);
-                Ok(())
-            }
-            Err(ReadFailure::Wrong(what)) => Err(format!("through endpoint {endpoint}: {what}")),
         }
     }
 
@@ -233,7 +258,10 @@ impl Clerk {
         if self.ledger.table(&own).is_none() {
             return Operation::Create { table: own };
         }
-        match self.random.random_range(0..100) {
+        if self.random.random_ratio(self.office.brief_percent, 100) {
+            return self.brief();
+        }
+        match self.random.random_range(0..95) {
             0..20 => self.insert_next(own),
             20..30 => self.insert_alone(own),
             30..40 => self.upsert(own),
@@ -242,8 +270,7 @@ impl Clerk {
             55..68 => self.delete(own),
             68..80 => self.batch(own, "batches"),
             80..83 => self.batch_with_a_failure(own),
-            83..95 => self.shared(),
-            _ => self.brief(),
+            _ => self.shared(),
         }
     }
 
@@ -356,10 +383,20 @@ impl Clerk {
     fn brief(&mut self) -> Operation {
         let table = self.brief_table();
         match self.ledger.table(&table).map(|rows| rows.len()) {
+            // A table that was dropped takes no more writes, whichever front end is asked and whatever it remembers.
+            None if self.random.random_bool(0.3) => self.insert_next(table),
             None => Operation::Create { table },
             Some(0..BRIEF_ROWS) => self.batch(table, "batches"),
             Some(_) => Operation::Drop { table },
         }
+    }
+}
+
+/// `None` if it takes longer than that.
+async fn within<T>(patience: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match patience {
+        Some(patience) => tokio::time::timeout(patience, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

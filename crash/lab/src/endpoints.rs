@@ -43,6 +43,15 @@ pub struct EndpointsCommand {
     r#while: Option<PathBuf>,
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     clients: usize,
+    /// A client closes its connection when there was no answer for so long; without this, that is a violation after a minute
+    #[arg(long, value_name = "SECONDS")]
+    give_up: Option<u64>,
+    /// Half of all writes are to tables that are created, dropped and created again, instead of one in twenty
+    #[arg(long)]
+    tables: bool,
+    /// Every front end must acknowledge a write in the last seconds of the load
+    #[arg(long, value_name = "SECONDS")]
+    served_at_end: Option<u64>,
 }
 
 /// What a run did and found.
@@ -72,6 +81,8 @@ pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<
         targets,
         // A store of others may have the tables of another run.
         prefix: format!("Lab{:08x}", (seed ^ rand::random::<u64>()) as u32),
+        give_up: command.give_up.map(Duration::from_secs),
+        brief_percent: if command.tables { 50 } else { 5 },
         stop: AtomicBool::new(false),
         times: Mutex::new(Times::start()),
     });
@@ -98,6 +109,9 @@ pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<
     report.services = times(&office).services(office.targets.len(), load_time);
     for clerk in &ended {
         report.add(clerk);
+    }
+    if let Some(seconds) = command.served_at_end {
+        report.require_writes_at_end(seconds);
     }
     if report.violation.is_none() {
         let since = Instant::now();
@@ -219,6 +233,18 @@ impl Report {
         }
     }
 
+    /// An earlier violation counts for more.
+    fn require_writes_at_end(&mut self, seconds: u64) {
+        let since = self.load_seconds - seconds as f64;
+        let silent =
+            self.services.iter().filter(|service| service.last_write.is_none_or(|last| last < since));
+        let silent: Vec<String> = silent.map(Service::name).collect();
+        if !silent.is_empty() && self.violation.is_none() {
+            self.violation =
+                Some(format!("no write was acknowledged in the last {seconds} s at {}", silent.join(", ")));
+        }
+    }
+
     pub fn print(&self) {
         let counts = &self.counts;
         println!(
@@ -245,9 +271,7 @@ impl Report {
             println!(
                 "  {}: {} writes, longest gap {:.1} s at {:.1} s, {} s without; {} reads, longest gap {:.1} s at {:.1} s, \
                  {} s without",
-                service
-                    .endpoint
-                    .map_or("all endpoints".to_owned(), |endpoint| format!("endpoint {endpoint}")),
+                service.name(),
                 service.writes,
                 write.seconds,
                 write.began,
@@ -266,5 +290,31 @@ impl Report {
     pub fn write_json(&self, path: &std::path::Path) -> Result<(), String> {
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         std::fs::write(path, text + "\n").map_err(|error| format!("can't write {}: {error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gaps::Kind;
+
+    #[test]
+    fn an_endpoint_that_acknowledges_nothing_at_the_end_is_a_violation() {
+        let mut times = Times::start();
+        times.answered(0, Kind::Write);
+        times.answered(1, Kind::Write);
+        // Both are answered at the beginning of a load of 20 s.
+        let services = times.services(2, Duration::from_secs(20));
+        let report = || Report { load_seconds: 20.0, services: services.clone(), ..Report::default() };
+        let (mut served, mut silent) = (report(), report());
+        served.require_writes_at_end(20);
+        assert_eq!(served.violation, None);
+        silent.services[2].last_write = None;
+        silent.require_writes_at_end(20);
+        let violation = silent.violation.unwrap();
+        assert!(violation.ends_with("at endpoint 1"), "{violation}");
+        let mut late = report();
+        late.require_writes_at_end(10);
+        assert!(late.violation.is_some_and(|violation| violation.contains("endpoint 0, endpoint 1")));
     }
 }

@@ -32,9 +32,17 @@ pub struct Service {
     pub reads: usize,
     pub longest_without_write: Gap,
     pub longest_without_read: Gap,
+    /// When the last write was acknowledged, in seconds since the load began.
+    pub last_write: Option<f64>,
     /// Whole seconds in which there was no acknowledged write, and no answered read.
     pub seconds_without_write: usize,
     pub seconds_without_read: usize,
+}
+
+impl Service {
+    pub fn name(&self) -> String {
+        self.endpoint.map_or("all endpoints".to_owned(), |endpoint| format!("endpoint {endpoint}"))
+    }
 }
 
 impl Times {
@@ -73,6 +81,7 @@ impl Times {
             reads: reads.len(),
             longest_without_write: longest(&writes, end),
             longest_without_read: longest(&reads, end),
+            last_write: writes.last().map(|last| *last as f64 / 1000.0),
             seconds_without_write: silent_seconds(&writes, end),
             seconds_without_read: silent_seconds(&reads, end),
         }
@@ -121,5 +130,7 @@ mod tests {
         let gaps: Vec<f64> = services.iter().map(|service| service.longest_without_write.seconds).collect();
         assert_eq!(gaps, [0.5, 0.9, 0.6]);
         assert_eq!(services.iter().map(|service| service.reads).collect::<Vec<_>>(), [1, 0, 1]);
+        let last: Vec<_> = services.iter().map(|service| service.last_write).collect();
+        assert_eq!(last, [Some(0.6), Some(0.1), Some(0.6)]);
     }
 }
