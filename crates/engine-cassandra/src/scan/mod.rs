@@ -55,7 +55,7 @@ pub async fn scan(
         (Ok(()), _) => {}
         // Damage is told; a cluster that is slow or away only ends the page.
         (Err(Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_)), Some(end)) => {
-            progress.page.end_before(end)?
+            progress.page.end_before(end)?;
         }
         (Err(trouble), _) => return Err(trouble.into()),
     }
