@@ -114,7 +114,7 @@ async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
 
     let engine = CassandraEngine::connect(options.clone()).await.unwrap();
     let books = table("Books");
-    assert_eq!(engine.list_accounts().await.unwrap(), [books.account.clone()]);
+    assert_eq!(engine.list_accounts().await.unwrap(), std::slice::from_ref(&books.account));
     assert!(engine.get(&books, &key("p", "r")).await.unwrap().is_some());
     assert_eq!(seen(&engine).await, ["p|r"]);
     // The partition that is there, the one that was struck off, and one that never was.
