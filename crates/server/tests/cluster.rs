@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 use std::process::Output;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::support::cluster::{new_address, new_store, nodes, partita};
 use crate::support::{Partita, binary};
@@ -164,9 +166,13 @@ fn service_properties_set_through_two_servers_keep_what_the_other_set() {
     let cors = "<Cors><CorsRule><AllowedOrigins>http://shop.example</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
                 <MaxAgeInSeconds>5</MaxAgeInSeconds><ExposedHeaders/><AllowedHeaders/></CorsRule></Cors>";
     set(&first, &logging("1"));
-    // Both servers know the properties now, and each goes on from what it knows.
+    // Another server takes up what was set within seconds. From then on each goes on from what it knows.
     for server in [&first, &second] {
-        assert!(server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>"));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>") {
+            assert!(Instant::now() < deadline, "the properties were never taken up");
+            thread::sleep(Duration::from_millis(100));
+        }
     }
     set(&first, cors);
     set(&second, &logging("7"));
