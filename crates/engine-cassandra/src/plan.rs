@@ -156,7 +156,7 @@ pub fn plan(
         let mine: Vec<DateTime> = stamps.by_ref().take(transaction.operations().len()).collect();
         let keys: Vec<KeyBytes> =
             transaction.operations().iter().map(|operation| KeyBytes::of(operation.row.as_str())).collect();
-        let before = wanted.len();
+        let mut is_unread = false;
         for (key, operation) in keys.iter().zip(transaction.operations()) {
             let standing =
                 standings.get(key).map(|standing| &standing.known).or_else(|| knowledge.rows.get(key));
@@ -164,6 +164,7 @@ pub fn plan(
                 None => match expectation(operation, first) {
                     Some(known) => drop(standings.insert(key.clone(), Standing { known, changed: None })),
                     None => {
+                        is_unread = true;
                         wanted.insert(key.clone());
                         if needs_body(operation) {
                             bodies.insert(key.clone());
@@ -172,6 +173,7 @@ pub fn plan(
                 },
                 Some(known) => {
                     if needs_body(operation) && known.stamp.is_some() && known.body.is_none() {
+                        is_unread = true;
                         wanted.insert(key.clone());
                         bodies.insert(key.clone());
                     } else if !standings.contains_key(key) {
@@ -181,7 +183,7 @@ pub fn plan(
                 }
             }
         }
-        if wanted.len() > before {
+        if is_unread {
             // Judged by one reading if it has to be read for anyway.
             wanted.extend(keys);
             verdicts.push(Verdict::Later);
@@ -397,6 +399,15 @@ mod tests {
         ] {
             assert_eq!(shown(&[transaction], &nothing), expected);
         }
+    }
+
+    #[test]
+    fn nobody_is_judged_by_a_row_that_is_still_to_be_read_for_another() {
+        let nothing = Knowledge::default();
+        let group = [put("a", Condition::Anything), put("a", Condition::Exists), put("b", Condition::Absent)];
+        assert_eq!(shown(&group, &nothing), "read a");
+        let group = [merge("a", Condition::Exists), merge("a", Condition::Exists)];
+        assert_eq!(shown(&group, &nothing), "read a+");
     }
 
     #[test]
