@@ -95,7 +95,7 @@ async fn rows_are_read_and_written_past_more_tombstones_than_a_node_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes long"]
+#[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
 async fn rows_are_read_and_written_past_150_000_tombstones() {
     rows_are_read_and_written_past_tombstones(Some(MANY)).await;
 }
@@ -140,7 +140,7 @@ async fn a_segment_with_more_tombstones_than_a_node_reads_is_written_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes long"]
+#[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
 async fn a_segment_with_150_000_tombstones_is_written_anew() {
     a_segment_full_of_tombstones_is_read_and_written_anew(Some(MANY)).await;
 }
@@ -178,7 +178,7 @@ async fn struck_off_partitions_are_left_behind_when_their_segment_is_written_ane
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes long"]
+#[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
 async fn a_segment_with_150_000_struck_off_partitions_is_written_anew() {
     struck_off_partitions_are_passed_over_and_left_behind(Some(MANY)).await;
 }
@@ -235,7 +235,7 @@ async fn tables_are_listed_past_more_dropped_ones_than_a_node_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes long"]
+#[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
 async fn tables_are_listed_past_150_000_dropped_ones() {
     tables_are_listed_past_those_that_were_dropped(Some(MANY)).await;
 }
