@@ -121,11 +121,11 @@ impl Link {
     pub async fn read(
         &self,
         statement: &PreparedStatement,
-        values: impl SerializeRow,
+        values: impl SerializeRow + Sync,
     ) -> Result<QueryRowsResult, Trouble> {
         let busy = |_| Trouble::Refused(format!("{READS_UNDER_WAY} reads are under way"));
         let _permit = timeout(READ_PATIENCE, self.reads.acquire()).await.map_err(busy)?;
-        let result = self.session.execute_unpaged(statement, values).await?;
+        let result = driver::execute(&self.session, statement, &values).await?;
         result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
     }
 
@@ -133,9 +133,9 @@ impl Link {
     pub async fn write(
         &self,
         statement: &PreparedStatement,
-        values: impl SerializeRow,
+        values: impl SerializeRow + Sync,
     ) -> Result<(), Trouble> {
-        self.session.execute_unpaged(statement, values).await?;
+        driver::execute(&self.session, statement, &values).await?;
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Link {
             batch.append_statement(step.statement.clone());
             values.push(step.values);
         }
-        match self.session.batch(&batch, values).await.map_err(Trouble::from) {
+        match driver::batch(&self.session, &batch, values).await.map_err(Trouble::from) {
             Ok(answer) => read_outcome(answer),
             // The node read before it would have written, but of a write nothing less is sure.
             Err(Trouble::Tombstones(why)) => Err(Trouble::Unknown(why)),

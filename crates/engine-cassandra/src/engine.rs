@@ -59,8 +59,7 @@ impl CassandraEngine {
     }
 
     async fn assemble(session: Session, options: &Options) -> Result<Self, Trouble> {
-        session
-            .use_keyspace(&options.keyspace, true)
+        driver::use_keyspace(&session, &options.keyspace)
             .await
             .map_err(|error| Trouble::Refused(error.to_string()))?;
         let statements = Statements::prepare(&session, options.reads).await?;

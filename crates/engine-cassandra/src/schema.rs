@@ -123,7 +123,7 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
     let run = async |text: String| {
         let mut statement = Statement::new(text.as_str());
         statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
-        match session.query_unpaged(statement, ()).await {
+        match driver::query(session, statement, &()).await {
             Ok(_) => Ok(()),
             Err(error) => Err(InitError::Statement { statement: text, why: error.to_string() }),
         }
@@ -174,7 +174,7 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
 async fn tables_of(session: &Session, keyspace: &str) -> Result<Option<Vec<String>>, Trouble> {
     let names = async |table: &str, column: &str| {
         let text = format!("SELECT {column} FROM system_schema.{table} WHERE keyspace_name = ?");
-        let rows = session.query_unpaged(text, (keyspace,)).await?.into_rows_result();
+        let rows = driver::query(session, text.into(), &(keyspace,)).await?.into_rows_result();
         let rows = rows.map_err(|error| Trouble::fault(error.to_string()))?;
         let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
         let names: Result<Vec<String>, _> = rows.map(|row| row.map(|(name,)| name)).collect();

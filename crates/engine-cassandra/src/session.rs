@@ -113,7 +113,7 @@ async fn open_session(options: &Options) -> Result<Session, ConnectError> {
     if let Some(tls) = &options.tls {
         builder = builder.tls_context(Some(tls::configure(tls).map_err(ConnectError::Tls)?));
     }
-    builder.build().await.map_err(|error| explain(&error, options))
+    driver::connect(builder).await.map_err(|error| explain(&error, options))
 }
 
 fn read_password(password: &Password) -> Result<String, ConnectError> {

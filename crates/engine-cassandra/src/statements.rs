@@ -101,7 +101,7 @@ impl Statements {
     pub async fn prepare(session: &Session, reads: Reads) -> Result<Self, Trouble> {
         let other_node: Arc<dyn RetryPolicy> = Arc::new(OtherNode);
         let prepare = async |text: &str, consistency: Consistency| {
-            let mut statement = session.prepare(text).await?;
+            let mut statement = driver::prepare(session, text).await?;
             statement.set_consistency(consistency);
             // A read, or a write with a timestamp of its own: to ask twice does no harm.
             let repeatable = !text.contains(" IF ");

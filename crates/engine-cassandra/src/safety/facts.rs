@@ -147,9 +147,9 @@ fn statement(text: &str, consistency: Consistency) -> Statement {
 async fn rows(
     session: &Session,
     statement: Statement,
-    values: impl scylla::serialize::row::SerializeRow,
+    values: impl scylla::serialize::row::SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Trouble> {
-    let result = session.query_unpaged(statement, values).await?;
+    let result = driver::query(session, statement, &values).await?;
     result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
 }
 
