@@ -51,9 +51,12 @@ pub struct Between {
     proxy: RunningProxy,
     /// Where the engine finds the proxy.
     pub address: String,
-    keep: UnboundedSender<(RequestFrame, Option<u16>)>,
-    lost: UnboundedReceiver<(RequestFrame, Option<u16>)>,
+    keep: UnboundedSender<Kept>,
+    lost: UnboundedReceiver<Kept>,
 }
+
+/// A request, and the shard that it was for, of which Cassandra has none.
+pub type Kept = (RequestFrame, Option<u16>);
 
 /// Where one frame waits until the test lets it go on.
 pub struct Gate {
@@ -125,6 +128,16 @@ impl Between {
         let request = RequestRule(write(Aim::Rows).and(chance.clone()), self.on_request(RequestLost, &bar));
         let answer = ResponseRule(verdict(Aim::Rows).and(chance), on_answer(AnswerLost, &bar));
         self.set(vec![request], vec![answer]);
+    }
+
+    /// The first requests about something arrive, and from the next one on none. Gives those that did not.
+    pub fn lose_after(&mut self, steps: usize, about: &Condition) -> UnboundedReceiver<Kept> {
+        let (tried, lost) = unbounded_channel();
+        let arrive = about.clone().and(Condition::TrueForLimitedTimes(steps));
+        let lose = RequestReaction::drop_frame().with_feedback_when_performed(tried);
+        let rules = vec![RequestRule(arrive, RequestReaction::noop()), RequestRule(about.clone(), lose)];
+        self.set(rules, Vec::new());
+        lost
     }
 
     fn set(&mut self, requests: Vec<RequestRule>, answers: Vec<ResponseRule>) {

@@ -5,6 +5,7 @@ mod alone;
 mod between;
 mod cases;
 mod chaos;
+mod deaths;
 mod rivals;
 mod straggler;
 mod tables;
