@@ -184,7 +184,7 @@ fn binary(common: &Common) -> Result<PathBuf, String> {
     let found = std::path::absolute(&path).ok().filter(|path| path.is_file());
     found.ok_or_else(|| {
         format!(
-            "{} is no server; build it (cargo build --release -p partita-server) or name it with --binary",
+            "{} is no server; build it (cargo build --release -p partita-cli) or name it with --binary",
             path.display()
         )
     })

@@ -106,9 +106,13 @@ impl Server {
 
     /// SIGTERM.
     pub fn terminate(&self) -> Result<(), String> {
-        let sent =
-            Command::new("kill").args(["-TERM", &self.child.id().to_string()]).stderr(Stdio::null()).status();
-        sent.map(drop).map_err(|error| format!("can't run kill: {error}"))
+        // By the shell: not every system has a program for it.
+        let process = self.child.id().to_string();
+        let sent = Command::new("sh")
+            .args(["-c", r#"kill -TERM "$1""#, "sh", &process])
+            .stderr(Stdio::null())
+            .status();
+        sent.map(drop).map_err(|error| format!("can't run sh: {error}"))
     }
 
     /// How it ended, if it does in time.

@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn a_body_takes_room_by_its_length_however_many_pieces_it_comes_in() {
-        let (whole, room) = gather(&[b"a".as_slice(); 100_000], None);
+        let (whole, room) = gather(&vec![b"a".as_slice(); 100_000], None);
         assert_eq!(whole.len(), 100_000);
         assert!(room <= 2 * whole.len(), "{room}");
-        let (whole, room) = gather(&[b"a".as_slice(); 100_000], Some(100_000));
+        let (whole, room) = gather(&vec![b"a".as_slice(); 100_000], Some(100_000));
         assert_eq!((whole.len(), room), (100_000, 100_000));
         let (whole, room) = gather(&[b"abc"], None);
         assert_eq!((&whole[..], room), (&b"abc"[..], 3));

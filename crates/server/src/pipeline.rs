@@ -33,11 +33,11 @@ use crate::memory::Memory;
 use crate::operation::condition::Condition;
 use crate::operation::{self, Call, Context};
 use crate::refusal_log::{RefusalLog, cut};
+use crate::request_id;
 use crate::respond::{self, Asked, Body};
 use crate::route;
 use crate::sas::{self, Caller};
 use crate::settings::Settings;
-use crate::telemetry;
 
 /// Whether the log has said already that the store can't be used.
 static UNREADY: AtomicBool = AtomicBool::new(false);
@@ -364,7 +364,7 @@ fn asked(headers: &HeaderMap, bearer: &Arc<Bearer>) -> Asked {
         .filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
         .cloned();
     Asked {
-        request_id: telemetry::new_request_id(),
+        request_id: request_id::new_request_id(),
         client_request_id,
         sent_version: headers.get(&X_MS_VERSION).cloned(),
         bearer: bearer.clone(),

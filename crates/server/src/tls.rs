@@ -1,15 +1,10 @@
-//! HTTPS: certificates from PEM files, read anew when they change, or made here for development.
+//! HTTPS: certificates from PEM files, reloaded when they change.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -92,76 +87,28 @@ fn read(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, String> {
     }
 }
 
-/// An authority of this machine's own, and a certificate by it for local names. Made once and kept.
-///
-/// Gives the authority's file too: a client that trusts it trusts this server.
-pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, PathBuf), String> {
-    let file = |name: &str| directory.join(name);
-    let files = CertificateFiles { certificate: file("certificate.pem"), key: file("key.pem") };
-    let authority = file("authority.pem");
-    if files.certificate.exists() && files.key.exists() && authority.exists() {
-        return Ok((files, authority));
-    }
-    let made = make(directory, &files, &authority);
-    made.map_err(|error| {
-        format!("can't make a development certificate in {}: {error}", directory.display())
-    })?;
-    Ok((files, authority))
-}
-
-fn make(directory: &Path, files: &CertificateFiles, authority: &Path) -> io::Result<()> {
-    let other = |error: rcgen::Error| io::Error::other(error);
-    store::private_directory::create(directory)?;
-
-    let mut params = CertificateParams::new(Vec::new()).map_err(other)?;
-    params.distinguished_name.push(DnType::CommonName, "Partita development authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let authority_key = KeyPair::generate().map_err(other)?;
-    let authority_certificate = params.self_signed(&authority_key).map_err(other)?;
-    let issuer = Issuer::new(params, authority_key);
-
-    let names = ["localhost", "127.0.0.1", "::1", "*.table.localhost", "host.docker.internal"];
-    let mut params = CertificateParams::new(names.map(str::to_owned)).map_err(other)?;
-    params.distinguished_name.push(DnType::CommonName, "Partita development server");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate().map_err(other)?;
-    let certificate = params.signed_by(&key, &issuer).map_err(other)?;
-
-    // The authority's key is not kept: nothing else will ever be signed with it.
-    write_private(&files.key, &key.serialize_pem())?;
-    fs::write(authority, authority_certificate.pem())?;
-    fs::write(&files.certificate, certificate.pem())
-}
-
-/// For the owner's eyes alone, from the first byte on.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_development_certificate_is_made_once_and_kept_private() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let directory = tempfile::tempdir().unwrap();
-        let (files, authority) = development_certificate(directory.path()).unwrap();
-        let first = fs::read(&authority).unwrap();
-        assert!(Certificate::load(files.clone()).unwrap().acceptor().is_ok());
-        assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
-        development_certificate(directory.path()).unwrap();
-        assert_eq!(fs::read(&authority).unwrap(), first);
+    /// A self-signed certificate and its key.
+    fn made_in(directory: &Path) -> CertificateFiles {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let files = CertificateFiles {
+            certificate: directory.join("certificate.pem"),
+            key: directory.join("key.pem"),
+        };
+        fs::write(&files.certificate, made.cert.pem()).unwrap();
+        fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        files
     }
 
     #[test]
     fn files_that_do_not_serve_are_named() {
         let directory = tempfile::tempdir().unwrap();
-        let (files, authority) = development_certificate(directory.path()).unwrap();
+        let files = made_in(directory.path());
+        let other = tempfile::tempdir().unwrap();
+        let other = made_in(other.path()).certificate;
         let check = |files: CertificateFiles, expected: &str| {
             let error = Certificate::load(files).unwrap_err();
             assert!(error.contains(expected), "{error}");
@@ -177,7 +124,7 @@ mod tests {
             "it holds no certificate",
         );
         check(
-            CertificateFiles { certificate: authority, ..files },
+            CertificateFiles { certificate: other, ..files },
             "key.pem can't be used for TLS: it is not the key of",
         );
     }
@@ -185,8 +132,8 @@ mod tests {
     #[test]
     fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (files, _) = development_certificate(first.path()).unwrap();
-        let (renewed, _) = development_certificate(second.path()).unwrap();
+        let files = made_in(first.path());
+        let renewed = made_in(second.path());
         let certificate = Certificate::load(files.clone()).unwrap();
         assert_eq!(certificate.refresh(), Ok(false));
         let shown = || certificate.current.read().unwrap().0.cert[0].clone();

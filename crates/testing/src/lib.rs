@@ -1,5 +1,7 @@
 //! What the tests of several crates share.
 
+use std::process::Command;
+
 /// Set to 1, this makes a test fail that can't run here; `./test` sets it.
 const REQUIRE_ALL: &str = "PARTITA_REQUIRE_ALL";
 
@@ -20,4 +22,14 @@ pub fn needed(variable: &str, way_out: &str) -> Option<String> {
         not_run(&format!("{variable} is not set; {way_out}"));
     }
     value
+}
+
+/// Sends a signal, such as TERM, to a process. By the shell, which always can: not every system has a program for it.
+///
+/// # Panics
+/// If there is no such process.
+pub fn signal(process: u32, name: &str) {
+    let sent =
+        Command::new("sh").args(["-c", r#"kill "-$1" "$2""#, "sh", name, &process.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "could not send {name} to process {process}");
 }

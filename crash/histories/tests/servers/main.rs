@@ -83,7 +83,7 @@ fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("partita");
     if !path.exists() {
-        let built = Command::new(env!("CARGO")).args(["build", "--release", "-p", "partita-server"]).status();
+        let built = Command::new(env!("CARGO")).args(["build", "--release", "-p", "partita-cli"]).status();
         assert!(built.unwrap().success() && path.exists(), "{} can't be built", path.display());
     }
     path

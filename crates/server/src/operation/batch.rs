@@ -13,9 +13,9 @@ use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
 use crate::headers::{DATA_SERVICE_VERSION, Headers, PREFER, X_HTTP_METHOD};
+use crate::request_id;
 use crate::respond;
 use crate::route::{self, Operation};
-use crate::telemetry;
 
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
@@ -27,14 +27,14 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     if context.site.secondary && !matches!(read, Batch::Query(_)) {
         return Err(Refusal::WritesNotAllowed.into());
     }
-    let batch_id = telemetry::new_guid();
+    let batch_id = request_id::new_guid();
     let (body, held) = match read {
         Batch::ChangeSet(parts) => {
             let answers = change_set(context, call, &parts).await?;
             // What was written stays written, and has to be said.
             let mut held = context.memory.nothing();
             held.grow_anyway(answers.iter().map(|answer| answer.body.len()).sum());
-            (batch::write_change_set(&batch_id, &telemetry::new_guid(), &answers), held)
+            (batch::write_change_set(&batch_id, &request_id::new_guid(), &answers), held)
         }
         Batch::Query(part) => {
             let answer = query(context, call, &part).await?;
@@ -42,7 +42,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
             (batch::write_query(&batch_id, &answer), held)
         }
         Batch::Closed => {
-            (batch::write_change_set(&batch_id, &telemetry::new_guid(), &[]), context.memory.nothing())
+            (batch::write_change_set(&batch_id, &request_id::new_guid(), &[]), context.memory.nothing())
         }
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };

@@ -304,7 +304,10 @@ async fn wherever_its_purge_ends_another_server_ends_it() {
             break;
         }
     }
-    assert!(deaths >= 9, "its map, two segments, three partitions and what is noted of it go one by one: {deaths}");
+    assert!(
+        deaths >= 9,
+        "its map, two segments, three partitions and what is noted of it go one by one: {deaths}"
+    );
     witness.close().await;
     ground.finish().await;
 }

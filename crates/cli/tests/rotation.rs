@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::{self, Client, Partita};
@@ -16,8 +15,7 @@ fn status(server: &Partita, key: &str) -> u16 {
 }
 
 fn hang_up(server: &Partita) {
-    let sent = Command::new("kill").args(["-HUP", &server.process_id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    testing::signal(server.process_id(), "HUP");
 }
 
 fn wait_for(what: &str, holds: impl Fn() -> bool) {

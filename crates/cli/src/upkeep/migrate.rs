@@ -12,9 +12,9 @@ use std::future::Future;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::path::{Path, PathBuf};
 
+use crate::config;
 use clap::Args;
 use migrate::Verified;
-use server::config;
 
 use self::journey::Journey;
 use self::place::Place;

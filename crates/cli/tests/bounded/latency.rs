@@ -1,6 +1,6 @@
 //! How others fare while one token does its worst. Prints figures and judges none: run it by hand, on a release build.
 //!
-//!     cargo test --release -p partita-server --test all bounded::latency -- --ignored --nocapture
+//!     cargo test --release -p partita-cli --test all bounded::latency -- --ignored --nocapture
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

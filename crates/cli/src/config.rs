@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use service::Targets;
 
-use crate::account::{Account, Accounts};
-use crate::bearer::{self, Bearer};
 use crate::control;
-use crate::listener::Bounds;
-use crate::telemetry::LogFormat;
-use crate::tls::CertificateFiles;
+use crate::logging::LogFormat;
+use server::Bounds;
+use server::account::{Account, Accounts};
+use server::bearer::{self, Bearer};
+use server::tls::CertificateFiles;
 
 mod file;
 mod flags;

@@ -10,8 +10,8 @@ use wire::access_policies;
 use wire::signing::sas::{AccountSas, Sas, TableSas, Terms};
 use wire::url::Query;
 
-use crate::account::Account;
-use crate::sas::{self, Caller};
+use server::account::Account;
+use server::sas::{self, Caller};
 
 /// The version tokens are made in: understood by every server and SDK in use.
 const VERSION: &str = "2019-02-02";

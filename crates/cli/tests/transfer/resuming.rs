@@ -17,8 +17,7 @@ fn start(verb: &str, gate: &Gate, arguments: &str, path: &Path) -> Child {
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    testing::signal(child.id(), name);
 }
 
 fn state(path: &Path) -> Value {
@@ -35,7 +34,7 @@ fn an_export_that_was_killed_and_resumed_equals_one_that_was_not() {
         let path = directory.path().join(format!("resumed.{format}"));
         let side = directory.path().join(format!("resumed.{format}.progress"));
         succeed("export", server.address, "--table Books --to {}", &whole);
-        for (kill, said) in [("-KILL", ""), ("-INT", "interrupted; the same command with --resume goes on")] {
+        for (kill, said) in [("KILL", ""), ("INT", "interrupted; the same command with --resume goes on")] {
             gate.harm(&[(first_pass + THIRD_PAGE, Harm::Stall)]);
             let child = start("export", &gate, "--table Books --overwrite --to {}", &path);
             gate.wait_until_stalled();
@@ -73,7 +72,7 @@ fn an_account_is_resumed_table_by_table() {
     gate.harm(&[(3, Harm::Stall)]);
     let child = start("export", &gate, "--all --to {}", &backup);
     gate.wait_until_stalled();
-    signal(&child, "-TERM");
+    signal(&child, "TERM");
     assert!(!child.wait_with_output().unwrap().status.success());
     gate.harm(&[]);
     assert!(fail("export", gate.address, "--all --to {}", &backup).contains("Atlas.jsonl is there already"));
@@ -92,7 +91,7 @@ fn an_account_is_resumed_table_by_table() {
 fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
     let entities = numbered(3_000, 250);
     for mode in ["replace", "insert"] {
-        for kill in ["-KILL", "-INT"] {
+        for kill in ["KILL", "INT"] {
             let server = Partita::in_memory();
             let gate = Gate::before(server.address);
             let directory = tempfile::tempdir().unwrap();
@@ -110,7 +109,7 @@ fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
             let recorded = state(&side);
             gate.harm(&[]);
             succeed("import", gate.address, &format!("{arguments} --resume"), &path);
-            if kill == "-INT" {
+            if kill == "INT" {
                 let said = kit::error(&output);
                 assert!(said.contains("interrupted; --resume goes on after the "), "{said}");
                 assert!(recorded["written"].as_u64().unwrap() >= 250, "{recorded}");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::storage::StoreAddress;
-use crate::telemetry::LogFormat;
+use crate::logging::LogFormat;
 
 /// The TOML file: the same names, and accounts as tables of their own.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
+use crate::config;
 use clap::Args;
-use server::config;
 
 /// The answer is a short text; whoever sends more is no server of ours.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::control::{self, Command};
 use async_trait::async_trait;
 use engine_cassandra::CassandraEngine;
 use engine_embedded::EmbeddedEngine;
 use migrate::Shared;
-use server::control::{self, Command};
 use store::Engine as _;
 
 use super::place;

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::config;
 use clap::Args;
 use engine_embedded::{Damage, OpenError, Place, Report, SalvageError, Salvaged};
 use serde_json::{Value, json};
-use server::config;
 
 use super::progress::{Progress, size};
 

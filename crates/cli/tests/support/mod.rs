@@ -126,8 +126,7 @@ impl Partita {
     }
 
     pub fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        testing::signal(self.child.id(), "TERM");
     }
 
     pub fn try_wait(&mut self) -> Option<ExitStatus> {

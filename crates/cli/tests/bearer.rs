@@ -6,7 +6,6 @@
 use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -343,10 +342,7 @@ fn keys_are_read_anew_on_a_hangup_and_a_bad_file_changes_nothing() {
     let status = |issuer: &Issuer| {
         setting.get_tables(Some(&format!("Bearer {}", issuer.token(json!({})))), NEW).status
     };
-    let hang_up = || {
-        let process = setting.server.process_id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &process]).status().unwrap().success());
-    };
+    let hang_up = || testing::signal(setting.server.process_id(), "HUP");
     assert_eq!((status(first), status(&second)), (200, 401));
     second.publish(&jwks);
     hang_up();

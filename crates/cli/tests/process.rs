@@ -84,12 +84,12 @@ fn keys_that_are_secret_are_not_printed() {
 
 #[test]
 fn sigterm_finishes_the_request_under_way() {
-    finishes_the_request_under_way("-TERM");
+    finishes_the_request_under_way("TERM");
 }
 
 #[test]
 fn sigint_finishes_the_request_under_way() {
-    finishes_the_request_under_way("-INT");
+    finishes_the_request_under_way("INT");
 }
 
 fn finishes_the_request_under_way(signal: &str) {
@@ -104,8 +104,7 @@ fn finishes_the_request_under_way(signal: &str) {
     upload.write_all(&body.as_bytes()[..20]).unwrap();
     sleep(Duration::from_millis(200));
 
-    let sent = Command::new("kill").args([signal, &server.process_id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    testing::signal(server.process_id(), signal);
     sleep(Duration::from_millis(300));
     assert_eq!(server.try_wait(), None, "it did not wait for the request");
     // Nobody new is let in.

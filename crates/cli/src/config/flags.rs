@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args};
 
 use super::DEV_CERT;
 use super::storage::StoreAddress;
-use crate::telemetry::LogFormat;
+use crate::logging::LogFormat;
 
 /// As they were said. Each also has a variable, `PARTITA_` and its name, and a key of its name in the file.
 #[derive(Args, Clone, Debug, Default)]

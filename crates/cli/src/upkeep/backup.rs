@@ -8,11 +8,11 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::config;
+use crate::control::{self, Command};
 use clap::Args;
 use engine_embedded::{Checkpoint, EmbeddedEngine, OpenError, Options};
 use model::DateTime;
-use server::config;
-use server::control::{self, Command};
 
 use super::check;
 use super::files::{self, BACKUP_FILE, StoreFile};

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use crate::config::StoreAddress;
 use ::store::Engine as _;
 use clap::{Args, Subcommand};
 use engine_cassandra::{CassandraEngine, InitError, Options, Replication, Weight};
-use server::config::StoreAddress;
 
 pub const HELP: &str = "\
 Examples:

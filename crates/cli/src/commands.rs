@@ -1,0 +1,122 @@
+//! What a running server does when `partita reload`, `backup`, `freeze` or `thaw` asks it to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use engine_embedded::EmbeddedEngine;
+use server::account::SharedAccounts;
+use server::bearer::SharedBearer;
+use service::Gate;
+
+use crate::config::{Config, Flags};
+use crate::control::{self, Control};
+
+/// Accounts and keys, those of bearer tokens too, so that keys can be rotated while requests go on.
+pub struct Reload {
+    pub flags: Flags,
+    pub accounts: SharedAccounts,
+    pub bearer: SharedBearer,
+    /// Whether the development account is the one that is served.
+    pub development: AtomicBool,
+}
+
+impl Reload {
+    fn run(&self) -> Result<String, String> {
+        match Config::from_flags(self.flags.clone()) {
+            // Keys that were lost from a file must not become the one that everybody knows.
+            Ok(config) if config.development && !self.development.load(Ordering::Relaxed) => {
+                let error =
+                    "there is no account any more, and the development account does not take their place";
+                tracing::error!(error, "accounts and keys stay as they were");
+                Err(format!("accounts and keys stay as they were: {error}"))
+            }
+            Ok(config) => {
+                self.development.store(config.development, Ordering::Relaxed);
+                let names: Vec<&str> = config.accounts.iter().map(|account| account.name.as_str()).collect();
+                let done = format!("accounts and keys were read anew: {}", names.join(", "));
+                self.accounts.replace(config.accounts());
+                self.bearer.replace(config.bearer);
+                tracing::info!("{done}");
+                Ok(done)
+            }
+            Err(error) => {
+                tracing::error!(error, "accounts and keys stay as they were");
+                Err(format!("accounts and keys stay as they were: {error}"))
+            }
+        }
+    }
+}
+
+pub async fn reload_on_hangup(reload: Arc<Reload>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        // Said in the log.
+        let _ = reload.run();
+    }
+}
+
+/// A socket named by `--control` must bind; the default one is best-effort.
+pub fn listen_for_commands(
+    config: &Config,
+    reload: Arc<Reload>,
+    gate: Arc<Gate>,
+    engine: Option<Arc<EmbeddedEngine>>,
+) -> Result<Option<AbortOnDrop>, String> {
+    let Some((path, asked_for)) = &config.control else { return Ok(None) };
+    let control = match Control::bind(path) {
+        Ok(control) => control,
+        Err(error) if *asked_for => return Err(error),
+        Err(error) => {
+            tracing::warn!(
+                error,
+                "`partita reload`, `backup` and `migrate` can't reach this server; SIGHUP reloads too"
+            );
+            return Ok(None);
+        }
+    };
+    let run = move |command| match command {
+        control::Command::Reload => reload.run(),
+        control::Command::Checkpoint => checkpoint(engine.as_deref()),
+        control::Command::Freeze => Ok(freeze(&gate)),
+        control::Command::Thaw => Ok(thaw(&gate)),
+    };
+    Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
+}
+
+fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, String> {
+    let engine = engine.ok_or("this server has no data directory; there is nothing here to back up")?;
+    let taken = engine.checkpoint().map_err(|fault| {
+        tracing::error!(%fault, "no checkpoint for a backup");
+        fault.to_string()
+    })?;
+    tracing::info!(commits = taken.commits, "checkpoint for a backup made");
+    let directory = std::path::absolute(&taken.directory).map_err(|error| error.to_string())?;
+    Ok(format!("{} {}", taken.commits, directory.display()))
+}
+
+/// Commands run on threads that may wait.
+fn freeze(gate: &Gate) -> String {
+    let since = tokio::runtime::Handle::current().block_on(gate.close()).to_fixed_string();
+    tracing::warn!(%since, "frozen: writes are refused until `partita thaw`, reads go on");
+    format!("frozen since {since}")
+}
+
+fn thaw(gate: &Gate) -> String {
+    match tokio::runtime::Handle::current().block_on(gate.open()) {
+        Some(since) => {
+            tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are taken again");
+            format!("thawed; it was frozen since {}", since.to_fixed_string())
+        }
+        None => "was not frozen".to_owned(),
+    }
+}
+
+/// Ends the task, and with it what the task holds.
+pub struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

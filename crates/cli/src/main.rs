@@ -1,0 +1,190 @@
+//! The `partita` program: its commands and flags.
+
+mod banner;
+mod certificate;
+mod cluster;
+mod commands;
+mod config;
+mod control;
+mod logging;
+mod sas_command;
+mod serve;
+mod upkeep;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use model::DateTime;
+
+use config::Flags;
+use sas_command::SasCommand;
+use serve::serve;
+use upkeep::backup::{self, BackupFlags};
+use upkeep::check::{self, CheckFlags};
+use upkeep::health::{self, HealthFlags};
+use upkeep::manual::{self, CompletionsFlags, ManualFlags};
+use upkeep::marks;
+use upkeep::migrate::{self, MigrateFlags};
+use upkeep::restore::{self, RestoreFlags};
+use upkeep::store::StoreCommand;
+
+// Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// A table store that speaks the Azure Table REST API
+#[derive(Parser, Debug)]
+#[command(name = "partita", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Serve the Table service
+    #[command(after_help = SERVE_HELP)]
+    Serve(Box<Flags>),
+    /// Reload accounts and keys in a running server
+    Reload(ReloadFlags),
+    /// Check that a store on the disk is sound; save what can be read of one that is not
+    #[command(after_help = check::HELP)]
+    Check(CheckFlags),
+    /// Back up a store, also while a server runs on it
+    #[command(after_help = backup::HELP)]
+    Backup(BackupFlags),
+    /// Make a data directory of a backup
+    Restore(RestoreFlags),
+    /// Move accounts from a data directory to another store, or back, while they are served
+    #[command(after_help = migrate::HELP)]
+    Migrate(Box<MigrateFlags>),
+    /// Have a running server refuse writes, and go on with reads
+    Freeze(ReloadFlags),
+    /// Have a frozen server take writes again
+    Thaw(ThawFlags),
+    /// Make a cluster ready for servers that share it, or check one
+    #[command(subcommand, after_help = upkeep::store::HELP)]
+    Store(StoreCommand),
+    /// Measure a Table endpoint under load: this one, Azurite or Azure
+    Bench(Box<bench::BenchCommand>),
+    /// Write a table, or all tables of an account, to files: from any Table endpoint
+    Export(Box<transfer::ExportCommand>),
+    /// Store files of entities in a table, or in several: of any Table endpoint
+    Import(Box<transfer::ImportCommand>),
+    /// Make and explain shared access signatures
+    #[command(subcommand)]
+    Sas(Box<SasCommand>),
+    /// Ask a running server whether it can be used; fails if not
+    Health(HealthFlags),
+    /// Print a script that completes this program's commands and flags in a shell
+    Completions(CompletionsFlags),
+    /// Write this program's manual pages
+    Manual(ManualFlags),
+}
+
+/// The release, what it was built from, and what it reads and writes on a disk.
+fn version() -> String {
+    // scripts/environment knows the commit; another build may not.
+    let commit = option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+    format!(
+        "{} (commit {commit}, RocksDB {}, store format {})",
+        env!("CARGO_PKG_VERSION"),
+        engine_embedded::ROCKSDB_VERSION,
+        engine_embedded::FORMAT_VERSION
+    )
+}
+
+#[derive(Args, Debug)]
+struct ReloadFlags {
+    /// The running server's data directory
+    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
+    data: PathBuf,
+    /// The running server's control socket, if it is not in its data directory
+    #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
+    control: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct ThawFlags {
+    #[command(flatten)]
+    server: ReloadFlags,
+    /// Though the data was moved elsewhere, where writes may have been made since
+    #[arg(long)]
+    accept_migration: bool,
+}
+
+impl ReloadFlags {
+    fn ask(&self, command: control::Command) -> Result<(), String> {
+        let socket = self.control.clone().unwrap_or_else(|| self.data.join(control::SOCKET));
+        control::ask(&socket, command).map(|text| println!("{text}"))
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  partita serve                          the development account on 127.0.0.1:10002, data in ./partita-data
+  partita serve --in-memory              the same, keeping nothing after exit
+  partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
+  partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
+  partita serve --store cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita      on a cluster that servers share
+  partita reload                         keys and accounts were changed in the file that --config named
+  partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
+  partita import --all --from backup     the same tables into another
+  partita backup /backups --keep 7       of ./partita-data, while its server goes on
+  partita migrate --to /srv/partita      ./partita-data to another store, while its server goes on
+  partita sas table --table Books --permissions r --expires 8h
+  partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
+
+Connect any Azure SDK with the connection string that the start banner prints.";
+
+const SERVE_HELP: &str = "\
+Every flag can also be a variable (PARTITA_LISTEN, PARTITA_DATA, PARTITA_ACCOUNTS, ...) or, with --config,
+a key of a TOML file:
+
+  listen = \"0.0.0.0:10002\"
+  data = \"/var/lib/partita\"
+  [[account]]
+  name = \"shop\"
+  key = \"BASE64KEY1\"
+  key2 = \"BASE64KEY2\"
+
+GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
+SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP or `partita reload` reloads
+accounts and keys, those of bearer tokens too.";
+
+fn main() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    let command = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command;
+    let outcome = match command {
+        Command::Serve(mut flags) => {
+            flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
+            serve(*flags)
+        }
+        Command::Reload(flags) => flags.ask(control::Command::Reload),
+        Command::Freeze(flags) => flags.ask(control::Command::Freeze),
+        Command::Thaw(ThawFlags { server, accept_migration }) => {
+            let unmoved = marks::check(&server.data, accept_migration);
+            unmoved.and_then(|()| server.ask(control::Command::Thaw))
+        }
+        Command::Check(flags) => return check::run(&flags),
+        Command::Backup(flags) => backup::run(&flags).map(|text| println!("{text}")),
+        Command::Restore(flags) => restore::run(&flags).map(|text| println!("{text}")),
+        Command::Migrate(flags) => migrate::run(&flags).map(|text| println!("{text}")),
+        Command::Store(command) => return upkeep::store::run(&command),
+        Command::Bench(command) => bench::run(&command),
+        Command::Export(command) => transfer::export(&command),
+        Command::Import(command) => transfer::import(&command),
+        Command::Health(flags) => health::run(&flags).map(|text| println!("{text}")),
+        Command::Completions(flags) => manual::completions(&flags, Cli::command()),
+        Command::Manual(flags) => manual::manual(&flags, Cli::command()).map(|text| println!("{text}")),
+        Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("partita: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `partita serve`: opens the store and serves until told to stop.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use engine_embedded::{EmbeddedEngine, OpenError};
+use server::account::SharedAccounts;
+use server::analytics::Analytics;
+use server::bearer::SharedBearer;
+use server::tls::{Certificate, CertificateFiles};
+use server::{Listener, Server};
+use service::{Gate, Service};
+use store::{Engine, MemoryEngine, private_directory};
+use tokio_rustls::TlsAcceptor;
+
+use crate::banner::banner;
+use crate::certificate;
+use crate::cluster;
+use crate::commands::{Reload, listen_for_commands, reload_on_hangup};
+use crate::config::{CertificateSource, Config, Flags, Storage};
+use crate::logging;
+use crate::upkeep::marks;
+
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+pub fn serve(flags: Flags) -> Result<(), String> {
+    let config = Config::from_flags(flags.clone())?;
+    logging::start_logging(&config.log_level, config.log_format)?;
+    raise_file_limit(config.bounds.connections);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config, flags))
+}
+
+/// Each connection is a file to the system, and many systems allow a process a thousand unless it asks for more.
+fn raise_file_limit(connections: usize) {
+    const FILES_OF_THE_STORE: u64 = 1024;
+    let wanted = connections as u64 + FILES_OF_THE_STORE;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed < wanted => tracing::warn!(
+            allowed,
+            wanted,
+            "fewer files may be open than --max-connections needs; raise the system's limit (ulimit -n, LimitNOFILE)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
+}
+
+/// The only place that names engines.
+async fn run(config: Config, flags: Flags) -> Result<(), String> {
+    let accounts = SharedAccounts::new(config.accounts());
+    let bearer = SharedBearer::new(config.bearer.clone());
+    let development = AtomicBool::new(config.development);
+    let reload = Arc::new(Reload { flags, accounts, bearer, development });
+    tokio::spawn(reload_on_hangup(reload.clone()));
+    let gate = Arc::new(Gate::default());
+    // The ports before the store: a second server on the same port should not touch the data at all.
+    let mut listeners = Vec::new();
+    if let Some(address) = &config.listen {
+        listeners.push(bind(address, "--listen", None).await?);
+    }
+    if let Some(tls) = &config.tls {
+        let certificate = Certificate::load(certificate_files(&tls.source)?)?;
+        listeners.push(bind(&tls.listen, "--tls-listen", Some(certificate.acceptor()?)).await?);
+        tokio::spawn(refresh(certificate));
+    }
+    match &config.storage {
+        Storage::Memory => {
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            let failed = std::future::pending();
+            serve_with(
+                &config,
+                &reload,
+                gate,
+                listeners,
+                Arc::new(MemoryEngine::new()),
+                failed,
+                "in memory; nothing is kept",
+            )
+            .await
+        }
+        Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
+            marks::check(path, *accept_migration)?;
+            warn_if_open_to_others(path);
+            let mut options = engine_embedded::Options::new(path);
+            options.block_cache_bytes = *cache_bytes;
+            options.write_buffer_bytes = cache_bytes / 2;
+            options.accept_loss = *accept_loss;
+            let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
+            let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
+            let engine = Arc::new(engine);
+            let failed = engine.on_failure();
+            // Only now is it known that no other server has this directory.
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
+            let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            serve_with(&config, &reload, gate, listeners, engine, failed, &place.display().to_string()).await
+        }
+        Storage::Cluster { address, wait } => {
+            let options = engine_cassandra::Options::from_address(address.as_str());
+            let options = options.map_err(|error| format!("--store: {error}"))?;
+            let place = options.to_string();
+            let engine = Arc::new(cluster::connect(options, *wait).await?);
+            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            // A cluster that fails comes back by itself; nothing that was answered is in doubt meanwhile.
+            let failed = std::future::pending();
+            serve_with(&config, &reload, gate, listeners, engine, failed, &place).await
+        }
+    }
+}
+
+async fn serve_with(
+    config: &Config,
+    reload: &Reload,
+    gate: Arc<Gate>,
+    listeners: Vec<Listener>,
+    engine: Arc<dyn Engine>,
+    failed: impl Future<Output = store::Fault>,
+    place: &str,
+) -> Result<(), String> {
+    let mut service = Service::new(engine.clone()).gated(gate);
+    if let Some(targets) = config.throttle {
+        service = service.throttled(targets);
+    }
+    let server = Server {
+        service,
+        accounts: reload.accounts.clone(),
+        bearer: reload.bearer.clone(),
+        check_clock: config.check_clock,
+        bounds: config.bounds,
+        analytics: Analytics::new(config.request_logs.clone())?,
+    };
+    // Before the banner: whoever has read that may already say stop.
+    let stop_signal = stop_signal();
+    // Nobody has to listen: `partita serve | head -1` is no reason to end.
+    let _ = writeln!(std::io::stdout(), "{}", banner(config, &listeners, place));
+    tracing::info!(?listeners, data = place, "ready");
+
+    let mut outcome = Ok(());
+    let stop = async {
+        tokio::select! {
+            signal = stop_signal => tracing::info!(signal, "stopping: finishing requests under way"),
+            fault = failed => {
+                // What the disk holds is unknown: acknowledging anything more would be a lie.
+                tracing::error!(%fault, "the store failed; stopping");
+                outcome = Err(format!("the store failed: {fault}"));
+            }
+        }
+    };
+    server.run(listeners, stop).await;
+    engine.close().await;
+    tracing::info!("stopped");
+    outcome
+}
+
+/// Whoever may read the files needs no key.
+fn warn_if_open_to_others(data: &Path) {
+    if let Ok(true) = private_directory::is_open_to_others(data) {
+        tracing::warn!(data = %data.display(), "other users of this machine may read the data; chmod 700 keeps them out");
+    }
+}
+
+/// The engine says what is wrong and what could be done; which flag does it is known here.
+fn open_error(error: &OpenError) -> String {
+    match error {
+        OpenError::Damaged { missing: Some(_), .. } => {
+            format!(
+                "{error} (--accept-loss); `partita check` says what is damaged, and --salvage saves the rest"
+            )
+        }
+        OpenError::Damaged { .. } => {
+            format!("{error}; `partita check` says what is damaged, and --salvage saves the rest")
+        }
+        _ => error.to_string(),
+    }
+}
+
+async fn bind(address: &str, flag: &str, tls: Option<TlsAcceptor>) -> Result<Listener, String> {
+    Listener::bind(address, tls).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("{address} is taken by another program; stop it, or choose another port with {flag}")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            format!("not allowed to listen on {address}; ports below 1024 need privileges, choose another with {flag}")
+        }
+        _ => format!("can't listen on {address:?}: {error}; {flag} takes address:port, such as 127.0.0.1:10002"),
+    })
+}
+
+fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, String> {
+    match source {
+        CertificateSource::Files(files) => Ok(files.clone()),
+        CertificateSource::Development(directory) => Ok(certificate::development_certificate(directory)?.0),
+    }
+}
+
+/// Renewed certificates are taken up within a minute.
+async fn refresh(certificate: Arc<Certificate>) {
+    loop {
+        tokio::time::sleep(CERTIFICATE_CHECK_INTERVAL).await;
+        match certificate.refresh() {
+            Ok(true) => tracing::info!("the certificate was read anew"),
+            Ok(false) => {}
+            Err(error) => tracing::error!(error, "the certificate stays as it was"),
+        }
+    }
+}
+
+/// Watches for signals from the call on, not from the first poll.
+fn stop_signal() -> impl Future<Output = &'static str> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    async fn received(signal: std::io::Result<Signal>) {
+        match signal {
+            Ok(mut signal) => drop(signal.recv().await),
+            // What can't be watched for ends the process as it does by default.
+            Err(_) => std::future::pending().await,
+        }
+    }
+    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        tokio::select! {
+            () = received(terminate) => "SIGTERM",
+            () = received(interrupt) => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The layers of ARCHITECTURE.md, held against what cargo says of the workspace.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
+const LAYERS: [&[&str]; 7] = [
+    &["model", "driver", "testing"],
+    &["wire", "filter", "store"],
+    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate"],
+    &["server", "bench", "transfer"],
+    &["cli"],
+    // Programs that try the others out.
+    &["histories", "lab", "bare", "patterns"],
+    &["cluster-tests"],
+];
+
+/// The only programs that know which engines there are.
+const NAMES_ENGINES: [&str; 2] = ["cli", "cluster-tests"];
+
+/// Every crate of the workspace with those that it depends on, without what only its tests need.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let asked = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml")])
+        .output()
+        .unwrap();
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    let metadata: Value = serde_json::from_slice(&asked.stdout).unwrap();
+    let short = |name: &Value| name.as_str()?.strip_prefix("partita-").map(str::to_owned);
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages
+        .map(|package| {
+            let needed = package["dependencies"].as_array().unwrap().iter();
+            let needed = needed.filter(|needed| needed["kind"] != "dev").filter_map(|d| short(&d["name"]));
+            (short(&package["name"]).unwrap(), needed.collect())
+        })
+        .collect()
+}
+
+fn layer(name: &str) -> usize {
+    let found = LAYERS.iter().position(|layer| layer.contains(&name));
+    found.unwrap_or_else(|| panic!("{name} has no layer; give it one here and in ARCHITECTURE.md"))
+}
+
+#[test]
+fn crates_depend_on_lower_layers_alone() {
+    for (name, needed) in dependencies() {
+        for needed in needed {
+            assert!(layer(&needed) < layer(&name), "{name} depends on {needed}, which is not below it");
+        }
+    }
+}
+
+#[test]
+fn engines_are_named_in_one_place() {
+    for (name, needed) in dependencies() {
+        let engines = needed.iter().any(|needed| needed.starts_with("engine-"));
+        assert!(!engines || NAMES_ENGINES.contains(&name.as_str()), "{name} names an engine");
+    }
+}
