@@ -17,16 +17,17 @@ pub struct Site {
     segment: Option<String>,
 }
 
-impl Site {
-    /// The site, its account, and the path behind it.
-    ///
+/// A site, its account, and the path behind it.
+#[derive(Debug)]
+pub struct Address<'a> {
+    pub site: Site,
+    pub account: &'a Account,
+    pub path: &'a str,
+}
+
+impl<'a> Address<'a> {
     /// `account.table.anything` and `account.anything` of a known account are host style, all else path style.
-    pub fn find<'a, 'p>(
-        scheme: &str,
-        host: &str,
-        path: &'p str,
-        accounts: &'a Accounts,
-    ) -> Result<(Self, &'a Account, &'p str), Refusal> {
+    pub fn find(scheme: &str, host: &str, path: &'a str, accounts: &'a Accounts) -> Result<Self, Refusal> {
         if host.is_empty() {
             return Err(Refusal::HostMissing);
         }
@@ -34,11 +35,8 @@ impl Site {
         if let Some(name) = host_account(host, accounts) {
             let (account, secondary) = find(name, accounts)?;
             let base = [scheme, "://", host, "/"].concat();
-            return Ok((
-                Self { account: account.name.clone(), secondary, base, segment: None },
-                account,
-                path,
-            ));
+            let site = Site { account: account.name.clone(), secondary, base, segment: None };
+            return Ok(Self { site, account, path });
         }
         let rest = path.strip_prefix('/').unwrap_or(path);
         let (segment, behind) = match rest.find('/') {
@@ -50,10 +48,12 @@ impl Site {
         }
         let (account, secondary) = find(segment, accounts)?;
         let base = [scheme, "://", host, "/", segment, "/"].concat();
-        let site = Self { account: account.name.clone(), secondary, base, segment: Some(segment.to_owned()) };
-        Ok((site, account, behind))
+        let site = Site { account: account.name.clone(), secondary, base, segment: Some(segment.to_owned()) };
+        Ok(Self { site, account, path: behind })
     }
+}
 
+impl Site {
     /// The path behind the account of an address inside a batch: absolute, from the root, or relative.
     pub fn inner_path<'p>(&self, target: &'p str) -> &'p str {
         let path = match target.find("://") {
@@ -102,8 +102,8 @@ mod tests {
             Account::development(),
             Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
         ]);
-        let shown = match Site::find("http", host, path, &accounts) {
-            Ok((site, _, rest)) => {
+        let shown = match Address::find("http", host, path, &accounts) {
+            Ok(Address { site, path: rest, .. }) => {
                 let secondary = if site.secondary { " secondary" } else { "" };
                 format!("{}{secondary} {} {rest}", site.account, site.base)
             }
@@ -160,9 +160,9 @@ mod tests {
             Account::development(),
             Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
         ]);
-        let (path_style, ..) =
-            Site::find("http", "127.0.0.1:1", "/devstoreaccount1/$batch", &accounts).unwrap();
-        let (host_style, ..) = Site::find("http", "acct1.table.x", "/$batch", &accounts).unwrap();
+        let find = |host, path| Address::find("http", host, path, &accounts).unwrap().site;
+        let path_style = find("127.0.0.1:1", "/devstoreaccount1/$batch");
+        let host_style = find("acct1.table.x", "/$batch");
         for (site, target, expected) in [
             (&path_style, "http://127.0.0.1:1/devstoreaccount1/t(1)", "/t(1)"),
             (&path_style, "/devstoreaccount1/t", "/t"),

@@ -198,6 +198,7 @@ fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
 mod tests {
     use super::*;
     use crate::account::{Accounts, DEVELOPMENT_KEY};
+    use crate::address::Address;
     use wire::signing::AccountKey;
 
     const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
@@ -214,7 +215,7 @@ mod tests {
         headers
             .insert("authorization", format!("SharedKeyLite devstoreaccount1:{signature}").parse().unwrap());
         change(&mut headers);
-        let (site, ..) = Site::find("http", "127.0.0.1", path, &accounts).unwrap();
+        let site = Address::find("http", "127.0.0.1", path, &accounts).unwrap().site;
         let query = Query::default();
         let bearer = Bearer { tenant: "common".to_owned(), trust: None };
         let claim = Claim {

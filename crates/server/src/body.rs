@@ -32,6 +32,10 @@ pub struct RequestBody {
     unread: Option<Incoming>,
     /// Its sender waits to be asked for it.
     is_held_back: bool,
+    /// Bytes of the whole, once it was read.
+    received: u64,
+    /// Its sender went away.
+    is_broken: bool,
 }
 
 impl RequestBody {
@@ -40,7 +44,17 @@ impl RequestBody {
         Self {
             unread: Some(body).filter(|body| !body.is_end_stream()),
             is_held_back: expects.is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")),
+            received: 0,
+            is_broken: false,
         }
+    }
+
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// The whole of it, of a request whose sender is known.
@@ -58,7 +72,10 @@ impl RequestBody {
         let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
         self.is_held_back = false;
         let collected = tokio::time::timeout_at(deadline, collect(body, announced, held)).await;
-        let whole = collected.map_err(|_| Refusal::TimedOut)??;
+        let whole = collected.map_err(|_| Refusal::TimedOut)?;
+        self.is_broken = whole == Err(Refusal::BodyNotReadable);
+        let whole = whole?;
+        self.received = whole.len() as u64;
         self.unread = None;
         Ok(whole)
     }

@@ -18,11 +18,13 @@ mod memory;
 mod operation;
 mod pipeline;
 mod refusal_log;
+mod request;
 mod request_id;
 mod respond;
 mod route;
 pub mod sas;
 mod settings;
+mod table_request;
 pub mod tls;
 
 pub use authenticate::Denied;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -17,11 +16,12 @@ use model::{DateTime, Refusal};
 use wire::error_body::ErrorText;
 use wire::{MetadataLevel, Version, names};
 
-use crate::analytics::{Exchange, Observed};
-use crate::answer::{Answer, Failure, Preference};
+use crate::analytics::Exchange;
+use crate::answer::{Answer, Failure};
 use crate::bearer::Bearer;
 use crate::connections::Request as UnderWay;
 use crate::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
+use crate::request::Request;
 
 /// A response body. The table server sends its documents in chunks, the front end with their length.
 #[derive(Debug)]
@@ -87,26 +87,7 @@ const HEADERS_USUAL: usize = 12;
 /// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
 const RETRY_AFTER_FROZEN: &str = "5";
 
-/// What is known of a request by the time it is answered.
-#[derive(Debug)]
-pub struct Asked {
-    pub request_id: String,
-    pub client_request_id: Option<HeaderValue>,
-    /// `x-ms-version` as it was sent.
-    pub sent_version: Option<HeaderValue>,
-    /// Knows the challenge for who did not prove anything.
-    pub bearer: Arc<Bearer>,
-    pub version: Option<Version>,
-    /// JSON at this level, or XML.
-    pub error_level: Option<MetadataLevel>,
-    pub preference: Option<Preference>,
-    /// One of the service's own documents: always XML, with fewer headers.
-    pub speaks_xml: bool,
-    /// For logs and metrics.
-    pub observed: Observed,
-}
-
-pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
+pub fn answer(request: &Request<'_>, answer: Answer) -> Response<Body> {
     let (body, content_type) = match answer.content {
         Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
         // An empty answer that is not "no content" ends in chunks too.
@@ -118,7 +99,11 @@ pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
     let headers = response.headers_mut();
     // Room for all of them at once: every answer passes here.
     headers.reserve(HEADERS_USUAL);
-    table_server_headers(headers, asked, true);
+    let layout = match request.table.is_service_document {
+        true => Headers::ServiceDocument,
+        false => Headers::Table { cache_control: true },
+    };
+    table_server_headers(headers, request, layout);
     match content_type {
         Some(Cow::Borrowed(content_type)) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -145,34 +130,36 @@ pub fn answer(asked: &Asked, answer: Answer) -> Response<Body> {
 }
 
 /// A browser may go on: the front end says so.
-pub fn preflight(asked: &Asked, allowed: HeaderMap) -> Response<Body> {
+pub fn preflight(request: &Request<'_>, allowed: HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.headers_mut() = allowed;
     put(response.headers_mut(), SERVER, names::SERVER);
-    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
+    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
     response
 }
 
-pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
+/// `is_known`: the caller has proved who they are. What they asked for shows in the refusal only then.
+pub fn failure(request: &Request<'_>, bearer: &Bearer, failure: &Failure, is_known: bool) -> Response<Body> {
     let refusal = &failure.refusal;
+    let is_service_document = is_known && request.table.is_service_document;
     let mut response = if refusal.is_front_end() {
-        front_end(asked, failure)
+        front_end(request, bearer, failure)
     } else if *refusal == Refusal::HeaderValueInvalid {
-        let text = ErrorText::new(refusal, None, &asked.request_id, DateTime::now());
+        let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
         let mut response = Response::new(Body::sized(text.version_xml()));
         put(response.headers_mut(), CONTENT_TYPE, "application/xml");
         put(response.headers_mut(), SERVER, names::FRONT_END_SERVER);
         response
-    } else if asked.speaks_xml {
-        service_document(asked, failure)
+    } else if is_service_document {
+        service_document(request, failure)
     } else {
-        table_server(asked, failure)
+        table_server(request, failure, is_known)
     };
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &asked.request_id);
+    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
     // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
-    if (refusal.is_front_end() || asked.speaks_xml || *refusal == Refusal::HeaderValueInvalid)
+    if (refusal.is_front_end() || is_service_document || *refusal == Refusal::HeaderValueInvalid)
         && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
     {
         response.extensions_mut().insert(reason);
@@ -183,37 +170,38 @@ pub fn failure(asked: &Asked, failure: &Failure) -> Response<Body> {
     response
 }
 
-fn table_server(asked: &Asked, failure: &Failure) -> Response<Body> {
-    let version = asked.version.unwrap_or(Version::DEFAULT);
-    let (content_type, document) = error_document(failure, asked.error_level, version, &asked.request_id);
+fn table_server(request: &Request<'_>, failure: &Failure, is_known: bool) -> Response<Body> {
+    let version = request.served_version();
+    let (content_type, document) = error_document(failure, request.table.error_level(), version, &request.id);
     let mut response = Response::new(Body::chunked(document.into()));
     let headers = response.headers_mut();
-    table_server_headers(headers, asked, failure.reached_the_store);
-    if let Some(preference) = asked.preference.filter(|_| failure.reached_the_store) {
+    table_server_headers(headers, request, Headers::Table { cache_control: failure.reached_the_store });
+    let preference = request.table.preference.filter(|_| is_known && failure.reached_the_store);
+    if let Some(preference) = preference {
         put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
     }
     // The oldest versions do not say what their XML is.
-    if asked.error_level.is_some() || !version.writes_old_xml() {
+    if request.table.error_level().is_some() || !version.writes_old_xml() {
         put(headers, CONTENT_TYPE, content_type);
     }
     response
 }
 
 /// Refusals of the service's own documents look like the front end's, but come from the table server.
-fn service_document(asked: &Asked, failure: &Failure) -> Response<Body> {
-    let text = ErrorText::new(&failure.refusal, None, &asked.request_id, DateTime::now());
+fn service_document(request: &Request<'_>, failure: &Failure) -> Response<Body> {
+    let text = ErrorText::new(&failure.refusal, None, &request.id, DateTime::now());
     let mut response = Response::new(Body::sized(text.front_end_xml()));
     let headers = response.headers_mut();
-    table_server_headers(headers, asked, false);
+    table_server_headers(headers, request, Headers::ServiceDocument);
     put(headers, CONTENT_TYPE, "application/xml");
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), failure.refusal.code());
     response
 }
 
-fn front_end(asked: &Asked, failure: &Failure) -> Response<Body> {
+fn front_end(request: &Request<'_>, bearer: &Bearer, failure: &Failure) -> Response<Body> {
     let refusal = &failure.refusal;
-    let text = ErrorText::new(refusal, None, &asked.request_id, DateTime::now());
-    let (content_type, document) = match asked.error_level {
+    let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
+    let (content_type, document) = match request.table.error_level() {
         Some(_) => ("application/json", text.json()),
         None => ("application/xml", text.front_end_xml()),
     };
@@ -222,14 +210,14 @@ fn front_end(asked: &Asked, failure: &Failure) -> Response<Body> {
     if *refusal == Refusal::NoAuthenticationInformation {
         // The table server has seen this one, and has it answered in the front end's form.
         put(headers, SERVER, names::SERVER);
-        echo(headers, asked);
+        echo(headers, request);
     } else {
         put(headers, SERVER, names::FRONT_END_SERVER);
     }
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
     if matches!(refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
-        put(headers, WWW_AUTHENTICATE, &asked.bearer.challenge());
+        put(headers, WWW_AUTHENTICATE, &bearer.challenge());
     }
     response
 }
@@ -249,29 +237,37 @@ pub fn error_document(
     }
 }
 
-fn table_server_headers(headers: &mut HeaderMap, asked: &Asked, cache_control: bool) {
-    let version = asked.version.unwrap_or(Version::DEFAULT);
-    if cache_control && !asked.speaks_xml {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    }
-    if version.has_json() && !asked.speaks_xml {
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+/// Which headers the table server adds.
+#[derive(Clone, Copy)]
+enum Headers {
+    Table { cache_control: bool },
+    ServiceDocument,
+}
+
+fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: Headers) {
+    if let Headers::Table { cache_control } = layout {
+        if cache_control {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        if request.served_version().has_json() {
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
     }
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
-    put(headers, X_MS_REQUEST_ID.clone(), &asked.request_id);
-    echo(headers, asked);
+    put(headers, X_MS_REQUEST_ID.clone(), &request.id);
+    echo(headers, request);
 }
 
 /// What the request said of itself.
-fn echo(headers: &mut HeaderMap, asked: &Asked) {
-    let version = asked.version.unwrap_or(Version::DEFAULT);
+fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
+    let version = request.served_version();
     let version = version.as_str();
-    let sent = asked.sent_version.clone().filter(|sent| sent == version);
+    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| *sent == version);
     match sent {
-        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent)),
+        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
         None => put(headers, X_MS_VERSION.clone(), version),
     }
-    if let Some(id) = &asked.client_request_id {
+    if let Some(id) = request.client_request_id() {
         headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());
     }
 }

@@ -1,48 +1,38 @@
 //! A request and its answer, from the moment it came until its answer is out.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
 use http::{HeaderMap, Response};
 use model::{DateTime, Refusal, limits};
+use wire::names;
 use wire::service_properties::ServiceProperties;
 use wire::url::Query;
-use wire::{Version, names};
 
 use super::line::{Facts, Line};
 use super::outcome::{Api, Credential, Status};
 use super::{Analytics, Window, minute_of};
-use crate::address::Site;
+use crate::address::Address;
 use crate::bearer::Identity;
 use crate::headers::has_authorization;
+use crate::request::Request;
 use crate::respond::Body;
 
-/// What the pipeline learned of a request on its way.
+/// What was learned of a request after its head.
 #[derive(Debug, Default)]
-pub struct Observed {
-    pub api: Option<Api>,
+pub struct Learned {
     pub identity: Option<Identity>,
-    pub refusal: Option<Refusal>,
     /// The client went away before its request was read.
     pub broken: bool,
     pub body_bytes: u64,
 }
 
-/// Where a request came from and what it said.
+/// How a request ended.
 #[derive(Debug)]
-pub struct Arrival<'a> {
-    pub site: &'a Site,
-    /// Behind the account.
-    pub path: &'a str,
-    pub scheme: &'a str,
-    pub host: &'a str,
-    pub peer: SocketAddr,
-    pub started: Instant,
-    pub head: &'a Parts,
-    pub request_id: &'a str,
-    pub version: Option<Version>,
+pub struct Ended {
+    pub refusal: Option<Refusal>,
+    pub learned: Learned,
 }
 
 /// Counted, and logged if that was asked for, once it is dropped: with the answer's body, which is when the
@@ -65,23 +55,24 @@ impl Exchange {
     pub fn new(
         analytics: &Arc<Analytics>,
         properties: &ServiceProperties,
-        arrival: &Arrival<'_>,
-        observed: &Observed,
+        request: &Request<'_>,
+        address: &Address<'_>,
+        ended: &Ended,
         response: &Response<Body>,
     ) -> Option<Self> {
-        let Arrival { site, path, scheme, host, peer, started, head, request_id, version } = *arrival;
-        let api = observed.api.unwrap_or(Api::UNKNOWN);
+        let (head, site, learned) = (request.head, &address.site, &ended.learned);
+        let api = request.table.api;
         let counted = properties.hour_metrics.enabled || properties.minute_metrics.enabled;
         let logs = analytics.logs(properties, api.class());
         if !counted && !logs {
             return None;
         }
-        let status = match observed.broken {
+        let status = match learned.broken {
             true => Status::NetworkError,
-            false => Status::of(observed.refusal.as_ref(), || has_own_deadline(head)),
+            false => Status::of(ended.refusal.as_ref(), || has_own_deadline(&request.query)),
         };
         let credential = credential(head);
-        let server = started.elapsed();
+        let server = request.arrived.elapsed();
         let target = head.uri.path().len() + head.uri.query().map_or(0, |query| "?".len() + query.len());
         let request_line = head.method.as_str().len() + target + "  HTTP/1.1\r\n".len();
         let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
@@ -92,19 +83,19 @@ impl Exchange {
                 started: before(DateTime::now(), server),
                 api,
                 status,
-                refusal: observed.refusal.as_ref(),
+                refusal: ended.refusal.as_ref(),
                 credential,
-                identity: observed.identity.as_ref(),
+                identity: learned.identity.as_ref(),
                 account: site.account.as_str(),
-                scheme,
-                host,
-                path,
-                request_id,
-                peer,
-                version,
+                scheme: request.scheme,
+                host: request.host.as_ref().copied().unwrap_or_default(),
+                path: address.path,
+                request_id: &request.id,
+                peer: request.peer,
+                version: request.version.as_ref().ok().copied(),
                 head,
                 request_head_bytes,
-                request_body_bytes: observed.body_bytes,
+                request_body_bytes: learned.body_bytes,
                 response_status: response.status().as_u16(),
                 response_headers: response.headers(),
                 response_head_bytes,
@@ -121,8 +112,8 @@ impl Exchange {
             counted,
             api,
             ended: (status, credential),
-            bytes: (request_head_bytes + observed.body_bytes, response_head_bytes + response_body_bytes),
-            started,
+            bytes: (request_head_bytes + learned.body_bytes, response_head_bytes + response_body_bytes),
+            started: request.arrived,
             server,
             line,
         })
@@ -154,9 +145,8 @@ fn credential(head: &Parts) -> Credential {
     }
 }
 
-fn has_own_deadline(head: &Parts) -> bool {
-    let query = head.uri.query().and_then(Query::parse);
-    let seconds = query.and_then(|query| query.get(names::TIMEOUT)?.parse().ok());
+fn has_own_deadline(query: &Query) -> bool {
+    let seconds = query.get(names::TIMEOUT).and_then(|seconds| seconds.parse().ok());
     seconds.is_some_and(|seconds: u64| seconds < limits::REQUEST_TIME_MAX.as_secs())
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::{AccountName, DateTime};
 use tokio::sync::Notify;
 
-pub use exchange::{Arrival, Exchange, Observed};
+pub use exchange::{Ended, Exchange, Learned};
 use files::LogFiles;
 pub use keeper::Keeper;
 pub use outcome::Api;
