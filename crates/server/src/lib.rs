@@ -16,6 +16,7 @@ mod headers;
 mod listener;
 mod memory;
 mod operation;
+mod operation_info;
 mod pipeline;
 mod refusal_log;
 mod request;

@@ -18,7 +18,7 @@ use wire::url::Query;
 
 use crate::account::SharedAccounts;
 use crate::address::{Address, Site};
-use crate::analytics::{Analytics, Api, Ended, Exchange, Learned};
+use crate::analytics::{Analytics, Ended, Exchange, Learned};
 use crate::answer::{Answer, Failure};
 use crate::authenticate::{self, Claim, Denied, Proven};
 use crate::bearer::{Bearer, Identity, SharedBearer};
@@ -27,6 +27,7 @@ use crate::connections::Connection;
 use crate::cors;
 use crate::memory::Memory;
 use crate::operation::{self, Call, Context};
+use crate::operation_info;
 use crate::refusal_log::{RefusalLog, cut};
 use crate::request::Request;
 use crate::respond::{self, Body};
@@ -96,7 +97,7 @@ pub async fn handle(
     };
     body.discard(connection);
     if let Ok(address) = &request.address {
-        if request.table.api == Api::SET_PROPERTIES && refusal.is_none() {
+        if *request.table.info == operation_info::SET_PROPERTIES && refusal.is_none() {
             pipeline.analytics.properties_changed();
         }
         let ended = Ended { refusal, learned };
@@ -179,17 +180,17 @@ async fn perform(
         table.formats.as_ref().map_err(Clone::clone)?;
     }
     let operation = table.operation.as_ref().map_err(Clone::clone)?;
-    if site.secondary && operation.writes() {
+    if site.secondary && table.info.writes {
         return Err(Refusal::WritesNotAllowed.into());
     }
     let need = operation.need(&table.condition);
     grant.permits(&need).map_err(|refusal| {
         let why = format!("{grant} does not permit {need}");
-        log_denied(pipeline, request, Denied { refusal, why }, Some(table.api))
+        log_denied(pipeline, request, Denied { refusal, why }, Some(table.info.name))
     })?;
 
     let headers = &request.head.headers;
-    if operation.takes_body() {
+    if table.info.takes_body {
         require_length(headers)?;
     }
     let time = time_allowed(&request.query);
@@ -219,12 +220,17 @@ async fn perform(
 }
 
 /// For the operator: who was refused what, and why.
-fn log_denied(pipeline: &Pipeline, request: &Request<'_>, denied: Denied, operation: Option<Api>) -> Refusal {
+fn log_denied(
+    pipeline: &Pipeline,
+    request: &Request<'_>,
+    denied: Denied,
+    operation: Option<&str>,
+) -> Refusal {
     pipeline.refusal_log.write(|| {
         let comp = request.query.get_ignoring_case(names::COMP);
         tracing::warn!(
             request_id = request.id, method = %request.head.method, path = cut(request.head.uri.path()),
-            comp = comp.map(cut), operation = operation.map(|api| api.0), code = denied.refusal.code(),
+            comp = comp.map(cut), operation, code = denied.refusal.code(),
             why = cut(&denied.why), "access refused"
         );
     });

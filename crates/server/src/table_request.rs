@@ -9,10 +9,10 @@ use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, names};
 
 use crate::address::Address;
-use crate::analytics::Api;
 use crate::answer::Preference;
 use crate::headers::{DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, header};
 use crate::operation::condition::Condition;
+use crate::operation_info::{self, OperationInfo};
 use crate::route::{self, Operation};
 
 #[derive(Debug)]
@@ -26,7 +26,8 @@ pub struct TableRequest {
     pub preference: Option<Preference>,
     pub operation: Result<Operation, Refusal>,
     pub condition: Condition,
-    pub api: Api,
+    /// Also of a request that will be refused, as far as it can be told.
+    pub info: &'static OperationInfo,
 }
 
 impl TableRequest {
@@ -52,7 +53,10 @@ impl TableRequest {
         let condition = operation.as_ref().map_or(Condition::None, |operation| {
             Condition::read(operation, Headers::Request(headers), version)
         });
-        let api = operation.as_ref().map_or(Api::UNKNOWN, |operation| Api::of(operation, &condition));
+        let info = match &operation {
+            Ok(operation) => OperationInfo::of(operation, &condition),
+            Err(_) => &operation_info::UNKNOWN,
+        };
         let preference = effective.as_ref().ok().and_then(|method| preference(method, headers, version));
         // A method that can't be told is logged as the one it came with, and refused.
         let (operation, is_service_document) = match effective {
@@ -67,7 +71,7 @@ impl TableRequest {
             preference: preference.filter(|_| !is_service_document),
             operation,
             condition,
-            api,
+            info,
         }
     }
 
@@ -82,7 +86,7 @@ impl TableRequest {
             preference: None,
             operation: Err(Refusal::MethodNotAllowed),
             condition: Condition::None,
-            api: Api::PREFLIGHT,
+            info: &operation_info::PREFLIGHT,
         }
     }
 

@@ -11,7 +11,7 @@ use wire::service_properties::ServiceProperties;
 use wire::url::Query;
 
 use super::line::{Facts, Line};
-use super::outcome::{Api, Credential, Status};
+use super::outcome::{Credential, Status};
 use super::{Analytics, Window, minute_of};
 use crate::address::Address;
 use crate::bearer::Identity;
@@ -42,7 +42,7 @@ pub struct Exchange {
     analytics: Arc<Analytics>,
     window: Window,
     counted: bool,
-    api: Api,
+    operation: &'static str,
     ended: (Status, Credential),
     bytes: (u64, u64),
     started: Instant,
@@ -61,9 +61,9 @@ impl Exchange {
         response: &Response<Body>,
     ) -> Option<Self> {
         let (head, site, learned) = (request.head, &address.site, &ended.learned);
-        let api = request.table.api;
+        let operation = request.table.info;
         let counted = properties.hour_metrics.enabled || properties.minute_metrics.enabled;
-        let logs = analytics.logs(properties, api.class());
+        let logs = analytics.logs(properties, operation.class);
         if !counted && !logs {
             return None;
         }
@@ -81,7 +81,7 @@ impl Exchange {
         let line = (logs && status.is_logged(credential)).then(|| {
             Line::new(&Facts {
                 started: before(DateTime::now(), server),
-                api,
+                operation: operation.name,
                 status,
                 refusal: ended.refusal.as_ref(),
                 credential,
@@ -110,7 +110,7 @@ impl Exchange {
                 minute: minute_of(DateTime::now()),
             },
             counted,
-            api,
+            operation: operation.name,
             ended: (status, credential),
             bytes: (request_head_bytes + learned.body_bytes, response_head_bytes + response_body_bytes),
             started: request.arrived,
@@ -129,7 +129,7 @@ impl Drop for Exchange {
         }
         if self.counted {
             let (ended, bytes, times) = (self.ended, self.bytes, (end_to_end, self.server));
-            self.analytics.count(&self.window, self.api, |tally| tally.count(ended, bytes, times));
+            self.analytics.count(&self.window, self.operation, |tally| tally.count(ended, bytes, times));
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use wire::service_properties::Metrics;
 
 use super::tally::Tally;
-use super::{Analytics, Api, Window, minute_of};
+use super::{Analytics, Window, minute_of};
 use crate::account::SharedAccounts;
 use crate::settings::Settings;
 
@@ -115,9 +115,9 @@ impl Keeper {
         grain: Grain,
         secondary: bool,
         minute: i64,
-        counted: &HashMap<Api, Tally>,
+        counted: &HashMap<&'static str, Tally>,
     ) {
-        for (Api(name), tally) in counted {
+        for (name, tally) in counted {
             self.add(account, grain, secondary, minute, ("user", name), tally).await;
         }
     }

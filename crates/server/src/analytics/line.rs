@@ -11,14 +11,14 @@ use http::{HeaderMap, HeaderName};
 use model::{DateTime, Refusal, limits};
 use wire::{Version, names, url};
 
-use super::outcome::{Api, Credential, Status};
+use super::outcome::{Credential, Status};
 use crate::bearer::Identity;
 
 /// What a line is made of, but for how long it took.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub started: DateTime,
-    pub api: Api,
+    pub operation: &'static str,
     pub status: Status,
     pub refusal: Option<&'a Refusal>,
     pub credential: Credential,
@@ -58,7 +58,7 @@ impl Line {
         let before = format!(
             "{version};{};{};{};{}",
             facts.started.to_fixed_string(),
-            facts.api.0,
+            facts.operation,
             status(facts),
             facts.response_status
         );
@@ -228,7 +228,7 @@ mod tests {
         response_headers.insert("etag", "W/\"1\"".parse().unwrap());
         let mut facts = Facts {
             started: DateTime::parse("2026-01-02T03:04:05.6789012Z").unwrap(),
-            api: Api("UpdateEntity"),
+            operation: "UpdateEntity",
             status: Status::Success,
             refusal: None,
             credential: Credential::Sas,

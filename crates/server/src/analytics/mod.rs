@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 pub use exchange::{Ended, Exchange, Learned};
 use files::LogFiles;
 pub use keeper::Keeper;
-pub use outcome::Api;
-use outcome::Class;
 use tally::Tally;
 use wire::service_properties::ServiceProperties;
+
+use crate::operation_info::Class;
 
 /// Requests of one account, at one of its two locations, that ended in the same minute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,7 +34,8 @@ struct Window {
 
 #[derive(Debug)]
 pub struct Analytics {
-    counted: Mutex<HashMap<Window, HashMap<Api, Tally>>>,
+    /// By the name of the operation.
+    counted: Mutex<HashMap<Window, HashMap<&'static str, Tally>>>,
     log: Option<LogFiles>,
     /// Told when properties changed, so that tables are there as soon as they are asked for.
     changed: Notify,
@@ -52,17 +53,17 @@ impl Analytics {
         self.changed.notify_one();
     }
 
-    fn count(&self, window: &Window, api: Api, change: impl FnOnce(&mut Tally)) {
+    fn count(&self, window: &Window, operation: &'static str, change: impl FnOnce(&mut Tally)) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         match counted.get_mut(window) {
-            Some(counts) => change(counts.entry(api).or_default()),
+            Some(counts) => change(counts.entry(operation).or_default()),
             // Once a minute, so that the window is copied only then.
-            None => change(counted.entry(window.clone()).or_default().entry(api).or_default()),
+            None => change(counted.entry(window.clone()).or_default().entry(operation).or_default()),
         }
     }
 
     /// What was counted in minutes before this one, to be counted anew from nothing.
-    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<Api, Tally>> {
+    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<&'static str, Tally>> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.extract_if(|window, _| window.minute < minute).collect()
     }

@@ -1,62 +1,6 @@
-//! How requests are told apart in logs and metrics: what was asked, who asked, how it ended.
+//! How requests are told apart in logs and metrics: who asked, and how it ended.
 
 use model::Refusal;
-
-use crate::operation::condition::Condition;
-use crate::route::Operation;
-
-/// An operation by the name that logs and metrics give it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Api(pub &'static str);
-
-impl Api {
-    pub const PREFLIGHT: Self = Self("TablePreflightRequest");
-    pub const SET_PROPERTIES: Self = Self("SetTableServiceProperties");
-    /// Nothing that the service has an operation for.
-    pub const UNKNOWN: Self = Self("Unknown");
-
-    pub fn of(operation: &Operation, condition: &Condition) -> Self {
-        let conditional = !condition.is_none();
-        Self(match operation {
-            Operation::QueryTables => "QueryTables",
-            Operation::GetTable(_) => "QueryTable",
-            Operation::CreateTable => "CreateTable",
-            Operation::DeleteTable(_) => "DeleteTable",
-            Operation::QueryEntities(_) => "QueryEntities",
-            Operation::GetEntity(..) => "QueryEntity",
-            Operation::InsertEntity(_) => "InsertEntity",
-            Operation::PutEntity(..) if conditional => "UpdateEntity",
-            Operation::PutEntity(..) => "InsertOrReplaceEntity",
-            Operation::MergeEntity(..) if conditional => "MergeEntity",
-            Operation::MergeEntity(..) => "InsertOrMergeEntity",
-            Operation::DeleteEntity(..) => "DeleteEntity",
-            Operation::Batch => "EntityGroupTransaction",
-            Operation::GetProperties => "GetTableServiceProperties",
-            Operation::SetProperties => return Self::SET_PROPERTIES,
-            Operation::GetStatistics => "GetTableServiceStats",
-            Operation::GetPolicies(_) => "GetTableAcl",
-            Operation::SetPolicies(_) => "SetTableAcl",
-            Operation::RefuseIn(..) => return Self::UNKNOWN,
-        })
-    }
-
-    pub fn class(self) -> Class {
-        match self.0 {
-            "DeleteTable" | "DeleteEntity" => Class::Delete,
-            name if name.starts_with("Query") || name.starts_with("Get") => Class::Read,
-            "TablePreflightRequest" | "Unknown" => Class::Read,
-            _ => Class::Write,
-        }
-    }
-}
-
-/// Logging is turned on for each of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    Read,
-    Write,
-    Delete,
-}
 
 /// What a request showed for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

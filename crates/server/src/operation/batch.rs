@@ -13,6 +13,7 @@ use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
 use crate::headers::{DATA_SERVICE_VERSION, Headers, PREFER, X_HTTP_METHOD};
+use crate::operation_info::OperationInfo;
 use crate::request_id;
 use crate::respond;
 use crate::route::{self, Operation};
@@ -82,7 +83,7 @@ impl<'a> Inner<'a> {
             let method = route::effective_method(&method, headers)?;
             let resource = Resource::parse(path)?;
             let operation = route::resolve(&method, resource, context.site.account.as_str())?;
-            if operation.answers_with_content() {
+            if OperationInfo::of(&operation, &Condition::None).shows_document {
                 negotiated?;
             }
             Ok(operation)
