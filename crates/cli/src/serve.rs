@@ -150,7 +150,7 @@ async fn serve_with(
             }
         }
     };
-    server.run(listeners, stop).await;
+    server.run(listeners, Box::pin(stop)).await;
     engine.close().await;
     tracing::info!("stopped");
     outcome

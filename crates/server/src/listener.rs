@@ -1,6 +1,7 @@
 //! Sockets: binding, accepting within bounds, and stopping without cutting anyone off.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,9 +86,18 @@ pub struct Server {
     pub analytics: Arc<Analytics>,
 }
 
+/// Awaited by the thread that made it.
+pub type BoxedFuture<'s> = Pin<Box<dyn Future<Output = ()> + 's>>;
+
 impl Server {
     /// Serves until `stop` resolves and everything under way has been answered.
-    pub async fn run(self, listeners: Vec<Listener>, stop: impl Future<Output = ()>) {
+    ///
+    /// Boxed: futures are compiled where they are awaited, and all that serves requests belongs here.
+    pub fn run<'s>(self, listeners: Vec<Listener>, stop: BoxedFuture<'s>) -> BoxedFuture<'s> {
+        Box::pin(self.run_until(listeners, stop))
+    }
+
+    async fn run_until(self, listeners: Vec<Listener>, stop: BoxedFuture<'_>) {
         let memory = Memory::new(self.bounds.memory_bytes);
         let places = Places {
             permits: Arc::new(Semaphore::new(self.bounds.connections)),
