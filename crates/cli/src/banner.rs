@@ -1,6 +1,6 @@
 //! What `partita serve` prints once it is ready.
 
-use server::{Listener, account};
+use front::{Listener, account};
 
 use crate::config::{CertificateSource, Config, Tls};
 

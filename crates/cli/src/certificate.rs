@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use front::tls::CertificateFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use server::tls::CertificateFiles;
 
 /// An authority of this machine's own, and a certificate by it for local names. Made once and kept.
 ///
@@ -63,7 +63,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::tls::Certificate;
+    use front::tls::Certificate;
 
     #[test]
     fn a_development_certificate_is_made_once_and_kept_private() {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine_embedded::EmbeddedEngine;
-use server::account::SharedAccounts;
-use server::bearer::SharedBearer;
-use service::Gate;
+use front::account::SharedAccounts;
+use front::bearer::SharedBearer;
+use store::Gate;
 
 use crate::config::{Config, Flags};
 use crate::control::{self, Control};

@@ -9,10 +9,10 @@ use service::Targets;
 
 use crate::control;
 use crate::logging::LogFormat;
-use server::Bounds;
-use server::account::{Account, Accounts};
-use server::bearer::{self, Bearer};
-use server::tls::CertificateFiles;
+use front::Bounds;
+use front::account::{Account, Accounts};
+use front::bearer::{self, Bearer};
+use front::tls::CertificateFiles;
 
 mod file;
 mod flags;

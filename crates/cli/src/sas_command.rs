@@ -10,8 +10,10 @@ use wire::access_policies;
 use wire::signing::sas::{AccountSas, Sas, TableSas, Terms};
 use wire::url::Query;
 
-use server::account::Account;
-use server::sas::{self, Caller};
+use front::ServiceKind;
+use front::account::Account;
+use front::sas::{self, Caller};
+use table_http::access;
 
 /// The version tokens are made in: understood by every server and SDK in use.
 const VERSION: &str = "2019-02-02";
@@ -230,7 +232,7 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
     let named = matches!(&sas, Sas::Table(table) if !table.identifier.is_empty());
     if !named {
         let caller = Caller { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), https: flags.url.starts_with("https://") };
-        match sas::admit(&sas, None, now, caller) {
+        match sas::admit(sas, None, now, caller, ServiceKind::Table).and_then(access::grant) {
             Ok(_) => line("from here", "it would be let in now"),
             Err(denied) => {
                 line("from here", &format!("REFUSED with {}: {}", denied.refusal.code(), denied.why));

@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use engine_embedded::{EmbeddedEngine, OpenError};
-use server::account::SharedAccounts;
-use server::analytics::Analytics;
-use server::bearer::SharedBearer;
-use server::tls::{Certificate, CertificateFiles};
-use server::{Listener, Server};
-use service::{Gate, Service};
-use store::{Engine, MemoryEngine, private_directory};
+use front::account::SharedAccounts;
+use front::analytics::Analytics;
+use front::bearer::SharedBearer;
+use front::tls::{Certificate, CertificateFiles};
+use front::{Listener, Server, ServiceKind, Services};
+use service::Service;
+use store::{Engine, Gate, MemoryEngine, private_directory};
 use tokio_rustls::TlsAcceptor;
 
 use crate::banner::banner;
@@ -121,12 +121,14 @@ async fn serve_with(
     failed: impl Future<Output = store::Fault>,
     place: &str,
 ) -> Result<(), String> {
-    let mut service = Service::new(engine.clone()).gated(gate);
+    let mut service = Service::new(engine.clone()).gated(gate.clone());
     if let Some(targets) = config.throttle {
         service = service.throttled(targets);
     }
     let server = Server {
-        service,
+        services: Services::new().with(table_http::behind_front(service)),
+        engine: engine.clone(),
+        gate,
         accounts: reload.accounts.clone(),
         bearer: reload.bearer.clone(),
         check_clock: config.check_clock,
@@ -179,7 +181,7 @@ fn open_error(error: &OpenError) -> String {
 }
 
 async fn bind(address: &str, flag: &str, tls: Option<TlsAcceptor>) -> Result<Listener, String> {
-    Listener::bind(address, tls).await.map_err(|error| match error.kind() {
+    Listener::bind(ServiceKind::Table, address, tls).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!("{address} is taken by another program; stop it, or choose another port with {flag}")
         }

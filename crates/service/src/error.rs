@@ -45,6 +45,7 @@ impl From<store::Error> for Error {
                 };
                 Self::Refused { refusal, index: Some(index) }
             }
+            store::Error::Frozen => Refusal::Frozen.into(),
             store::Error::Busy => Refusal::Busy.into(),
             // The SDKs take this answer for "may have happened", which is the truth.
             store::Error::OutcomeUnknown => Refusal::TimedOut.into(),

@@ -2,11 +2,9 @@
 
 mod entities;
 mod error;
-mod gate;
 mod grant;
 mod group;
-mod metadata;
-mod metrics;
+mod policies;
 mod query;
 mod residual;
 mod tables;
@@ -14,11 +12,10 @@ mod throttle;
 
 use std::sync::Arc;
 
-use store::Engine;
+use store::{Engine, Gate};
 
 pub use entities::Write;
 pub use error::{Error, Result};
-pub use gate::Gate;
 pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
@@ -32,13 +29,11 @@ pub struct Service {
     engine: Arc<dyn Engine>,
     throttle: Option<Arc<Throttle>>,
     gate: Arc<Gate>,
-    /// Held while service properties change.
-    properties: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Service {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, throttle: None, gate: Arc::default(), properties: Arc::default() }
+        Self { engine, throttle: None, gate: Arc::default() }
     }
 
     /// Holds callers to these targets, as the cloud does.
@@ -49,16 +44,6 @@ impl Service {
     /// Lets writes through only while this gate is open.
     pub fn gated(self, gate: Arc<Gate>) -> Self {
         Self { gate, ..self }
-    }
-
-    /// Since when only reads are served, if that is so.
-    pub fn frozen_since(&self) -> Option<model::DateTime> {
-        self.gate.closed_since()
-    }
-
-    /// Whether requests can be served now.
-    pub fn check_health(&self) -> std::result::Result<(), store::Fault> {
-        self.engine.check_health()
     }
 }
 

@@ -17,6 +17,9 @@ pub enum Error {
     /// Too much is waiting; nothing was changed.
     #[error("the engine has more work waiting than it may hold")]
     Busy,
+    /// Writes are refused while the data moves to another store; nothing was changed.
+    #[error("writes are frozen while the data moves to another store")]
+    Frozen,
     /// The change may or may not have been made, now or later.
     #[error("the outcome is unknown")]
     OutcomeUnknown,

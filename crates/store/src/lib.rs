@@ -6,6 +6,7 @@
 pub mod encoding;
 mod engine;
 mod error;
+mod gate;
 mod held;
 mod memory;
 mod page;
@@ -19,6 +20,7 @@ pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::{ShownProperties, Unread};
 pub use engine::{Engine, TableRef, TablesPage};
 pub use error::{Error, Fault, Reason};
+pub use gate::{Gate, Pass};
 pub use held::{FREE_BYTES, Held, RequestMemory};
 pub use memory::MemoryEngine;
 pub use page::{Entities, Page, Showing, Shown, StoredRef, Tied};

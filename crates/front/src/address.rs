@@ -1,0 +1,211 @@
+//! Which account and service a request is addressed to, and the base of the links in its answer.
+
+use model::{AccountName, Refusal};
+use wire::names::SECONDARY_SUFFIX;
+
+use crate::account::{Account, Accounts};
+use crate::service_kind::ServiceKind;
+
+/// Where a request went.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub account: AccountName,
+    pub service: ServiceKind,
+    /// The read-only copy was addressed.
+    pub secondary: bool,
+    /// Scheme, host and, in path style, the account as typed; with a slash at the end.
+    pub base: String,
+    /// The first path segment in path style: what inner addresses of a batch begin with too.
+    segment: Option<String>,
+}
+
+/// A site, its account, and the path behind it.
+#[derive(Debug)]
+pub struct Address<'a> {
+    pub site: Site,
+    pub account: &'a Account,
+    pub path: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// `account.table.anything` and `account.anything` of a known account are host style, all else path style. A host
+    /// that names none of the services that are served is for the one of its port, the first of `services`.
+    pub fn find(
+        scheme: &str,
+        host: &str,
+        path: &'a str,
+        accounts: &'a Accounts,
+        services: (ServiceKind, &[ServiceKind]),
+    ) -> Result<Self, Refusal> {
+        let (of_port, served) = services;
+        if host.is_empty() {
+            return Err(Refusal::HostMissing);
+        }
+        let host = without_default_port(scheme, host);
+        if let Some((name, named)) = host_account(host, accounts, served) {
+            let (account, secondary) = find(name, accounts)?;
+            let base = [scheme, "://", host, "/"].concat();
+            let service = named.unwrap_or(of_port);
+            let site = Site { account: account.name.clone(), service, secondary, base, segment: None };
+            return Ok(Self { site, account, path });
+        }
+        let rest = path.strip_prefix('/').unwrap_or(path);
+        let (segment, behind) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        if segment.is_empty() {
+            return Err(Refusal::UriInvalid);
+        }
+        let (account, secondary) = find(segment, accounts)?;
+        let base = [scheme, "://", host, "/", segment, "/"].concat();
+        let segment = Some(segment.to_owned());
+        let site = Site { account: account.name.clone(), service: of_port, secondary, base, segment };
+        Ok(Self { site, account, path: behind })
+    }
+}
+
+impl Site {
+    /// The path behind the account of an address inside a batch: absolute, from the root, or relative.
+    pub fn inner_path<'p>(&self, target: &'p str) -> &'p str {
+        let path = match target.find("://") {
+            Some(at) => target[at + 3..].find('/').map_or("", |slash| &target[at + 3 + slash..]),
+            None => target,
+        };
+        let behind = self.segment.as_deref().and_then(|segment| {
+            let rest = path.strip_prefix('/')?.strip_prefix(segment)?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        });
+        behind.unwrap_or(path)
+    }
+}
+
+fn find<'a>(name: &str, accounts: &'a Accounts) -> Result<(&'a Account, bool), Refusal> {
+    if let Some(account) = accounts.get(name) {
+        return Ok((account, false));
+    }
+    let primary = name.strip_suffix(SECONDARY_SUFFIX).and_then(|name| accounts.get(name));
+    primary.map(|account| (account, true)).ok_or(Refusal::AccountNotFound)
+}
+
+/// The label of the host that names the account, in host style, and the service that the next one names.
+fn host_account<'h>(
+    host: &'h str,
+    accounts: &Accounts,
+    served: &[ServiceKind],
+) -> Option<(&'h str, Option<ServiceKind>)> {
+    let name = host.split(':').next().unwrap_or_default();
+    let is_address = host.starts_with('[') || name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if is_address {
+        return None;
+    }
+    let (label, rest) = name.split_once('.')?;
+    let second = rest.split('.').next().unwrap_or_default();
+    let service = served.iter().copied().find(|service| service.name() == second);
+    (service.is_some() || find(label, accounts).is_ok()).then_some((label, service))
+}
+
+pub fn without_default_port<'h>(scheme: &str, host: &'h str) -> &'h str {
+    let port = if scheme == "https" { ":443" } else { ":80" };
+    host.strip_suffix(port).unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &str, path: &str, expected: &str) {
+        let accounts = Accounts::new([
+            Account::development(),
+            Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
+        ]);
+        let shown =
+            match Address::find("http", host, path, &accounts, (ServiceKind::Table, &ServiceKind::ALL)) {
+                Ok(Address { site, path: rest, .. }) => {
+                    let secondary = if site.secondary { " secondary" } else { "" };
+                    let service = match site.service {
+                        ServiceKind::Table => String::new(),
+                        other => format!(" {}", other.name()),
+                    };
+                    format!("{}{service}{secondary} {} {rest}", site.account, site.base)
+                }
+                Err(refusal) => refusal.code().to_owned(),
+            };
+        assert_eq!(shown, expected, "{host} {path}");
+    }
+
+    #[test]
+    fn both_styles_and_the_secondary_are_found() {
+        check(
+            "127.0.0.1:10002",
+            "/devstoreaccount1/Tables",
+            "devstoreaccount1 http://127.0.0.1:10002/devstoreaccount1/ /Tables",
+        );
+        check(
+            "localhost:10002",
+            "/devstoreaccount1",
+            "devstoreaccount1 http://localhost:10002/devstoreaccount1/ ",
+        );
+        check("[::1]:10002", "/acct1/t", "acct1 http://[::1]:10002/acct1/ /t");
+        check(
+            "127.0.0.1",
+            "/devstoreaccount1-secondary/Tables",
+            "devstoreaccount1 secondary http://127.0.0.1/devstoreaccount1-secondary/ /Tables",
+        );
+        check("acct1.table.local:80", "/Tables", "acct1 http://acct1.table.local/ /Tables");
+        check(
+            "acct1.table.core.windows.net",
+            "/devstoreaccount1",
+            "acct1 http://acct1.table.core.windows.net/ /devstoreaccount1",
+        );
+        check(
+            "acct1-secondary.table.local",
+            "/Tables",
+            "acct1 secondary http://acct1-secondary.table.local/ /Tables",
+        );
+        check("acct1.localhost:10002", "/t", "acct1 http://acct1.localhost:10002/ /t");
+        check("acct1.queue.local", "/q", "acct1 queue http://acct1.queue.local/ /q");
+        check(
+            "acct1-secondary.blob.core.windows.net",
+            "/c",
+            "acct1 blob secondary http://acct1-secondary.blob.core.windows.net/ /c",
+        );
+        check("db.example.com", "/acct1/t", "acct1 http://db.example.com/acct1/ /t");
+        check("host.docker.internal:10002", "/acct1/t", "acct1 http://host.docker.internal:10002/acct1/ /t");
+    }
+
+    #[test]
+    fn unknown_accounts_are_refused() {
+        check("127.0.0.1", "/nobody/Tables", "ResourceNotFound");
+        check("nobody.table.local", "/Tables", "ResourceNotFound");
+        check("127.0.0.1", "/", "InvalidUri");
+        check("", "/acct1", "HostInformationNotPresent");
+    }
+
+    #[test]
+    fn inner_addresses_lose_their_account() {
+        let accounts = Accounts::new([
+            Account::development(),
+            Account::parse("acct1:AAAAAAAAAAAAAAAAAAAAAA==").unwrap(),
+        ]);
+        let find = |host, path| {
+            Address::find("http", host, path, &accounts, (ServiceKind::Table, &ServiceKind::ALL))
+                .unwrap()
+                .site
+        };
+        let path_style = find("127.0.0.1:1", "/devstoreaccount1/$batch");
+        let host_style = find("acct1.table.x", "/$batch");
+        for (site, target, expected) in [
+            (&path_style, "http://127.0.0.1:1/devstoreaccount1/t(1)", "/t(1)"),
+            (&path_style, "/devstoreaccount1/t", "/t"),
+            (&path_style, "/t", "/t"),
+            (&path_style, "t", "t"),
+            (&path_style, "/devstoreaccount11", "/devstoreaccount11"),
+            (&host_style, "HTTPS://ACCT1.table.x/t", "/t"),
+            (&host_style, "/acct1/t", "/acct1/t"),
+            (&host_style, "http://x", ""),
+        ] {
+            assert_eq!(site.inner_path(target), expected, "{target}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Brings what was counted to the metrics tables every minute, and throws away what is past its retention.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use store::TableRef;
+use tokio::sync::watch;
+use wire::service_properties::Metrics;
+
+use super::metrics_tables::MetricsTables;
+use super::tally::Tally;
+use super::{Analytics, Window, minute_of};
+use crate::account::SharedAccounts;
+use crate::service_kind::ServiceKind;
+use crate::settings::Settings;
+
+const MINUTES_PER_HOUR: i64 = 60;
+const SECONDS_PER_DAY: u64 = 86_400;
+/// The row of all operations together.
+const ALL: &str = "All";
+
+#[derive(Debug)]
+pub struct Keeper {
+    pub analytics: Arc<Analytics>,
+    pub tables: MetricsTables,
+    /// Those whose requests are counted.
+    pub services: Vec<ServiceKind>,
+    pub settings: Arc<Settings>,
+    pub accounts: SharedAccounts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grain {
+    Hour,
+    Minute,
+}
+
+impl Keeper {
+    /// Until told to stop; what was counted up to then is kept too.
+    pub async fn run(self, mut stopped: watch::Receiver<()>) {
+        let mut hour_begun = None;
+        loop {
+            let now = DateTime::now();
+            self.make_tables().await;
+            let hour = minute_of(now).div_euclid(MINUTES_PER_HOUR);
+            if hour_begun != Some(hour) {
+                hour_begun = Some(hour);
+                self.begin_hour(now).await;
+                self.expire(now).await;
+            }
+            self.flush(minute_of(now)).await;
+            let next_minute = 60 - now.unix_seconds().rem_euclid(60);
+            tokio::select! {
+                // Only ever an error: the sender is gone.
+                _ = stopped.changed() => break,
+                () = self.settings.changed() => {}
+                () = tokio::time::sleep(Duration::from_secs(next_minute.unsigned_abs())) => {}
+            }
+        }
+        self.flush(i64::MAX).await;
+        if let Some(log) = &self.analytics.log {
+            log.close();
+        }
+    }
+
+    /// Every service of every account.
+    fn owners(&self) -> Vec<(AccountName, ServiceKind)> {
+        let accounts = self.accounts.current();
+        let each =
+            accounts.names().flat_map(|account| self.services.iter().map(move |service| (account, service)));
+        each.map(|(account, service)| (account.clone(), *service)).collect()
+    }
+
+    async fn make_tables(&self) {
+        for (account, service) in self.owners() {
+            let properties = self.settings.of(&account, service).await;
+            for (grain, metrics) in grains(&properties) {
+                for secondary in [false, true] {
+                    let Some(table) = table(&account, service, grain, secondary) else { continue };
+                    if metrics.enabled
+                        && let Err(error) = self.tables.ensure(&table).await
+                    {
+                        failed(&table, &error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An hour without requests has rows too.
+    async fn begin_hour(&self, now: DateTime) {
+        for (account, service) in self.owners() {
+            let properties = self.settings.of(&account, service).await;
+            if properties.hour_metrics.enabled {
+                let window = Window { account, service, secondary: false, minute: minute_of(now) };
+                for name in ["user", "system"] {
+                    self.add(&window, Grain::Hour, (name, ALL), &Tally::default()).await;
+                }
+            }
+        }
+    }
+
+    /// Minutes before this one are over: they are added to their rows.
+    async fn flush(&self, before: i64) {
+        for (window, counted) in self.analytics.take_before(before) {
+            let mut all = Tally::default();
+            counted.values().for_each(|tally| all.add(tally));
+            let properties = self.settings.of(&window.account, window.service).await;
+            for (grain, metrics) in grains(&properties) {
+                if !metrics.enabled {
+                    continue;
+                }
+                self.add(&window, grain, ("user", ALL), &all).await;
+                if metrics.include_apis {
+                    for (name, tally) in &counted {
+                        self.add(&window, grain, ("user", name), tally).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn add(&self, window: &Window, grain: Grain, (who, name): (&str, &str), tally: &Tally) {
+        let Window { account, service, secondary, minute } = window;
+        let Some(table) = table(account, *service, grain, *secondary) else { return };
+        let partition = match grain {
+            Grain::Hour => partition(minute - minute.rem_euclid(MINUTES_PER_HOUR)),
+            Grain::Minute => partition(*minute),
+        };
+        let Ok(key) = EntityKey::parse(&partition, &format!("{who};{name}")) else { return };
+        let change = self.tables.change(&table, &key, |present| {
+            let mut sum = present.map_or_else(Tally::default, Tally::from_row);
+            sum.add(tally);
+            sum.to_row()
+        });
+        if let Err(error) = change.await {
+            failed(&table, &error);
+        }
+    }
+
+    /// Also of what is turned off by now: what was kept under a retention goes when its time has come.
+    async fn expire(&self, now: DateTime) {
+        for (account, service) in self.owners() {
+            let properties = self.settings.of(&account, service).await;
+            for (grain, metrics) in grains(&properties) {
+                let Some(days) = metrics.retention_days else { continue };
+                let Ok(before) = Key::parse(partition(minute_of(days_before(now, days)))) else { continue };
+                for secondary in [false, true] {
+                    let Some(table) = table(&account, service, grain, secondary) else { continue };
+                    match self.tables.expire(&table, &before).await {
+                        Ok(_) | Err(store::Error::TableNotFound) => {}
+                        Err(error) => failed(&table, &error),
+                    }
+                }
+            }
+            if let (Some(days), true) = (properties.logging.retention_days, self.analytics.log.is_some()) {
+                let (analytics, before) = (self.analytics.clone(), days_before(now, days));
+                let expire =
+                    move || analytics.log.as_ref().map(|log| log.expire(&(account, service), before));
+                if let Ok(Some(Err(error))) = tokio::task::spawn_blocking(expire).await {
+                    tracing::warn!(%error, "can't delete old request logs");
+                }
+            }
+        }
+    }
+}
+
+fn failed(table: &TableRef, error: &store::Error) {
+    tracing::warn!(account = %table.account, table = %table.name, %error, "metrics could not be kept");
+}
+
+fn grains(properties: &wire::service_properties::ServiceProperties) -> [(Grain, &Metrics); 2] {
+    [(Grain::Hour, &properties.hour_metrics), (Grain::Minute, &properties.minute_metrics)]
+}
+
+fn table(account: &AccountName, service: ServiceKind, grain: Grain, secondary: bool) -> Option<TableRef> {
+    let grain = match grain {
+        Grain::Hour => "Hour",
+        Grain::Minute => "Minute",
+    };
+    let location = if secondary { "Secondary" } else { "Primary" };
+    let service = match service {
+        ServiceKind::Blob => "Blob",
+        ServiceKind::Queue => "Queue",
+        ServiceKind::Table => "Table",
+    };
+    let name = format!("$Metrics{grain}{location}Transactions{service}");
+    Some(TableRef { account: account.clone(), name: TableName::parse(&name).ok()? })
+}
+
+/// `YYYYMMddThhmm`.
+fn partition(minute: i64) -> String {
+    let since_1970 = Duration::from_secs(u64::try_from(minute * 60).unwrap_or_default());
+    let text = DateTime::from(std::time::UNIX_EPOCH + since_1970).to_fixed_string();
+    // `YYYY-MM-DDThh:mm:…`: ASCII of fixed width.
+    [&text[0..4], &text[5..7], &text[8..13], &text[14..16]].concat()
+}
+
+fn days_before(now: DateTime, days: u16) -> DateTime {
+    let seconds = u64::from(days) * SECONDS_PER_DAY;
+    let ticks = i64::try_from(seconds * 10_000_000).unwrap_or(i64::MAX);
+    DateTime::from_ticks(now.ticks().saturating_sub(ticks)).unwrap_or(DateTime::MIN)
+}

@@ -1,0 +1,81 @@
+//! Storage Analytics: a log of requests in files, and metrics of them in tables, as an account's service
+//! properties ask for.
+
+mod exchange;
+mod files;
+mod keeper;
+mod line;
+mod metrics_tables;
+mod outcome;
+mod tally;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{AccountName, DateTime};
+
+pub use exchange::{Ended, Exchange, Learned};
+use files::LogFiles;
+pub use keeper::Keeper;
+pub use metrics_tables::MetricsTables;
+use tally::Tally;
+use wire::service_properties::ServiceProperties;
+
+use crate::operation_info::Class;
+use crate::service_kind::ServiceKind;
+
+/// Requests to one service of an account, at one of its two locations, that ended in the same minute.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Window {
+    account: AccountName,
+    service: ServiceKind,
+    secondary: bool,
+    /// Since 1970.
+    minute: i64,
+}
+
+#[derive(Debug)]
+pub struct Analytics {
+    /// By the name of the operation.
+    counted: Mutex<HashMap<Window, HashMap<&'static str, Tally>>>,
+    log: Option<LogFiles>,
+}
+
+impl Analytics {
+    /// Without a directory, requests are counted but not logged.
+    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, String> {
+        let log = log.map(LogFiles::new).transpose();
+        let log = log.map_err(|error| format!("can't start the request log: {error}"))?;
+        Ok(Arc::new(Self { counted: Mutex::default(), log }))
+    }
+
+    fn count(&self, window: &Window, operation: &'static str, change: impl FnOnce(&mut Tally)) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        match counted.get_mut(window) {
+            Some(counts) => change(counts.entry(operation).or_default()),
+            // Once a minute, so that the window is copied only then.
+            None => change(counted.entry(window.clone()).or_default().entry(operation).or_default()),
+        }
+    }
+
+    /// What was counted in minutes before this one, to be counted anew from nothing.
+    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<&'static str, Tally>> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.extract_if(|window, _| window.minute < minute).collect()
+    }
+
+    fn logs(&self, properties: &ServiceProperties, class: Class) -> bool {
+        let logging = &properties.logging;
+        self.log.is_some()
+            && match class {
+                Class::Read => logging.read,
+                Class::Write => logging.write,
+                Class::Delete => logging.delete,
+            }
+    }
+}
+
+fn minute_of(time: DateTime) -> i64 {
+    time.unix_seconds().div_euclid(60)
+}

@@ -1,0 +1,320 @@
+//! Who signed this request. Refusals are the service's; what exactly failed goes to the operator's log.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
+use http::{HeaderMap, HeaderName, Method};
+use model::{Refusal, limits};
+use wire::signing::sas::Sas;
+use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
+use wire::url::Query;
+use wire::{Version, names};
+
+use crate::access::{Denied, Roles};
+use crate::account::Account;
+use crate::address::Site;
+use crate::bearer::{Bearer, Identity};
+use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
+
+/// The parts of a request that authentication looks at.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub method: &'a Method,
+    /// As it came, undecoded, account and all.
+    pub raw_path: &'a str,
+    pub query: &'a Query,
+    pub headers: &'a HeaderMap,
+    pub version: Version,
+    pub https: bool,
+}
+
+/// What a right signature proves.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Proven {
+    /// The account's owner sent this very request.
+    Owner,
+    /// The account's owner made this token. Whether it serves here and now is another question.
+    Token(Box<Sas>),
+    /// The trusted issuer gave its bearer these roles.
+    Roles(Roles, Box<Identity>),
+}
+
+/// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
+pub fn verify(
+    claim: &Claim<'_>,
+    site: &Site,
+    account: &Account,
+    bearer: &Bearer,
+    check_clock: bool,
+    now: SystemTime,
+) -> Result<Proven, Denied> {
+    if !has_authorization(claim.headers) {
+        return verify_token(claim, account);
+    }
+    // Nothing that is not ASCII names a scheme.
+    let value = header(claim.headers, AUTHORIZATION).if_readable().unwrap_or_default();
+    let scheme = value.split_whitespace().next().unwrap_or_default();
+    let Some(authorization) = Authorization::parse(value) else {
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return verify_bearer(claim, value, site, account, bearer, now);
+        }
+        let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
+        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+    };
+    if authorization.account != account.name.as_str() {
+        let why =
+            format!("signed for account {:?}, but addressed to {}", authorization.account, account.name);
+        return Err(Denied::failed(why));
+    }
+    let date = match signed(claim.headers, &X_MS_DATE)? {
+        Some(date) => Some(date),
+        None => signed(claim.headers, &DATE)?,
+    };
+    let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
+
+    let strings = strings_to_sign(claim, site, authorization.scheme, date)?;
+    let verified = strings
+        .iter()
+        .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
+    if !verified {
+        return Err(Denied::failed(format!(
+            "the signature is not that of {:?} with any of the account's keys",
+            strings[0]
+        )));
+    }
+    if check_clock {
+        check_date(date, now)?;
+    }
+    Ok(Proven::Owner)
+}
+
+fn verify_bearer(
+    claim: &Claim<'_>,
+    value: &str,
+    site: &Site,
+    account: &Account,
+    bearer: &Bearer,
+    now: SystemTime,
+) -> Result<Proven, Denied> {
+    let Some(trust) = &bearer.trust else {
+        return Err(Denied::failed("bearer tokens are not accepted here; sign with an account key"));
+    };
+    let mut words = value.split_whitespace().skip(1);
+    let (Some(token), None) = (words.next(), words.next()) else {
+        let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
+        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+    };
+    trust
+        .admit(token, (site.service, &account.name), claim.version, claim.https, now)
+        .map(|(roles, identity)| Proven::Roles(roles, Box::new(identity)))
+}
+
+fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> {
+    let read = Sas::read(claim.query).map_err(|malformed| Denied::failed(malformed.to_string()))?;
+    let (sas, signature) = read.ok_or_else(|| anonymous(claim))?;
+    let string = sas.string_to_sign(account.name.as_str());
+    if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
+        return Err(Denied::failed(format!(
+            "sig is not the signature of {string:?} with any of the account's keys"
+        )));
+    }
+    Ok(Proven::Token(Box::new(sas)))
+}
+
+fn anonymous(claim: &Claim<'_>) -> Denied {
+    let why = "no Authorization header was sent, nor a shared access signature".to_owned();
+    let refusal = if claim.version.has_challenge() {
+        Refusal::NoAuthenticationInformation
+    } else {
+        Refusal::AuthenticationFailed
+    };
+    Denied { refusal, why }
+}
+
+/// One string, but two at a path-style secondary, whose suffix some clients sign and some don't.
+fn strings_to_sign(
+    claim: &Claim<'_>,
+    site: &Site,
+    scheme: Scheme,
+    date: &str,
+) -> Result<Vec<String>, Denied> {
+    let request = SignedRequest {
+        method: claim.method.as_str(),
+        content_md5: signed(claim.headers, &CONTENT_MD5)?.unwrap_or_default(),
+        content_type: signed(claim.headers, &CONTENT_TYPE)?.unwrap_or_default(),
+        date,
+        account: site.account.as_str(),
+        path: claim.raw_path,
+        comp: claim.query.get_ignoring_case(names::COMP),
+    };
+    let mut strings = vec![request.string_to_sign(scheme)];
+    let behind = |prefix: String| claim.raw_path.strip_prefix(&prefix);
+    if site.secondary
+        && let Some(rest) = behind(format!("/{}{}", site.account, names::SECONDARY_SUFFIX))
+    {
+        let path = format!("/{}{rest}", site.account);
+        strings.push(SignedRequest { path: &path, ..request }.string_to_sign(scheme));
+    }
+    Ok(strings)
+}
+
+/// A header that the signature covers. One that can't be read is not taken for one that is not there.
+fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denied> {
+    let unreadable = || Denied::failed(format!("the header {name} is not ASCII text"));
+    header(headers, name).required_readable(()).map_err(|()| unreadable())
+}
+
+fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
+    let signed = httpdate::parse_http_date(date)
+        .map_err(|_| Denied::failed(format!("the date {date:?} is no HTTP date")))?;
+    let (skew, side) = match now.duration_since(signed) {
+        Ok(age) => (age, "behind"),
+        Err(ahead) => (ahead.duration(), "ahead of"),
+    };
+    if skew > limits::CLOCK_SKEW_MAX + Duration::from_secs(1) {
+        let why = format!(
+            "the request's date {date:?} is {} s {side} this server's clock; at most {} s are allowed",
+            skew.as_secs(),
+            limits::CLOCK_SKEW_MAX.as_secs()
+        );
+        return Err(Denied::failed(why));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Accounts, DEVELOPMENT_KEY};
+    use crate::address::Address;
+    use crate::service_kind::ServiceKind;
+    use wire::signing::AccountKey;
+
+    const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
+    const SECOND_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    /// Signs a GET of the account's tables, changes the headers, and says what becomes of it.
+    fn check(key: &str, path: &str, at_seconds: i64, change: impl Fn(&mut HeaderMap), expected: &str) {
+        let account = Account::parse(&format!("devstoreaccount1:{DEVELOPMENT_KEY}:{SECOND_KEY}")).unwrap();
+        let accounts = Accounts::new([account.clone()]);
+        let string = format!("{DATE}\n/devstoreaccount1{path}");
+        let signature = AccountKey::parse(key).unwrap().sign(&string);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ms-date", DATE.parse().unwrap());
+        headers
+            .insert("authorization", format!("SharedKeyLite devstoreaccount1:{signature}").parse().unwrap());
+        change(&mut headers);
+        let site =
+            Address::find("http", "127.0.0.1", path, &accounts, (ServiceKind::Table, &[ServiceKind::Table]))
+                .unwrap()
+                .site;
+        let query = Query::default();
+        let bearer = Bearer { tenant: "common".to_owned(), trust: None };
+        let claim = Claim {
+            method: &Method::GET,
+            raw_path: path,
+            query: &query,
+            headers: &headers,
+            version: Version::DEFAULT,
+            https: false,
+        };
+        let sent = httpdate::parse_http_date(DATE).unwrap();
+        let now = if at_seconds >= 0 {
+            sent + Duration::from_secs(at_seconds.unsigned_abs())
+        } else {
+            sent - Duration::from_secs(at_seconds.unsigned_abs())
+        };
+        let shown = match verify(&claim, &site, &account, &bearer, true, now) {
+            Ok(_) => "verified".to_owned(),
+            Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
+        };
+        assert!(!shown.contains(key), "a key must never be shown");
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+
+    const TABLES: &str = "/devstoreaccount1/Tables";
+
+    #[test]
+    fn either_key_signs() {
+        check(DEVELOPMENT_KEY, TABLES, 0, |_| (), "verified");
+        check(SECOND_KEY, TABLES, 0, |_| (), "verified");
+        check(
+            "AAAA",
+            TABLES,
+            0,
+            |_| (),
+            "AuthenticationFailed: the signature is not that of \"Fri, 15 Nov 2024 12:00:00 GMT\\n/devstoreaccount1/devstoreaccount1/Tables\"",
+        );
+        check(DEVELOPMENT_KEY, "/devstoreaccount1-secondary/Tables", 0, |_| (), "verified");
+    }
+
+    #[test]
+    fn old_and_future_requests_are_refused() {
+        check(DEVELOPMENT_KEY, TABLES, 15 * 60, |_| (), "verified");
+        check(DEVELOPMENT_KEY, TABLES, -15 * 60, |_| (), "verified");
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            1000,
+            |_| (),
+            "AuthenticationFailed: the request's date \"Fri, 15 Nov 2024 12:00:00 GMT\" is 1000 s behind",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            -1000,
+            |_| (),
+            "AuthenticationFailed: the request's date \"Fri, 15 Nov 2024 12:00:00 GMT\" is 1000 s ahead of",
+        );
+    }
+
+    #[test]
+    fn each_defect_is_named() {
+        let without = |name: &'static str| move |headers: &mut HeaderMap| drop(headers.remove(name));
+        let with = |name: &'static str, value: &'static str| {
+            move |headers: &mut HeaderMap| drop(headers.insert(name, HeaderValue::from_static(value)))
+        };
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            without("authorization"),
+            "AuthenticationFailed: no Authorization header",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            without("x-ms-date"),
+            "AuthenticationFailed: neither x-ms-date nor Date",
+        );
+        check(DEVELOPMENT_KEY, TABLES, 0, with("authorization", "SharedKey"), "InvalidAuthenticationInfo");
+        let foreign = |headers: &mut HeaderMap| {
+            headers.insert("authorization", HeaderValue::from_bytes("Schlüssel".as_bytes()).unwrap());
+        };
+        check(DEVELOPMENT_KEY, TABLES, 0, foreign, "InvalidAuthenticationInfo");
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("authorization", "SharedKey a:b"),
+            "AuthenticationFailed: signed for account \"a\"",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("authorization", "Bearer a.b.c"),
+            "AuthenticationFailed: bearer tokens",
+        );
+        check(
+            DEVELOPMENT_KEY,
+            TABLES,
+            0,
+            with("x-ms-date", "Fri, 15 Nov 2024 12:00:01 GMT"),
+            "AuthenticationFailed: the signature",
+        );
+    }
+
+    use http::HeaderValue;
+}

@@ -1,0 +1,250 @@
+//! Bodies of requests: read whole up to a limit, or piece by piece, within the memory for requests; or read and thrown
+//! away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use model::{Refusal, limits};
+
+use crate::connections::Connection;
+use crate::headers::header;
+use crate::memory::{Held, Memory};
+use crate::response_body::with_memory;
+
+/// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
+/// instead of a broken connection.
+const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A body can be held three times: as it came, decoded, and as rows to be written.
+const COPIES_OF_A_BODY: usize = 3;
+/// What a body of several pieces is gathered in at first.
+const BUFFER_BYTES_MIN: usize = 4096;
+
+/// A request's body, as far as it has not been read.
+#[derive(Debug)]
+pub struct RequestBody {
+    /// None once it has come to its end.
+    unread: Option<Incoming>,
+    /// Its sender waits to be asked for it.
+    is_held_back: bool,
+    /// Bytes that were read of it.
+    received: u64,
+    /// Its sender went away.
+    is_broken: bool,
+}
+
+impl RequestBody {
+    pub fn new(headers: &HeaderMap, body: Incoming) -> Self {
+        let expects = header(headers, EXPECT).if_readable();
+        Self {
+            unread: Some(body).filter(|body| !body.is_end_stream()),
+            is_held_back: expects.is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")),
+            received: 0,
+            is_broken: false,
+        }
+    }
+
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// The length that its sender announced.
+    pub fn announced(headers: &HeaderMap) -> Option<u64> {
+        header(headers, CONTENT_LENGTH).if_readable().and_then(|length| length.parse().ok())
+    }
+
+    /// The whole of it, if it has no more bytes than this. Only of a request whose sender is known.
+    pub async fn read_whole(
+        &mut self,
+        headers: &HeaderMap,
+        bytes_max: usize,
+        deadline: tokio::time::Instant,
+        held: &mut Held,
+    ) -> Result<Bytes, Refusal> {
+        let announced = Self::announced(headers).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if announced.is_some_and(|length| length > bytes_max) {
+            return Err(Refusal::RequestBodyTooLarge);
+        }
+        let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
+        self.is_held_back = false;
+        let collected = tokio::time::timeout_at(deadline, collect(body, announced, bytes_max, held)).await;
+        let whole = collected.map_err(|_| Refusal::TimedOut)?;
+        self.is_broken = whole == Err(Refusal::BodyNotReadable);
+        let whole = whole?;
+        self.received = whole.len() as u64;
+        self.unread = None;
+        Ok(whole)
+    }
+
+    /// The next piece of it, or nothing at its end. Only of a request whose sender is known. Nothing is read from the
+    /// connection while nobody asks, so that a slow reader holds its sender back. A piece takes its share of the memory
+    /// for requests until it is dropped.
+    pub async fn next(
+        &mut self,
+        deadline: tokio::time::Instant,
+        memory: &Arc<Memory>,
+    ) -> Result<Option<Bytes>, Refusal> {
+        self.is_held_back = false;
+        loop {
+            let Some(body) = &mut self.unread else { return Ok(None) };
+            let frame =
+                tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| Refusal::TimedOut)?;
+            let Some(frame) = frame else {
+                self.unread = None;
+                return Ok(None);
+            };
+            let Ok(frame) = frame else {
+                self.is_broken = true;
+                return Err(Refusal::BodyNotReadable);
+            };
+            let Ok(piece) = frame.into_data() else { continue };
+            self.received += piece.len() as u64;
+            let mut held = memory.nothing();
+            if !held.grow(piece.len()) {
+                return Err(Refusal::Busy);
+            }
+            return Ok(Some(with_memory(piece, held)));
+        }
+    }
+
+    /// Reads what is left of it while the refusal is on its way and after, and throws it away: a connection that is closed
+    /// on a sender takes the refusal with it. Until the body has come to its end, the connection is the first to be closed
+    /// if its place is needed.
+    pub fn discard(self, connection: &Arc<Connection>) {
+        // Who waits to be asked for a body hears the refusal instead.
+        let Some(body) = self.unread.filter(|_| !self.is_held_back) else { return };
+        let discarding = connection.discard();
+        tokio::spawn(async move {
+            let read = async {
+                let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
+                while let Some(Ok(_)) = body.frame().await {}
+            };
+            // Too much or too slow: the connection is closed, as it is when the body is dropped before its end.
+            let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
+            drop(discarding);
+        });
+    }
+}
+
+async fn collect(
+    body: &mut Incoming,
+    announced: Option<usize>,
+    bytes_max: usize,
+    held: &mut Held,
+) -> Result<Bytes, Refusal> {
+    let mut whole = Gathered::Nothing;
+    while let Some(frame) = body.frame().await {
+        // An error: the connection broke, and no one will hear this.
+        let Ok(piece) = frame.map_err(|_| Refusal::BodyNotReadable)?.into_data() else { continue };
+        let length = whole.len() + piece.len();
+        if length > bytes_max {
+            return Err(Refusal::RequestBodyTooLarge);
+        }
+        let room = whole.room_for(length, announced);
+        if !held.resize(room * COPIES_OF_A_BODY) {
+            return Err(Refusal::Busy);
+        }
+        whole.push(piece, room);
+    }
+    Ok(whole.into_bytes())
+}
+
+/// A body as far as it has come: one piece as it came, or all of them in one buffer. Pieces are not kept as such, because
+/// a body can be as many of them as it has bytes.
+enum Gathered {
+    Nothing,
+    One(Bytes),
+    Several(BytesMut),
+}
+
+impl Gathered {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(piece) => piece.len(),
+            Self::Several(buffer) => buffer.len(),
+        }
+    }
+
+    /// How large the buffer has to be for so many bytes: twice what it was, or all that was announced.
+    fn room_for(&self, length: usize, announced: Option<usize>) -> usize {
+        let present = match self {
+            Self::Nothing => return length,
+            Self::One(_) => BUFFER_BYTES_MIN,
+            Self::Several(buffer) => buffer.capacity(),
+        };
+        if length <= present {
+            return present;
+        }
+        length.max(2 * present).min(announced.unwrap_or(usize::MAX).max(length))
+    }
+
+    fn push(&mut self, piece: Bytes, room: usize) {
+        *self = match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Self::One(piece),
+            Self::One(first) => {
+                let mut buffer = BytesMut::with_capacity(room);
+                buffer.extend_from_slice(&first);
+                buffer.extend_from_slice(&piece);
+                Self::Several(buffer)
+            }
+            Self::Several(mut buffer) => {
+                // `reserve` would take more than was asked for, and so more than was accounted.
+                if room > buffer.capacity() {
+                    let mut larger = BytesMut::with_capacity(room);
+                    larger.extend_from_slice(&buffer);
+                    buffer = larger;
+                }
+                buffer.extend_from_slice(&piece);
+                Self::Several(buffer)
+            }
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(piece) => piece,
+            Self::Several(buffer) => buffer.freeze(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(pieces: &[&'static [u8]], announced: Option<usize>) -> (Bytes, usize) {
+        let (mut whole, mut most) = (Gathered::Nothing, 0);
+        for piece in pieces {
+            let room = whole.room_for(whole.len() + piece.len(), announced);
+            whole.push(Bytes::from_static(piece), room);
+            most = most.max(room);
+        }
+        (whole.into_bytes(), most)
+    }
+
+    #[test]
+    fn a_body_takes_room_by_its_length_however_many_pieces_it_comes_in() {
+        let (whole, room) = gather(&vec![b"a".as_slice(); 100_000], None);
+        assert_eq!(whole.len(), 100_000);
+        assert!(room <= 2 * whole.len(), "{room}");
+        let (whole, room) = gather(&vec![b"a".as_slice(); 100_000], Some(100_000));
+        assert_eq!((whole.len(), room), (100_000, 100_000));
+        let (whole, room) = gather(&[b"abc"], None);
+        assert_eq!((&whole[..], room), (&b"abc"[..], 3));
+        assert_eq!(gather(&[b"ab", b"", b"c"], Some(3)).0, "abc");
+        assert_eq!(gather(&[], None).0, "");
+    }
+}

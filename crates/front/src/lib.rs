@@ -1,0 +1,45 @@
+//! The front of a storage server: from bytes on a socket to the service that a request is for, and back.
+//!
+//! Everything that the services of an account share is here: listeners, TLS, limits on connections and memory, addresses,
+//! authentication, service properties, browsers' rules, request logs and metrics, health. A service is a
+//! [`StorageService`]; read `service.rs`, then `pipeline.rs`.
+
+pub mod access;
+pub mod account;
+mod address;
+pub mod analytics;
+mod authenticate;
+pub mod bearer;
+mod body;
+mod connections;
+mod cors;
+mod guarded_stream;
+pub mod headers;
+mod health;
+mod listener;
+mod memory;
+mod operation_info;
+mod pipeline;
+mod preflight;
+mod refusal_log;
+mod request;
+pub mod request_id;
+mod response_body;
+pub mod sas;
+mod service;
+mod service_kind;
+mod settings;
+pub mod tls;
+
+pub use address::{Address, Site};
+pub use body::RequestBody;
+pub use listener::{Bounds, Listener, Server};
+pub use memory::{Held, Memory};
+pub use operation_info::{Class, OperationInfo};
+pub use pipeline::{AnyService, Front, Services, require_length, time_allowed};
+pub use refusal_log::{RefusalLog, cut};
+pub use request::Request;
+pub use response_body::{Body, StreamBroken, held_bytes};
+pub use service::{Admission, RefusalFacts, Refused, StorageService};
+pub use service_kind::ServiceKind;
+pub use settings::Settings;

@@ -1,0 +1,306 @@
+//! What the front does for every request, whichever service it is for: read from top to bottom.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use http::Response;
+use http::header::{CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING};
+use hyper::body::Incoming;
+use model::{DateTime, Refusal, limits};
+use store::{Engine, Gate};
+use wire::names;
+use wire::url::Query;
+
+use crate::access::{Denied, Proof};
+use crate::account::SharedAccounts;
+use crate::address::Address;
+use crate::analytics::{Analytics, Ended, Exchange, Learned};
+use crate::authenticate::{self, Claim, Proven};
+use crate::bearer::{Bearer, SharedBearer};
+use crate::body::RequestBody;
+use crate::connections::Connection;
+use crate::cors;
+use crate::health;
+use crate::memory::Memory;
+use crate::preflight;
+use crate::refusal_log::{RefusalLog, cut};
+use crate::request::Request;
+use crate::response_body::Body;
+use crate::sas;
+use crate::service::{Admission, Refused, StorageService};
+use crate::service_kind::ServiceKind;
+use crate::settings::Settings;
+
+/// What all services and all connections share.
+pub struct Front {
+    pub engine: Arc<dyn Engine>,
+    pub gate: Arc<Gate>,
+    pub accounts: SharedAccounts,
+    pub bearer: SharedBearer,
+    pub check_clock: bool,
+    pub settings: Arc<Settings>,
+    pub analytics: Arc<Analytics>,
+    pub memory: Arc<Memory>,
+    pub refusal_log: RefusalLog,
+}
+
+impl Front {
+    /// Tells the operator's log who was refused what, and why; gives the refusal back.
+    pub fn deny(&self, request: &Request<'_>, denied: Denied, operation: Option<&str>) -> Refusal {
+        self.refusal_log.write(|| {
+            let comp = request.query.get_ignoring_case(names::COMP);
+            tracing::warn!(
+                request_id = request.id, method = %request.head.method, path = cut(request.head.uri.path()),
+                comp = comp.map(cut), operation, code = denied.refusal.code(),
+                why = cut(&denied.why), "access refused"
+            );
+        });
+        denied.refusal
+    }
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Front")
+    }
+}
+
+/// A service as the front serves it, whatever its types are.
+pub(crate) trait Served: fmt::Debug + Send + Sync {
+    fn kind(&self) -> ServiceKind;
+    fn handle<'a>(
+        &'a self,
+        front: &'a Front,
+        request: &'a Request<'a>,
+        body: RequestBody,
+        connection: &'a Arc<Connection>,
+    ) -> BoxedAnswer<'a>;
+}
+
+type BoxedAnswer<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+
+impl<S: StorageService> Served for S {
+    fn kind(&self) -> ServiceKind {
+        S::KIND
+    }
+
+    fn handle<'a>(
+        &'a self,
+        front: &'a Front,
+        request: &'a Request<'a>,
+        body: RequestBody,
+        connection: &'a Arc<Connection>,
+    ) -> BoxedAnswer<'a> {
+        Box::pin(handle(self, front, request, body, connection))
+    }
+}
+
+/// A service of any type. Each service's crate makes its own, so that all that serves its requests is compiled there.
+#[derive(Clone, Debug)]
+pub struct AnyService(Arc<dyn Served>);
+
+impl AnyService {
+    pub fn new(service: impl StorageService) -> Self {
+        Self(Arc::new(service))
+    }
+}
+
+/// The services of this server, at most one of a kind.
+#[derive(Clone, Debug)]
+pub struct Services {
+    served: Vec<Arc<dyn Served>>,
+    kinds: Vec<ServiceKind>,
+}
+
+impl Services {
+    pub fn new() -> Self {
+        Self { served: Vec::new(), kinds: Vec::new() }
+    }
+
+    /// Takes the place of another one of its kind.
+    pub fn with(mut self, AnyService(service): AnyService) -> Self {
+        self.served.retain(|known| known.kind() != service.kind());
+        self.served.push(service);
+        self.kinds = self.served.iter().map(|service| service.kind()).collect();
+        self
+    }
+
+    pub fn kinds(&self) -> &[ServiceKind] {
+        &self.kinds
+    }
+
+    fn find(&self, kind: ServiceKind) -> Option<&Arc<dyn Served>> {
+        self.served.iter().find(|service| service.kind() == kind)
+    }
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A request as it came, and where.
+pub(crate) struct Arrival<'a> {
+    pub at: Instant,
+    pub peer: SocketAddr,
+    pub scheme: &'static str,
+    /// The service of its port, which is the one it is for unless its host names another.
+    pub of_port: ServiceKind,
+    pub connection: &'a Arc<Connection>,
+    pub request: http::Request<Incoming>,
+}
+
+/// Answers a request: health at once, everything else by the service that it is for.
+pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<'_>) -> Response<Body> {
+    let Arrival { at, peer, scheme, of_port, connection, request } = arrival;
+    if let Some(response) = health::answer(request.uri().path(), &*front.engine, &front.gate) {
+        return response;
+    }
+    let (head, body) = request.into_parts();
+    let body = RequestBody::new(&head.headers, body);
+    let accounts = front.accounts.current();
+    let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
+    let kind = request.address.as_ref().map_or(of_port, |address| address.site.service);
+    // `Server::run` binds a port to a service that is served, and a host names no other.
+    let service = services.find(kind).unwrap_or_else(|| unreachable!("the {} service", kind.name()));
+    service.handle(front, &request, body, connection).await
+}
+
+async fn handle<S: StorageService>(
+    service: &S,
+    front: &Front,
+    request: &Request<'_>,
+    mut body: RequestBody,
+    connection: &Arc<Connection>,
+) -> Response<Body> {
+    let head = request.head;
+    let bearer = front.bearer.current();
+    let asked = service.read(request);
+    let properties = match &request.address {
+        Ok(address) => front.settings.of(&address.site.account, S::KIND).await,
+        Err(_) => front.settings.fresh().clone(),
+    };
+    let refuse = |failure: &S::Failure, is_known| {
+        service.refuse(request, &Refused { asked: &asked, failure, is_known, bearer: &bearer })
+    };
+    let (mut response, refusal, learned) = if request.is_preflight() {
+        match cors::preflight(&properties.cors, &head.headers) {
+            Ok(allowed) => (preflight::allowed(request, allowed), None, Learned::default()),
+            Err(refusal) => {
+                let failure = refusal.into();
+                (refuse(&failure, false), Some(S::facts(&failure)), Learned::default())
+            }
+        }
+    } else {
+        let Outcome { result, is_known, learned } =
+            admit_and_perform(service, front, &bearer, request, &asked, &mut body).await;
+        let (mut response, refusal) = match result {
+            Ok(response) => (response, None),
+            Err(failure) => (refuse(&failure, is_known), Some(S::facts(&failure))),
+        };
+        cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
+        (response, refusal, learned)
+    };
+    body.discard(connection);
+    if let Ok(address) = &request.address {
+        let ended = Ended { info: S::info(&asked), refusal, learned };
+        let exchange = Exchange::new(&front.analytics, &properties, request, address, &ended, &response);
+        response.body_mut().carry(exchange);
+    }
+    tracing::debug!(
+        request_id = request.id,
+        service = S::KIND.name(),
+        method = %head.method,
+        path = head.uri.path(),
+        status = response.status().as_u16(),
+        elapsed_us = request.arrived.elapsed().as_micros() as u64,
+        "request"
+    );
+    response
+}
+
+/// How a request ended, and what was learned on the way that its head does not say.
+struct Outcome<F> {
+    result: Result<Response<Body>, F>,
+    is_known: bool,
+    learned: Learned,
+}
+
+/// The checks before the caller is known, then the service's.
+async fn admit_and_perform<S: StorageService>(
+    service: &S,
+    front: &Front,
+    bearer: &Bearer,
+    request: &Request<'_>,
+    asked: &S::Asked,
+    body: &mut RequestBody,
+) -> Outcome<S::Failure> {
+    let (proof, address) = match admit(service, front, bearer, request).await {
+        Ok(admitted) => admitted,
+        Err(failure) => {
+            return Outcome { result: Err(failure), is_known: false, learned: Learned::default() };
+        }
+    };
+    let identity = match &proof {
+        Proof::Roles(_, identity) => Some((**identity).clone()),
+        Proof::Owner | Proof::Account(_) | Proof::Resource(_) => None,
+    };
+    let admission = Admission { front, request, address, asked, proof };
+    let result = service.perform(admission, body).await;
+    let learned = Learned { identity, body_bytes: body.received(), broken: body.is_broken() };
+    Outcome { result, is_known: true, learned }
+}
+
+/// Version, address, signature: who asks.
+async fn admit<'r, S: StorageService>(
+    service: &S,
+    front: &Front,
+    bearer: &Bearer,
+    request: &'r Request<'r>,
+) -> Result<(Proof, &'r Address<'r>), S::Failure> {
+    let version = request.version.clone()?;
+    let address = request.address.as_ref().map_err(Clone::clone)?;
+    let claim = Claim {
+        method: &request.head.method,
+        raw_path: request.head.uri.path(),
+        query: &request.query,
+        headers: &request.head.headers,
+        version,
+        https: request.caller().https,
+    };
+    let Address { site, account, .. } = address;
+    let proven = authenticate::verify(&claim, site, account, bearer, front.check_clock, SystemTime::now())
+        .map_err(|denied| front.deny(request, denied, None))?;
+    let proof = match proven {
+        Proven::Owner => Proof::Owner,
+        Proven::Roles(roles, identity) => Proof::Roles(roles, identity),
+        Proven::Token(token) => {
+            let policy = service.stored_policy(&site.account, &token).await?;
+            sas::admit(*token, policy.as_ref(), DateTime::now(), request.caller(), S::KIND)
+                .map_err(|denied| front.deny(request, denied, None))?
+        }
+    };
+    Ok((proof, address))
+}
+
+/// `timeout` in seconds, up to the service's own limit; a larger one is taken for the limit.
+pub fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
+    let Some(text) = query.get(names::TIMEOUT).filter(|text| !text.is_empty()) else {
+        return Ok(limits::REQUEST_TIME_MAX);
+    };
+    let seconds: u64 = text.parse().map_err(|_| Refusal::QueryParameterValueInvalid)?;
+    if seconds == 0 {
+        return Err(Refusal::QueryParameterValueInvalid);
+    }
+    Ok(Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX))
+}
+
+/// A body without a length and not in chunks is none: most likely not what was meant.
+pub fn require_length(headers: &http::HeaderMap) -> Result<(), Refusal> {
+    let has_length = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+    if has_length { Ok(()) } else { Err(Refusal::ContentLengthMissing) }
+}

@@ -1,0 +1,113 @@
+//! One request: what its head says to every service, read once, before anything is checked. What it asks of its own
+//! service is that service's `Asked`.
+//!
+//! What can't be read is kept as the refusal that it will be answered with. `pipeline` and the services raise these
+//! refusals in their order; logs and metrics read the same values.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use model::{Refusal, limits};
+use wire::Version;
+use wire::url::Query;
+
+use crate::account::Accounts;
+use crate::address::{self, Address};
+use crate::headers::{Header, Headers, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION, has_authorization, header};
+use crate::request_id;
+use crate::sas::Caller;
+use crate::service_kind::ServiceKind;
+
+#[derive(Debug)]
+pub struct Request<'r> {
+    pub id: String,
+    pub arrived: Instant,
+    pub peer: SocketAddr,
+    pub scheme: &'static str,
+    pub head: &'r Parts,
+    pub host: Result<&'r str, Refusal>,
+    pub address: Result<Address<'r>, Refusal>,
+    /// Empty if it can't be read.
+    pub query: Query,
+    pub query_is_readable: bool,
+    pub version: Result<Version, Refusal>,
+}
+
+impl<'r> Request<'r> {
+    pub fn read(
+        head: &'r Parts,
+        (peer, scheme): (SocketAddr, &'static str),
+        accounts: &'r Accounts,
+        services: (ServiceKind, &[ServiceKind]),
+        arrived: Instant,
+    ) -> Self {
+        let host = host(head, scheme);
+        let address =
+            host.clone().and_then(|host| Address::find(scheme, host, head.uri.path(), accounts, services));
+        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let query_is_readable = query.is_some();
+        let query = query.unwrap_or_default();
+        let version = version(&head.headers, &query);
+        let id = request_id::new_request_id();
+        Self { id, arrived, peer, scheme, head, host, address, query, query_is_readable, version }
+    }
+
+    pub fn headers(&self) -> Headers<'r> {
+        Headers::Request(&self.head.headers)
+    }
+
+    /// The version it is answered in, also if it named one that is none.
+    pub fn served_version(&self) -> Version {
+        *self.version.as_ref().unwrap_or(&Version::DEFAULT)
+    }
+
+    pub fn is_preflight(&self) -> bool {
+        self.head.method == Method::OPTIONS
+    }
+
+    pub fn caller(&self) -> Caller {
+        Caller { ip: self.peer.ip(), https: self.scheme == "https" }
+    }
+
+    /// What the client calls it. One that is too long is not repeated.
+    pub fn client_request_id(&self) -> Option<&'r HeaderValue> {
+        let id = self.head.headers.get(&X_MS_CLIENT_REQUEST_ID);
+        id.filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
+    }
+}
+
+/// The one host that a request names. Several, or two that differ, would let a proxy and this server each see another
+/// account.
+fn host<'h>(head: &'h Parts, scheme: &str) -> Result<&'h str, Refusal> {
+    let name = HOST;
+    let mut sent = Headers::Request(&head.headers).texts(&name);
+    let first = sent.next().unwrap_or(Header::Absent).required_readable(Refusal::HeaderValueInvalid)?;
+    if sent.next().is_some() {
+        return Err(Refusal::HeaderValueInvalid);
+    }
+    let plain = |host| address::without_default_port(scheme, host);
+    match (first, head.uri.authority().map(http::uri::Authority::as_str)) {
+        (Some(host), Some(named)) if !plain(host).eq_ignore_ascii_case(plain(named)) => {
+            Err(Refusal::HeaderValueInvalid)
+        }
+        (Some(host), _) | (None, Some(host)) => Ok(host),
+        (None, None) => Ok(""),
+    }
+}
+
+/// Any well-formed version is served; one that is none is refused before anything else is looked at.
+///
+/// A token made since 2014-02-14 lets `api-version` or the header choose, and else brings its own; an older one
+/// is always served in its own.
+fn version(headers: &HeaderMap, query: &Query) -> Result<Version, Refusal> {
+    let sent = header(headers, &X_MS_VERSION).required_readable(Refusal::HeaderValueInvalid)?;
+    let text = match query.get("sv").filter(|_| !has_authorization(headers) && query.get("sig").is_some()) {
+        Some(own) if own < "2014-02-14" => Some(own),
+        Some(own) => query.get("api-version").or(sent).or(Some(own)),
+        None => sent,
+    };
+    text.map_or(Ok(Version::DEFAULT), |text| Version::parse(text.trim()).ok_or(Refusal::HeaderValueInvalid))
+}

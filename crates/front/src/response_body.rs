@@ -1,0 +1,196 @@
+//! Bodies of answers: nothing, a document held whole, or a stream that is read as fast as the client takes it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Frame, SizeHint};
+
+use crate::analytics::Exchange;
+use crate::connections::Request as UnderWay;
+use crate::memory::Held;
+
+/// A response body.
+#[derive(Debug)]
+pub struct Body {
+    content: Content,
+    /// Ends with the body.
+    exchange: Option<Box<Exchange>>,
+    under_way: Option<UnderWay>,
+}
+
+enum Content {
+    Nothing,
+    /// Sent with its length.
+    Sized(Bytes),
+    /// Sent in chunks, also if it is empty.
+    Chunked(Bytes),
+    Stream(Pieces),
+}
+
+/// The pieces of a body that is too large to be held whole. The next piece is asked for when the one before is on its way
+/// to the client: a slow client holds one piece, not the body.
+struct Pieces {
+    pieces: Pin<Box<dyn Stream<Item = Result<Bytes, StreamBroken>> + Send>>,
+    /// What is left of the announced length.
+    left: u64,
+}
+
+/// The rest of a stream can't be read. Its client has the status already, so its connection is cut off: a body that ends
+/// early must not look like a whole one.
+#[derive(Debug)]
+pub struct StreamBroken(pub Box<dyn std::error::Error + Send + Sync>);
+
+impl fmt::Display for StreamBroken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the rest of the body can't be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for StreamBroken {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+impl Body {
+    pub fn empty() -> Self {
+        Self::of(Content::Nothing)
+    }
+
+    pub fn sized(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self::of(if bytes.is_empty() { Content::Nothing } else { Content::Sized(bytes) })
+    }
+
+    pub fn chunked(bytes: Bytes) -> Self {
+        Self::of(Content::Chunked(bytes))
+    }
+
+    /// A body of this length, piece by piece. Each piece takes its share of the memory for requests with it
+    /// (`held_bytes`). A stream of another length breaks the connection.
+    pub fn stream(
+        length: u64,
+        pieces: impl Stream<Item = Result<Bytes, StreamBroken>> + Send + 'static,
+    ) -> Self {
+        if length == 0 {
+            return Self::empty();
+        }
+        Self::of(Content::Stream(Pieces { pieces: Box::pin(pieces), left: length }))
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, exchange: None, under_way: None }
+    }
+
+    /// How many bytes are still to be sent.
+    pub fn len(&self) -> u64 {
+        match &self.content {
+            Content::Nothing => 0,
+            Content::Sized(bytes) | Content::Chunked(bytes) => bytes.len() as u64,
+            Content::Stream(pieces) => pieces.left,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The connection's request ends with the body.
+    pub(crate) fn belong_to(&mut self, request: UnderWay) {
+        self.under_way = Some(request);
+    }
+
+    pub(crate) fn carry(&mut self, exchange: Option<Exchange>) {
+        self.exchange = exchange.map(Box::new);
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = StreamBroken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match &mut self.content {
+            Content::Nothing => Poll::Ready(None),
+            Content::Stream(pieces) => pieces.poll(context),
+            Content::Sized(bytes) | Content::Chunked(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.content = Content::Nothing;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Nothing => true,
+            Content::Sized(_) | Content::Chunked(_) => false,
+            Content::Stream(pieces) => pieces.left == 0,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Chunked(_) => SizeHint::default(),
+            Content::Nothing | Content::Sized(_) | Content::Stream(_) => SizeHint::with_exact(self.len()),
+        }
+    }
+}
+
+impl Pieces {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, StreamBroken>>> {
+        let broken = |why: &str| Poll::Ready(Some(Err(StreamBroken(why.into()))));
+        match std::task::ready!(self.pieces.as_mut().poll_next(context)) {
+            Some(Ok(piece)) => match self.left.checked_sub(piece.len() as u64) {
+                Some(left) => {
+                    self.left = left;
+                    Poll::Ready(Some(Ok(Frame::data(piece))))
+                }
+                None => broken("it is longer than was announced"),
+            },
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None if self.left > 0 => broken("it is shorter than was announced"),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("Nothing"),
+            Self::Sized(bytes) => write!(f, "Sized({})", bytes.len()),
+            Self::Chunked(bytes) => write!(f, "Chunked({})", bytes.len()),
+            Self::Stream(pieces) => write!(f, "Stream({})", pieces.left),
+        }
+    }
+}
+
+/// These bytes, with the memory for requests that they take until the last of them is on its way.
+pub fn held_bytes(bytes: Bytes, mut held: Held) -> Bytes {
+    // Never more than was held to make them.
+    held.resize(bytes.len());
+    if held.bytes() == 0 { bytes } else { with_memory(bytes, held) }
+}
+
+/// These bytes, which give back this memory once they are dropped.
+pub fn with_memory(bytes: Bytes, held: Held) -> Bytes {
+    Bytes::from_owner(HeldBytes { bytes, _held: held })
+}
+
+struct HeldBytes {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,285 @@
+//! Whether a shared access signature, whose signature is right, holds here and now.
+//!
+//! Checks stand in the service's order: policy, time, address, protocol, service. Each refusal says which.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use model::{DateTime, Refusal};
+use wire::access_policies::{self, AccessPolicy};
+use wire::signing::sas::{Sas, TableSas, Terms};
+
+use crate::access::{AccountToken, Denied, Proof, ResourceToken};
+use crate::service_kind::ServiceKind;
+
+/// Who is asking, as far as a token cares.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pub ip: IpAddr,
+    pub https: bool,
+}
+
+/// First version whose refusals tell permission from existence, and that knows addresses and protocols.
+pub const SPECIFIC_REFUSALS: &str = "2015-04-05";
+
+/// `policy` is the stored one that the token names, if it names one and there is one.
+pub fn admit(
+    sas: Sas,
+    policy: Option<&AccessPolicy>,
+    now: DateTime,
+    caller: Caller,
+    service: ServiceKind,
+) -> Result<Proof, Denied> {
+    let terms = sas.terms();
+    let effective = match &sas {
+        Sas::Table(table) => merge(table, policy)?,
+        Sas::Account(_) => Effective {
+            start: time("st", &terms.start)?,
+            expiry: time("se", &terms.expiry)?,
+            permissions: terms.permissions.clone(),
+        },
+    };
+    effective.check(now)?;
+    // Older tokens know neither, and do not sign them.
+    if terms.version.as_str() >= SPECIFIC_REFUSALS {
+        check_address(terms, caller.ip)?;
+        check_protocol(terms, caller.https)?;
+    }
+    let permissions = effective.permissions;
+    match sas {
+        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denied {
+            refusal: Refusal::AuthorizationServiceMismatch,
+            why: format!(
+                "the token is for services {:?}; {}s need {} in ss",
+                account.services,
+                service.name(),
+                service.letter()
+            ),
+        }),
+        Sas::Account(account) => {
+            Ok(Proof::Account(AccountToken { permissions, resource_types: account.resource_types }))
+        }
+        sas @ Sas::Table(_) => Ok(Proof::Resource(ResourceToken { sas: Box::new(sas), permissions })),
+    }
+}
+
+fn failed(why: impl Into<String>) -> Denied {
+    Denied { refusal: Refusal::AuthenticationFailed, why: why.into() }
+}
+
+/// What counts once token and policy are taken together.
+struct Effective {
+    start: Option<DateTime>,
+    expiry: Option<DateTime>,
+    permissions: String,
+}
+
+impl Effective {
+    fn check(&self, now: DateTime) -> Result<(), Denied> {
+        let Some(expiry) = self.expiry else {
+            return Err(failed("neither the token nor its policy says when it expires"));
+        };
+        if self.permissions.is_empty() {
+            return Err(failed("neither the token nor its policy grants any permission"));
+        }
+        if let Some(start) = self.start
+            && now < start
+        {
+            return Err(failed(format!("the token is valid from {start} on; now is {now}")));
+        }
+        if now >= expiry {
+            let since = now.unix_seconds() - expiry.unix_seconds();
+            return Err(failed(format!("the token expired at {expiry}, {since} s ago")));
+        }
+        Ok(())
+    }
+}
+
+/// Each of start, expiry and permissions may be said by the token or by the policy, not by both.
+fn merge(token: &TableSas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
+    let terms = &token.terms;
+    if !access_policies::in_order(&terms.permissions) {
+        let why = format!("sp is {:?}; it may hold letters of raud in this order", terms.permissions);
+        return Err(failed(why));
+    }
+    let mut effective = Effective {
+        start: time("st", &terms.start)?,
+        expiry: time("se", &terms.expiry)?,
+        permissions: terms.permissions.clone(),
+    };
+    if token.identifier.is_empty() {
+        return Ok(effective);
+    }
+    let policy =
+        policy.ok_or_else(|| failed(format!("the table has no stored policy {:?}", token.identifier)))?;
+    for (name, slot, stored) in
+        [("st", &mut effective.start, policy.start), ("se", &mut effective.expiry, policy.expiry)]
+    {
+        if slot.is_some() && stored.is_some() {
+            return Err(said_twice(name, token));
+        }
+        *slot = slot.or(stored);
+    }
+    if let Some(stored) = &policy.permissions {
+        if !effective.permissions.is_empty() {
+            return Err(said_twice("sp", token));
+        }
+        effective.permissions.clone_from(stored);
+    }
+    Ok(effective)
+}
+
+fn said_twice(name: &str, token: &TableSas) -> Denied {
+    failed(format!(
+        "{name} is given by the token and by its policy {:?}; only one of them may",
+        token.identifier
+    ))
+}
+
+fn time(name: &str, text: &str) -> Result<Option<DateTime>, Denied> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    DateTime::parse(text).map(Some).ok_or_else(|| failed(format!("{name} is {text:?}, no time")))
+}
+
+fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denied> {
+    if terms.ip.is_empty() {
+        return Ok(());
+    }
+    let (from, to) = terms.ip.split_once('-').unwrap_or((&terms.ip, &terms.ip));
+    let address = |text: &str| {
+        text.trim().parse::<Ipv4Addr>().map_err(|_| failed(format!("sip is {:?}, no address", terms.ip)))
+    };
+    let (from, to) = (address(from)?, address(to)?);
+    // IPv4 callers of a dual-stack socket arrive in IPv6 clothes.
+    let inside = matches!(ip.to_canonical(), IpAddr::V4(ip) if from <= ip && ip <= to);
+    if inside {
+        return Ok(());
+    }
+    let why = format!("the caller's address {ip} is not in {}", terms.ip);
+    Err(Denied { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical().to_string() }, why })
+}
+
+fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {
+    match terms.protocol.as_str() {
+        "" | "https,http" => Ok(()),
+        "https" if https => Ok(()),
+        "https" => Err(Denied {
+            refusal: Refusal::AuthorizationProtocolMismatch,
+            why: "the token is for https only, and this is http".to_owned(),
+        }),
+        other => Err(failed(format!("spr is {other:?}; it may be https or https,http"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::url::Query;
+
+    const NOW: &str = "2025-01-01T12:00:00Z";
+
+    fn check_with(policy: Option<AccessPolicy>, token: &str, expected: &str) {
+        let (sas, _) =
+            Sas::read(&Query::parse(&format!("sv=2019-02-02&{token}&sig=x")).unwrap()).unwrap().unwrap();
+        let caller = Caller { ip: "::ffff:10.0.0.5".parse().unwrap(), https: false };
+        let now = DateTime::parse(NOW).unwrap();
+        let shown = match admit(sas, policy.as_ref(), now, caller, ServiceKind::Table) {
+            Ok(Proof::Resource(token)) => format!("Books {}", token.permissions),
+            Ok(Proof::Account(token)) => format!("{} {}", token.resource_types, token.permissions),
+            Ok(proof @ (Proof::Owner | Proof::Roles(..))) => format!("{proof:?}"),
+            Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
+        };
+        assert_eq!(shown, expected, "{token}");
+    }
+
+    fn check(token: &str, expected: &str) {
+        check_with(None, token, expected);
+    }
+
+    #[test]
+    fn tokens_grant_within_their_time() {
+        check("tn=Books&sp=r&se=2025-01-01T12:00:01Z", "Books r");
+        check("tn=Books&sp=r&st=2025-01-01T12:00:00Z&se=2025-01-02", "Books r");
+        check(
+            "tn=Books&sp=r&se=2025-01-01T12:00:00Z",
+            "AuthenticationFailed: the token expired at 2025-01-01T12:00:00Z, 0 s ago",
+        );
+        check(
+            "tn=Books&sp=r&se=2025-01-01T11:00Z",
+            "AuthenticationFailed: the token expired at 2025-01-01T11:00:00Z, 3600 s ago",
+        );
+        check(
+            "tn=Books&sp=r&st=2025-01-01T12:00:01Z&se=2026-01-01",
+            "AuthenticationFailed: the token is valid from 2025-01-01T12:00:01Z on; now is 2025-01-01T12:00:00Z",
+        );
+        check("tn=Books&sp=r", "AuthenticationFailed: neither the token nor its policy says when it expires");
+        check(
+            "tn=Books&se=2026-01-01",
+            "AuthenticationFailed: neither the token nor its policy grants any permission",
+        );
+        check("tn=Books&sp=r&se=soon", "AuthenticationFailed: se is \"soon\", no time");
+    }
+
+    #[test]
+    fn tokens_hold_for_their_callers() {
+        check("tn=Books&sp=r&se=2026-01-01&sip=10.0.0.5", "Books r");
+        check("tn=Books&sp=r&se=2026-01-01&sip=10.0.0.1-10.0.0.5", "Books r");
+        check(
+            "tn=Books&sp=r&se=2026-01-01&sip=10.0.0.6-10.0.0.9",
+            "AuthorizationSourceIPMismatch: the caller's address ::ffff:10.0.0.5 is not in 10.0.0.6-10.0.0.9",
+        );
+        check("tn=Books&sp=r&se=2026-01-01&sip=home", "AuthenticationFailed: sip is \"home\", no address");
+        check("tn=Books&sp=r&se=2026-01-01&spr=https,http", "Books r");
+        check(
+            "tn=Books&sp=r&se=2026-01-01&spr=https",
+            "AuthorizationProtocolMismatch: the token is for https only, and this is http",
+        );
+        check(
+            "tn=Books&sp=r&se=2026-01-01&spr=http",
+            "AuthenticationFailed: spr is \"http\"; it may be https or https,http",
+        );
+        check(
+            "ss=b&srt=o&sp=r&se=2026-01-01",
+            "AuthorizationServiceMismatch: the token is for services \"b\"; tables need t in ss",
+        );
+        check("ss=bt&srt=sco&sp=rw&se=2026-01-01", "sco rw");
+    }
+
+    #[test]
+    fn a_policy_says_what_the_token_does_not() {
+        let policy = || AccessPolicy {
+            id: "p".into(),
+            start: None,
+            expiry: DateTime::parse("2026-01-01"),
+            permissions: Some("ra".into()),
+        };
+        check_with(Some(policy()), "tn=Books&si=p", "Books ra");
+        check_with(Some(AccessPolicy { permissions: None, ..policy() }), "tn=Books&si=p&sp=d", "Books d");
+        check_with(
+            Some(policy()),
+            "tn=Books&si=p&sp=r",
+            "AuthenticationFailed: sp is given by the token and by its policy \"p\"; only one of them may",
+        );
+        check_with(
+            Some(policy()),
+            "tn=Books&si=p&se=2027-01-01",
+            "AuthenticationFailed: se is given by the token and by its policy \"p\"; only one of them may",
+        );
+        check_with(
+            None,
+            "tn=Books&si=p&sp=r&se=2026-01-01",
+            "AuthenticationFailed: the table has no stored policy \"p\"",
+        );
+        check_with(
+            Some(AccessPolicy { expiry: None, ..policy() }),
+            "tn=Books&si=p",
+            "AuthenticationFailed: neither the token nor its policy says when it expires",
+        );
+        check_with(
+            Some(AccessPolicy { expiry: DateTime::parse("2024-12-31T23:59:59Z"), ..policy() }),
+            "tn=Books&si=p",
+            "AuthenticationFailed: the token expired at 2024-12-31T23:59:59Z, 43201 s ago",
+        );
+    }
+}

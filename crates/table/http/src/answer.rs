@@ -1,0 +1,88 @@
+//! What an operation answers, before it is known whether it stands alone or in a batch.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use front::{Held, held_bytes};
+use model::Refusal;
+use wire::names;
+
+/// An answer's own part: what every answer carries is added where it is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub status: u16,
+    pub etag: Option<String>,
+    /// The address of what was created.
+    pub location: Option<String>,
+    /// Whether `DataServiceId` repeats the location.
+    pub names_location_twice: bool,
+    pub preference_applied: Option<Preference>,
+    /// Continuation headers.
+    pub continuation: Vec<(&'static str, String)>,
+    pub content: Option<Content>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Content {
+    pub content_type: Cow<'static, str>,
+    pub bytes: Bytes,
+}
+
+impl Content {
+    /// Its bytes take this much of the memory for requests until the last of them is on its way.
+    pub fn holding(self, held: Held) -> Self {
+        Self { bytes: held_bytes(self.bytes, held), ..self }
+    }
+}
+
+/// `Prefer`: whether an insert answers with what it stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    Content,
+    NoContent,
+}
+
+impl Preference {
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split(',').map(str::trim).find_map(|asked| {
+            [Self::Content, Self::NoContent]
+                .into_iter()
+                .find(|known| known.as_str().eq_ignore_ascii_case(asked))
+        })
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Content => names::RETURN_CONTENT,
+            Self::NoContent => names::RETURN_NO_CONTENT,
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub refusal: Refusal,
+    /// Of the operation within its batch, if that is to be told.
+    pub index: Option<usize>,
+    /// Whether the request got as far as the store, which some headers tell.
+    pub reached_the_store: bool,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self { index: None, reached_the_store: refusal.reached_the_store(), refusal }
+    }
+}
+
+impl From<service::Error> for Failure {
+    fn from(error: service::Error) -> Self {
+        match error {
+            service::Error::Refused { refusal, index } => Self { index, ..refusal.into() },
+            service::Error::Fault(fault) => {
+                tracing::error!(%fault, "the store failed a request");
+                Refusal::Internal.into()
+            }
+        }
+    }
+}

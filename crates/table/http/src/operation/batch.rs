@@ -1,0 +1,295 @@
+//! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
+
+use http::Method;
+use http::header::{ACCEPT, HeaderName};
+use model::Refusal;
+use service::Group;
+use wire::batch::{self, Batch, Part, PartAnswer};
+use wire::url::{Query, Resource};
+use wire::{Format, MetadataLevel, format, names};
+
+use super::condition::Condition;
+use super::entity_write::{self, Prepared, Reply};
+use super::{Call, Context};
+use crate::answer::{Answer, Content, Failure, Preference};
+use crate::operation_info;
+use crate::respond;
+use crate::route::{self, Operation};
+use front::headers::{DATA_SERVICE_VERSION, Headers, PREFER, X_HTTP_METHOD};
+use front::request_id;
+
+static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
+
+pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+    let content_type = call.content_type()?.unwrap_or_default();
+    // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
+    let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
+    // A query is a read, which the secondary serves.
+    if context.site.secondary && !matches!(read, Batch::Query(_)) {
+        return Err(Refusal::WritesNotAllowed.into());
+    }
+    let batch_id = request_id::new_guid();
+    let (body, held) = match read {
+        Batch::ChangeSet(parts) => {
+            let answers = change_set(context, call, &parts).await?;
+            // What was written stays written, and has to be said.
+            let mut held = context.memory.nothing();
+            held.grow_anyway(answers.iter().map(|answer| answer.body.len()).sum());
+            (batch::write_change_set(&batch_id, &request_id::new_guid(), &answers), held)
+        }
+        Batch::Query(part) => {
+            let answer = query(context, call, &part).await?;
+            let held = context.hold(answer.body.len())?;
+            (batch::write_query(&batch_id, &answer), held)
+        }
+        Batch::Closed => {
+            (batch::write_change_set(&batch_id, &request_id::new_guid(), &[]), context.memory.nothing())
+        }
+    };
+    let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
+    let content = content.holding(held);
+    Ok(Answer { status: 202, content: Some(content), ..Answer::default() })
+}
+
+/// One part made ready to be routed like a request of its own.
+struct Inner<'a> {
+    part: &'a Part<'a>,
+    operation: Result<Operation, Refusal>,
+    condition: Condition,
+    headers: Headers<'a>,
+    query: Query,
+    format: Format,
+    error_level: Option<MetadataLevel>,
+}
+
+impl<'a> Inner<'a> {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+        let headers = Headers::Part(&part.headers);
+        let target = context.site.inner_path(part.target);
+        let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
+        let parsed_query = Query::parse(query_text);
+        let query = parsed_query.clone().unwrap_or_default();
+
+        let accept = headers.get(&ACCEPT).if_readable().or_else(|| outer.headers.get(&ACCEPT).if_readable());
+        let negotiated =
+            format::negotiate(query.get(names::FORMAT), accept, context.version, context.odata_3);
+        let (format, error_level) = match &negotiated {
+            Ok(negotiated) => (negotiated.success, negotiated.error),
+            Err(_) => (Format::Json(MetadataLevel::Minimal), None),
+        };
+        let operation = || {
+            parsed_query.ok_or(Refusal::QuerySyntax)?;
+            let method = Method::from_bytes(part.method.as_bytes()).map_err(|_| Refusal::MethodNotAllowed)?;
+            let method = route::effective_method(&method, headers)?;
+            let resource = Resource::parse(path)?;
+            let operation = route::resolve(&method, resource, context.site.account.as_str())?;
+            if operation_info::of(&operation, &Condition::None).shows_document {
+                negotiated?;
+            }
+            Ok(operation)
+        };
+        let operation = operation();
+        let condition = condition(context, &operation, headers);
+        Self { part, operation, condition, headers, query, format, error_level }
+    }
+
+    /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
+    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+        let headers = Headers::Part(&part.headers);
+        let is_same = |name| self.headers.all(name).eq(headers.all(name));
+        if self.part.target != part.target
+            || self.part.method != part.method
+            || !is_same(&ACCEPT)
+            || !is_same(&X_HTTP_METHOD)
+        {
+            return Self::new(context, outer, part);
+        }
+        let operation = self.operation.clone();
+        let condition = condition(context, &operation, headers);
+        Self { part, headers, operation, condition, query: self.query.clone(), ..*self }
+    }
+
+    fn call(&self) -> Call<'_> {
+        let Self { headers, condition, query, format, .. } = self;
+        Call { headers: *headers, condition, query, body: self.part.body, format: *format }
+    }
+
+    /// Of an answer in Atom: 2.0 to who speaks that.
+    fn atom_version(&self, outer: &Call<'_>) -> &'static str {
+        let of = |headers: Headers<'_>| {
+            headers.get(&DATA_SERVICE_VERSION).if_readable().map(|text| text.trim().starts_with("2.0"))
+        };
+        if of(self.headers).or_else(|| of(outer.headers)) == Some(true) { "2.0;" } else { "1.0;" }
+    }
+
+    fn content_id(&self) -> Option<String> {
+        self.headers.get(&CONTENT_ID).if_readable().map(str::to_owned)
+    }
+}
+
+fn condition(
+    context: &Context<'_>,
+    operation: &Result<Operation, Refusal>,
+    headers: Headers<'_>,
+) -> Condition {
+    let read = operation.as_ref().map(|operation| Condition::read(operation, headers, context.version));
+    read.unwrap_or_else(|refusal| Condition::Refused(refusal.clone()))
+}
+
+/// The answers to all parts, or to the one that made the whole fail.
+async fn change_set(
+    context: &Context<'_>,
+    outer: &Call<'_>,
+    parts: &[Part<'_>],
+) -> Result<Vec<PartAnswer>, Failure> {
+    if parts.is_empty() {
+        return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
+    }
+    let alone = parts.len() == 1;
+    let mut group = Group::new();
+    let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
+    let mut last: Option<Inner<'_>> = None;
+    for (index, part) in parts.iter().enumerate() {
+        if group.is_full() {
+            // The service blames the last operation that still fitted.
+            let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
+            return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
+        }
+        let inner = match &last {
+            Some(last) => last.next(context, outer, part),
+            None => Inner::new(context, outer, part),
+        };
+        match add(context, &inner, &mut group).await {
+            Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
+            Err(failure) if failure.refusal.is_ours() => return Err(failure),
+            Err(failure) => {
+                let failure = Failure { index: Some(index), ..failure };
+                return Ok(vec![failed(context, Some(&inner), failure, alone)]);
+            }
+        }
+        last = Some(inner);
+    }
+    match context.service.write_group(group).await {
+        Ok(timestamps) => {
+            let answers = replies.into_iter().zip(timestamps);
+            Ok(answers
+                .map(|((reply, id, atom), timestamp)| part_answer(reply.answer(context, timestamp), id, atom))
+                .collect())
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            // Clients try again by the status of the whole.
+            if failure.refusal.is_ours() {
+                return Err(Failure { index: None, ..failure });
+            }
+            Ok(vec![failed(context, last.as_ref(), failure, alone)])
+        }
+    }
+}
+
+async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
+    let operation = inner.operation.clone()?;
+    context.permits(&operation.need(&inner.condition))?;
+    let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
+    group.push(&table, write)?;
+    Ok(reply)
+}
+
+async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Result<PartAnswer, Failure> {
+    let inner = Inner::new(context, outer, part);
+    match run_query(context, &inner).await {
+        Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
+        // Clients try again by the status of the whole.
+        Err(failure) if failure.refusal.is_ours() => Err(failure),
+        Err(failure) => {
+            let failure = Failure { index: Some(0), ..failure };
+            Ok(error_part(context, &failure, inner.error_level, inner.content_id(), None))
+        }
+    }
+}
+
+async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, Failure> {
+    let operation = inner.operation.clone()?;
+    context.permits(&operation.need(&inner.condition))?;
+    match operation {
+        Operation::GetEntity(table, key) => {
+            super::entity_query::get(context, &inner.call(), table, key).await
+        }
+        Operation::QueryEntities(table) => super::entity_query::query(context, &inner.call(), table).await,
+        _ => Err(Refusal::MethodNotAllowed.into()),
+    }
+}
+
+/// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
+/// read last, which need not be the one that failed.
+fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
+    let named = !alone || failure.refusal.names_index_when_alone();
+    let failure = Failure { index: failure.index.filter(|_| named), ..failure };
+    let inserted = last.filter(|inner| matches!(inner.operation, Ok(Operation::InsertEntity(_))));
+    let preference =
+        inserted.and_then(|inner| inner.headers.get(&PREFER).if_readable()).and_then(Preference::parse);
+    let content_id = last.and_then(Inner::content_id);
+    error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
+}
+
+fn error_part(
+    context: &Context<'_>,
+    failure: &Failure,
+    level: Option<MetadataLevel>,
+    content_id: Option<String>,
+    preference: Option<Preference>,
+) -> PartAnswer {
+    let (content_type, bytes) = respond::error_document(failure, level, context.version, context.request_id);
+    let mut headers = Vec::new();
+    headers.extend(content_id.map(|id| ("Content-ID", id.into())));
+    headers.push(("X-Content-Type-Options", "nosniff".into()));
+    if failure.reached_the_store {
+        headers.push(("Cache-Control", "no-cache".into()));
+    }
+    if let Some(preference) = preference.filter(|_| failure.reached_the_store) {
+        headers.push(("Preference-Applied", preference.as_str().into()));
+    }
+    headers.push(("DataServiceVersion", if level.is_some() { "3.0;" } else { "1.0;" }.into()));
+    headers.push(("Content-Type", content_type.into()));
+    PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
+}
+
+/// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
+///
+/// `atom_version` is what a part that shows Atom says of itself.
+fn part_answer(answer: Answer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
+    let mut headers = Vec::with_capacity(8);
+    let json =
+        answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
+    // Inserts speak OData 3.0 even when they show nothing, and so does whatever applied a preference; other empty
+    // answers say 1.0.
+    let applied = answer.location.is_some() || answer.preference_applied.is_some();
+    let version = match &answer.content {
+        Some(_) if json => "3.0;",
+        Some(_) => atom_version,
+        None if applied => "3.0;",
+        None => "1.0;",
+    };
+    let mut body = bytes::Bytes::new();
+    if let Some(content) = answer.content {
+        headers.push(("DataServiceVersion", version.into()));
+        headers.push(("Content-Type", content.content_type));
+        body = content.bytes;
+    }
+    headers.extend(content_id.map(|id| ("Content-ID", id.into())));
+    headers.push(("X-Content-Type-Options", "nosniff".into()));
+    headers.push(("Cache-Control", "no-cache".into()));
+    headers.extend(answer.preference_applied.map(|p| ("Preference-Applied", p.as_str().into())));
+    if body.is_empty() {
+        headers.push(("DataServiceVersion", version.into()));
+    }
+    if let Some(location) = answer.location {
+        headers.push(("Location", location.clone().into()));
+        if answer.names_location_twice {
+            headers.push(("DataServiceId", location.into()));
+        }
+    }
+    headers.extend(answer.etag.map(|etag| ("ETag", etag.into())));
+    headers.extend(answer.continuation.into_iter().map(|(name, value)| (name, value.into())));
+    PartAnswer { status: answer.status, headers, body }
+}

@@ -1,0 +1,142 @@
+//! One file per family of operations: decode, call the service, encode.
+
+mod batch;
+pub mod condition;
+mod entity_query;
+mod entity_write;
+mod service_document;
+mod show;
+mod table;
+
+use std::sync::Arc;
+
+use front::headers::Headers;
+use front::{Held, Memory, RefusalLog, Settings, Site, cut};
+use http::header::CONTENT_TYPE;
+use model::{EntityKey, Refusal, TableName};
+use service::{Grant, Need, Service};
+use store::TableRef;
+use wire::url::Query;
+use wire::{Format, Version, names};
+
+use crate::answer::{Answer, Failure};
+use crate::route::Operation;
+use condition::Condition;
+
+/// What all operations of one request share.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    pub service: &'a Service,
+    pub settings: &'a Settings,
+    pub site: &'a Site,
+    /// What the caller may touch.
+    pub grant: &'a Grant,
+    pub version: Version,
+    pub odata_3: bool,
+    pub request_id: &'a str,
+    /// What the answer is to be held in.
+    pub memory: &'a Arc<Memory>,
+    pub refusal_log: &'a RefusalLog,
+}
+
+/// One operation as it was asked, alone or as part of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub headers: Headers<'a>,
+    /// Of the entity that is there.
+    pub condition: &'a Condition,
+    pub query: &'a Query,
+    pub body: &'a [u8],
+    /// What to answer in. Meaningless where nothing but an error could be shown.
+    pub format: Format,
+}
+
+/// Work on more bytes than this is done where it keeps no other request waiting.
+const LONG_WORK_BYTES: usize = 256 * 1024;
+
+/// Does work that takes time by these bytes. If they are many, the other requests of this thread go to another one.
+fn work_on<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LONG_WORK_BYTES { tokio::task::block_in_place(work) } else { work() }
+}
+
+impl Context<'_> {
+    /// Memory for an answer of which no more than this is known; refused if there is none.
+    fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
+        let mut held = self.memory.nothing();
+        if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
+    }
+
+    fn table(&self, name: TableName) -> TableRef {
+        TableRef { account: self.site.account.clone(), name }
+    }
+
+    /// Refuses what the caller may not do, and tells the log.
+    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+        self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
+    }
+
+    /// Refuses entities that the caller may not write, and tells the log.
+    fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
+        let outside = || format!("writing the entity {:?}, {:?}", key.partition.as_str(), key.row.as_str());
+        self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, &outside()))
+    }
+
+    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Display) {
+        self.refusal_log.write(|| {
+            let why = format!("{} does not permit {asked}", self.grant);
+            tracing::warn!(
+                request_id = self.request_id,
+                code = refusal.code(),
+                why = cut(&why),
+                "access refused"
+            );
+        });
+    }
+}
+
+impl Call<'_> {
+    fn content_type(&self) -> Result<Option<&str>, Refusal> {
+        self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
+    }
+}
+
+pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -> Result<Answer, Failure> {
+    match operation {
+        Operation::QueryTables => table::query(context, call).await,
+        Operation::GetTable(name) => table::get(context, call, name).await,
+        Operation::CreateTable => table::create(context, call).await,
+        Operation::DeleteTable(name) => table::delete(context, name).await,
+        Operation::QueryEntities(table) => entity_query::query(context, call, table).await,
+        Operation::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
+        Operation::InsertEntity(_)
+        | Operation::PutEntity(..)
+        | Operation::MergeEntity(..)
+        | Operation::DeleteEntity(..) => entity_write::run(context, call, operation).await,
+        Operation::Batch => batch::run(context, call).await,
+        Operation::GetProperties => service_document::get_properties(context).await,
+        Operation::SetProperties => service_document::set_properties(context, call).await,
+        Operation::GetStatistics => Ok(service_document::get_statistics()),
+        Operation::GetPolicies(table) => service_document::get_policies(context, table).await,
+        Operation::SetPolicies(table) => service_document::set_policies(context, call, table).await,
+        Operation::RefuseIn(table, refusal) => {
+            context.service.require_table(&context.table(table)).await?;
+            // The store was asked for what lies beneath a table, not for a wrong number of keys.
+            let reached_the_store = refusal == Refusal::NotImplemented;
+            Err(Failure { reached_the_store, ..refusal.into() })
+        }
+    }
+}
+
+/// OData options the service does not have are not ignored: the answer would not be what was asked for.
+fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
+    let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
+    if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
+        return Err(Refusal::NotImplemented);
+    }
+    Ok(())
+}
+
+/// An option's value; an empty one is as good as none.
+fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
+    query.get(name).filter(|value| !value.is_empty())
+}

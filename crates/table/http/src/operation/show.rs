@@ -1,0 +1,217 @@
+//! Entities and tables in the format that was asked for.
+
+use model::{DateTime, ETag, TableName, ValueRef, limits};
+use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
+use wire::entity_json::{self, EntityContext, EntityView};
+use wire::{Format, MetadataLevel, Select, Version, names, url};
+
+use super::Context;
+use crate::answer::Content;
+use front::Held;
+
+/// Entities of one table, shown one way.
+pub struct EntityFormat<'a> {
+    pub context: &'a Context<'a>,
+    pub format: Format,
+    /// As the request spells it.
+    pub table: &'a TableName,
+    pub select: Option<&'a Select>,
+    /// Times that an insert sent with an offset, and that its answer shows so.
+    pub offset_times: &'a [String],
+}
+
+/// How many bytes a stored one can become in an answer: a control character six in JSON, and a flag with a name of one
+/// letter, four bytes in the store, two tags around it in Atom.
+const WRITTEN_PER_STORED_JSON: usize = 7;
+const WRITTEN_PER_STORED_ATOM: usize = 12;
+
+impl EntityFormat<'_> {
+    /// What writing an entity of so many stored bytes can take.
+    pub fn bytes_to_write(&self, stored: usize) -> usize {
+        let absent =
+            self.select.and_then(Select::names).map_or(0, |names| names.iter().map(String::len).sum());
+        match self.format {
+            Format::Json(_) => (stored + absent) * WRITTEN_PER_STORED_JSON,
+            Format::Atom => (stored + absent) * WRITTEN_PER_STORED_ATOM,
+        }
+    }
+
+    pub fn one<'e, I, V>(&self, entity: EntityView<'e, I>) -> Content
+    where
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
+    {
+        let mut out = Vec::with_capacity(2048);
+        match self.format {
+            Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity, true),
+            Format::Atom => {
+                let (link, etag, properties) = self.atom_entry(entity);
+                let entry = AtomEntry { relative_url: &link, etag: Some(etag), properties };
+                atom::write_entry(&mut out, &atom_context(self.context, self.table.as_str()), entry);
+            }
+        }
+        content(self.context.version, self.format, false, out)
+    }
+
+    /// As many of the entities as there is room for, and one at least: the page, and how many. Room for the entities
+    /// themselves, `stored` bytes, is held already.
+    pub fn set<'e, I, V>(
+        &self,
+        entities: impl Iterator<Item = EntityView<'e, I>>,
+        stored: usize,
+        held: &mut Held,
+    ) -> (Content, usize)
+    where
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
+    {
+        let mut out = Vec::with_capacity(16 * 1024);
+        let mut shown = 0;
+        // The next growth of the buffer needs room for the old one and the new one.
+        let mut has_room = |out: &Vec<u8>| {
+            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * out.capacity())
+        };
+        match self.format {
+            Format::Json(level) => {
+                let context = self.json(level);
+                entity_json::write_entity_set_start(&mut out, &context);
+                for entity in entities {
+                    if shown > 0 {
+                        if !has_room(&out) {
+                            break;
+                        }
+                        out.push(b',');
+                    }
+                    entity_json::write_entity(&mut out, &context, entity, false);
+                    shown += 1;
+                }
+                entity_json::write_entity_set_end(&mut out);
+            }
+            Format::Atom => {
+                let context = atom_context(self.context, self.table.as_str());
+                let mut feed = FeedWriter::start(&mut out, &context);
+                for entity in entities {
+                    if shown > 0 && !has_room(feed.written()) {
+                        break;
+                    }
+                    let (link, etag, properties) = self.atom_entry(entity);
+                    feed.entry(AtomEntry { relative_url: &link, etag: Some(etag), properties });
+                    shown += 1;
+                }
+                feed.finish();
+            }
+        }
+        (content(self.context.version, self.format, true, out), shown)
+    }
+
+    fn json(&self, level: MetadataLevel) -> EntityContext<'_> {
+        EntityContext {
+            level,
+            base: &self.context.site.base,
+            account: self.context.site.account.as_str(),
+            table: self.table.as_str(),
+            select: self.select,
+            etag_in_minimal: self.context.version.has_etag_in_minimal(),
+            offset_times: self.offset_times,
+        }
+    }
+
+    /// The link, the ETag and the chosen properties: system properties first, then the rest.
+    fn atom_entry<'r, 'e: 'r, I, V>(
+        &'r self,
+        entity: EntityView<'e, I>,
+    ) -> (String, String, Vec<(&'r str, AtomValue<'r>)>)
+    where
+        I: Iterator<Item = (&'e str, V)>,
+        V: Into<Option<ValueRef<'e>>>,
+    {
+        let link = url::entity_link(self.table.as_str(), entity.partition, entity.row);
+        let etag = ETag(entity.timestamp).to_string();
+        let system = [
+            (names::PARTITION_KEY, ValueRef::String(entity.partition)),
+            (names::ROW_KEY, ValueRef::String(entity.row)),
+            (names::TIMESTAMP, ValueRef::DateTime(entity.timestamp)),
+        ];
+        let shown = |(name, value)| (name, AtomValue::Value(value));
+        let properties: Vec<(&'r str, AtomValue<'r>)> = match self.select.and_then(Select::names) {
+            None => {
+                let custom = entity.properties.filter_map(|(name, value)| Some((name, value.into()?)));
+                system.into_iter().chain(custom).map(shown).collect()
+            }
+            Some(chosen) => {
+                let is_system = |name: &str| system.iter().any(|(known, _)| *known == name);
+                let values = Select::pick(chosen, entity.properties);
+                let rest = chosen.iter().zip(values).filter(|(name, _)| !is_system(name));
+                let rest = rest
+                    .map(|(name, value)| (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value)));
+                let is_chosen = |name: &str| self.select.is_none_or(|select| select.shows(name));
+                let system = system.into_iter().filter(|(name, _)| is_chosen(name));
+                system.map(shown).chain(rest).collect()
+            }
+        };
+        (link, etag, properties)
+    }
+}
+
+pub fn table(context: &Context<'_>, format: Format, table: &TableName) -> Content {
+    let mut out = Vec::with_capacity(512);
+    match format {
+        Format::Json(level) => {
+            let account = context.site.account.as_str();
+            entity_json::write_table(&mut out, level, &context.site.base, account, table.as_str());
+        }
+        Format::Atom => {
+            let link = url::table_link(table.as_str());
+            atom::write_entry(&mut out, &atom_context(context, names::TABLES), table_entry(&link, table));
+        }
+    }
+    content(context.version, format, false, out)
+}
+
+pub fn tables(context: &Context<'_>, format: Format, tables: &[TableName]) -> Content {
+    let mut out = Vec::with_capacity(4096);
+    match format {
+        Format::Json(level) => {
+            let account = context.site.account.as_str();
+            let tables = tables.iter().map(TableName::as_str);
+            entity_json::write_table_set(&mut out, level, &context.site.base, account, tables);
+        }
+        Format::Atom => {
+            let atom = atom_context(context, names::TABLES);
+            let mut feed = FeedWriter::start(&mut out, &atom);
+            for table in tables {
+                feed.entry(table_entry(&url::table_link(table.as_str()), table));
+            }
+            feed.finish();
+        }
+    }
+    content(context.version, format, true, out)
+}
+
+fn table_entry<'a>(link: &'a str, table: &'a TableName) -> AtomEntry<'a, [(&'a str, AtomValue<'a>); 1]> {
+    let name = AtomValue::Value(ValueRef::String(table.as_str()));
+    AtomEntry { relative_url: link, etag: None, properties: [(names::TABLE_NAME, name)] }
+}
+
+fn atom_context<'a>(context: &'a Context<'_>, set: &'a str) -> AtomContext<'a> {
+    AtomContext {
+        dialect: dialect(context.version),
+        spatial_namespaces: context.odata_3,
+        base: &context.site.base,
+        account: context.site.account.as_str(),
+        set,
+        now: DateTime::now(),
+    }
+}
+
+fn dialect(version: Version) -> AtomDialect {
+    if version.writes_old_xml() { AtomDialect::V2011 } else { AtomDialect::V2014 }
+}
+
+fn content(version: Version, format: Format, set: bool, out: Vec<u8>) -> Content {
+    let content_type = match format {
+        Format::Json(level) => level.content_type(),
+        Format::Atom => atom::content_type(dialect(version), set),
+    };
+    Content { content_type: content_type.into(), bytes: out.into() }
+}

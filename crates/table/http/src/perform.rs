@@ -1,0 +1,70 @@
+//! The checks of a request to the Table service whose sender is known, in the service's order: read from top to bottom.
+
+use front::access::Denied;
+use front::{Admission, Body, RequestBody, require_length, time_allowed};
+use http::Response;
+use model::{Refusal, limits};
+use service::Service;
+
+use crate::access;
+use crate::answer::Failure;
+use crate::operation::{self, Call, Context};
+use crate::respond;
+use crate::table_request::TableRequest;
+
+pub async fn perform(
+    service: &Service,
+    admission: Admission<'_, TableRequest>,
+    body: &mut RequestBody,
+) -> Result<Response<Body>, Failure> {
+    let Admission { front, request, address, asked, proof } = admission;
+    let site = &address.site;
+    let deny = |denied| front.deny(request, denied, Some(asked.info.name));
+    let grant = access::grant(proof).map_err(deny)?;
+    if !request.query_is_readable {
+        return Err(Refusal::QuerySyntax.into());
+    }
+    if asked.wants_document {
+        asked.formats.as_ref().map_err(Clone::clone)?;
+    }
+    let operation = asked.operation.as_ref().map_err(Clone::clone)?;
+    if site.secondary && asked.info.writes {
+        return Err(Refusal::WritesNotAllowed.into());
+    }
+    let need = operation.need(&asked.condition);
+    grant.permits(&need).map_err(|refusal| {
+        let why = format!("{grant} does not permit {need}");
+        deny(Denied { refusal, why })
+    })?;
+
+    let headers = &request.head.headers;
+    if asked.info.takes_body {
+        require_length(headers)?;
+    }
+    let time = time_allowed(&request.query);
+    let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
+    let mut held = front.memory.nothing();
+    let body = body.read_whole(headers, limits::REQUEST_BODY_BYTES_MAX, deadline, &mut held).await?;
+    let context = Context {
+        service,
+        settings: &front.settings,
+        site,
+        grant: &grant,
+        version: request.served_version(),
+        odata_3: asked.odata_3,
+        request_id: &request.id,
+        memory: &front.memory,
+        refusal_log: &front.refusal_log,
+    };
+    let call = Call {
+        headers: request.headers(),
+        condition: &asked.condition,
+        query: &request.query,
+        body: &body,
+        format: asked.format(),
+    };
+    time?;
+    let run = tokio::time::timeout_at(deadline, operation::run(&context, operation.clone(), &call));
+    let answer = run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))?;
+    Ok(respond::answer(request, asked, answer))
+}

@@ -1,0 +1,219 @@
+//! From an answer or a failure to an HTTP response, with the headers every one carries.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER, SERVER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
+use model::{DateTime, Refusal};
+use wire::error_body::ErrorText;
+use wire::{MetadataLevel, Version, names};
+
+use crate::TableHttp;
+use crate::answer::{Answer, Failure};
+use crate::table_request::TableRequest;
+use front::bearer::Bearer;
+use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
+use front::{Body, Refused, Request};
+
+const HEADERS_USUAL: usize = 12;
+/// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
+const RETRY_AFTER_FROZEN: &str = "5";
+
+pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Response<Body> {
+    let (body, content_type) = match answer.content {
+        Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
+        // An empty answer that is not "no content" ends in chunks too.
+        None if answer.status == 202 => (Body::chunked(Bytes::new()), None),
+        None => (Body::empty(), None),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    // Room for all of them at once: every answer passes here.
+    headers.reserve(HEADERS_USUAL);
+    let layout = match asked.is_service_document {
+        true => Headers::ServiceDocument,
+        false => Headers::Table { cache_control: true },
+    };
+    table_server_headers(headers, request, layout);
+    match content_type {
+        Some(Cow::Borrowed(content_type)) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        Some(Cow::Owned(content_type)) => put(headers, CONTENT_TYPE, &content_type),
+        None => {}
+    }
+    if let Some(etag) = answer.etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
+        headers.insert(ETAG, etag);
+    }
+    if let Some(location) = answer.location {
+        put(headers, LOCATION, &location);
+        if answer.names_location_twice {
+            put(headers, HeaderName::from_static(names::DATA_SERVICE_ID), &location);
+        }
+    }
+    if let Some(preference) = answer.preference_applied {
+        put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
+    }
+    for (name, value) in answer.continuation {
+        put(headers, HeaderName::from_static(name), &value);
+    }
+    response
+}
+
+/// The answer that says no. What was asked for shows in it only if the caller is known.
+pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Response<Body> {
+    let Refused { asked, failure, is_known, bearer } = *refused;
+    let refusal = &failure.refusal;
+    let is_service_document = is_known && asked.is_service_document;
+    let mut response = if refusal.is_front_end() {
+        front_end(request, asked, bearer, failure)
+    } else if *refusal == Refusal::HeaderValueInvalid {
+        let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
+        let mut response = Response::new(Body::sized(text.version_xml()));
+        put(response.headers_mut(), CONTENT_TYPE, "application/xml");
+        put(response.headers_mut(), SERVER, names::FRONT_END_SERVER);
+        response
+    } else if is_service_document {
+        service_document(request, failure)
+    } else {
+        table_server(request, asked, failure, is_known)
+    };
+    *response.status_mut() =
+        StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
+    // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
+    if (refusal.is_front_end() || is_service_document || *refusal == Refusal::HeaderValueInvalid)
+        && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
+    {
+        response.extensions_mut().insert(reason);
+    }
+    if *refusal == Refusal::Frozen {
+        put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
+    }
+    response
+}
+
+fn table_server(
+    request: &Request<'_>,
+    asked: &TableRequest,
+    failure: &Failure,
+    is_known: bool,
+) -> Response<Body> {
+    let version = request.served_version();
+    let (content_type, document) = error_document(failure, asked.error_level(), version, &request.id);
+    let mut response = Response::new(Body::chunked(document.into()));
+    let headers = response.headers_mut();
+    table_server_headers(headers, request, Headers::Table { cache_control: failure.reached_the_store });
+    let preference = asked.preference.filter(|_| is_known && failure.reached_the_store);
+    if let Some(preference) = preference {
+        put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
+    }
+    // The oldest versions do not say what their XML is.
+    if asked.error_level().is_some() || !version.writes_old_xml() {
+        put(headers, CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+/// Refusals of the service's own documents look like the front end's, but come from the table server.
+fn service_document(request: &Request<'_>, failure: &Failure) -> Response<Body> {
+    let text = ErrorText::new(&failure.refusal, None, &request.id, DateTime::now());
+    let mut response = Response::new(Body::sized(text.front_end_xml()));
+    let headers = response.headers_mut();
+    table_server_headers(headers, request, Headers::ServiceDocument);
+    put(headers, CONTENT_TYPE, "application/xml");
+    put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), failure.refusal.code());
+    response
+}
+
+fn front_end(
+    request: &Request<'_>,
+    asked: &TableRequest,
+    bearer: &Bearer,
+    failure: &Failure,
+) -> Response<Body> {
+    let refusal = &failure.refusal;
+    let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
+    let (content_type, document) = match asked.error_level() {
+        Some(_) => ("application/json", text.json()),
+        None => ("application/xml", text.front_end_xml()),
+    };
+    let mut response = Response::new(Body::sized(document));
+    let headers = response.headers_mut();
+    if *refusal == Refusal::NoAuthenticationInformation {
+        // The table server has seen this one, and has it answered in the front end's form.
+        put(headers, SERVER, names::SERVER);
+        echo(headers, request);
+    } else {
+        put(headers, SERVER, names::FRONT_END_SERVER);
+    }
+    put(headers, CONTENT_TYPE, content_type);
+    put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
+    if matches!(refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
+        put(headers, WWW_AUTHENTICATE, &bearer.challenge());
+    }
+    response
+}
+
+/// An error in the table server's words; `level` is that of the JSON asked for, if JSON was.
+pub fn error_document(
+    failure: &Failure,
+    level: Option<MetadataLevel>,
+    version: Version,
+    request_id: &str,
+) -> (&'static str, Vec<u8>) {
+    let text = ErrorText::new(&failure.refusal, failure.index, request_id, DateTime::now());
+    match level {
+        Some(level) => (level.content_type(), text.json()),
+        None if version.writes_old_xml() => ("application/xml", text.old_xml()),
+        None => ("application/xml;charset=utf-8", text.xml()),
+    }
+}
+
+/// Which headers the table server adds.
+#[derive(Clone, Copy)]
+enum Headers {
+    Table { cache_control: bool },
+    ServiceDocument,
+}
+
+fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: Headers) {
+    if let Headers::Table { cache_control } = layout {
+        if cache_control {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        if request.served_version().has_json() {
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
+    }
+    headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
+    put(headers, X_MS_REQUEST_ID.clone(), &request.id);
+    echo(headers, request);
+}
+
+/// What the request said of itself.
+fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
+    let version = request.served_version();
+    let version = version.as_str();
+    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| *sent == version);
+    match sent {
+        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
+        None => put(headers, X_MS_VERSION.clone(), version),
+    }
+    if let Some(id) = request.client_request_id() {
+        headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());
+    }
+}
+
+/// Everything put here is ASCII without controls: guids, dates, links and tokens are encoded so.
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,201 @@
+//! A service of a few lines: a text, streams in and out, a refusal of its own, and service properties.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use front::{
+    Admission, Body, Class, Memory, OperationInfo, RefusalFacts, Refused, Request, RequestBody, ServiceKind,
+    StorageService, StreamBroken, held_bytes,
+};
+use futures_core::Stream;
+use http::{Method, Response};
+use model::{AccountName, Refusal};
+use wire::access_policies::AccessPolicy;
+use wire::service_properties::Update;
+use wire::signing::sas::Sas;
+
+#[derive(Debug)]
+pub struct Toy;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Asked {
+    Toys,
+    Broken,
+    Stream { length: u64, sent: u64 },
+    Sink,
+    GetProperties,
+    SetProperties,
+    Nothing,
+}
+
+#[derive(Debug)]
+pub enum ToyFailure {
+    Shared(Refusal),
+    ToyBroken,
+}
+
+impl From<Refusal> for ToyFailure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Shared(refusal)
+    }
+}
+
+impl From<store::Error> for ToyFailure {
+    fn from(error: store::Error) -> Self {
+        panic!("the store of a test fails: {error}")
+    }
+}
+
+static READS: OperationInfo = OperationInfo {
+    name: "ReadToys",
+    class: Class::Read,
+    writes: false,
+    takes_body: false,
+    shows_document: true,
+};
+static WRITES: OperationInfo = OperationInfo {
+    name: "WriteToys",
+    class: Class::Write,
+    writes: true,
+    takes_body: true,
+    shows_document: false,
+};
+
+impl StorageService for Toy {
+    const KIND: ServiceKind = ServiceKind::Queue;
+    type Asked = Asked;
+    type Failure = ToyFailure;
+
+    fn read(&self, request: &Request<'_>) -> Asked {
+        let Ok(address) = &request.address else { return Asked::Nothing };
+        let mut segments = address.path.trim_start_matches('/').split('/');
+        let mut length = || segments.next().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let reads = request.head.method == Method::GET;
+        match address.path.trim_start_matches('/').split('/').next().unwrap_or_default() {
+            "toys" => Asked::Toys,
+            "broken" => Asked::Broken,
+            "sink" => Asked::Sink,
+            "stream" => {
+                length();
+                let length = length();
+                Asked::Stream { length, sent: length }
+            }
+            "cut" => {
+                length();
+                let length = length();
+                Asked::Stream { length, sent: length / 2 }
+            }
+            "" if request.query.get("comp") == Some("properties") && reads => Asked::GetProperties,
+            "" if request.query.get("comp") == Some("properties") => Asked::SetProperties,
+            _ => Asked::Nothing,
+        }
+    }
+
+    fn info(asked: &Asked) -> &'static OperationInfo {
+        match asked {
+            Asked::Sink | Asked::SetProperties => &WRITES,
+            _ => &READS,
+        }
+    }
+
+    async fn stored_policy(&self, _: &AccountName, _: &Sas) -> Result<Option<AccessPolicy>, ToyFailure> {
+        Ok(None)
+    }
+
+    async fn perform(
+        &self,
+        admission: Admission<'_, Asked>,
+        body: &mut RequestBody,
+    ) -> Result<Response<Body>, ToyFailure> {
+        let Admission { front, request, address, asked, .. } = admission;
+        let account = &address.site.account;
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+        let body = match *asked {
+            Asked::Toys => Body::sized(format!("toys of {account}")),
+            Asked::Stream { length, sent } => {
+                Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
+            }
+            Asked::Sink => {
+                let mut bytes = 0;
+                while let Some(piece) = body.next(deadline, &front.memory).await? {
+                    bytes += piece.len();
+                }
+                Body::sized(format!("{bytes} bytes"))
+            }
+            Asked::GetProperties => {
+                Body::sized(front.settings.get(account, ServiceKind::Queue).await?.write())
+            }
+            Asked::SetProperties => {
+                let mut held = front.memory.nothing();
+                let body = body.read_whole(&request.head.headers, 4096, deadline, &mut held).await?;
+                front.settings.change(account, ServiceKind::Queue, &Update::read(&body)?).await?;
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = http::StatusCode::ACCEPTED;
+                return Ok(response);
+            }
+            Asked::Broken | Asked::Nothing => return Err(ToyFailure::ToyBroken),
+        };
+        Ok(Response::new(body))
+    }
+
+    fn refuse(&self, _: &Request<'_>, refused: &Refused<'_, Self>) -> Response<Body> {
+        let facts = Self::facts(refused.failure);
+        let mut response = Response::new(Body::sized(format!("toy: {}", facts.code)));
+        *response.status_mut() = http::StatusCode::from_u16(facts.status).unwrap();
+        response
+    }
+
+    fn facts(failure: &ToyFailure) -> RefusalFacts {
+        match failure {
+            ToyFailure::Shared(refusal) => {
+                RefusalFacts { status: refusal.status(), code: refusal.code(), timed_out: false }
+            }
+            ToyFailure::ToyBroken => RefusalFacts { status: 418, code: "ToyBroken", timed_out: false },
+        }
+    }
+}
+
+const PIECE_BYTES: usize = 128 * 1024;
+/// Pieces that were made and not yet sent, of all streams.
+static PIECES: AtomicUsize = AtomicUsize::new(0);
+const PIECES_MAX: usize = 3;
+
+/// Zeros in pieces, each of which takes its share of the memory for requests.
+struct Zeros {
+    left: u64,
+    memory: Arc<Memory>,
+}
+
+struct Piece(Bytes);
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        PIECES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Stream for Zeros {
+    type Item = Result<Bytes, StreamBroken>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let bytes = PIECE_BYTES.min(usize::try_from(self.left).unwrap_or(PIECE_BYTES));
+        self.left -= bytes as u64;
+        let mut held = self.memory.nothing();
+        assert!(held.resize(bytes), "a slow client holds more than its bound");
+        assert!(PIECES.fetch_add(1, Ordering::SeqCst) < PIECES_MAX, "more pieces than the client takes");
+        let piece = Bytes::from_owner(Piece(vec![b'0'; bytes].into()));
+        Poll::Ready(Some(Ok(held_bytes(piece, held))))
+    }
+}
