@@ -1,11 +1,11 @@
-# Builds with the project's own scripts; runs without root, and needs nothing writable but /data:
+# Builds with the project's own scripts. The image runs without root and writes only to /data:
 #
 #   docker build -t partita .
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
 #     -p 127.0.0.1:10002:10002 -v partita-data:/data -e PARTITA_ACCOUNTS='shop:BASE64KEY' partita
 #
-# `-e PARTITA_DEVELOPMENT=true` in place of accounts serves the development account, whose key is public: publish the port
-# to 127.0.0.1 only (docs/operating.md).
+# With `-e PARTITA_DEVELOPMENT=true` instead of accounts it serves the development account, whose key is public: publish the
+# port to 127.0.0.1 only (docs/operating.md).
 FROM rust:1-bookworm AS build
 ENV PARTITA_CACHE=/cache
 WORKDIR /partita

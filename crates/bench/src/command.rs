@@ -10,14 +10,14 @@ use connection::DEVELOPMENT;
 
 const EXAMPLES: &str = "\
 Workloads:
-  insert                one entity, each in a partition of its own
+  insert                one entity, each in its own partition
   insert-one-partition  one entity, all in one partition
   batch                 100 inserts in one entity group transaction
   get                   one entity by its keys
   page                  1,000 entities of a partition
   page-select           the same, one property of each
-  partition-scan        a filter that keeps 1 in 100 entities of a partition of 10,000
-  table-scan            a filter over the whole table that keeps nothing; scans count the entities looked through
+  partition-scan        a filter that matches 1 in 100 entities of a partition of 10,000
+  table-scan            a filter over the whole table that matches nothing; scans count the entities examined
   merge                 one property of an entity
   mixed                 9 get, 1 insert-or-replace
 
@@ -27,13 +27,13 @@ Examples:
   partita bench page --entities 1000000 --reuse         ... and measure again
   partita bench get --connection-string \"$OURS\" --compare \"$THEIRS\" --rounds 5
 
-Answers are checked; the exit code tells whether all were right. Client and server on one machine share its
-processors: see the client's own time per operation beside the server's.";
+The client checks every answer; the exit code is 0 only if all were right. On one machine client and server share the
+processors: compare the client's time per operation with the server's.";
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchCommand {
-    /// What to measure: names with commas between, or all
+    /// What to measure: names separated by commas, or all
     #[arg(value_name = "WORKLOADS", default_value = "all")]
     pub workloads: String,
     /// The endpoint and its account; UseDevelopmentStorage=true is the development account on 127.0.0.1:10002
@@ -48,10 +48,10 @@ pub struct BenchCommand {
     /// A certificate authority to trust besides the system's, in PEM
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Connections, each with one request under way
+    /// Number of connections, each with one request in flight
     #[arg(long, value_name = "NUMBER", default_value_t = 16)]
     pub connections: usize,
-    /// Threads of this client
+    /// Number of threads of this client
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub threads: usize,
     /// How long each workload runs [default: 5, unless --count is given]
@@ -63,37 +63,37 @@ pub struct BenchCommand {
     /// How long each workload runs before it is measured
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub warmup: Duration,
-    /// Entities loaded for workloads that read
+    /// Number of entities loaded for workloads that read
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     pub entities: u64,
-    /// Size of an entity's ten properties together
+    /// Total size of an entity's ten properties
     #[arg(long, value_name = "BYTES", default_value_t = 1024)]
     pub value_bytes: usize,
-    /// What the names of tables begin with
+    /// Prefix of the names of tables
     #[arg(long, value_name = "NAME", default_value = "partitabench")]
     pub table: String,
-    /// Leave the loaded table
+    /// Keep the loaded table
     #[arg(long)]
     pub keep: bool,
-    /// Use the table that a run with --keep and the same sizes has left
+    /// Use the table of an earlier run with --keep and the same sizes
     #[arg(long)]
     pub reuse: bool,
-    /// The server's process on this machine: shows its processor time per operation, and its memory
+    /// The server's process on this machine; prints its processor time per operation and its memory
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// A second endpoint, measured in turns with the first
     #[arg(long, value_name = "CONNECTION STRING")]
     pub compare: Option<String>,
-    /// The second endpoint's process
+    /// The process of the second endpoint's server
     #[arg(long, value_name = "PID", requires = "compare")]
     pub compare_pid: Option<u32>,
-    /// How often each workload is measured; medians are shown [default: 1, or 3 with --compare]
+    /// How often to measure each workload; prints medians [default: 1, or 3 with --compare]
     #[arg(long, value_name = "NUMBER")]
     pub rounds: Option<usize>,
-    /// Don't look at the bodies of answers: for servers that have no data
+    /// Do not check the bodies of answers, for servers that have no data
     #[arg(long)]
     pub trust_answers: bool,
-    /// Repeats the choices of another run
+    /// Repeat the choices of another run
     #[arg(long, value_name = "NUMBER")]
     pub random_seed: Option<u64>,
     /// Print JSON

@@ -33,7 +33,7 @@ use upkeep::store::StoreCommand;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A table store that speaks the Azure Table REST API
+/// A database server for tables that speaks the Azure Table REST API
 #[derive(Parser, Debug)]
 #[command(name = "partita", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -48,38 +48,38 @@ enum Command {
     Serve(Box<Flags>),
     /// Reload accounts and keys in a running server
     Reload(ReloadFlags),
-    /// Check that a store on the disk is sound; save what can be read of one that is not
+    /// Verify a store on disk; salvage a damaged one
     #[command(after_help = check::HELP)]
     Check(CheckFlags),
-    /// Back up a store, also while a server runs on it
+    /// Back up a store, even while a server runs on it
     #[command(after_help = backup::HELP)]
     Backup(BackupFlags),
-    /// Make a data directory of a backup
+    /// Restore a backup into a new data directory
     Restore(RestoreFlags),
-    /// Move accounts from a data directory to another store, or back, while they are served
+    /// Move accounts from a data directory to another store, or back, while they are in use
     #[command(after_help = migrate::HELP)]
     Migrate(Box<MigrateFlags>),
-    /// Have a running server refuse writes, and go on with reads
+    /// Make a running server refuse writes; reads continue
     Freeze(ReloadFlags),
-    /// Have a frozen server take writes again
+    /// Make a frozen server accept writes again
     Thaw(ThawFlags),
-    /// Make a cluster ready for servers that share it, or check one
+    /// Prepare a cluster for servers, check it, freeze or thaw its servers
     #[command(subcommand, after_help = upkeep::store::HELP)]
     Store(StoreCommand),
-    /// Measure a Table endpoint under load: this one, Azurite or Azure
+    /// Measure a Table endpoint under load: Partita, Azurite or Azure
     Bench(Box<bench::BenchCommand>),
-    /// Write a table, or all tables of an account, to files: from any Table endpoint
+    /// Export a table, or all tables of an account, from any Table endpoint to files
     Export(Box<transfer::ExportCommand>),
-    /// Store files of entities in a table, or in several: of any Table endpoint
+    /// Import files of entities into one or more tables of any Table endpoint
     Import(Box<transfer::ImportCommand>),
-    /// Make and explain shared access signatures
+    /// Create and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
-    /// Ask a running server whether it can be used; fails if not
+    /// Check whether a running server is ready; fails if it is not
     Health(HealthFlags),
-    /// Print a script that completes this program's commands and flags in a shell
+    /// Print a shell completion script for the commands and flags
     Completions(CompletionsFlags),
-    /// Write this program's manual pages
+    /// Write the manual pages
     Manual(ManualFlags),
 }
 
@@ -109,7 +109,7 @@ struct ReloadFlags {
 struct ThawFlags {
     #[command(flatten)]
     server: ReloadFlags,
-    /// Though the data was moved elsewhere, where writes may have been made since
+    /// Thaw even though this data was migrated and may be stale
     #[arg(long)]
     accept_migration: bool,
 }
@@ -124,22 +124,22 @@ impl ReloadFlags {
 const EXAMPLES: &str = "\
 Examples:
   partita serve                          the development account on 127.0.0.1:10002, data in ./partita-data
-  partita serve --in-memory              the same, keeping nothing after exit
+  partita serve --in-memory              the same without files; the data is gone after exit
   partita serve --dev-cert               the same, and HTTPS on 127.0.0.1:10003
   partita serve --data /var/lib/partita --account 'shop:BASE64KEY1:BASE64KEY2'
-  partita serve --store cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita      on a cluster that servers share
-  partita reload                         keys and accounts were changed in the file that --config named
+  partita serve --store cassandra://10.0.0.1,10.0.0.2,10.0.0.3/partita      on a Cassandra cluster
+  partita reload                         after a change of accounts or keys in the file of --config
   partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
-  partita import --all --from backup     the same tables into another
-  partita backup /backups --keep 7       of ./partita-data, while its server goes on
-  partita migrate --to /srv/partita      ./partita-data to another store, while its server goes on
+  partita import --all --from backup     the same tables into another account
+  partita backup /backups --keep 7       backs up ./partita-data while its server runs
+  partita migrate --to /srv/partita      moves ./partita-data to another store while its server runs
   partita sas table --table Books --permissions r --expires 8h
   partita sas explain 'http://127.0.0.1:10002/devstoreaccount1/Books?sv=...'
 
-Connect any Azure SDK with the connection string that the start banner prints.";
+Connect any Azure SDK with the connection string that the server prints at start.";
 
 const SERVE_HELP: &str = "\
-Every flag can also be a variable (PARTITA_LISTEN, PARTITA_DATA, PARTITA_ACCOUNTS, ...) or, with --config,
+Every flag is also an environment variable (PARTITA_LISTEN, PARTITA_DATA, PARTITA_ACCOUNTS, ...) and, with --config,
 a key of a TOML file:
 
   listen = \"0.0.0.0:10002\"
@@ -149,9 +149,9 @@ a key of a TOML file:
   key = \"BASE64KEY1\"
   key2 = \"BASE64KEY2\"
 
-GET /health/live and /health/ready tell whether the server runs and whether its store can be used.
-SIGTERM or Ctrl-C finishes the requests under way and closes the store. SIGHUP or `partita reload` reloads
-accounts and keys, those of bearer tokens too.";
+GET /health/live says whether the server runs, GET /health/ready whether its store can be used.
+On SIGTERM or Ctrl-C the server finishes the requests in flight and closes the store. SIGHUP or `partita reload`
+reloads accounts and keys, including those of bearer tokens.";
 
 fn main() -> ExitCode {
     let matches = Cli::command().get_matches();

@@ -20,11 +20,11 @@ const VERSION: &str = "2019-02-02";
 
 #[derive(Subcommand, Debug)]
 pub enum SasCommand {
-    /// Make a token for the entities of one table
+    /// Create a token for the entities of one table
     Table(TableFlags),
-    /// Make a token for an account's tables
+    /// Create a token for the tables of an account
     Account(AccountFlags),
-    /// Say what a token grants, and why it would be refused
+    /// Print what a token grants, and why it would be refused
     Explain(ExplainFlags),
 }
 
@@ -33,13 +33,13 @@ pub struct Common {
     /// The account and the key to sign with [default: the development account]
     #[arg(long, value_name = "NAME:KEY", env = "PARTITA_SAS_ACCOUNT", hide_env_values = true)]
     account: Option<String>,
-    /// When it becomes valid: a time, such as 2030-01-01T00:00:00Z
+    /// When the token becomes valid, such as 2030-01-01T00:00:00Z
     #[arg(long, value_name = "TIME", default_value = "")]
     starts: String,
-    /// When it expires: a time, or from now such as 90m, 8h, 7d
+    /// When the token expires: a time, or a duration from now such as 90m, 8h, 7d
     #[arg(long, value_name = "TIME", default_value = "1h")]
     expires: String,
-    /// IPv4 address, or two with - between, that may use it
+    /// IPv4 address, or range FIRST-LAST, that may use the token
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     ip: String,
     /// https, or https,http
@@ -55,15 +55,15 @@ pub struct TableFlags {
     /// Letters of raud: read, add, update, delete
     #[arg(long, default_value = "")]
     permissions: String,
-    /// A stored access policy that says what the token does not
+    /// A stored access policy that provides the terms which the token does not have
     #[arg(long, value_name = "ID", default_value = "")]
     policy: String,
-    /// First partition key it reaches, and with --from-row the first row key in it
+    /// First partition key of the range; with --from-row, also the first row key
     #[arg(long, value_name = "KEY", default_value = "")]
     from: String,
     #[arg(long, value_name = "KEY", default_value = "", requires = "from")]
     from_row: String,
-    /// Last partition key it reaches, and with --to-row the last row key in it
+    /// Last partition key of the range; with --to-row, also the last row key
     #[arg(long, value_name = "KEY", default_value = "")]
     to: String,
     #[arg(long, value_name = "KEY", default_value = "", requires = "to")]
@@ -88,7 +88,7 @@ pub struct AccountFlags {
 pub struct ExplainFlags {
     /// A URL with a token, or the token alone
     url: String,
-    /// The account it should be signed for, with its key or keys [default: the development account]
+    /// The account that should have signed it, with its key or keys [default: the development account]
     #[arg(long, value_name = "NAME:KEY[:KEY2]", env = "PARTITA_SAS_ACCOUNT", hide_env_values = true)]
     account: Option<String>,
 }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::format::Format;
 
 const EXPORT_HELP: &str = "\
-JSON lines hold one entity a line, exactly as the service says it: every type survives. CSV has the columns \
-PartitionKey,RowKey,Timestamp,Name,Name@type,... as Azure Storage Explorer writes them. Entities of a table need not \
-have the same properties, so the columns are found in a first pass over the table, unless --columns or --select \
-says them.
+JSON lines have one entity per line, exactly as the service writes it, and keep every type. CSV has the columns \
+PartitionKey,RowKey,Timestamp,Name,Name@type,... as Azure Storage Explorer writes them. The entities of a table can \
+have different properties, so an export to CSV first reads the whole table to find the columns, unless --columns or \
+--select names them.
 
-A run that was interrupted has left FILE.progress beside FILE; the same command with --resume goes on from there. \
-An export is no snapshot: what is written meanwhile may or may not be in it.
+An interrupted run leaves FILE.progress beside FILE; run the same command with --resume to continue. An export is not \
+a snapshot: an entity that is written during the export may or may not be in it.
 
 Examples:
   export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'
@@ -24,12 +24,12 @@ Examples:
   partita export --table Books --to - | gzip > books.jsonl.gz";
 
 const IMPORT_HELP: &str = "\
-Reads what `partita export` and Azure Storage Explorer write. Timestamps of a file are ignored: the service gives every \
-entity the time at which it was written. Entities of one partition that stand together are sent as entity group \
-transactions, and keep their order. In the mode replace, and in merge, the same import can be run twice without harm.
+Reads files of `partita export` and Azure Storage Explorer. Timestamps in a file are ignored: the service gives every \
+entity the time of its write. Consecutive entities of one partition are sent as entity group transactions, and keep \
+their order. In the modes replace and merge you can repeat an import without harm.
 
-A run that was interrupted has left FILE.import-progress beside FILE; the same command with --resume goes on from there. \
-The exit status is 0 only if every entity is stored.
+An interrupted run leaves FILE.import-progress beside FILE; run the same command with --resume to continue. The exit \
+status is 0 only if every entity is stored.
 
 Examples:
   export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'
@@ -41,13 +41,13 @@ Examples:
 /// Whom to speak to, and how much to say.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// The endpoint with its account key or shared access signature; the variable keeps it out of sight of others
+    /// The endpoint with its account key or shared access signature; in the variable, other users can't see it
     #[arg(long, value_name = "TEXT", env = "AZURE_STORAGE_CONNECTION_STRING", hide_env_values = true)]
     pub connection_string: String,
     /// A certificate authority to trust besides the system's, in PEM
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -58,7 +58,7 @@ pub struct ExportCommand {
     /// The table
     #[arg(long, value_name = "NAME", required_unless_present = "all")]
     pub table: Option<String>,
-    /// Every table of the account, each in a file of its name
+    /// Every table of the account, each in a file with its name
     #[arg(long, conflicts_with = "table")]
     pub all: bool,
     /// The file to write, - for standard output; with --all a directory
@@ -67,16 +67,16 @@ pub struct ExportCommand {
     /// [default: by the file's ending, else jsonl]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Only entities that this $filter keeps
+    /// Only entities that match this $filter
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Only these properties, with commas between; keys and Timestamp come with them
+    /// Only these properties, separated by commas; keys and Timestamp are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub select: Vec<String>,
-    /// Columns of CSV, with commas between; properties without one are left out
+    /// Columns of CSV, separated by commas; other properties are left out
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// Go on where an interrupted run has stopped
+    /// Continue an interrupted run
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
     /// Replace files that exist
@@ -86,25 +86,25 @@ pub struct ExportCommand {
     pub common: Common,
 }
 
-/// What happens to an entity that is there already.
+/// What happens to an entity that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It becomes what the file says
+    /// It is replaced by the entity in the file
     Replace,
-    /// It gets the properties of the file and keeps its others
+    /// It gets the properties in the file and keeps its others
     Merge,
-    /// It stays, and that of the file is rejected
+    /// It stays as it is, and the entity in the file is rejected
     Insert,
 }
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub struct ImportCommand {
-    /// The table, made if it is missing
+    /// The table; created if missing
     #[arg(long, value_name = "NAME", required_unless_present = "all")]
     pub table: Option<String>,
-    /// Every .jsonl and .csv file of a directory, each into the table of its name
+    /// Every .jsonl and .csv file of a directory, each into the table with its name
     #[arg(long, conflicts_with = "table")]
     pub all: bool,
     /// The file to read, - for standard input; with --all a directory
@@ -113,16 +113,16 @@ pub struct ImportCommand {
     /// [default: by the file's ending, else jsonl]
     #[arg(long, value_enum, conflicts_with = "all")]
     pub format: Option<Format>,
-    /// What happens to an entity that is there already
+    /// What happens to an entity that already exists
     #[arg(long, value_enum, default_value = "replace")]
     pub mode: Mode,
-    /// Connections, each with one transaction under way
+    /// Number of connections, each with one transaction in flight
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub parallel: u16,
-    /// Write lines that are rejected to this file and go on, instead of stopping; with --all a directory
+    /// Write rejected lines to this file and continue, instead of stopping; with --all a directory
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
-    /// Go on where an interrupted run has stopped
+    /// Continue an interrupted run
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]

@@ -11,19 +11,19 @@ use crate::logging::LogFormat;
 /// As they were said. Each also has a variable, `PARTITA_` and its name, and a key of its name in the file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Flags {
-    /// Read settings from a TOML file; flags and variables win over it
+    /// Read settings from a TOML file; flags and variables override it
     #[arg(long, value_name = "FILE", env = "PARTITA_CONFIG")]
     pub(super) config: Option<PathBuf>,
-    /// Address and port to listen on; port 0 takes a free one and prints it [default: 127.0.0.1:10002]
+    /// Address and port to listen on; with port 0 the server picks a free port and prints it [default: 127.0.0.1:10002]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_LISTEN")]
     pub(super) listen: Option<String>,
-    /// Certificate chain for HTTPS, in PEM; with it, HTTPS is served at --tls-listen
+    /// Certificate chain for HTTPS at --tls-listen, in PEM
     #[arg(long, value_name = "FILE", env = "PARTITA_TLS_CERT", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM
     #[arg(long, value_name = "FILE", env = "PARTITA_TLS_KEY", requires = "tls_cert")]
     pub(super) tls_key: Option<PathBuf>,
-    /// Serve HTTPS with a certificate of this machine's own, made in this directory at first use
+    /// Serve HTTPS with a development certificate, created in this directory at first use
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DEV_CERT", num_args = 0..=1, default_missing_value = DEV_CERT, conflicts_with = "tls_cert")]
     pub(super) dev_cert: Option<PathBuf>,
     /// Address and port to serve HTTPS on [default: 127.0.0.1:10003]
@@ -32,28 +32,28 @@ pub struct Flags {
     /// Serve HTTPS only
     #[arg(long, env = "PARTITA_NO_HTTP")]
     pub(super) no_http: bool,
-    /// Directory to keep data in; made if it is missing [default: ./partita-data]
+    /// Data directory; created if missing [default: ./partita-data]
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
     pub(super) data: Option<PathBuf>,
-    /// Keep data in a cluster that any number of servers share:
-    /// cassandra://[USER:PASSWORD@]HOST[:PORT][,HOST…]/KEYSPACE[?NAME=VALUE&…]; `partita store init` makes the keyspace
+    /// Keep data in a Cassandra cluster that any number of servers share:
+    /// cassandra://[USER:PASSWORD@]HOST[:PORT][,HOST…]/KEYSPACE[?NAME=VALUE&…]; `partita store init` creates the keyspace
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_STORE", hide_env_values = true)]
     pub(super) store: Option<StoreAddress>,
-    /// At start, how long to wait for a cluster that does not answer yet [default: 60]
+    /// How long to wait at start for a cluster that does not answer [default: 60]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_STORE_WAIT_SECONDS")]
     pub(super) store_wait_seconds: Option<u64>,
-    /// Directory for the request logs that accounts turn on in their service properties
+    /// Directory for request logs; accounts turn them on in their service properties
     /// [default: request-logs in the data directory; none with --in-memory or --store]
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_REQUEST_LOGS")]
     pub(super) request_logs: Option<PathBuf>,
-    /// Socket that `partita reload` speaks to
+    /// Socket for commands to the running server, such as `partita reload`
     /// [default: control in the data directory; none with --in-memory or --store]
     #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
     pub(super) control: Option<PathBuf>,
-    /// Keep everything in memory and nothing after exit
+    /// Keep the data in memory only; it is gone after exit
     #[arg(long, env = "PARTITA_IN_MEMORY")]
     pub(super) in_memory: bool,
-    /// An account and its one or two keys, in Base64; may be given several times, or with `;` between
+    /// An account and its one or two keys, in Base64; repeat the flag or separate accounts with `;`
     /// [default: devstoreaccount1 with its well-known key]
     #[arg(
         long = "account",
@@ -63,52 +63,52 @@ pub struct Flags {
         hide_env_values = true
     )]
     pub(super) accounts: Vec<String>,
-    /// Serve requests whatever their date; without it a signed request may be 15 minutes off
+    /// Accept signed requests with any date; otherwise they may be 15 minutes off
     #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
     pub(super) skip_clock_check: bool,
-    /// Serve the development account, whose key is published, also where others can reach it. Without accounts it is
-    /// served on loopback addresses anyway
+    /// Serve the development account, whose key is public, also on addresses that other machines can reach. Without
+    /// accounts, it is served on loopback addresses anyway
     #[arg(long, env = "PARTITA_DEVELOPMENT")]
     pub(super) development: bool,
-    /// Accept bearer tokens (JWTs) of this issuer, the `iss` that they carry; takes --bearer-jwks too
+    /// Accept bearer tokens (JWTs) with this issuer (`iss`); needs --bearer-jwks
     #[arg(long, value_name = "TEXT", env = "PARTITA_BEARER_ISSUER")]
     pub(super) bearer_issuer: Option<String>,
-    /// The issuer's public keys, a JWKS for RS256 or ES256; SIGHUP reads it anew
+    /// The issuer's public keys, a JWKS for RS256 or ES256; SIGHUP reloads it
     #[arg(long, value_name = "FILE", env = "PARTITA_BEARER_JWKS")]
     pub(super) bearer_jwks: Option<PathBuf>,
-    /// The `aud` that bearer tokens must carry; may be given several times, or with `;` between
+    /// Accepted audience (`aud`) of bearer tokens; repeat the flag or separate audiences with `;`
     /// [default: Azure Storage's, and the account's address in the cloud]
     #[arg(long, value_name = "TEXT", env = "PARTITA_BEARER_AUDIENCE", value_delimiter = ';')]
     pub(super) bearer_audience: Vec<String>,
-    /// The tenant that clients without a token are sent to [default: common]
+    /// The tenant named in the challenge to clients without a token [default: common]
     #[arg(long, value_name = "ID", env = "PARTITA_BEARER_TENANT")]
     pub(super) bearer_tenant: Option<String>,
-    /// Accept bearer tokens over plain HTTP, where others can read and use them; for tests
+    /// Accept bearer tokens over plain HTTP, where others can steal them; for tests
     #[arg(long, env = "PARTITA_BEARER_OVER_HTTP")]
     pub(super) bearer_over_http: bool,
-    /// Hold callers to targets: azure (20000 entities a second an account, 2000 a partition), or ACCOUNT/PARTITION
-    /// of your own; off serves all there is [default: off]
+    /// Limit callers to azure (20000 entities a second for an account, 2000 for a partition), or to your own
+    /// ACCOUNT/PARTITION; off means no limit [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
     pub(super) throttle: Option<String>,
-    /// Memory for cached data and unwritten data, in MiB [default: 256]
+    /// Memory for caches and for data not yet flushed, in MiB [default: 256]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub(super) cache_mib: Option<usize>,
-    /// Memory for requests and answers under way, in MiB; beyond it callers are told to come back [default: 256]
+    /// Memory for requests and answers in flight, in MiB; above it, requests get 503 [default: 256]
     #[arg(long, value_name = "MIB", env = "PARTITA_REQUEST_MIB")]
     pub(super) request_mib: Option<usize>,
-    /// Connections served at once; a further one takes the place of an idle one, or waits [default: 10000]
+    /// Maximum number of connections; a further one replaces an idle one, or waits [default: 10000]
     #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_CONNECTIONS")]
     pub(super) max_connections: Option<usize>,
-    /// Close a connection that stands idle, or takes as long to send a request's headers [default: 120]
+    /// Timeout for idle connections and for slow request heads [default: 120]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_IDLE_SECONDS")]
     pub(super) idle_seconds: Option<u64>,
-    /// On shutdown, how long requests under way may take to finish [default: 30]
+    /// How long shutdown waits for requests in flight [default: 30]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_SHUTDOWN_SECONDS")]
     pub(super) shutdown_seconds: Option<u64>,
-    /// Open a store whose log was damaged, giving up the writes that it lost
+    /// Open a store whose log is damaged, without the commits that are lost
     #[arg(long, env = "PARTITA_ACCEPT_LOSS")]
     pub(super) accept_loss: bool,
-    /// Serve a data directory that `partita migrate` has moved elsewhere, or has not filled yet
+    /// Serve a data directory that `partita migrate` has moved away, or has not completed yet
     #[arg(long, env = "PARTITA_ACCEPT_MIGRATION")]
     pub(super) accept_migration: bool,
     /// error, warn, info, debug or trace [default: info]

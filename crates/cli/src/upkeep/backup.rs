@@ -21,7 +21,7 @@ use store::private_directory;
 
 #[derive(Args, Debug)]
 pub struct BackupFlags {
-    /// Where backups are kept, each in a directory named after its time
+    /// The directory for backups; each backup is a directory in it, named after its time
     backups: PathBuf,
     /// The data directory
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
@@ -29,21 +29,21 @@ pub struct BackupFlags {
     /// The running server's control socket, if it is not in its data directory
     #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]
     control: Option<PathBuf>,
-    /// Delete all but so many of the newest backups once this one is whole
+    /// When this backup is complete, delete all but the newest N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Copy files also where hard links to those of the store would do
+    /// Copy files even where hard links are possible
     #[arg(long)]
     copy: bool,
-    /// Do not read the backup again to check it
+    /// Do not verify the backup
     #[arg(long)]
     no_verify: bool,
 }
 
 pub const HELP: &str = "\
-On the file system of the data a backup is made of hard links: it takes seconds and no space, and shares the fate of
-that disk. Elsewhere, or with --copy, files are copied, save for those that the backup before has already.
-See `partita restore` for the way back, and run `partita check --data BACKUP` to check one again.";
+On the file system of the data, a backup consists of hard links: it takes seconds and no space, but does not survive
+the loss of that disk. On another file system, or with --copy, files are copied, except those that the previous backup
+already has. `partita restore` restores a backup; `partita check --data BACKUP` verifies it again.";
 
 const PARTIAL: &str = ".partial";
 

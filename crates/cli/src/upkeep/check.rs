@@ -16,7 +16,7 @@ pub struct CheckFlags {
     /// The store to check: a data directory that no server has open, or a backup
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
     data: PathBuf,
-    /// Save everything that can be read into a new store in this directory
+    /// Save everything that is readable into a new store in this directory
     #[arg(long, value_name = "NEWDIRECTORY")]
     salvage: Option<PathBuf>,
     /// Print the result as JSON
@@ -25,7 +25,7 @@ pub struct CheckFlags {
 }
 
 pub const HELP: &str = "\
-Reads every byte of the store and changes none. Exit status: 0 sound, 1 damaged, 2 could not be checked.";
+Reads every byte of the store and changes nothing. Exit status: 0 intact, 1 damaged, 2 could not be checked.";
 
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;

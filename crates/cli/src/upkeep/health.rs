@@ -12,7 +12,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Args, Debug)]
 pub struct HealthFlags {
-    /// The address that the server listens on with HTTP; any address of this machine (0.0.0.0) means this machine
+    /// The address on which the server listens for HTTP; 0.0.0.0 means this machine
     #[arg(long, value_name = "HOST:PORT", env = "PARTITA_LISTEN", default_value = config::LISTEN)]
     listen: String,
     /// Seconds to wait for the answer

@@ -14,7 +14,7 @@ pub struct CompletionsFlags {
 
 #[derive(Args, Debug)]
 pub struct ManualFlags {
-    /// Where the pages go; made if it is not there
+    /// The directory for the pages; created if missing
     directory: PathBuf,
 }
 

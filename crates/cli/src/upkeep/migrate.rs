@@ -25,23 +25,23 @@ use super::progress::size;
 
 #[derive(Args, Debug)]
 pub struct MigrateFlags {
-    /// The data directory: what is moved with --to, where it goes with --from
+    /// The data directory: the source with --to, the target with --from
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA", default_value = config::DATA)]
     data: PathBuf,
-    /// Where to: a cluster (cassandra://HOST/KEYSPACE, made by `partita store init`), or another data directory, on
-    /// which no server runs
+    /// The target: a cluster (cassandra://HOST/KEYSPACE, created by `partita store init`), or another data directory
+    /// that no server uses
     #[arg(long, value_name = "STORE", conflicts_with = "from", required_unless_present = "from")]
     to: Option<String>,
-    /// Where from, into --data: a cluster, or another data directory
+    /// The source, moved into --data: a cluster, or another data directory
     #[arg(long, value_name = "STORE")]
     from: Option<String>,
-    /// Only this account; may be given several times [default: all that have tables or properties]
+    /// Move only this account; repeatable [default: all accounts that have tables or properties]
     #[arg(long = "account", value_name = "NAME")]
     accounts: Vec<String>,
-    /// Finish: have the server refuse writes, copy the last of them, compare everything, and mark the source as moved
+    /// Finish: make the server refuse writes, copy the last changes, compare everything, mark the source as moved
     #[arg(long)]
     finish: bool,
-    /// Though the target has tables of these accounts: they become what the source has, and others go
+    /// Make the target's tables of these accounts equal to the source's, and delete tables that the source lacks
     #[arg(long)]
     replace: bool,
     /// The running server's control socket, if it is not in its data directory
@@ -56,11 +56,11 @@ Examples:
   partita migrate --data /var/lib/partita --to cassandra://10.0.0.1,10.0.0.2/partita
   partita migrate --from cassandra://10.0.0.1/partita --data /var/lib/partita --finish
 
-The first copies while the server goes on, as often as you like, each time only what is new. The second does the same,
-then has the server refuse writes (503, reads go on), copies the last of them, compares every entity of both stores,
-and marks the old directory, so that nobody serves it by mistake. Then start a server on the new one.
-ETags, timestamps, stored access policies and service properties stay as they are. Nothing in the source is changed;
-if anything fails, its server takes writes again. docs/moving.md tells more.";
+The first command copies while the server runs. You can repeat it; each run copies only what is new. The second does
+the same, then makes the server refuse writes (503; reads continue), copies the last changes, compares every entity of
+both stores, and marks the old directory so that nobody serves it by mistake. Then start a server on the new one.
+ETags, timestamps, stored access policies and service properties stay the same. The data in the source does not change.
+If anything fails, its server accepts writes again. See docs/moving.md.";
 
 pub fn run(flags: &MigrateFlags) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

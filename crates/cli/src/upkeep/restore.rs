@@ -15,10 +15,10 @@ use store::private_directory;
 pub struct RestoreFlags {
     /// The backup, such as /backups/2026-11-16T03-20-11Z
     backup: PathBuf,
-    /// The data directory to make; must be missing or empty
+    /// The new data directory; must be missing or empty
     #[arg(long, value_name = "DIRECTORY", env = "PARTITA_DATA")]
     data: PathBuf,
-    /// Do not check the backup first
+    /// Do not verify the backup first
     #[arg(long)]
     no_verify: bool,
 }

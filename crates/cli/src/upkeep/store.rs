@@ -16,13 +16,13 @@ Examples:
 
 #[derive(Subcommand, Debug)]
 pub enum StoreCommand {
-    /// Make the keyspace and its tables; what is there already stays as it is
+    /// Create the keyspace and its tables; existing ones do not change
     Init(InitFlags),
-    /// Say whether a server would start on this cluster, and what should be changed in it
+    /// Check whether a server would start on this cluster, and print what should be changed
     Check(CheckFlags),
-    /// Have all servers of this cluster refuse writes, and go on with reads
+    /// Make all servers of this cluster refuse writes; reads continue
     Freeze(CheckFlags),
-    /// Have them take writes again
+    /// Make all servers of this cluster accept writes again
     Thaw(CheckFlags),
 }
 
@@ -30,10 +30,10 @@ pub enum StoreCommand {
 pub struct InitFlags {
     #[command(flatten)]
     store: StoreFlags,
-    /// Copies of everything, in each of the cluster's datacenters
+    /// Number of replicas in each datacenter of the cluster
     #[arg(long, value_name = "COUNT", default_value_t = 3, conflicts_with = "datacenter")]
     replication_factor: usize,
-    /// Copies in these datacenters only
+    /// Number of replicas in these datacenters only
     #[arg(long, value_name = "NAME=COUNT", value_delimiter = ',', value_parser = datacenter)]
     datacenter: Vec<(String, usize)>,
 }
