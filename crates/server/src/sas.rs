@@ -160,7 +160,7 @@ fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denied> {
         return Ok(());
     }
     let why = format!("the caller's address {ip} is not in {}", terms.ip);
-    Err(Denied { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical().to_string() }, why })
+    Err(Denied { refusal: Refusal::source_ip_mismatch(ip.to_canonical()), why })
 }
 
 fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {

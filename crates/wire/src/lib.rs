@@ -17,10 +17,9 @@ pub mod service_stats;
 pub mod signing;
 pub mod token;
 pub mod url;
-mod version;
 mod xml_tree;
 
+pub use common::Version;
 pub use entity_body::{EntityBody, read_table_name};
 pub use format::{Format, MetadataLevel};
 pub use select::Select;
-pub use version::Version;

@@ -63,8 +63,8 @@ impl Status {
     pub fn of(refusal: Option<&Refusal>, own_deadline: impl Fn() -> bool) -> Self {
         let Some(refusal) = refusal else { return Self::Success };
         match refusal {
-            Refusal::TimedOut if own_deadline() => Self::ClientTimeoutError,
-            Refusal::TimedOut => Self::ServerTimeoutError,
+            &Refusal::TimedOut if own_deadline() => Self::ClientTimeoutError,
+            &Refusal::TimedOut => Self::ServerTimeoutError,
             refusal => match refusal.status() {
                 503 => Self::ThrottlingError,
                 500.. => Self::ServerOtherError,
