@@ -10,7 +10,7 @@ use serde_json::Value;
 /// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
 const LAYERS: [&[&str]; 8] = [
     &["common", "driver", "testing"],
-    &["model"],
+    &["model", "protocol"],
     &["wire", "filter", "store"],
     &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate"],
     &["server", "bench", "transfer"],

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use model::TableName;
+use model::{Refusal, TableName};
 use store::Fault;
 use wire::access_policies;
 use wire::service_properties::{ServiceProperties, Update};
@@ -20,7 +20,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let update = Update::read(call.body)?;
+    let update = Update::read(call.body).map_err(Refusal::from)?;
     let change = |stored: Option<Bytes>| {
         let mut properties = properties(stored.as_deref())?;
         properties.apply(update.clone());
