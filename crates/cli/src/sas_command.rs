@@ -235,7 +235,10 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
         match sas::admit(sas, None, now, caller, ServiceKind::Table).and_then(access::grant) {
             Ok(_) => line("from here", "it would be let in now"),
             Err(denied) => {
-                line("from here", &format!("REFUSED with {}: {}", denied.refusal.code(), denied.why));
+                line(
+                    "from here",
+                    &format!("REFUSED with {}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
+                );
             }
         }
     }

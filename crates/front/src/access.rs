@@ -1,7 +1,7 @@
 //! What a caller has proved, whichever service it is for. What that lets them do is the service's to say.
 
-use model::Refusal;
-use wire::signing::sas::Sas;
+use common::Refusal;
+use protocol::signing::sas::Sas;
 
 use crate::bearer::Identity;
 

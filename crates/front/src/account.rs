@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use model::AccountName;
-use wire::signing::AccountKey;
+use common::AccountName;
+use protocol::signing::AccountKey;
 
 /// The account every emulator has, with its published key.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";

@@ -1,10 +1,10 @@
 //! Which account and service a request is addressed to, and the base of the links in its answer.
 
-use model::{AccountName, Refusal};
-use wire::names::SECONDARY_SUFFIX;
+use common::{AccountName, Refusal};
+use protocol::names::SECONDARY_SUFFIX;
 
 use crate::account::{Account, Accounts};
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// Where a request went.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ mod tests {
                     };
                     format!("{}{service}{secondary} {} {rest}", site.account, site.base)
                 }
-                Err(refusal) => refusal.code().to_owned(),
+                Err(refusal) => refusal.code(ServiceKind::Table).to_owned(),
             };
         assert_eq!(shown, expected, "{host} {path}");
     }

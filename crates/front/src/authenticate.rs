@@ -2,13 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use common::Version;
+use common::{Refusal, limits};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderName, Method};
-use model::{Refusal, limits};
-use wire::signing::sas::Sas;
-use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
-use wire::url::Query;
-use wire::{Version, names};
+use protocol::Query;
+use protocol::names;
+use protocol::signing::sas::Sas;
+use protocol::signing::shared_key::{Authorization, Scheme, SignedRequest};
 
 use crate::access::{Denied, Roles};
 use crate::account::Account;
@@ -49,7 +50,7 @@ pub fn verify(
     now: SystemTime,
 ) -> Result<Proven, Denied> {
     if !has_authorization(claim.headers) {
-        return verify_token(claim, account);
+        return verify_token(claim, site, account);
     }
     // Nothing that is not ASCII names a scheme.
     let value = header(claim.headers, AUTHORIZATION).if_readable().unwrap_or_default();
@@ -109,9 +110,9 @@ fn verify_bearer(
         .map(|(roles, identity)| Proven::Roles(roles, Box::new(identity)))
 }
 
-fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> {
+fn verify_token(claim: &Claim<'_>, site: &Site, account: &Account) -> Result<Proven, Denied> {
     let read = Sas::read(claim.query).map_err(|malformed| Denied::failed(malformed.to_string()))?;
-    let (sas, signature) = read.ok_or_else(|| anonymous(claim))?;
+    let (sas, signature) = read.ok_or_else(|| anonymous(claim, site))?;
     let string = sas.string_to_sign(account.name.as_str());
     if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
         return Err(Denied::failed(format!(
@@ -121,9 +122,9 @@ fn verify_token(claim: &Claim<'_>, account: &Account) -> Result<Proven, Denied> 
     Ok(Proven::Token(Box::new(sas)))
 }
 
-fn anonymous(claim: &Claim<'_>) -> Denied {
+fn anonymous(claim: &Claim<'_>, site: &Site) -> Denied {
     let why = "no Authorization header was sent, nor a shared access signature".to_owned();
-    let refusal = if claim.version.has_challenge() {
+    let refusal = if site.service.sends_challenge(claim.version) {
         Refusal::NoAuthenticationInformation
     } else {
         Refusal::AuthenticationFailed
@@ -187,8 +188,8 @@ mod tests {
     use super::*;
     use crate::account::{Accounts, DEVELOPMENT_KEY};
     use crate::address::Address;
-    use crate::service_kind::ServiceKind;
-    use wire::signing::AccountKey;
+    use common::ServiceKind;
+    use protocol::signing::AccountKey;
 
     const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
     const SECOND_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -226,7 +227,7 @@ mod tests {
         };
         let shown = match verify(&claim, &site, &account, &bearer, true, now) {
             Ok(_) => "verified".to_owned(),
-            Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
+            Err(denied) => format!("{}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
         };
         assert!(!shown.contains(key), "a key must never be shown");
         assert!(shown.starts_with(expected), "{shown}");

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use model::{AccountName, Refusal};
+use common::Version;
+use common::{AccountName, Refusal};
+use protocol::signing::jwt::Keys;
 use serde::Deserialize;
-use wire::Version;
-use wire::signing::jwt::Keys;
 
 use crate::access::{Denied, Roles};
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// How far the issuer's clock may be from ours, as is usual for these tokens.
 const LEEWAY: Duration = Duration::from_secs(5 * 60);
@@ -171,7 +171,7 @@ impl Trust {
         if !https && !self.over_http {
             return Err(Denied::failed("bearer tokens are accepted over HTTPS only"));
         }
-        let refusal = if version.has_challenge() {
+        let refusal = if audience.0.sends_challenge(version) {
             Refusal::BearerTokenNotAccepted
         } else {
             Refusal::AuthenticationFailed

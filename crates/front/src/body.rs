@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use common::Refusal;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use model::{Refusal, limits};
 
 use crate::connections::Connection;
 use crate::headers::header;
@@ -19,13 +19,27 @@ use crate::response_body::with_memory;
 
 /// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
 /// instead of a broken connection.
-const DISCARDED_BYTES_MAX: usize = 4 * limits::REQUEST_BODY_BYTES_MAX;
+const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A body can be held three times: as it came, decoded, and as rows to be written.
 const COPIES_OF_A_BODY: usize = 3;
 /// What a body of several pieces is gathered in at first.
 const BUFFER_BYTES_MIN: usize = 4096;
+
+/// Why a body can't be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFailure {
+    Refused(Refusal),
+    /// Its sender went away, or its chunks are none. Each service has its own words for it, if anyone hears them.
+    Broken,
+}
+
+impl From<Refusal> for BodyFailure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 /// A request's body, as far as it has not been read.
 #[derive(Debug)]
@@ -71,16 +85,16 @@ impl RequestBody {
         bytes_max: usize,
         deadline: tokio::time::Instant,
         held: &mut Held,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Bytes, BodyFailure> {
         let announced = Self::announced(headers).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         if announced.is_some_and(|length| length > bytes_max) {
-            return Err(Refusal::RequestBodyTooLarge);
+            return Err(Refusal::RequestBodyTooLarge.into());
         }
         let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
         self.is_held_back = false;
         let collected = tokio::time::timeout_at(deadline, collect(body, announced, bytes_max, held)).await;
         let whole = collected.map_err(|_| Refusal::TimedOut)?;
-        self.is_broken = whole == Err(Refusal::BodyNotReadable);
+        self.is_broken = whole == Err(BodyFailure::Broken);
         let whole = whole?;
         self.received = whole.len() as u64;
         self.unread = None;
@@ -94,7 +108,7 @@ impl RequestBody {
         &mut self,
         deadline: tokio::time::Instant,
         memory: &Arc<Memory>,
-    ) -> Result<Option<Bytes>, Refusal> {
+    ) -> Result<Option<Bytes>, BodyFailure> {
         self.is_held_back = false;
         loop {
             let Some(body) = &mut self.unread else { return Ok(None) };
@@ -106,13 +120,13 @@ impl RequestBody {
             };
             let Ok(frame) = frame else {
                 self.is_broken = true;
-                return Err(Refusal::BodyNotReadable);
+                return Err(BodyFailure::Broken);
             };
             let Ok(piece) = frame.into_data() else { continue };
             self.received += piece.len() as u64;
             let mut held = memory.nothing();
             if !held.grow(piece.len()) {
-                return Err(Refusal::Busy);
+                return Err(Refusal::Busy.into());
             }
             return Ok(Some(with_memory(piece, held)));
         }
@@ -142,18 +156,18 @@ async fn collect(
     announced: Option<usize>,
     bytes_max: usize,
     held: &mut Held,
-) -> Result<Bytes, Refusal> {
+) -> Result<Bytes, BodyFailure> {
     let mut whole = Gathered::Nothing;
     while let Some(frame) = body.frame().await {
         // An error: the connection broke, and no one will hear this.
-        let Ok(piece) = frame.map_err(|_| Refusal::BodyNotReadable)?.into_data() else { continue };
+        let Ok(piece) = frame.map_err(|_| BodyFailure::Broken)?.into_data() else { continue };
         let length = whole.len() + piece.len();
         if length > bytes_max {
-            return Err(Refusal::RequestBodyTooLarge);
+            return Err(Refusal::RequestBodyTooLarge.into());
         }
         let room = whole.room_for(length, announced);
         if !held.resize(room * COPIES_OF_A_BODY) {
-            return Err(Refusal::Busy);
+            return Err(Refusal::Busy.into());
         }
         whole.push(piece, room);
     }

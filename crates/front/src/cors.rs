@@ -1,13 +1,13 @@
 //! Cross-origin requests: what browsers are told, by the rules in an account's service properties.
 
+use common::Refusal;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response};
-use model::Refusal;
-use wire::service_properties::CorsRule;
+use protocol::service_properties::CorsRule;
 
 use crate::headers::header;
 use crate::response_body::Body;
@@ -114,6 +114,7 @@ fn exposed(rule: &CorsRule, headers: &HeaderMap) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use common::ServiceKind;
 
     fn rule(origins: &str, methods: &str, headers: &str) -> CorsRule {
         let list = |text: &str| text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect();
@@ -148,7 +149,7 @@ mod tests {
         }
         let shown = match preflight(&rules(), &request) {
             Ok(answer) => answer[ACCESS_CONTROL_ALLOW_ORIGIN].to_str().unwrap().to_owned(),
-            Err(refusal) => refusal.code().to_owned(),
+            Err(refusal) => refusal.code(ServiceKind::Table).to_owned(),
         };
         assert_eq!(shown, expected, "{origin} {method} {headers}");
     }

@@ -1,19 +1,14 @@
 //! The headers of a request, or of one that is part of a batch: looked up where they lie.
 
 use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName};
-use wire::names;
+use protocol::names;
 
 // Names of ours that every request is asked for: made once, so that looking one up is not also reading its name.
 pub static X_MS_VERSION: HeaderName = HeaderName::from_static(names::X_MS_VERSION);
 pub static X_MS_DATE: HeaderName = HeaderName::from_static(names::X_MS_DATE);
 pub static X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static(names::X_MS_CLIENT_REQUEST_ID);
 pub static X_MS_REQUEST_ID: HeaderName = HeaderName::from_static(names::X_MS_REQUEST_ID);
-pub static X_HTTP_METHOD: HeaderName = HeaderName::from_static(names::X_HTTP_METHOD);
-pub static DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::DATA_SERVICE_VERSION);
-pub static MAX_DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::MAX_DATA_SERVICE_VERSION);
 pub static CONTENT_MD5: HeaderName = HeaderName::from_static(names::CONTENT_MD5);
-pub static X_PARTITA_EXAMINED: HeaderName = HeaderName::from_static(names::X_PARTITA_EXAMINED);
-pub static PREFER: HeaderName = HeaderName::from_static(names::PREFER);
 
 #[derive(Clone, Copy, Debug)]
 pub enum Headers<'a> {

@@ -24,8 +24,8 @@ use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
 use crate::pipeline::{self, Arrival, Front, Services};
 use crate::refusal_log::RefusalLog;
-use crate::service_kind::ServiceKind;
 use crate::settings::Settings;
+use common::ServiceKind;
 
 /// Bounds on what strangers may hold of this process.
 #[derive(Clone, Copy, Debug)]

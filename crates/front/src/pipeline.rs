@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use common::{DateTime, Refusal, limits};
 use http::Response;
 use http::header::{CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING};
 use hyper::body::Incoming;
-use model::{DateTime, Refusal, limits};
+use protocol::Query;
+use protocol::names;
 use store::{Engine, Gate};
-use wire::names;
-use wire::url::Query;
 
 use crate::access::{Denied, Proof};
 use crate::account::SharedAccounts;
@@ -31,8 +31,8 @@ use crate::request::Request;
 use crate::response_body::Body;
 use crate::sas;
 use crate::service::{Admission, Refused, StorageService};
-use crate::service_kind::ServiceKind;
 use crate::settings::Settings;
+use common::ServiceKind;
 
 /// What all services and all connections share.
 pub struct Front {
@@ -48,17 +48,21 @@ pub struct Front {
 }
 
 impl Front {
-    /// Tells the operator's log who was refused what, and why; gives the refusal back.
+    /// Tells the operator's log why a caller was refused; gives the refusal back.
     pub fn deny(&self, request: &Request<'_>, denied: Denied, operation: Option<&str>) -> Refusal {
+        self.log_denied(request, operation, denied.refusal.code(request.service), &denied.why);
+        denied.refusal
+    }
+
+    /// For the operator: who was refused what, and why.
+    pub fn log_denied(&self, request: &Request<'_>, operation: Option<&str>, code: &str, why: &str) {
         self.refusal_log.write(|| {
             let comp = request.query.get_ignoring_case(names::COMP);
             tracing::warn!(
                 request_id = request.id, method = %request.head.method, path = cut(request.head.uri.path()),
-                comp = comp.map(cut), operation, code = denied.refusal.code(),
-                why = cut(&denied.why), "access refused"
+                comp = comp.map(cut), operation, code, why = cut(why), "access refused"
             );
         });
-        denied.refusal
     }
 }
 
@@ -164,9 +168,8 @@ pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<
     let body = RequestBody::new(&head.headers, body);
     let accounts = front.accounts.current();
     let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
-    let kind = request.address.as_ref().map_or(of_port, |address| address.site.service);
-    // `Server::run` binds a port to a service that is served, and a host names no other.
-    let service = services.find(kind).unwrap_or_else(|| unreachable!("the {} service", kind.name()));
+    // A port belongs to a service that is served (`Server::run` asserts it), and a host names no other.
+    let service = services.find(request.service).unwrap_or_else(|| unreachable!("{}", request.service));
     service.handle(front, &request, body, connection).await
 }
 
@@ -262,8 +265,8 @@ async fn admit<'r, S: StorageService>(
     bearer: &Bearer,
     request: &'r Request<'r>,
 ) -> Result<(Proof, &'r Address<'r>), S::Failure> {
-    let version = request.version.clone()?;
-    let address = request.address.as_ref().map_err(Clone::clone)?;
+    let version = request.version?;
+    let address = request.address.as_ref().map_err(|refusal| *refusal)?;
     let claim = Claim {
         method: &request.head.method,
         raw_path: request.head.uri.path(),

@@ -7,19 +7,19 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use common::Version;
+use common::{Refusal, limits};
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use model::{Refusal, limits};
-use wire::Version;
-use wire::url::Query;
+use protocol::Query;
 
 use crate::account::Accounts;
 use crate::address::{self, Address};
 use crate::headers::{Header, Headers, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION, has_authorization, header};
 use crate::request_id;
 use crate::sas::Caller;
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 #[derive(Debug)]
 pub struct Request<'r> {
@@ -29,6 +29,8 @@ pub struct Request<'r> {
     pub scheme: &'static str,
     pub head: &'r Parts,
     pub host: Result<&'r str, Refusal>,
+    /// The service it is for.
+    pub service: ServiceKind,
     pub address: Result<Address<'r>, Refusal>,
     /// Empty if it can't be read.
     pub query: Query,
@@ -45,14 +47,14 @@ impl<'r> Request<'r> {
         arrived: Instant,
     ) -> Self {
         let host = host(head, scheme);
-        let address =
-            host.clone().and_then(|host| Address::find(scheme, host, head.uri.path(), accounts, services));
+        let address = host.and_then(|host| Address::find(scheme, host, head.uri.path(), accounts, services));
+        let service = address.as_ref().map_or(services.0, |address| address.site.service);
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let query_is_readable = query.is_some();
         let query = query.unwrap_or_default();
         let version = version(&head.headers, &query);
         let id = request_id::new_request_id();
-        Self { id, arrived, peer, scheme, head, host, address, query, query_is_readable, version }
+        Self { id, arrived, peer, scheme, head, host, service, address, query, query_is_readable, version }
     }
 
     pub fn headers(&self) -> Headers<'r> {

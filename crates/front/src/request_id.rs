@@ -1,6 +1,6 @@
 //! Random ids: of requests, and of batches' answers.
 
-use model::Guid;
+use common::Guid;
 use rand::Rng as _;
 
 pub fn new_guid() -> String {

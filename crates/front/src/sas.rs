@@ -4,12 +4,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use model::{DateTime, Refusal};
-use wire::access_policies::{self, AccessPolicy};
-use wire::signing::sas::{Sas, TableSas, Terms};
+use common::{DateTime, Refusal};
+use protocol::access_policies::{self, AccessPolicy};
+use protocol::signing::sas::{Sas, TableSas, Terms};
 
 use crate::access::{AccountToken, Denied, Proof, ResourceToken};
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// Who is asking, as far as a token cares.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl Effective {
 /// Each of start, expiry and permissions may be said by the token or by the policy, not by both.
 fn merge(token: &TableSas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
     let terms = &token.terms;
-    if !access_policies::in_order(&terms.permissions) {
+    if !access_policies::in_order(ServiceKind::Table, &terms.permissions) {
         let why = format!("sp is {:?}; it may hold letters of raud in this order", terms.permissions);
         return Err(failed(why));
     }
@@ -157,7 +157,7 @@ fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denied> {
         return Ok(());
     }
     let why = format!("the caller's address {ip} is not in {}", terms.ip);
-    Err(Denied { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical().to_string() }, why })
+    Err(Denied { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why })
 }
 
 fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {
@@ -175,7 +175,7 @@ fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::url::Query;
+    use protocol::Query;
 
     const NOW: &str = "2025-01-01T12:00:00Z";
 
@@ -188,7 +188,7 @@ mod tests {
             Ok(Proof::Resource(token)) => format!("Books {}", token.permissions),
             Ok(Proof::Account(token)) => format!("{} {}", token.resource_types, token.permissions),
             Ok(proof @ (Proof::Owner | Proof::Roles(..))) => format!("{proof:?}"),
-            Err(denied) => format!("{}: {}", denied.refusal.code(), denied.why),
+            Err(denied) => format!("{}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
         };
         assert_eq!(shown, expected, "{token}");
     }

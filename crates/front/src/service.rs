@@ -6,10 +6,10 @@
 use std::fmt;
 use std::future::Future;
 
+use common::{AccountName, Refusal};
 use http::Response;
-use model::{AccountName, Refusal};
-use wire::access_policies::AccessPolicy;
-use wire::signing::sas::Sas;
+use protocol::access_policies::AccessPolicy;
+use protocol::signing::sas::Sas;
 
 use crate::access::Proof;
 use crate::address::Address;
@@ -19,7 +19,7 @@ use crate::operation_info::OperationInfo;
 use crate::pipeline::Front;
 use crate::request::Request;
 use crate::response_body::Body;
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 pub trait StorageService: fmt::Debug + Send + Sync + 'static {
     const KIND: ServiceKind;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use model::AccountName;
+use common::AccountName;
+use protocol::service_properties::{ServiceProperties, Update};
 use store::{Engine, Fault, Gate};
 use tokio::sync::Notify;
-use wire::service_properties::{ServiceProperties, Update};
 
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// Changes of one account's properties that other servers may be quicker to make before the caller hears `Busy`.
 const CHANGE_ATTEMPTS: usize = 8;

@@ -1,8 +1,6 @@
-//! Values into Rust's own types, and text into values of one kind.
+//! Values into Rust's own types.
 //!
 //! A number is read as any type of number that holds it exactly; nothing else changes its kind.
-
-use std::str::FromStr;
 
 use crate::{DateTime, EdmType, Guid, Value};
 
@@ -84,55 +82,6 @@ impl TryFrom<Value> for f64 {
     }
 }
 
-/// Text that is not what a DateTime or a Guid is written as.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no {kind}, which is written as {example}")]
-pub struct ParseValueError {
-    text: String,
-    kind: EdmType,
-    example: &'static str,
-}
-
-/// See [`DateTime::parse`].
-impl FromStr for DateTime {
-    type Err = ParseValueError;
-
-    fn from_str(text: &str) -> Result<Self, ParseValueError> {
-        let example = "2021-05-06T07:08:09.1234567Z";
-        let error = || ParseValueError { text: text.to_owned(), kind: EdmType::DateTime, example };
-        Self::parse(text).ok_or_else(error)
-    }
-}
-
-/// See [`Guid::parse`].
-impl FromStr for Guid {
-    type Err = ParseValueError;
-
-    fn from_str(text: &str) -> Result<Self, ParseValueError> {
-        let example = "0f8fad5b-d9cb-469f-a165-70867728950e";
-        let error = || ParseValueError { text: text.to_owned(), kind: EdmType::Guid, example };
-        Self::parse(text).ok_or_else(error)
-    }
-}
-
-impl From<[u8; 16]> for Guid {
-    fn from(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl From<Guid> for [u8; 16] {
-    fn from(guid: Guid) -> Self {
-        guid.0
-    }
-}
-
-impl AsRef<[u8]> for Guid {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,18 +122,5 @@ mod tests {
         check(i64::MAX, Err::<f64, _>("9223372036854775807, an Edm.Int64, does not fit into f64"));
         check(5.0, Err::<i32, _>("Edm.Double can't be read as i32"));
         check("5", Err::<i64, _>("Edm.String can't be read as i64"));
-    }
-
-    #[test]
-    fn text_that_is_none_is_told_how_it_is_written() {
-        assert_eq!("2021-05-06".parse(), Ok(DateTime::parse("2021-05-06").unwrap()));
-        assert_eq!(
-            "soon".parse::<DateTime>().unwrap_err().to_string(),
-            "'soon' is no Edm.DateTime, which is written as 2021-05-06T07:08:09.1234567Z"
-        );
-        assert_eq!(
-            "1".parse::<Guid>().unwrap_err().to_string(),
-            "'1' is no Edm.Guid, which is written as 0f8fad5b-d9cb-469f-a165-70867728950e"
-        );
     }
 }

@@ -1,13 +1,12 @@
-//! What the Table service talks about: names, keys, values, entities, limits and refusals.
+//! What the Table service talks about: names, keys, values, entities, limits and refusals. What it shares with the other
+//! services is in `common` and shown here too.
 //!
 //! No I/O, no async, no JSON. A value of these types is valid once built; every other crate relies on it.
 
 mod convert;
-mod datetime;
 mod double;
 mod entity;
 mod etag;
-mod guid;
 mod key;
 pub mod limits;
 mod refusal;
@@ -16,13 +15,12 @@ pub mod serde;
 mod table_name;
 mod value;
 
-pub use convert::{ParseValueError, ValueMismatch};
-pub use datetime::DateTime;
+pub use common::{AccountName, DateTime, Guid, ParseValueError};
+pub use convert::ValueMismatch;
 pub use double::format_double;
 pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};
 pub use etag::{ETag, IfMatch};
-pub use guid::Guid;
 pub use key::{Cut, Key, KeyFault, KeyRange, comparable_with_keys, is_too_long_for_a_key, ordinal_cmp};
 pub use refusal::{KeyName, Refusal};
-pub use table_name::{AccountName, TableName};
+pub use table_name::TableName;
 pub use value::{EdmType, Value, ValueCow, ValueRef, utf16_units};

@@ -1,8 +1,10 @@
-//! Every limit of the service, once, with where it comes from.
+//! Every limit of the Table service, once, with where it comes from. Those that all services share are in `common`.
 //!
 //! "Units" are UTF-16 code units: the service keeps text as UTF-16 and counts that way.
 
 use std::time::Duration;
+
+pub use common::limits::*;
 
 /// Properties of one entity besides PartitionKey, RowKey and Timestamp. Spec: table-operations 3.5.
 pub const CUSTOM_PROPERTIES_MAX: usize = 252;
@@ -30,31 +32,14 @@ pub const TABLE_NAME_MAX: usize = 63;
 pub const PAGE_ENTITIES_MAX: usize = 1000;
 /// How long one query may run before it answers with what it has and a continuation. Spec: 5.8.
 pub const QUERY_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long one request may take altogether. Spec: 5.10.
-pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Stored bytes collected for one page. Not a service figure: a page of 1,000 entities of 1 MiB would be
 /// a gigabyte, and the service too cuts pages by size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes written for one page. Not a service figure: a page ends before the entity that follows once it is reached, so
 /// that what is short in the store and long in an answer can't make it much larger. Text without escapes stays below.
 pub const PAGE_WRITTEN_BYTES_MAX: usize = 2 * PAGE_BYTES_MAX;
-/// The target of a request, in a batch as in a request of its own, where the HTTP library has this bound.
-pub const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 /// Names in one `$select`. Spec: 5.6.
 pub const SELECT_NAMES_MAX: usize = 255;
-/// `x-ms-client-request-id`. Spec: 2.1.
-pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
-/// How far a signed request's date may be from the server's clock. Spec: access-and-service 1.4.
-pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
-/// Stored access policies of a table, and the length of their ids. Spec: access-and-service 2.8.
-pub const STORED_POLICIES_MAX: usize = 5;
-pub const POLICY_ID_UNITS_MAX: usize = 64;
-/// CORS rules of an account, their text altogether, and what each list may hold. Spec: access-and-service 4.1.
-pub const CORS_RULES_MAX: usize = 5;
-pub const CORS_TEXT_BYTES_MAX: usize = 2048;
-pub const CORS_ITEMS_MAX: usize = 64;
-pub const CORS_PREFIXES_MAX: usize = 2;
-pub const CORS_ITEM_BYTES_MAX: usize = 256;
 /// Nesting of a `$filter`. Not a service figure: bounds the parser's stack.
 pub const FILTER_DEPTH_MAX: usize = 256;
 

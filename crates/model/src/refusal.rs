@@ -1,10 +1,12 @@
-//! Every "no" a client can hear: status, code and words.
+//! Every "no" a client of tables can hear: status, code and words. What all services say is `common`'s.
 //!
 //! The words are the service's own, with its spelling, because clients match on them. One variant is one
 //! answer; several answers share a code.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use common::ServiceKind;
 use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,59 +26,9 @@ impl fmt::Display for KeyName {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    // Who are you, and is this a request at all: answered by the service's front end.
-    #[error("The value for one of the HTTP headers is not in the correct format.")]
-    HeaderValueInvalid,
-    #[error("The requested URI does not represent any resource on the server.")]
-    UriInvalid,
-    #[error(
-        "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."
-    )]
-    HostMissing,
-    #[error("Value for one of the query parameters specified in the request URI is invalid.")]
-    QueryParameterValueInvalid,
-    #[error(
-        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
-    )]
-    NoAuthenticationInformation,
-    #[error(
-        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
-    )]
-    BearerTokenNotAccepted,
-    #[error(
-        "Authentication information is not given in the correct format. Check the value of Authorization header."
-    )]
-    AuthenticationInfoMalformed,
-    #[error(
-        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
-    )]
-    AuthenticationFailed,
-    #[error("Write operations are not allowed.")]
-    WritesNotAllowed,
-    #[error("The specified resource does not exist.")]
-    AccountNotFound,
-    #[error("The request body is too large and exceeds the maximum permissible limit.")]
-    RequestBodyTooLarge,
-    #[error("The Content-Length header was not specified.")]
-    ContentLengthMissing,
-
-    // May you do that, as far as your token says.
-    #[error("This request is not authorized to perform this operation.")]
-    AuthorizationFailure,
-    #[error("This request is not authorized to perform this operation using this permission.")]
-    AuthorizationPermissionMismatch,
-    #[error("This request is not authorized to perform this operation using this resource type.")]
-    AuthorizationResourceTypeMismatch,
-    #[error("This request is not authorized to perform this operation using this service.")]
-    AuthorizationServiceMismatch,
-    #[error("This request is not authorized to perform this operation using this protocol.")]
-    AuthorizationProtocolMismatch,
-    #[error("This request is not authorized to perform this operation using this source IP {ip}.")]
-    AuthorizationSourceIpMismatch { ip: String },
-    #[error("A required CORS header is not present.")]
-    CorsHeaderMissing,
-    #[error("CORS not enabled or no matching rule found for this request.")]
-    CorsPreflightFailure,
+    /// What the other services say too.
+    #[error("{}", .0.message(ServiceKind::Table))]
+    Shared(common::Refusal),
 
     // Is it a request this resource understands.
     #[error("JSON format is not supported.")]
@@ -93,26 +45,16 @@ pub enum Refusal {
     XMethodIncorrectCount,
     #[error("The requested method is not allowed on the specified resource.")]
     MethodNotAllowed,
-    #[error("The requested operation is not implemented on the specified resource.")]
-    NotImplemented,
     #[error("Bad Request - Error in query syntax.")]
     QuerySyntax,
     #[error(
         "The number of keys specified in the URI does not match number of key properties for the resource '{resource}'."
     )]
     KeyCount { resource: String },
-    #[error("One of the request inputs is out of range.")]
-    InputOutOfRange,
-    #[error("The specified resource name length is not within the permissible limits.")]
-    ResourceNameLength,
-    #[error("The specifed resource name contains invalid characters.")]
-    ResourceNameCharacters,
     #[error("The table specified does not exist.")]
     TableNotFound,
     #[error("{message}")]
     Syntax { message: String },
-    #[error("One of the request inputs is not valid.")]
-    InputNotValid,
     #[error(
         "The etag value '{etag}' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid."
     )]
@@ -148,11 +90,6 @@ pub enum Refusal {
     #[error("The '{name}' parameter of value '{value}' is out of range.")]
     ParameterOutOfRange { name: String, value: String },
 
-    #[error("XML specified is not syntactically valid.")]
-    XmlNotValid,
-    #[error("The value for one of the XML nodes is not in the correct format.")]
-    XmlNodeValue,
-
     // Is the group a group.
     #[error("The batch request operation exceeds the maximum 100 changes per change set.")]
     TooManyChanges,
@@ -170,51 +107,70 @@ pub enum Refusal {
     TableBeingDeleted,
     #[error("The specified entity already exists.")]
     EntityAlreadyExists,
-    #[error("The specified resource does not exist.")]
-    ResourceNotFound,
-    #[error("The condition specified using HTTP conditional header(s) is not met.")]
-    ConditionNotMet,
     #[error("The update condition specified in the request was not satisfied.")]
     UpdateConditionNotSatisfied,
+}
 
-    // Not the client's doing.
-    #[error("Server encountered an internal error. Please try again after some time.")]
-    Internal,
-    #[error("Operation could not be completed within the specified time.")]
-    TimedOut,
-    #[error("The server is busy.")]
-    Busy,
-    #[error("Operations per second is over the account limit.")]
-    AccountBusy,
-    /// Writes wait until the data has moved to where it is going.
-    #[error("The server is busy.")]
-    Frozen,
+impl From<common::Refusal> for Refusal {
+    fn from(shared: common::Refusal) -> Self {
+        Self::Shared(shared)
+    }
+}
+
+impl Refusal {
+    /// The caller's address is not one that its token is for.
+    pub fn source_ip_mismatch(ip: IpAddr) -> Self {
+        Self::Shared(common::Refusal::AuthorizationSourceIpMismatch { ip })
+    }
+}
+
+/// The shared ones by the names that they had here, for expressions and patterns.
+#[allow(non_upper_case_globals, reason = "they stand where variants stood")]
+impl Refusal {
+    pub const HeaderValueInvalid: Self = Self::Shared(common::Refusal::HeaderValueInvalid);
+    pub const UriInvalid: Self = Self::Shared(common::Refusal::UriInvalid);
+    pub const HostMissing: Self = Self::Shared(common::Refusal::HostMissing);
+    pub const QueryParameterValueInvalid: Self = Self::Shared(common::Refusal::QueryParameterValueInvalid);
+    pub const NoAuthenticationInformation: Self = Self::Shared(common::Refusal::NoAuthenticationInformation);
+    pub const BearerTokenNotAccepted: Self = Self::Shared(common::Refusal::BearerTokenNotAccepted);
+    pub const AuthenticationInfoMalformed: Self = Self::Shared(common::Refusal::AuthenticationInfoMalformed);
+    pub const AuthenticationFailed: Self = Self::Shared(common::Refusal::AuthenticationFailed);
+    pub const WritesNotAllowed: Self = Self::Shared(common::Refusal::WritesNotAllowed);
+    pub const AccountNotFound: Self = Self::Shared(common::Refusal::AccountNotFound);
+    pub const RequestBodyTooLarge: Self = Self::Shared(common::Refusal::RequestBodyTooLarge);
+    pub const ContentLengthMissing: Self = Self::Shared(common::Refusal::ContentLengthMissing);
+    pub const AuthorizationFailure: Self = Self::Shared(common::Refusal::AuthorizationFailure);
+    pub const AuthorizationPermissionMismatch: Self =
+        Self::Shared(common::Refusal::AuthorizationPermissionMismatch);
+    pub const AuthorizationResourceTypeMismatch: Self =
+        Self::Shared(common::Refusal::AuthorizationResourceTypeMismatch);
+    pub const AuthorizationServiceMismatch: Self =
+        Self::Shared(common::Refusal::AuthorizationServiceMismatch);
+    pub const AuthorizationProtocolMismatch: Self =
+        Self::Shared(common::Refusal::AuthorizationProtocolMismatch);
+    pub const CorsHeaderMissing: Self = Self::Shared(common::Refusal::CorsHeaderMissing);
+    pub const CorsPreflightFailure: Self = Self::Shared(common::Refusal::CorsPreflightFailure);
+    pub const NotImplemented: Self = Self::Shared(common::Refusal::NotImplemented);
+    pub const InputOutOfRange: Self = Self::Shared(common::Refusal::InputOutOfRange);
+    pub const ResourceNameLength: Self = Self::Shared(common::Refusal::ResourceNameLength);
+    pub const ResourceNameCharacters: Self = Self::Shared(common::Refusal::ResourceNameCharacters);
+    pub const InputNotValid: Self = Self::Shared(common::Refusal::InputNotValid);
+    pub const XmlNotValid: Self = Self::Shared(common::Refusal::XmlNotValid);
+    pub const XmlNodeValue: Self = Self::Shared(common::Refusal::XmlNodeValue);
+    pub const ResourceNotFound: Self = Self::Shared(common::Refusal::ResourceNotFound);
+    pub const ConditionNotMet: Self = Self::Shared(common::Refusal::ConditionNotMet);
+    pub const Internal: Self = Self::Shared(common::Refusal::Internal);
+    pub const TimedOut: Self = Self::Shared(common::Refusal::TimedOut);
+    pub const Busy: Self = Self::Shared(common::Refusal::Busy);
+    pub const AccountBusy: Self = Self::Shared(common::Refusal::AccountBusy);
+    pub const Frozen: Self = Self::Shared(common::Refusal::Frozen);
 }
 
 impl Refusal {
     /// The HTTP status and the error code.
     pub const fn answer(&self) -> (u16, &'static str) {
         match self {
-            Self::HeaderValueInvalid => (400, "InvalidHeaderValue"),
-            Self::UriInvalid => (400, "InvalidUri"),
-            Self::HostMissing => (400, "HostInformationNotPresent"),
-            Self::QueryParameterValueInvalid => (400, "InvalidQueryParameterValue"),
-            Self::NoAuthenticationInformation => (401, "NoAuthenticationInformation"),
-            Self::BearerTokenNotAccepted => (401, "InvalidAuthenticationInfo"),
-            Self::AuthenticationInfoMalformed => (400, "InvalidAuthenticationInfo"),
-            Self::AuthenticationFailed => (403, "AuthenticationFailed"),
-            Self::WritesNotAllowed => (403, "InsufficientAccountPermissions"),
-            Self::AuthorizationFailure => (403, "AuthorizationFailure"),
-            Self::AuthorizationPermissionMismatch => (403, "AuthorizationPermissionMismatch"),
-            Self::AuthorizationResourceTypeMismatch => (403, "AuthorizationResourceTypeMismatch"),
-            Self::AuthorizationServiceMismatch => (403, "AuthorizationServiceMismatch"),
-            Self::AuthorizationProtocolMismatch => (403, "AuthorizationProtocolMismatch"),
-            Self::AuthorizationSourceIpMismatch { .. } => (403, "AuthorizationSourceIPMismatch"),
-            Self::CorsHeaderMissing => (400, "InvalidHeaderValue"),
-            Self::CorsPreflightFailure => (403, "CorsPreflightFailure"),
-            Self::AccountNotFound | Self::ResourceNotFound => (404, "ResourceNotFound"),
-            Self::RequestBodyTooLarge => (413, "RequestBodyTooLarge"),
-            Self::ContentLengthMissing => (411, "MissingContentLengthHeader"),
+            Self::Shared(shared) => shared.answer(ServiceKind::Table),
             Self::JsonFormatNotSupported => (415, "JsonFormatNotSupported"),
             Self::AtomFormatNotSupported => (415, "AtomFormatNotSupported"),
             Self::MediaTypeNotSupported => (415, "MediaTypeNotSupported"),
@@ -222,23 +178,16 @@ impl Refusal {
             Self::XMethodIncorrectValue => (400, "XMethodIncorrectValue"),
             Self::XMethodIncorrectCount => (400, "XMethodIncorrectCount"),
             Self::MethodNotAllowed => (405, "MethodNotAllowed"),
-            Self::NotImplemented => (501, "NotImplemented"),
             Self::QuerySyntax
             | Self::KeyCount { .. }
             | Self::Syntax { .. }
-            | Self::InputNotValid
             | Self::EtagNotValid { .. }
             | Self::IfNoneMatch { .. }
             | Self::BothMatchHeaders
             | Self::BodyNotReadable
             | Self::TooManyChanges => (400, "InvalidInput"),
-            Self::InputOutOfRange | Self::ResourceNameLength | Self::ParameterOutOfRange { .. } => {
-                (400, "OutOfRangeInput")
-            }
-            Self::ResourceNameCharacters => (400, "InvalidResourceName"),
+            Self::ParameterOutOfRange { .. } => (400, "OutOfRangeInput"),
             Self::TableNotFound => (404, "TableNotFound"),
-            Self::XmlNotValid => (400, "InvalidXmlDocument"),
-            Self::XmlNodeValue => (400, "InvalidXmlNodeValue"),
             Self::PropertyNameTooLong => (400, "PropertyNameTooLong"),
             Self::PropertyNameInvalid => (400, "PropertyNameInvalid"),
             Self::DuplicateProperties => (400, "DuplicatePropertiesSpecified"),
@@ -251,11 +200,7 @@ impl Refusal {
             Self::TableAlreadyExists => (409, "TableAlreadyExists"),
             Self::TableBeingDeleted => (409, "TableBeingDeleted"),
             Self::EntityAlreadyExists => (409, "EntityAlreadyExists"),
-            Self::ConditionNotMet => (412, "ConditionNotMet"),
             Self::UpdateConditionNotSatisfied => (412, "UpdateConditionNotSatisfied"),
-            Self::Internal => (500, "InternalError"),
-            Self::TimedOut => (500, "OperationTimedOut"),
-            Self::Busy | Self::AccountBusy | Self::Frozen => (503, "ServerBusy"),
         }
     }
 
@@ -269,28 +214,13 @@ impl Refusal {
 
     /// Not the request's fault: the same one may go through later, so clients must see the status itself.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Internal | Self::TimedOut | Self::Busy | Self::AccountBusy | Self::Frozen)
+        matches!(self, Self::Shared(shared) if shared.is_ours())
     }
 
     /// Answered by the service's front end, before the table server sees the request: other headers, and
-    /// another shape of XML (spec: table-operations 7.2 C, access-and-service 0.2).
+    /// another shape of XML.
     pub const fn is_front_end(&self) -> bool {
-        matches!(
-            self,
-            Self::UriInvalid
-                | Self::HostMissing
-                | Self::QueryParameterValueInvalid
-                | Self::NoAuthenticationInformation
-                | Self::BearerTokenNotAccepted
-                | Self::AuthenticationInfoMalformed
-                | Self::AuthenticationFailed
-                | Self::WritesNotAllowed
-                | Self::AccountNotFound
-                | Self::CorsHeaderMissing
-                | Self::CorsPreflightFailure
-                | Self::RequestBodyTooLarge
-                | Self::ContentLengthMissing
-        )
+        matches!(self, Self::Shared(shared) if shared.is_front_end())
     }
 
     /// Found by looking at an entity or at what is stored; only these answers carry `Cache-Control` and repeat
@@ -311,11 +241,13 @@ impl Refusal {
                 | Self::TableAlreadyExists
                 | Self::TableBeingDeleted
                 | Self::EntityAlreadyExists
-                | Self::ResourceNotFound
                 | Self::UpdateConditionNotSatisfied
-                // Though nothing was looked at yet: so the service has it.
-                | Self::AuthorizationPermissionMismatch
-                | Self::AuthorizationResourceTypeMismatch
+                | Self::Shared(
+                    common::Refusal::ResourceNotFound
+                        // Though nothing was looked at yet: so the service has it.
+                        | common::Refusal::AuthorizationPermissionMismatch
+                        | common::Refusal::AuthorizationResourceTypeMismatch
+                )
         )
     }
 
@@ -323,7 +255,7 @@ impl Refusal {
     pub const fn names_index_when_alone(&self) -> bool {
         !matches!(
             self,
-            Self::ResourceNotFound
+            Self::Shared(common::Refusal::ResourceNotFound)
                 | Self::EntityAlreadyExists
                 | Self::UpdateConditionNotSatisfied
                 | Self::PropertyValueTooLarge

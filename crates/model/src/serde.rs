@@ -11,77 +11,13 @@
 //!   so JSON's numbers are read, which are given as `u64`, or as `i64` if negative.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::str::FromStr;
 
 use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{DateTime, Guid, Value};
 
-/// The newtype struct that a DateTime is the text of.
-pub const DATE_TIME: &str = "$Edm.DateTime";
-/// The newtype struct that a Guid is the text of.
-pub const GUID: &str = "$Edm.Guid";
-
-/// Text such as `2021-05-06T07:08:09Z`.
-impl Serialize for DateTime {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(DATE_TIME, &format_args!("{self}"))
-    }
-}
-
-impl<'de> Deserialize<'de> for DateTime {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written { as_what: "a time such as 2021-05-06T07:08:09Z", kind: PhantomData };
-        deserializer.deserialize_newtype_struct(DATE_TIME, written)
-    }
-}
-
-/// Text such as `0f8fad5b-d9cb-469f-a165-70867728950e`.
-impl Serialize for Guid {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(GUID, &format_args!("{self}"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Guid {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let as_what = "a Guid such as 0f8fad5b-d9cb-469f-a165-70867728950e";
-        deserializer.deserialize_newtype_struct(GUID, Written { as_what, kind: PhantomData })
-    }
-}
-
-/// Reads what is written as text.
-struct Written<T> {
-    as_what: &'static str,
-    kind: PhantomData<T>,
-}
-
-impl<'de, T> Visitor<'de> for Written<T>
-where
-    T: FromStr<Err: fmt::Display>,
-{
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_what)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<T, D::Error> {
-        // What serde put by counts as readable, and may be an option (see above); who writes bytes can't be asked
-        // what comes next.
-        if inner.is_human_readable() { inner.deserialize_any(self) } else { inner.deserialize_str(self) }
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<T, D::Error> {
-        inner.deserialize_any(self)
-    }
-}
+pub use common::serde::{DATE_TIME, GUID};
 
 /// As what it holds: text, a boolean, a number, bytes.
 ///
@@ -200,7 +136,6 @@ impl<'de> Visitor<'de> for InOption {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn check(value: impl Into<Value>, json: &str, back: impl Into<Value>) {
         let value = value.into();
@@ -230,19 +165,6 @@ mod tests {
     fn json_that_is_no_value_is_refused() {
         for json in ["null", "{}", "[256]", "[\"a\"]", "9223372036854775808"] {
             assert!(serde_json::from_str::<Value>(json).is_err(), "{json}");
-        }
-        for json in ["5", "null", "\"soon\"", "{}"] {
-            assert!(serde_json::from_str::<DateTime>(json).is_err(), "{json}");
-            assert!(serde_json::from_str::<Guid>(json).is_err(), "{json}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn times_and_guids_survive_json(ticks in 0..=DateTime::MAX.ticks(), bytes: [u8; 16]) {
-            let both = (DateTime::from_ticks(ticks).unwrap(), Guid(bytes));
-            let json = serde_json::to_string(&both).unwrap();
-            prop_assert_eq!(serde_json::from_str::<(DateTime, Guid)>(&json).unwrap(), both);
         }
     }
 }

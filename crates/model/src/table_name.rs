@@ -1,4 +1,4 @@
-//! Names of tables and accounts.
+//! Names of tables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,28 +65,6 @@ impl Eq for TableName {}
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
-    }
-}
-
-/// A storage account's name: 3 to 24 lower-case letters and digits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountName(Arc<str>);
-
-impl AccountName {
-    pub fn parse(text: &str) -> Option<Self> {
-        let fits = (3..=24).contains(&text.len());
-        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        (fits && plain).then(|| Self(text.into()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for AccountName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
-const LAYERS: [&[&str]; 8] = [
-    &["model", "driver", "testing"],
+const LAYERS: [&[&str]; 9] = [
+    &["common", "driver", "testing"],
+    &["model", "protocol"],
     &["wire", "filter", "store"],
     &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate"],
     &["front", "bench", "transfer"],

@@ -1,9 +1,9 @@
 //! Error documents, in the four shapes the service has (spec: table-operations 7.2).
 
 use model::{DateTime, Refusal};
+use protocol::xml_tree::Element;
 
 use crate::entity_json::write_string;
-use crate::xml_tree::Element;
 
 const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 

@@ -2,11 +2,10 @@
 
 mod link;
 mod predicate;
-mod query;
 mod resource;
 
 pub use link::{entity_address, entity_link, table_link};
-pub use query::Query;
+pub use protocol::Query;
 pub use resource::Resource;
 
 use std::borrow::Cow;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::{DateTime, limits};
 use http::request::Parts;
 use http::{HeaderMap, Response};
-use model::{DateTime, limits};
-use wire::names;
-use wire::service_properties::ServiceProperties;
-use wire::url::Query;
+use protocol::Query;
+use protocol::names;
+use protocol::service_properties::ServiceProperties;
 
 use super::line::{Facts, Line};
 use super::outcome::{Credential, Status};

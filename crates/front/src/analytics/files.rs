@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{AccountName, DateTime};
+use common::{AccountName, DateTime};
 
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 const QUEUE: usize = 16 * 1024;
 /// Lines hold addresses and headers, and a request's head can be long.

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use common::{AccountName, DateTime};
+use model::{EntityKey, Key, TableName};
+use protocol::service_properties::Metrics;
 use store::TableRef;
 use tokio::sync::watch;
-use wire::service_properties::Metrics;
 
 use super::metrics_tables::MetricsTables;
 use super::tally::Tally;
 use super::{Analytics, Window, minute_of};
 use crate::account::SharedAccounts;
-use crate::service_kind::ServiceKind;
 use crate::settings::Settings;
+use common::ServiceKind;
 
 const MINUTES_PER_HOUR: i64 = 60;
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -170,7 +171,7 @@ fn failed(table: &TableRef, error: &store::Error) {
     tracing::warn!(account = %table.account, table = %table.name, %error, "metrics could not be kept");
 }
 
-fn grains(properties: &wire::service_properties::ServiceProperties) -> [(Grain, &Metrics); 2] {
+fn grains(properties: &protocol::service_properties::ServiceProperties) -> [(Grain, &Metrics); 2] {
     [(Grain::Hour, &properties.hour_metrics), (Grain::Minute, &properties.minute_metrics)]
 }
 

@@ -6,15 +6,17 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use common::Version;
+use common::{DateTime, limits};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
-use model::{DateTime, limits};
-use wire::{Version, names, url};
+use percent_encoding::percent_decode_str;
+use protocol::names;
 
 use super::outcome::{Credential, Status};
 use crate::bearer::Identity;
 use crate::service::RefusalFacts;
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// What a line is made of, but for how long it took.
 #[derive(Debug)]
@@ -156,7 +158,10 @@ fn conditions(headers: &HeaderMap) -> String {
 ///
 /// Of an address or a query: a parameter begins behind `?`, `&`, `;` or `#` and ends before `&` or `#`.
 fn without_signature(text: &str) -> String {
-    let is_signature = |name: &str| url::decode(name).is_some_and(|name| name.eq_ignore_ascii_case("sig"));
+    let is_signature = |name: &str| {
+        let decoded = percent_decode_str(name).decode_utf8();
+        decoded.is_ok_and(|name| name.eq_ignore_ascii_case("sig"))
+    };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {

@@ -13,17 +13,17 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{AccountName, DateTime};
+use common::{AccountName, DateTime};
 
 pub use exchange::{Ended, Exchange, Learned};
 use files::LogFiles;
 pub use keeper::Keeper;
 pub use metrics_tables::MetricsTables;
+use protocol::service_properties::ServiceProperties;
 use tally::Tally;
-use wire::service_properties::ServiceProperties;
 
 use crate::operation_info::Class;
-use crate::service_kind::ServiceKind;
+use common::ServiceKind;
 
 /// Requests to one service of an account, at one of its two locations, that ended in the same minute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

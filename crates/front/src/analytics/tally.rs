@@ -137,7 +137,7 @@ const AVERAGE_SERVER: &str = "AverageServerLatency";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::DateTime;
+    use common::DateTime;
 
     fn counted(status: Status, credential: Credential, times: usize) -> Tally {
         let mut tally = Tally::default();

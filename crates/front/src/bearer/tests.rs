@@ -120,7 +120,7 @@ fn admit(trust: &Trust, token: &str, version: &str, https: bool) -> String {
         }
         Err(denied) => {
             assert!(!denied.why.contains(token), "a token must never be shown");
-            format!("{} {}: {}", denied.refusal.status(), denied.refusal.code(), denied.why)
+            format!("{} {}: {}", denied.refusal.status(), denied.refusal.code(ServiceKind::Table), denied.why)
         }
     }
 }

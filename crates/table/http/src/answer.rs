@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use front::{Held, held_bytes};
+use front::{BodyFailure, Held, held_bytes};
 use model::Refusal;
 use wire::names;
 
@@ -72,6 +72,21 @@ pub struct Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self { index: None, reached_the_store: refusal.reached_the_store(), refusal }
+    }
+}
+
+impl From<common::Refusal> for Failure {
+    fn from(refusal: common::Refusal) -> Self {
+        Refusal::from(refusal).into()
+    }
+}
+
+impl From<BodyFailure> for Failure {
+    fn from(failure: BodyFailure) -> Self {
+        match failure {
+            BodyFailure::Refused(refusal) => refusal.into(),
+            BodyFailure::Broken => Refusal::BodyNotReadable.into(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod access;
 mod answer;
+mod headers;
 mod operation;
 mod operation_info;
 mod perform;

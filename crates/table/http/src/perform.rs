@@ -1,6 +1,5 @@
 //! The checks of a request to the Table service whose sender is known, in the service's order: read from top to bottom.
 
-use front::access::Denied;
 use front::{Admission, Body, RequestBody, require_length, time_allowed};
 use http::Response;
 use model::{Refusal, limits};
@@ -19,8 +18,7 @@ pub async fn perform(
 ) -> Result<Response<Body>, Failure> {
     let Admission { front, request, address, asked, proof } = admission;
     let site = &address.site;
-    let deny = |denied| front.deny(request, denied, Some(asked.info.name));
-    let grant = access::grant(proof).map_err(deny)?;
+    let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;
     if !request.query_is_readable {
         return Err(Refusal::QuerySyntax.into());
     }
@@ -32,9 +30,9 @@ pub async fn perform(
         return Err(Refusal::WritesNotAllowed.into());
     }
     let need = operation.need(&asked.condition);
-    grant.permits(&need).map_err(|refusal| {
+    grant.permits(&need).inspect_err(|refusal| {
         let why = format!("{grant} does not permit {need}");
-        deny(Denied { refusal, why })
+        front.log_denied(request, Some(asked.info.name), refusal.code(), &why);
     })?;
 
     let headers = &request.head.headers;

@@ -155,7 +155,7 @@ fn front_end(
     }
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
-    if matches!(refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
+    if matches!(*refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
         put(headers, WWW_AUTHENTICATE, &bearer.challenge());
     }
     response

@@ -6,8 +6,9 @@ use service::{Access, Need};
 use wire::names;
 use wire::url::{Query, Resource};
 
+use crate::headers::X_HTTP_METHOD;
 use crate::operation::condition::Condition;
-use front::headers::{Headers, X_HTTP_METHOD};
+use front::headers::Headers;
 
 /// What the hourly metrics' table was called before 2013-08-15, and what it is called.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";

@@ -8,11 +8,12 @@ use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, Version, names};
 
 use crate::answer::Preference;
+use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};
 use crate::operation::condition::Condition;
 use crate::operation_info;
 use crate::route::{self, Operation};
 use front::OperationInfo;
-use front::headers::{DATA_SERVICE_VERSION, Headers, MAX_DATA_SERVICE_VERSION, PREFER, header};
+use front::headers::{Headers, header};
 use front::{Address, Request};
 
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl TableRequest {
         let method = effective.as_ref().unwrap_or(&head.method);
         let Routed { operation, is_service_document, wants_document } = match &request.address {
             Ok(address) => route(method, address, query),
-            Err(refusal) => Routed::refused(refusal.clone()),
+            Err(refusal) => Routed::refused((*refusal).into()),
         };
         let condition = operation.as_ref().map_or(Condition::None, |operation| {
             Condition::read(operation, Headers::Request(headers), version)

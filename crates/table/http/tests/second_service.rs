@@ -12,11 +12,11 @@ use front::account::{Account, Accounts, SharedAccounts};
 use front::analytics::Analytics;
 use front::bearer::{Bearer, SharedBearer};
 use front::{AnyService, Bounds, Listener, Server, ServiceKind, Services};
+use protocol::signing::sas::{AccountSas, Sas, Terms};
 use service::Service;
 use store::{Engine, Gate, MemoryEngine};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use wire::signing::sas::{AccountSas, Sas, Terms};
 
 use toy::Toy;
 

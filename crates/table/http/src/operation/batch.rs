@@ -12,10 +12,11 @@ use super::condition::Condition;
 use super::entity_write::{self, Prepared, Reply};
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure, Preference};
+use crate::headers::{DATA_SERVICE_VERSION, PREFER, X_HTTP_METHOD};
 use crate::operation_info;
 use crate::respond;
 use crate::route::{self, Operation};
-use front::headers::{DATA_SERVICE_VERSION, Headers, PREFER, X_HTTP_METHOD};
+use front::headers::Headers;
 use front::request_id;
 
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");

@@ -9,7 +9,7 @@ use wire::{Select, names, token};
 use super::show::EntityFormat;
 use super::{Call, Context, option, refuse_unknown_options, work_on};
 use crate::answer::{Answer, Failure};
-use front::headers::X_PARTITA_EXAMINED;
+use crate::headers::X_PARTITA_EXAMINED;
 
 pub async fn get(
     context: &Context<'_>,

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use front::ServiceKind;
-use model::TableName;
+use model::{Refusal, TableName};
 use wire::access_policies;
 use wire::service_properties::Update;
 
@@ -19,7 +19,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let update = Update::read(call.body)?;
+    let update = Update::read(call.body).map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
     Ok(Answer { status: 202, ..Answer::default() })

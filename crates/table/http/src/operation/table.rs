@@ -6,7 +6,7 @@ use wire::{format, names, read_table_name, token, url};
 
 use super::{Call, Context, option, refuse_unknown_options, show};
 use crate::answer::{Answer, Failure, Preference};
-use front::headers::PREFER;
+use crate::headers::PREFER;
 
 pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     refuse_unknown_options(call.query)?;

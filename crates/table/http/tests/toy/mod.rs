@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use common::{AccountName, Refusal};
 use front::{
-    Admission, Body, Class, Memory, OperationInfo, RefusalFacts, Refused, Request, RequestBody, ServiceKind,
-    StorageService, StreamBroken, held_bytes,
+    Admission, Body, BodyFailure, Class, Memory, OperationInfo, RefusalFacts, Refused, Request, RequestBody,
+    ServiceKind, StorageService, StreamBroken, held_bytes,
 };
 use futures_core::Stream;
 use http::{Method, Response};
-use model::{AccountName, Refusal};
-use wire::access_policies::AccessPolicy;
-use wire::service_properties::Update;
-use wire::signing::sas::Sas;
+use protocol::access_policies::AccessPolicy;
+use protocol::service_properties::Update;
+use protocol::signing::sas::Sas;
 
 #[derive(Debug)]
 pub struct Toy;
@@ -40,6 +40,15 @@ pub enum ToyFailure {
 impl From<Refusal> for ToyFailure {
     fn from(refusal: Refusal) -> Self {
         Self::Shared(refusal)
+    }
+}
+
+impl From<BodyFailure> for ToyFailure {
+    fn from(failure: BodyFailure) -> Self {
+        match failure {
+            BodyFailure::Refused(refusal) => Self::Shared(refusal),
+            BodyFailure::Broken => Self::ToyBroken,
+        }
     }
 }
 
@@ -151,7 +160,8 @@ impl StorageService for Toy {
     fn facts(failure: &ToyFailure) -> RefusalFacts {
         match failure {
             ToyFailure::Shared(refusal) => {
-                RefusalFacts { status: refusal.status(), code: refusal.code(), timed_out: false }
+                let (status, code) = refusal.answer(Self::KIND);
+                RefusalFacts { status, code, timed_out: false }
             }
             ToyFailure::ToyBroken => RefusalFacts { status: 418, code: "ToyBroken", timed_out: false },
         }

@@ -1,7 +1,10 @@
-//! Edm.DateTime: UTC in steps of 100 ns, as .NET counts them, from year 1 to year 9999.
+//! Times, which tables call Edm.DateTime: UTC in steps of 100 ns, as .NET counts them, from year 1 to year 9999.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::ParseValueError;
 
 /// Ticks of 100 ns since 0001-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +17,7 @@ const UNIX_EPOCH_TICKS: i64 = 719_162 * TICKS_PER_DAY;
 impl DateTime {
     pub const MIN: Self = Self(0);
     pub const MAX: Self = Self(3_652_059 * TICKS_PER_DAY - 1);
-    /// 1601-01-01: the earliest time a property may hold.
+    /// 1601-01-01: the earliest time a table's property may hold.
     pub const MIN_STORED: Self = Self(584_388 * TICKS_PER_DAY);
 
     pub fn from_ticks(ticks: i64) -> Option<Self> {
@@ -116,8 +119,8 @@ impl DateTime {
         out.extend_from_slice(&text[..length]);
     }
 
-    /// The fraction without trailing zeros, and without its point when it is zero.
-    pub(crate) fn text(self) -> ([u8; 28], usize) {
+    /// What `Display` shows and its length: the fraction without trailing zeros, and without its point when it is zero.
+    pub fn text(self) -> ([u8; 28], usize) {
         // Written by pairs of digits: every entity of every page passes here, most of them three times.
         let (y, mo, d, h, mi, s, fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
@@ -163,6 +166,17 @@ impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, length) = self.text();
         f.write_str(std::str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// See [`DateTime::parse`].
+impl FromStr for DateTime {
+    type Err = ParseValueError;
+
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
+        let example = "2021-05-06T07:08:09.1234567Z";
+        let error = || ParseValueError { text: text.to_owned(), kind: "Edm.DateTime", example };
+        Self::parse(text).ok_or_else(error)
     }
 }
 

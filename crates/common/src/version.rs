@@ -2,21 +2,27 @@
 
 use std::fmt;
 
+use crate::ServiceKind;
+
 /// A protocol version, `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u8; 10]);
 
 const FIRST: Version = Version(*b"2009-04-14");
 const UPSERT_AND_SELECT: Version = Version(*b"2011-08-18");
+const ALL_PROPERTIES: Version = Version(*b"2013-08-15");
 const JSON: Version = Version(*b"2013-08-15");
 const ETAG_IN_MINIMAL: Version = Version(*b"2015-04-05");
 const NO_ATOM: Version = Version(*b"2015-12-11");
 const LOGGED_ERROR_CODES: Version = Version(*b"2017-04-17");
-const CHALLENGE: Version = Version(*b"2020-12-06");
 
 impl Version {
-    /// What a request that names no version is taken to speak: what today's SDKs send.
+    /// What a request that names no version is taken to speak: what today's SDKs for tables send.
     pub const DEFAULT: Self = Self(*b"2019-02-02");
+
+    /// The first in which a service tells an anonymous request how to sign in, and the first in which tables do.
+    pub(crate) const FIRST_CHALLENGE: Self = Self(*b"2019-12-12");
+    pub(crate) const FIRST_TABLE_CHALLENGE: Self = Self(*b"2020-12-06");
 
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 10] = text.as_bytes().try_into().ok()?;
@@ -30,6 +36,24 @@ impl Version {
             .then_some(version)
     }
 
+    pub fn as_str(&self) -> &str {
+        // `parse` let only ASCII in.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// CORS, minute metrics, and a name of their own for hourly ones.
+    pub fn has_all_properties(self) -> bool {
+        self >= ALL_PROPERTIES
+    }
+
+    /// The request log tells a client's mistakes apart.
+    pub fn logs_error_codes(self) -> bool {
+        self >= LOGGED_ERROR_CODES
+    }
+}
+
+/// What it changes for tables.
+impl Version {
     pub fn has_upsert(self) -> bool {
         self >= UPSERT_AND_SELECT
     }
@@ -39,11 +63,6 @@ impl Version {
     }
 
     pub fn has_json(self) -> bool {
-        self >= JSON
-    }
-
-    /// CORS, minute metrics, and a name of their own for hourly ones.
-    pub fn has_all_properties(self) -> bool {
         self >= JSON
     }
 
@@ -64,21 +83,9 @@ impl Version {
         self >= ETAG_IN_MINIMAL
     }
 
-    /// The request log tells a client's mistakes apart.
-    pub fn logs_error_codes(self) -> bool {
-        self >= LOGGED_ERROR_CODES
-    }
-
     /// Anonymous requests are told how to sign in.
     pub fn has_challenge(self) -> bool {
-        self >= CHALLENGE
-    }
-}
-
-impl Version {
-    pub fn as_str(&self) -> &str {
-        // `parse` let only ASCII in.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        ServiceKind::Table.sends_challenge(self)
     }
 }
 

@@ -1,6 +1,9 @@
-//! Edm.Guid, in the byte order of its text.
+//! GUIDs, which tables call Edm.Guid, in the byte order of their text.
 
 use std::fmt;
+use std::str::FromStr;
+
+use crate::ParseValueError;
 
 /// Sixteen bytes in the order they are written, which is also the order they compare in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +62,35 @@ impl Guid {
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// See [`Guid::parse`].
+impl FromStr for Guid {
+    type Err = ParseValueError;
+
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
+        let example = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        let error = || ParseValueError { text: text.to_owned(), kind: "Edm.Guid", example };
+        Self::parse(text).ok_or_else(error)
+    }
+}
+
+impl From<[u8; 16]> for Guid {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Guid> for [u8; 16] {
+    fn from(guid: Guid) -> Self {
+        guid.0
+    }
+}
+
+impl AsRef<[u8]> for Guid {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::{Refusal, limits};
+use common::{Refusal, limits};
 
 use crate::xml_tree::{Element, Repeated, escape};
 
@@ -239,8 +239,9 @@ fn retention_policy(element: &Element) -> Option<Option<u16>> {
     if !policy.has_only(&["Enabled", "Days"]) {
         return None;
     }
-    let days = child(policy, "Days")?
-        .map(|days| days.text().parse::<u16>().ok().filter(|days| (1..=365).contains(days)));
+    let days = child(policy, "Days")?.map(|days| {
+        days.text().parse::<u16>().ok().filter(|days| (1..=limits::RETENTION_DAYS_MAX).contains(days))
+    });
     match (flag(policy, "Enabled")?, days) {
         (true, Some(days)) => Some(Some(days?)),
         (true, None) => None,

@@ -1,9 +1,10 @@
 //! Shared access signatures: what a token says, and the string it signs. Whether it grants anything is decided
 //! elsewhere, by whoever knows the time, the caller's address and the stored policies.
 
-use crate::Version;
+use common::Version;
+
+use crate::Query;
 use crate::signing::AccountKey;
-use crate::url::Query;
 
 /// A token, read out of a query string.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,28 @@
+//! Why a text is no time and no GUID.
+
+/// Text that is not what a DateTime or a Guid is written as.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no {kind}, which is written as {example}")]
+pub struct ParseValueError {
+    pub(crate) text: String,
+    pub(crate) kind: &'static str,
+    pub(crate) example: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DateTime, Guid};
+
+    #[test]
+    fn text_that_is_none_is_told_how_it_is_written() {
+        assert_eq!("2021-05-06".parse(), Ok(DateTime::parse("2021-05-06").unwrap()));
+        assert_eq!(
+            "soon".parse::<DateTime>().unwrap_err().to_string(),
+            "'soon' is no Edm.DateTime, which is written as 2021-05-06T07:08:09.1234567Z"
+        );
+        assert_eq!(
+            "1".parse::<Guid>().unwrap_err().to_string(),
+            "'1' is no Edm.Guid, which is written as 0f8fad5b-d9cb-469f-a165-70867728950e"
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! Headers that only the Table service has. Made once, so that looking one up is not also reading its name.
+
+use http::HeaderName;
+use wire::names;
+
+pub static X_HTTP_METHOD: HeaderName = HeaderName::from_static(names::X_HTTP_METHOD);
+pub static DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::DATA_SERVICE_VERSION);
+pub static MAX_DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static(names::MAX_DATA_SERVICE_VERSION);
+pub static X_PARTITA_EXAMINED: HeaderName = HeaderName::from_static(names::X_PARTITA_EXAMINED);
+pub static PREFER: HeaderName = HeaderName::from_static(names::PREFER);
