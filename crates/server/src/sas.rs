@@ -36,6 +36,7 @@ pub fn admit(
             expiry: time("se", &terms.expiry)?,
             permissions: terms.permissions.clone(),
         },
+        Sas::Queue(_) | Sas::Blob(_) => return Err(other_service()),
     };
     effective.check(now)?;
     // Older tokens know neither, and do not sign them.
@@ -62,7 +63,12 @@ pub fn admit(
             permissions: effective.permissions,
             resource_types: account.resource_types.clone(),
         })),
+        Sas::Queue(_) | Sas::Blob(_) => Err(other_service()),
     }
+}
+
+fn other_service() -> Denied {
+    failed("the token is for a queue or for blobs")
 }
 
 fn failed(why: impl Into<String>) -> Denied {
