@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use model::AccountName;
+use model::{AccountName, ServiceKind};
 use service::Service;
 use wire::service_properties::ServiceProperties;
 
@@ -29,7 +29,7 @@ impl Settings {
         match known.get(account) {
             Some(known) if known.document == document => known.properties.clone(),
             _ => {
-                let properties = ServiceProperties::read(&document).unwrap_or_else(|| {
+                let properties = ServiceProperties::read(ServiceKind::Table, &document).unwrap_or_else(|| {
                     tracing::error!(%account, bytes = document.len(), "the account's service properties are unreadable");
                     ServiceProperties::default()
                 });

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use model::{Refusal, TableName};
+use model::{Refusal, ServiceKind, TableName};
 use store::Fault;
 use wire::access_policies;
 use wire::service_properties::{ServiceProperties, Update};
@@ -20,7 +20,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let update = Update::read(call.body).map_err(Refusal::from)?;
+    let update = Update::read(ServiceKind::Table, call.body).map_err(Refusal::from)?;
     let change = |stored: Option<Bytes>| {
         let mut properties = properties(stored.as_deref())?;
         properties.apply(update.clone());
@@ -34,7 +34,7 @@ pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<An
 /// written over: it may be of a newer release.
 fn properties(stored: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
     let Some(stored) = stored else { return Ok(ServiceProperties::default()) };
-    ServiceProperties::read(stored)
+    ServiceProperties::read(ServiceKind::Table, stored)
         .ok_or_else(|| Fault::new(format!("unreadable service properties of {} bytes", stored.len())))
 }
 
