@@ -213,6 +213,7 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
                 &format!("{} on {on} of account {}", words(&terms.permissions, ACCOUNT_WORDS), account.name),
             );
         }
+        Sas::Queue(_) | Sas::Blob(_) => return Err("this is a token for a queue or for blobs".to_owned()),
     }
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     line(

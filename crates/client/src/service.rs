@@ -2,6 +2,7 @@
 
 use futures_util::stream::{self, Stream, TryStreamExt as _};
 use http::Method;
+use model::ServiceKind;
 use wire::connection_string::{Credential, Endpoint};
 use wire::names;
 use wire::signing::AccountKey;
@@ -142,7 +143,7 @@ impl TableService {
     /// Logging, metrics and CORS rules of the service.
     pub async fn properties(&self) -> Result<ServiceProperties> {
         let answer = self.transport.send(self.about("get_properties", Method::GET, "properties")).await?;
-        ServiceProperties::read(&answer.body)
+        ServiceProperties::read(ServiceKind::Table, &answer.body)
             .ok_or_else(|| Error::Unreadable("the service's properties can't be read".to_owned()))
     }
 

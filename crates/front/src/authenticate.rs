@@ -3,13 +3,13 @@
 use std::time::{Duration, SystemTime};
 
 use common::Version;
-use common::{Refusal, limits};
+use common::{Refusal, ServiceKind, limits};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, Uri};
 use protocol::Query;
 use protocol::names;
-use protocol::signing::sas::Sas;
-use protocol::signing::shared_key::{Authorization, Scheme, SignedRequest};
+use protocol::signing::sas::{Malformed, Sas};
+use protocol::signing::shared_key::{Authorization, BlobQueueRequest, Scheme, SignedRequest};
 
 use crate::access::{Denied, Roles};
 use crate::account::Account;
@@ -22,11 +22,19 @@ use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
 pub struct Claim<'a> {
     pub method: &'a Method,
     /// As it came, undecoded, account and all.
-    pub raw_path: &'a str,
+    pub target: &'a Uri,
     pub query: &'a Query,
     pub headers: &'a HeaderMap,
+    pub site: &'a Site,
     pub version: Version,
     pub https: bool,
+}
+
+/// The time, and whether a signed request must be of about that time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    pub now: SystemTime,
+    pub is_checked: bool,
 }
 
 /// What a right signature proves.
@@ -43,21 +51,20 @@ pub enum Proven {
 /// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
 pub fn verify(
     claim: &Claim<'_>,
-    site: &Site,
     account: &Account,
     bearer: &Bearer,
-    check_clock: bool,
-    now: SystemTime,
+    clock: Clock,
+    token: impl FnOnce() -> Result<Option<(Sas, String)>, Malformed>,
 ) -> Result<Proven, Denied> {
     if !has_authorization(claim.headers) {
-        return verify_token(claim, site, account);
+        return verify_token(claim, account, token());
     }
     // Nothing that is not ASCII names a scheme.
     let value = header(claim.headers, AUTHORIZATION).if_readable().unwrap_or_default();
     let scheme = value.split_whitespace().next().unwrap_or_default();
     let Some(authorization) = Authorization::parse(value) else {
         if scheme.eq_ignore_ascii_case("bearer") {
-            return verify_bearer(claim, value, site, account, bearer, now);
+            return verify_bearer(claim, value, account, bearer, clock.now);
         }
         let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
         return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
@@ -73,7 +80,7 @@ pub fn verify(
     };
     let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
 
-    let strings = strings_to_sign(claim, site, authorization.scheme, date)?;
+    let strings = strings_to_sign(claim, authorization.scheme, date)?;
     let verified = strings
         .iter()
         .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
@@ -83,8 +90,8 @@ pub fn verify(
             strings[0]
         )));
     }
-    if check_clock {
-        check_date(date, now)?;
+    if clock.is_checked {
+        check_date(date, clock.now)?;
     }
     Ok(Proven::Owner)
 }
@@ -92,7 +99,6 @@ pub fn verify(
 fn verify_bearer(
     claim: &Claim<'_>,
     value: &str,
-    site: &Site,
     account: &Account,
     bearer: &Bearer,
     now: SystemTime,
@@ -106,13 +112,22 @@ fn verify_bearer(
         return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
     };
     trust
-        .admit(token, (site.service, &account.name), claim.version, claim.https, now)
+        .admit(token, (claim.site.service, &account.name), claim.version, claim.https, now)
         .map(|(roles, identity)| Proven::Roles(roles, Box::new(identity)))
 }
 
-fn verify_token(claim: &Claim<'_>, site: &Site, account: &Account) -> Result<Proven, Denied> {
-    let read = Sas::read(claim.query).map_err(|malformed| Denied::failed(malformed.to_string()))?;
-    let (sas, signature) = read.ok_or_else(|| anonymous(claim, site))?;
+fn verify_token(
+    claim: &Claim<'_>,
+    account: &Account,
+    token: Result<Option<(Sas, String)>, Malformed>,
+) -> Result<Proven, Denied> {
+    let read = token.map_err(|malformed| Denied::failed(malformed.to_string()))?;
+    let (sas, signature) = read.ok_or_else(|| anonymous(claim))?;
+    if sas.delegation().is_some() {
+        return Err(Denied::failed(
+            "the token is signed with a user delegation key; this server gives out none",
+        ));
+    }
     let string = sas.string_to_sign(account.name.as_str());
     if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
         return Err(Denied::failed(format!(
@@ -122,9 +137,9 @@ fn verify_token(claim: &Claim<'_>, site: &Site, account: &Account) -> Result<Pro
     Ok(Proven::Token(Box::new(sas)))
 }
 
-fn anonymous(claim: &Claim<'_>, site: &Site) -> Denied {
+fn anonymous(claim: &Claim<'_>) -> Denied {
     let why = "no Authorization header was sent, nor a shared access signature".to_owned();
-    let refusal = if site.service.sends_challenge(claim.version) {
+    let refusal = if claim.site.service.sends_challenge(claim.version) {
         Refusal::NoAuthenticationInformation
     } else {
         Refusal::AuthenticationFailed
@@ -132,31 +147,46 @@ fn anonymous(claim: &Claim<'_>, site: &Site) -> Denied {
     Denied { refusal, why }
 }
 
-/// One string, but two at a path-style secondary, whose suffix some clients sign and some don't.
-fn strings_to_sign(
-    claim: &Claim<'_>,
-    site: &Site,
-    scheme: Scheme,
-    date: &str,
-) -> Result<Vec<String>, Denied> {
-    let request = SignedRequest {
-        method: claim.method.as_str(),
-        content_md5: signed(claim.headers, &CONTENT_MD5)?.unwrap_or_default(),
-        content_type: signed(claim.headers, &CONTENT_TYPE)?.unwrap_or_default(),
-        date,
-        account: site.account.as_str(),
-        path: claim.raw_path,
-        comp: claim.query.get_ignoring_case(names::COMP),
-    };
-    let mut strings = vec![request.string_to_sign(scheme)];
-    let behind = |prefix: String| claim.raw_path.strip_prefix(&prefix);
-    if site.secondary
-        && let Some(rest) = behind(format!("/{}{}", site.account, names::SECONDARY_SUFFIX))
+/// The strings that a client may have signed: by the form of the service, and at a path-style secondary with and without
+/// its suffix, which some clients sign and some don't.
+fn strings_to_sign(claim: &Claim<'_>, scheme: Scheme, date: &str) -> Result<Vec<String>, Denied> {
+    let path = claim.target.path();
+    let mut strings = strings_of_path(claim, scheme, date, path)?;
+    let account = &claim.site.account;
+    let behind = |prefix: String| path.strip_prefix(&prefix);
+    if claim.site.secondary
+        && let Some(rest) = behind(format!("/{account}{}", names::SECONDARY_SUFFIX))
     {
-        let path = format!("/{}{rest}", site.account);
-        strings.push(SignedRequest { path: &path, ..request }.string_to_sign(scheme));
+        strings.extend(strings_of_path(claim, scheme, date, &format!("/{account}{rest}"))?);
     }
     Ok(strings)
+}
+
+fn strings_of_path(claim: &Claim<'_>, scheme: Scheme, date: &str, path: &str) -> Result<Vec<String>, Denied> {
+    let (method, account) = (claim.method.as_str(), claim.site.account.as_str());
+    match claim.site.service {
+        ServiceKind::Table => {
+            let request = SignedRequest {
+                method,
+                content_md5: signed(claim.headers, &CONTENT_MD5)?.unwrap_or_default(),
+                content_type: signed(claim.headers, &CONTENT_TYPE)?.unwrap_or_default(),
+                date,
+                account,
+                path,
+                comp: claim.query.get_ignoring_case(names::COMP),
+            };
+            Ok(vec![request.string_to_sign(scheme)])
+        }
+        ServiceKind::Blob | ServiceKind::Queue => {
+            // Every header may be signed, so none may be unreadable.
+            let text =
+                |name| Ok((HeaderName::as_str(name), signed(claim.headers, name)?.unwrap_or_default()));
+            let headers: Vec<(&str, &str)> = claim.headers.keys().map(text).collect::<Result<_, _>>()?;
+            let query = claim.target.query().unwrap_or_default();
+            let request = BlobQueueRequest { method, account, path, query, headers: &headers };
+            Ok(request.strings_to_sign(scheme).collect())
+        }
+    }
 }
 
 /// A header that the signature covers. One that can't be read is not taken for one that is not there.
@@ -188,7 +218,6 @@ mod tests {
     use super::*;
     use crate::account::{Accounts, DEVELOPMENT_KEY};
     use crate::address::Address;
-    use common::ServiceKind;
     use protocol::signing::AccountKey;
 
     const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
@@ -213,9 +242,10 @@ mod tests {
         let bearer = Bearer { tenant: "common".to_owned(), trust: None };
         let claim = Claim {
             method: &Method::GET,
-            raw_path: path,
+            target: &path.parse().unwrap(),
             query: &query,
             headers: &headers,
+            site: &site,
             version: Version::DEFAULT,
             https: false,
         };
@@ -225,7 +255,8 @@ mod tests {
         } else {
             sent - Duration::from_secs(at_seconds.unsigned_abs())
         };
-        let shown = match verify(&claim, &site, &account, &bearer, true, now) {
+        let clock = Clock { now, is_checked: true };
+        let shown = match verify(&claim, &account, &bearer, clock, || Sas::read(&query)) {
             Ok(_) => "verified".to_owned(),
             Err(denied) => format!("{}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
         };
@@ -247,6 +278,42 @@ mod tests {
             "AuthenticationFailed: the signature is not that of \"Fri, 15 Nov 2024 12:00:00 GMT\\n/devstoreaccount1/devstoreaccount1/Tables\"",
         );
         check(DEVELOPMENT_KEY, "/devstoreaccount1-secondary/Tables", 0, |_| (), "verified");
+    }
+
+    /// Signs a GET in the form of queues and blobs, and says what the service makes of it.
+    fn check_form(service: ServiceKind, expected: &str) {
+        let account = Account::development();
+        let accounts = Accounts::new([account.clone()]);
+        let path = "/devstoreaccount1/toys";
+        let string =
+            format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{DATE}\n/devstoreaccount1{path}\ncomp:list");
+        let signature = account.keys[0].sign(&string);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ms-date", DATE.parse().unwrap());
+        headers.insert("authorization", format!("SharedKey devstoreaccount1:{signature}").parse().unwrap());
+        let site = Address::find("http", "127.0.0.1", path, &accounts, (service, &[service])).unwrap().site;
+        let query = Query::parse("comp=list").unwrap();
+        let bearer = Bearer { tenant: "common".to_owned(), trust: None };
+        let claim = Claim {
+            method: &Method::GET,
+            target: &format!("{path}?comp=list").parse().unwrap(),
+            query: &query,
+            headers: &headers,
+            site: &site,
+            version: Version::DEFAULT,
+            https: false,
+        };
+        let clock = Clock { now: httpdate::parse_http_date(DATE).unwrap(), is_checked: true };
+        let verified = verify(&claim, &account, &bearer, clock, || Ok(None));
+        let shown = verified.map_or_else(|denied| denied.why, |_| "verified".to_owned());
+        assert!(shown.starts_with(expected), "{service}: {shown}");
+    }
+
+    #[test]
+    fn each_service_has_its_form_of_signature() {
+        check_form(ServiceKind::Queue, "verified");
+        check_form(ServiceKind::Blob, "verified");
+        check_form(ServiceKind::Table, "the signature is not that of");
     }
 
     #[test]

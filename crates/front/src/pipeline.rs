@@ -18,7 +18,7 @@ use crate::access::{Denied, Proof};
 use crate::account::SharedAccounts;
 use crate::address::Address;
 use crate::analytics::{Analytics, Ended, Exchange, Learned};
-use crate::authenticate::{self, Claim, Proven};
+use crate::authenticate::{self, Claim, Clock, Proven};
 use crate::bearer::{Bearer, SharedBearer};
 use crate::body::RequestBody;
 use crate::connections::Connection;
@@ -185,7 +185,7 @@ async fn handle<S: StorageService>(
     let asked = service.read(request);
     let properties = match &request.address {
         Ok(address) => front.settings.of(&address.site.account, S::KIND).await,
-        Err(_) => front.settings.fresh().clone(),
+        Err(_) => front.settings.fresh(S::KIND).clone(),
     };
     let refuse = |failure: &S::Failure, is_known| {
         service.refuse(request, &Refused { asked: &asked, failure, is_known, bearer: &bearer })
@@ -242,7 +242,7 @@ async fn admit_and_perform<S: StorageService>(
     asked: &S::Asked,
     body: &mut RequestBody,
 ) -> Outcome<S::Failure> {
-    let (proof, address) = match admit(service, front, bearer, request).await {
+    let (proof, address) = match admit(service, front, bearer, request, asked).await {
         Ok(admitted) => admitted,
         Err(failure) => {
             return Outcome { result: Err(failure), is_known: false, learned: Learned::default() };
@@ -264,19 +264,22 @@ async fn admit<'r, S: StorageService>(
     front: &Front,
     bearer: &Bearer,
     request: &'r Request<'r>,
+    asked: &S::Asked,
 ) -> Result<(Proof, &'r Address<'r>), S::Failure> {
     let version = request.version?;
     let address = request.address.as_ref().map_err(|refusal| *refusal)?;
+    let Address { site, account, .. } = address;
     let claim = Claim {
         method: &request.head.method,
-        raw_path: request.head.uri.path(),
+        target: &request.head.uri,
         query: &request.query,
         headers: &request.head.headers,
+        site,
         version,
         https: request.caller().https,
     };
-    let Address { site, account, .. } = address;
-    let proven = authenticate::verify(&claim, site, account, bearer, front.check_clock, SystemTime::now())
+    let clock = Clock { now: SystemTime::now(), is_checked: front.check_clock };
+    let proven = authenticate::verify(&claim, account, bearer, clock, || S::token(asked, &request.query))
         .map_err(|denied| front.deny(request, denied, None))?;
     let proof = match proven {
         Proven::Owner => Proof::Owner,

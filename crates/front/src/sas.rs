@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use common::{DateTime, Refusal};
 use protocol::access_policies::{self, AccessPolicy};
-use protocol::signing::sas::{Sas, TableSas, Terms};
+use protocol::signing::sas::{Sas, Terms};
 
 use crate::access::{AccountToken, Denied, Proof, ResourceToken};
 use common::ServiceKind;
@@ -31,7 +31,7 @@ pub fn admit(
 ) -> Result<Proof, Denied> {
     let terms = sas.terms();
     let effective = match &sas {
-        Sas::Table(table) => merge(table, policy)?,
+        Sas::Table(_) | Sas::Queue(_) | Sas::Blob(_) => merge(service, &sas, policy)?,
         Sas::Account(_) => Effective {
             start: time("st", &terms.start)?,
             expiry: time("se", &terms.expiry)?,
@@ -58,7 +58,9 @@ pub fn admit(
         Sas::Account(account) => {
             Ok(Proof::Account(AccountToken { permissions, resource_types: account.resource_types }))
         }
-        sas @ Sas::Table(_) => Ok(Proof::Resource(ResourceToken { sas: Box::new(sas), permissions })),
+        sas @ (Sas::Table(_) | Sas::Queue(_) | Sas::Blob(_)) => {
+            Ok(Proof::Resource(ResourceToken { sas: Box::new(sas), permissions }))
+        }
     }
 }
 
@@ -95,10 +97,11 @@ impl Effective {
 }
 
 /// Each of start, expiry and permissions may be said by the token or by the policy, not by both.
-fn merge(token: &TableSas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
-    let terms = &token.terms;
-    if !access_policies::in_order(ServiceKind::Table, &terms.permissions) {
-        let why = format!("sp is {:?}; it may hold letters of raud in this order", terms.permissions);
+fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
+    let (terms, identifier) = (token.terms(), token.identifier());
+    if !access_policies::in_order(service, &terms.permissions) {
+        let letters = service.permissions();
+        let why = format!("sp is {:?}; it may hold letters of {letters} in this order", terms.permissions);
         return Err(failed(why));
     }
     let mut effective = Effective {
@@ -106,33 +109,30 @@ fn merge(token: &TableSas, policy: Option<&AccessPolicy>) -> Result<Effective, D
         expiry: time("se", &terms.expiry)?,
         permissions: terms.permissions.clone(),
     };
-    if token.identifier.is_empty() {
+    if identifier.is_empty() {
         return Ok(effective);
     }
-    let policy =
-        policy.ok_or_else(|| failed(format!("the table has no stored policy {:?}", token.identifier)))?;
+    let missing = || failed(format!("the {service} has no stored policy {identifier:?}"));
+    let policy = policy.ok_or_else(missing)?;
     for (name, slot, stored) in
         [("st", &mut effective.start, policy.start), ("se", &mut effective.expiry, policy.expiry)]
     {
         if slot.is_some() && stored.is_some() {
-            return Err(said_twice(name, token));
+            return Err(said_twice(name, identifier));
         }
         *slot = slot.or(stored);
     }
     if let Some(stored) = &policy.permissions {
         if !effective.permissions.is_empty() {
-            return Err(said_twice("sp", token));
+            return Err(said_twice("sp", identifier));
         }
         effective.permissions.clone_from(stored);
     }
     Ok(effective)
 }
 
-fn said_twice(name: &str, token: &TableSas) -> Denied {
-    failed(format!(
-        "{name} is given by the token and by its policy {:?}; only one of them may",
-        token.identifier
-    ))
+fn said_twice(name: &str, identifier: &str) -> Denied {
+    failed(format!("{name} is given by the token and by its policy {identifier:?}; only one of them may"))
 }
 
 fn time(name: &str, text: &str) -> Result<Option<DateTime>, Denied> {

@@ -8,8 +8,9 @@ use std::future::Future;
 
 use common::{AccountName, Refusal};
 use http::Response;
+use protocol::Query;
 use protocol::access_policies::AccessPolicy;
-use protocol::signing::sas::Sas;
+use protocol::signing::sas::{Malformed, Sas};
 
 use crate::access::Proof;
 use crate::address::Address;
@@ -35,6 +36,10 @@ pub trait StorageService: fmt::Debug + Send + Sync + 'static {
 
     /// The operation as logs and metrics name it, as far as it can be told.
     fn info(asked: &Self::Asked) -> &'static OperationInfo;
+
+    /// The shared access signature that the query carries, and its signature; `None` if it carries none. What a token of
+    /// a resource signs depends on the resource that is asked for.
+    fn token(asked: &Self::Asked, query: &Query) -> Result<Option<(Sas, String)>, Malformed>;
 
     /// The stored access policy that a token of this service names. `None` if there is none.
     fn stored_policy(

@@ -20,7 +20,8 @@ pub struct Settings {
     gate: Arc<Gate>,
     /// By service.
     known: [Mutex<HashMap<AccountName, Known>>; ServiceKind::ALL.len()],
-    fresh: Arc<ServiceProperties>,
+    /// What the services of a fresh account have.
+    fresh: [Arc<ServiceProperties>; ServiceKind::ALL.len()],
     /// Held while properties change.
     turn: tokio::sync::Mutex<()>,
     /// Told when properties changed, so that what they ask for is there at once.
@@ -38,7 +39,7 @@ impl Settings {
             engine,
             gate,
             known: Default::default(),
-            fresh: Arc::default(),
+            fresh: ServiceKind::ALL.map(|service| Arc::new(ServiceProperties::of_fresh_account(service))),
             turn: tokio::sync::Mutex::default(),
             changed: Notify::new(),
         }
@@ -47,14 +48,16 @@ impl Settings {
     /// The service's properties: those of a fresh account if none were ever set, or while they can't be read. A fresh
     /// account allows no foreign origin, and keeps no log.
     pub async fn of(&self, account: &AccountName, service: ServiceKind) -> Arc<ServiceProperties> {
-        let Ok(Some(document)) = self.stored(account, service).await else { return self.fresh.clone() };
+        let Ok(Some(document)) = self.stored(account, service).await else {
+            return self.fresh(service).clone();
+        };
         let mut known = self.known[service as usize].lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(account) {
             Some(known) if known.document == document => known.properties.clone(),
             _ => {
-                let properties = read(Some(&document)).unwrap_or_else(|fault| {
+                let properties = read(service, Some(&document)).unwrap_or_else(|fault| {
                     tracing::error!(%account, service = service.name(), %fault, "service properties are not applied");
-                    ServiceProperties::default()
+                    ServiceProperties::of_fresh_account(service)
                 });
                 let properties = Arc::new(properties);
                 known.insert(account.clone(), Known { document, properties: properties.clone() });
@@ -64,8 +67,8 @@ impl Settings {
     }
 
     /// Those of an account that is not there.
-    pub fn fresh(&self) -> &Arc<ServiceProperties> {
-        &self.fresh
+    pub fn fresh(&self, service: ServiceKind) -> &Arc<ServiceProperties> {
+        &self.fresh[service as usize]
     }
 
     /// As they are stored. Properties that can't be read are a fault: they are not shown as something else.
@@ -74,7 +77,7 @@ impl Settings {
         account: &AccountName,
         service: ServiceKind,
     ) -> Result<ServiceProperties, store::Error> {
-        Ok(read(self.stored(account, service).await?.as_deref())?)
+        Ok(read(service, self.stored(account, service).await?.as_deref())?)
     }
 
     /// Changes what the update names. Two changes at once are made one after the other, so that neither undoes what the
@@ -90,7 +93,7 @@ impl Settings {
         let _pass = self.gate.pass().await?;
         for _ in 0..CHANGE_ATTEMPTS {
             let present = self.stored(account, service).await?;
-            let mut properties = read(present.as_deref())?;
+            let mut properties = read(service, present.as_deref())?;
             properties.apply(update.clone());
             if self.replace(account, service, present, properties.write().into()).await? {
                 self.changed.notify_one();
@@ -124,9 +127,9 @@ impl Settings {
     }
 }
 
-fn read(document: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
-    let Some(document) = document else { return Ok(ServiceProperties::default()) };
-    ServiceProperties::read(document)
+fn read(service: ServiceKind, document: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
+    let Some(document) = document else { return Ok(ServiceProperties::of_fresh_account(service)) };
+    ServiceProperties::read(service, document)
         .ok_or_else(|| Fault::new(format!("unreadable service properties of {} bytes", document.len())))
 }
 

@@ -15,7 +15,7 @@ pub mod serde;
 mod table_name;
 mod value;
 
-pub use common::{AccountName, DateTime, Guid, ParseValueError};
+pub use common::{AccountName, DateTime, Guid, ParseValueError, ServiceKind};
 pub use convert::ValueMismatch;
 pub use double::format_double;
 pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};

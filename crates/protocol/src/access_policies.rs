@@ -142,6 +142,22 @@ mod tests {
     }
 
     #[test]
+    fn each_service_has_its_own_permissions() {
+        let check = |permissions: &str, expected: [bool; 3]| {
+            let body = format!(
+                "<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Permission>{permissions}</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+            );
+            let accepted = ServiceKind::ALL.map(|service| read(service, body.as_bytes()).is_ok());
+            assert_eq!(accepted, expected, "{permissions} of blobs, queues, tables");
+        };
+        check("ra", [true, true, true]);
+        check("raup", [false, true, false]);
+        check("raud", [false, false, true]);
+        check("racwdl", [true, false, false]);
+        check("ar", [false, false, false]);
+    }
+
+    #[test]
     fn what_is_no_list_of_policies_is_refused() {
         let one = |inside: &str| {
             format!("<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier></SignedIdentifiers>")

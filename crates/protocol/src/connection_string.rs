@@ -2,6 +2,8 @@
 //!
 //! Opens nothing. What it gives can be connected to; whether anyone answers there is not its business.
 
+use common::ServiceKind;
+
 use crate::names::SECONDARY_SUFFIX;
 use crate::signing::AccountKey;
 
@@ -10,7 +12,6 @@ pub const DEVELOPMENT: &str = "UseDevelopmentStorage=true";
 const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-const DEVELOPMENT_PORT: u16 = 10002;
 const PUBLIC_SUFFIX: &str = "core.windows.net";
 
 /// What proves that requests may be made.
@@ -30,14 +31,14 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// A Table endpoint and the account to sign for.
+/// A service's endpoint and the account to sign for.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub tls: bool,
     /// Without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
-    /// What stands before a table's name: empty, or `/account` in path style. Never ends in `/`.
+    /// What stands before a table's, queue's or container's name: empty, or `/account` in path style. Never ends in `/`.
     pub path: String,
     /// Empty where a shared access signature comes without it.
     pub account: String,
@@ -47,21 +48,29 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Errors name the part that is wrong and never show a key.
+    /// That of tables. Errors name the part that is wrong and never show a key.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let parts = Parts::parse(text)?;
+        Self::of(ServiceKind::Table, text)
+    }
+
+    /// That of any service.
+    pub fn of(service: ServiceKind, text: &str) -> Result<Self, String> {
+        let parts = Parts::parse(service, text)?;
         if parts.development {
             let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
-            let url = format!("{host}:{DEVELOPMENT_PORT}/{DEVELOPMENT_ACCOUNT}");
-            let endpoint = Self::at(&url, DEVELOPMENT_ACCOUNT, key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?)?;
-            return endpoint.with_secondary(&format!("{url}{SECONDARY_SUFFIX}"));
+            let url = format!("{host}:{}/{DEVELOPMENT_ACCOUNT}", service.default_port());
+            let key = key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?;
+            let endpoint = Self::place(service, &url, DEVELOPMENT_ACCOUNT, key)?;
+            return endpoint.with_secondary(service, &format!("{url}{SECONDARY_SUFFIX}"));
         }
         let missing = |what: &str| format!("the connection string has no {what}; copy the whole of it");
         let account = match (parts.account, parts.signature, parts.endpoint) {
             (Some(account), ..) => account,
             // The signature says all, if it is known where to send it.
             (None, Some(_), Some(_)) => "",
-            (None, Some(_), None) => return Err(missing("TableEndpoint and no AccountName")),
+            (None, Some(_), None) => {
+                return Err(missing(&format!("{}Endpoint and no AccountName", service.title())));
+            }
             (None, None, _) => return Err(missing("AccountName")),
         };
         // Of both the key is the one that can do everything.
@@ -72,34 +81,38 @@ impl Endpoint {
         };
         match parts.endpoint {
             Some(url) => {
-                let endpoint = Self::at(url, account, credential)?;
+                let endpoint = Self::place(service, url, account, credential)?;
                 match parts.secondary {
-                    Some(url) => endpoint.with_secondary(url),
+                    Some(url) => endpoint.with_secondary(service, url),
                     None => Ok(endpoint),
                 }
             }
             None => {
                 let protocol = parts.protocol.unwrap_or("https");
                 let suffix = parts.suffix.unwrap_or(PUBLIC_SUFFIX);
-                let url = |of: &str| format!("{protocol}://{account}{of}.table.{suffix}");
+                let url = |of: &str| format!("{protocol}://{account}{of}.{service}.{suffix}");
                 let secondary = parts.secondary.map_or_else(|| url(SECONDARY_SUFFIX), str::to_owned);
-                Self::at(&url(""), account, credential)?.with_secondary(&secondary)
+                Self::place(service, &url(""), account, credential)?.with_secondary(service, &secondary)
             }
         }
     }
 
-    fn with_secondary(self, url: &str) -> Result<Self, String> {
-        let secondary = Self::at(url, &self.account, self.credential.clone())?;
+    fn with_secondary(self, service: ServiceKind, url: &str) -> Result<Self, String> {
+        let secondary = Self::place(service, url, &self.account, self.credential.clone())?;
         Ok(Self { secondary: Some(secondary.url()), ..self })
     }
 
-    /// An address without a connection string, such as `https://shop.table.core.windows.net`.
+    /// An address of tables without a connection string, such as `https://shop.table.core.windows.net`.
     pub fn at(url: &str, account: &str, credential: Credential) -> Result<Self, String> {
+        Self::place(ServiceKind::Table, url, account, credential)
+    }
+
+    fn place(service: ServiceKind, url: &str, account: &str, credential: Credential) -> Result<Self, String> {
         let bad = |why: &str| {
             // What follows a question mark may well be a signature.
             let shown = url.split('?').next().unwrap_or_default();
             format!(
-                "the table endpoint {shown:?} {why}; write http://host:port/account or https://account.host"
+                "the {service} endpoint {shown:?} {why}; write http://host:port/account or https://account.host"
             )
         };
         let (tls, rest) = match url.split_once("://") {
@@ -162,8 +175,10 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn parse(text: &'a str) -> Result<Self, String> {
+    fn parse(service: ServiceKind, text: &'a str) -> Result<Self, String> {
         let mut parts = Self::default();
+        let endpoint = format!("{service}endpoint");
+        let secondary = format!("{service}secondaryendpoint");
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             // Not shown: a part without a name may well be a key.
             let (name, value) = part
@@ -178,11 +193,11 @@ impl<'a> Parts<'a> {
                 "accountname" => parts.account = value,
                 "accountkey" => parts.key = value,
                 "sharedaccesssignature" => parts.signature = value,
-                "tableendpoint" => parts.endpoint = value,
-                "tablesecondaryendpoint" => parts.secondary = value,
                 "defaultendpointsprotocol" => parts.protocol = value,
                 "endpointsuffix" => parts.suffix = value,
-                // BlobEndpoint and its like: of other services.
+                name if name == endpoint => parts.endpoint = value,
+                name if name == secondary => parts.secondary = value,
+                // The endpoints of other services.
                 _ => {}
             }
         }
@@ -221,6 +236,38 @@ mod tests {
             "https://h for a",
         );
         check("AccountName=a;AccountKey=AAAA;TableEndpoint=http://[::1]", "http://[::1] for a");
+    }
+
+    #[test]
+    fn each_service_has_its_own_endpoint() {
+        let check = |service, text: &str, expected: (&str, Option<&str>)| {
+            let endpoint = Endpoint::of(service, text).unwrap();
+            assert_eq!((endpoint.url().as_str(), endpoint.secondary.as_deref()), expected, "{text}");
+        };
+        let own = |port: u16| format!("http://127.0.0.1:{port}/devstoreaccount1");
+        for (service, port) in
+            [(ServiceKind::Blob, 10000), (ServiceKind::Queue, 10001), (ServiceKind::Table, 10002)]
+        {
+            let secondary = format!("{}-secondary", own(port));
+            check(service, DEVELOPMENT, (&own(port), Some(&secondary)));
+        }
+        check(
+            ServiceKind::Queue,
+            "AccountName=shop;AccountKey=AAAA",
+            ("https://shop.queue.core.windows.net", Some("https://shop-secondary.queue.core.windows.net")),
+        );
+        let text = "AccountName=a;AccountKey=AAAA;BlobEndpoint=http://h:1/a;BlobSecondaryEndpoint=http://h:1/b;QueueEndpoint=http://h:2/a";
+        check(ServiceKind::Blob, text, ("http://h:1/a", Some("http://h:1/b")));
+        check(ServiceKind::Queue, text, ("http://h:2/a", None));
+        assert_eq!(
+            Endpoint::of(ServiceKind::Queue, "SharedAccessSignature=sig=x").unwrap_err(),
+            "the connection string has no QueueEndpoint and no AccountName; copy the whole of it"
+        );
+        assert!(
+            Endpoint::of(ServiceKind::Blob, "AccountName=a;AccountKey=AAAA;BlobEndpoint=x")
+                .unwrap_err()
+                .starts_with("the blob endpoint")
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Get Table Service Stats: how far the secondary is behind.
+//! Get Service Stats: how far the secondary is behind.
 
 use std::time::SystemTime;
 
-use crate::xml_tree::Element;
+use crate::xml_tree::{Element, escape};
 
 /// What a secondary says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,19 @@ impl ServiceStats {
         let text = |name| replication.child(name).ok().flatten().map(Element::text);
         let last_sync = text("LastSyncTime").and_then(|text| httpdate::parse_http_date(text).ok());
         Some(Self { status: text("Status")?.to_owned(), last_sync })
+    }
+
+    /// Get Service Stats' answer, byte order mark and all.
+    pub fn write(&self) -> Vec<u8> {
+        let status = escape(&self.status);
+        let last_sync = match self.last_sync {
+            Some(time) => format!("<LastSyncTime>{}</LastSyncTime>", httpdate::fmt_http_date(time)),
+            None => "<LastSyncTime />".to_owned(),
+        };
+        format!(
+            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication><Status>{status}</Status>{last_sync}</GeoReplication></StorageServiceStats>"
+        )
+        .into_bytes()
     }
 }
 
@@ -49,5 +62,27 @@ mod tests {
         );
         check("<GeoReplication />", None);
         check("", None);
+    }
+
+    #[test]
+    fn an_answer_is_the_services_to_the_byte_and_reads_back() {
+        let time = httpdate::parse_http_date("Wed, 08 Sep 2021 16:46:37 GMT").unwrap();
+        let check = |status: &str, last_sync, expected: &str| {
+            let stats = ServiceStats { status: status.to_owned(), last_sync };
+            let written = String::from_utf8(stats.write()).unwrap();
+            assert_eq!(
+                written,
+                format!(
+                    "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication>{expected}</GeoReplication></StorageServiceStats>"
+                )
+            );
+            assert_eq!(ServiceStats::read(written.as_bytes()), Some(stats));
+        };
+        check(
+            "live",
+            Some(time),
+            "<Status>live</Status><LastSyncTime>Wed, 08 Sep 2021 16:46:37 GMT</LastSyncTime>",
+        );
+        check("unavailable", None, "<Status>unavailable</Status><LastSyncTime />");
     }
 }

@@ -41,3 +41,14 @@ impl fmt::Debug for AccountKey {
         f.write_str("AccountKey(redacted)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::AccountKey;
+
+    #[test]
+    fn keys_never_show_themselves() {
+        let key = AccountKey::parse("c2VjcmV0").unwrap();
+        assert_eq!(format!("{key:?}"), "AccountKey(redacted)");
+    }
+}

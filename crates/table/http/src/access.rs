@@ -18,7 +18,9 @@ pub fn grant(proof: Proof) -> Result<Grant, Denied> {
         }
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {
             Sas::Table(token) => of_table(&token, permissions).map(Grant::Table),
-            Sas::Account(_) => Err(Denied::failed("the token is an account's, not a table's")),
+            Sas::Account(_) | Sas::Queue(_) | Sas::Blob(_) => {
+                Err(Denied::failed("the token is not a table's"))
+            }
         },
         Proof::Roles(roles, _) => Ok(Grant::Role(of_roles(roles))),
     }

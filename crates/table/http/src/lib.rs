@@ -21,7 +21,8 @@ use model::{AccountName, Refusal, TableName};
 use service::Service;
 use store::TableRef;
 use wire::access_policies::{self, AccessPolicy};
-use wire::signing::sas::Sas;
+use wire::signing::sas::{Malformed, Sas};
+use wire::url::Query;
 
 use answer::Failure;
 use table_request::TableRequest;
@@ -47,6 +48,10 @@ impl StorageService for TableHttp {
 
     fn info(asked: &TableRequest) -> &'static OperationInfo {
         asked.info
+    }
+
+    fn token(_: &TableRequest, query: &Query) -> Result<Option<(Sas, String)>, Malformed> {
+        Sas::read(query)
     }
 
     /// A table that is not there has no policies; a store that fails has not said so.

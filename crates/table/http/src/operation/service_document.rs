@@ -6,6 +6,7 @@ use front::ServiceKind;
 use model::{Refusal, TableName};
 use wire::access_policies;
 use wire::service_properties::Update;
+use wire::service_stats::ServiceStats;
 
 use super::{Call, Context};
 use crate::answer::{Answer, Content, Failure};
@@ -19,7 +20,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let update = Update::read(call.body).map_err(Refusal::from)?;
+    let update = Update::read(ServiceKind::Table, call.body).map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
     Ok(Answer { status: 202, ..Answer::default() })
@@ -27,11 +28,8 @@ pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<An
 
 /// The secondary is the same data, so it lags behind by nothing.
 pub fn get_statistics() -> Answer {
-    let now = httpdate::fmt_http_date(SystemTime::now());
-    let text = format!(
-        "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>{now}</LastSyncTime></GeoReplication></StorageServiceStats>"
-    );
-    document(text.into_bytes())
+    let stats = ServiceStats { status: "live".to_owned(), last_sync: Some(SystemTime::now()) };
+    document(stats.write())
 }
 
 pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<Answer, Failure> {

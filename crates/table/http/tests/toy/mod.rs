@@ -13,9 +13,10 @@ use front::{
 };
 use futures_core::Stream;
 use http::{Method, Response};
+use protocol::Query;
 use protocol::access_policies::AccessPolicy;
 use protocol::service_properties::Update;
-use protocol::signing::sas::Sas;
+use protocol::signing::sas::{Malformed, Sas};
 
 #[derive(Debug)]
 pub struct Toy;
@@ -110,6 +111,10 @@ impl StorageService for Toy {
         }
     }
 
+    fn token(_: &Asked, query: &Query) -> Result<Option<(Sas, String)>, Malformed> {
+        Sas::read_queue(query, "toys")
+    }
+
     async fn stored_policy(&self, _: &AccountName, _: &Sas) -> Result<Option<AccessPolicy>, ToyFailure> {
         Ok(None)
     }
@@ -140,7 +145,10 @@ impl StorageService for Toy {
             Asked::SetProperties => {
                 let mut held = front.memory.nothing();
                 let body = body.read_whole(&request.head.headers, 4096, deadline, &mut held).await?;
-                front.settings.change(account, ServiceKind::Queue, &Update::read(&body)?).await?;
+                front
+                    .settings
+                    .change(account, ServiceKind::Queue, &Update::read(ServiceKind::Queue, &body)?)
+                    .await?;
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = http::StatusCode::ACCEPTED;
                 return Ok(response);

@@ -1,0 +1,189 @@
+//! What a Set asks to change, out of its body.
+
+use common::{Refusal, ServiceKind, limits};
+
+use super::{CorsRule, Logging, Metrics, Update};
+use crate::xml_tree::{Element, Repeated};
+
+/// The sections that every service has. `Metrics` is what the versions before 2013-08-15 called the hourly ones.
+pub(super) const SECTIONS: [&str; 5] = ["Logging", "HourMetrics", "Metrics", "MinuteMetrics", "Cors"];
+
+impl Update {
+    pub fn read(service: ServiceKind, body: &[u8]) -> Result<Self, Refusal> {
+        root(body)
+            .filter(|root| root.has_only(&SECTIONS))
+            .and_then(|root| Self::of(service, &root))
+            .ok_or_else(|| refusal(body))
+    }
+
+    pub(super) fn of(service: ServiceKind, root: &Element) -> Option<Self> {
+        let section = |name| root.child(name).ok();
+        let hourly = section("HourMetrics")?.or(section("Metrics")?);
+        Some(Self {
+            logging: optional(section("Logging")?, logging)?,
+            hour_metrics: optional(hourly, metrics)?,
+            minute_metrics: optional(section("MinuteMetrics")?, metrics)?,
+            cors: optional(section("Cors")?, |element| cors(service, element))?,
+        })
+    }
+}
+
+pub(super) fn root(body: &[u8]) -> Option<Element> {
+    Element::parse(body).filter(|root| root.name == "StorageServiceProperties")
+}
+
+/// What a document is answered with that can't be read.
+pub(super) fn refusal(body: &[u8]) -> Refusal {
+    if has_long_list(body) { Refusal::XmlNodeValue } else { Refusal::XmlNotValid }
+}
+
+/// Whether a CORS rule lists more than it may: the service has another refusal for that.
+fn has_long_list(body: &[u8]) -> bool {
+    let Some(root) = Element::parse(body) else { return false };
+    let Ok(Some(cors)) = root.child("Cors") else { return false };
+    let is_long = |rule: &Element, name: &str| {
+        let text = rule.child(name).ok().flatten().map_or("", Element::text);
+        let (literals, prefixes) = counts(&items(text));
+        literals > limits::CORS_ITEMS_MAX
+            || (name != "AllowedOrigins" && prefixes > limits::CORS_PREFIXES_MAX)
+    };
+    let lists = ["AllowedOrigins", "AllowedHeaders", "ExposedHeaders"];
+    cors.children.len() <= limits::CORS_RULES_MAX
+        && cors.children.iter().any(|rule| lists.iter().any(|name| is_long(rule, name)))
+}
+
+fn items(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim_ascii).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// How many names there are in a list, and how many prefixes.
+fn counts(items: &[String]) -> (usize, usize) {
+    let prefixes = items.iter().filter(|item| item.len() > 1 && item.ends_with('*')).count();
+    (items.len() - prefixes, prefixes)
+}
+
+/// Nothing for an element that is not there, but none that can't be read.
+pub(super) fn optional<T>(
+    element: Option<&Element>,
+    read: impl Fn(&Element) -> Option<T>,
+) -> Option<Option<T>> {
+    element.map_or(Some(None), |element| read(element).map(Some))
+}
+
+fn logging(element: &Element) -> Option<Logging> {
+    if !element.has_only(&["Version", "Read", "Write", "Delete", "RetentionPolicy"]) || !has_version(element)?
+    {
+        return None;
+    }
+    Some(Logging {
+        read: flag(element, "Read")?,
+        write: flag(element, "Write")?,
+        delete: flag(element, "Delete")?,
+        retention_days: retention_policy(element)?,
+    })
+}
+
+fn metrics(element: &Element) -> Option<Metrics> {
+    if !element.has_only(&["Version", "Enabled", "IncludeAPIs", "RetentionPolicy"]) || !has_version(element)?
+    {
+        return None;
+    }
+    let enabled = flag(element, "Enabled")?;
+    let include_apis = match child(element, "IncludeAPIs")? {
+        Some(_) => flag(element, "IncludeAPIs")?,
+        None if enabled => return None,
+        None => false,
+    };
+    Some(Metrics { enabled, include_apis, retention_days: retention_policy(element)? })
+}
+
+/// The days, or none if nothing is thrown away.
+fn retention_policy(element: &Element) -> Option<Option<u16>> {
+    let policy = child(element, "RetentionPolicy")??;
+    if policy.has_only(&["Enabled", "Days"]) { days(policy) } else { None }
+}
+
+/// `Enabled` and the `Days` that it needs; none if nothing is kept.
+pub(super) fn days(policy: &Element) -> Option<Option<u16>> {
+    let days = child(policy, "Days")?.map(|days| {
+        days.text().parse::<u16>().ok().filter(|days| (1..=limits::RETENTION_DAYS_MAX).contains(days))
+    });
+    match (flag(policy, "Enabled")?, days) {
+        (true, Some(days)) => Some(Some(days?)),
+        (true, None) => None,
+        (false, Some(None)) => None,
+        (false, _) => Some(None),
+    }
+}
+
+fn cors(service: ServiceKind, element: &Element) -> Option<Vec<CorsRule>> {
+    if element.children.len() > limits::CORS_RULES_MAX || !element.has_only(&["CorsRule"]) {
+        return None;
+    }
+    let rules: Vec<CorsRule> =
+        element.children.iter().map(|rule| cors_rule(service, rule)).collect::<Option<_>>()?;
+    let text: usize =
+        element.children.iter().flat_map(|rule| &rule.children).map(|field| field.text().len()).sum();
+    (text <= limits::CORS_TEXT_BYTES_MAX).then_some(rules)
+}
+
+/// Methods the service lets a rule name; PATCH is what today's clients merge with.
+const CORS_METHODS: [&str; 10] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+fn cors_rule(service: ServiceKind, element: &Element) -> Option<CorsRule> {
+    let fields = ["AllowedMethods", "AllowedOrigins", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds"];
+    if !element.has_only(&fields) {
+        return None;
+    }
+    let list =
+        |name: &str| -> Option<Vec<String>> { Some(items(child(element, name)?.map_or("", Element::text))) };
+    let rule = CorsRule {
+        allowed_methods: list("AllowedMethods")?,
+        allowed_origins: list("AllowedOrigins")?,
+        allowed_headers: in_stored_order(service, list("AllowedHeaders")?),
+        exposed_headers: in_stored_order(service, list("ExposedHeaders")?),
+        max_age_seconds: child(element, "MaxAgeInSeconds")??.text().parse().ok()?,
+    };
+    let short = |items: &[String]| items.iter().all(|item| item.len() <= limits::CORS_ITEM_BYTES_MAX);
+    let headers_fit = |items: &[String]| {
+        let (literals, prefixes) = counts(items);
+        short(items) && prefixes <= limits::CORS_PREFIXES_MAX && literals <= limits::CORS_ITEMS_MAX
+    };
+    let valid = !rule.allowed_methods.is_empty()
+        && rule.allowed_methods.iter().all(|method| CORS_METHODS.contains(&method.as_str()))
+        && !rule.allowed_origins.is_empty()
+        && rule.allowed_origins.len() <= limits::CORS_ITEMS_MAX
+        && short(&rule.allowed_origins)
+        && headers_fit(&rule.allowed_headers)
+        && headers_fit(&rule.exposed_headers);
+    valid.then_some(rule)
+}
+
+/// Tables keep whole names before prefixes, each in the order given. The other services keep the order (spec:
+/// queue-operations 3.2, blob-operations 4.2).
+fn in_stored_order(service: ServiceKind, names: Vec<String>) -> Vec<String> {
+    if service != ServiceKind::Table {
+        return names;
+    }
+    let (prefixes, mut names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.ends_with('*'));
+    names.extend(prefixes);
+    names
+}
+
+/// A child that may be missing, but not stand twice.
+pub(super) fn child<'e>(element: &'e Element, name: &str) -> Option<Option<&'e Element>> {
+    element.child(name).map_err(|Repeated| ()).ok()
+}
+
+pub(super) fn flag(element: &Element, name: &str) -> Option<bool> {
+    match child(element, name)??.text() {
+        text if text.eq_ignore_ascii_case("true") => Some(true),
+        text if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+fn has_version(element: &Element) -> Option<bool> {
+    Some(child(element, "Version")??.text() == "1.0")
+}
