@@ -11,7 +11,7 @@ use serde_json::Value;
 const LAYERS: [&[&str]; 7] = [
     &["model", "driver", "testing"],
     &["wire", "filter", "store"],
-    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate"],
+    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate", "store-suite"],
     &["server", "bench", "transfer"],
     &["cli"],
     // Programs that try the others out.

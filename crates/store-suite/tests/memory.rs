@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use store::{Engine, MemoryEngine, suite};
+use store::{Engine, MemoryEngine};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_every_promise() {
-    suite::run(|| async { Arc::new(MemoryEngine::new()) as Arc<dyn Engine> }).await;
+    store_suite::run(|| async { Arc::new(MemoryEngine::new()) as Arc<dyn Engine> }).await;
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{AccountName, Cut, DateTime, EntityKey, Key, KeyRange, TableName, Value, ValueRef};
 
-use crate::encoding::row::borrowed;
-use crate::{
+use store::encoding::row::borrowed;
+use store::{
     Budget, Candidate, Change, Condition, Engine, Error, Fault, Operation, Page, Reason, RowDraft, RowFilter,
     Scan, StoredRow, TableRef, Transaction,
 };
