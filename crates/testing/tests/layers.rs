@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
 const LAYERS: [&[&str]; 7] = [
-    &["model", "driver", "testing"],
+    &["model", "driver", "forensics", "testing"],
     &["wire", "filter", "store"],
     &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate", "store-suite"],
     &["server", "bench", "transfer"],

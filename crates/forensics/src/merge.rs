@@ -7,8 +7,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, btree_map};
 use std::path::PathBuf;
 
-use super::entry::{Tombstone, Tombstones};
-use super::table_file::{Rows, Step, TableFile};
+use crate::entry::{Tombstone, Tombstones};
+use crate::table_file::{Rows, Step, TableFile};
 
 /// A table file that waits until the merge gets to it.
 #[derive(Clone, Debug)]
@@ -54,12 +54,14 @@ impl Edge {
 /// Newest versions of keys that no table file has yet.
 pub type Memory = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
+#[derive(Debug)]
 enum Origin {
     File { rows: Box<Rows>, waiting: Waiting },
     Memory(btree_map::IntoIter<Vec<u8>, (u64, Option<Vec<u8>>)>, Vec<u8>),
 }
 
 /// A file in the merge, and where it stands.
+#[derive(Debug)]
 struct Source {
     key: Vec<u8>,
     sequence: u64,
@@ -67,6 +69,8 @@ struct Source {
     origin: Origin,
 }
 
+/// All files of a column family and what the logs have beside them, as one sequence of rows.
+#[derive(Debug)]
 pub struct Merge {
     /// By their first key, the last one first.
     waiting: Vec<Waiting>,

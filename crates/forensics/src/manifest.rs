@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::block::{take_text, take_varint};
-use super::entry::Entry;
-use super::log_file::{self, Part};
+use crate::block::{take_text, take_varint};
+use crate::entry::Entry;
+use crate::log_file::{self, Part};
 
 const CURRENT: &str = "CURRENT";
 

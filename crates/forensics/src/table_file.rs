@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::block::{self, Block, BlockFile, Handle, TRAILER};
-use super::entry::{Entry, Tombstone};
+use crate::block::{self, Block, BlockFile, Handle, TRAILER};
+use crate::entry::{Entry, Tombstone};
 
 const FOOTER: usize = 53;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;

@@ -3,8 +3,8 @@
 //! RocksDB stops at the first damaged record. What stands behind it is whole and has its own sequence numbers, so
 //! here it is read all the same, and who reads it is told that something is missing before.
 
-use super::block::{take_text, take_varint};
-use super::entry::Tombstone;
+use crate::block::{take_text, take_varint};
+use crate::entry::Tombstone;
 use crate::log_tail::{self, BLOCK, HEADER};
 
 const FULL: u8 = 1;
@@ -74,7 +74,7 @@ pub enum Change<'a> {
     Hide { family: u32, start: &'a [u8], end: &'a [u8] },
 }
 
-/// The changes of a batch with the sequence number of each; `None` if it is not one that this crate writes.
+/// The changes of a batch with the sequence number of each; `None` if it is not one that `engine-embedded` writes.
 pub fn changes(batch: &[u8]) -> Option<Vec<(u64, Change<'_>)>> {
     let (sequence, rest) = batch.split_first_chunk::<8>()?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
