@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 7] = [
     &["model", "driver", "forensics", "testing"],
     &["wire", "filter", "store"],
     &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate", "store-suite"],
-    &["server", "bench", "transfer"],
+    &["client-encryption", "client-patterns", "server", "bench", "transfer"],
     &["cli"],
     // Programs that try the others out.
     &["histories", "lab", "bare", "patterns"],
