@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use crate::support::{services, table};
-use partita_client::{Entity, Error, Match, Stored, Transaction, Value};
+use partita_client::{
+    Entity, Error, Match, Operation, OperationKind, Stored, TableService, Transaction, Value,
+};
 use partita_client_encryption::{Encrypted, EncryptionPolicy, LocalKey};
 use serde::{Deserialize, Serialize};
 
@@ -54,5 +56,18 @@ async fn what_is_encrypted_only_its_key_shows() {
             plain.with_encryption(EncryptionPolicy::new(LocalKey::new("local:1", &[8; 32]).unwrap()));
         assert!(matches!(stranger.get::<Order>("ann", "1").await, Err(Error::Encryption(_))));
         plain.drop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_entity_in_json_is_not_sent_to_an_encrypted_table() {
+    let service = TableService::from_connection_string("UseDevelopmentStorage=true").unwrap();
+    let key = LocalKey::new("local:1", &[7; 32]).unwrap();
+    let orders = service.table("Orders").unwrap().with_encryption(EncryptionPolicy::new(key));
+    let operation = || Operation::json(OperationKind::UpsertReplace, "ann", "1", "{}");
+    let alone = orders.apply(operation()).await.unwrap_err();
+    let together = orders.submit([operation()].into_iter().collect()).await.unwrap_err();
+    for error in [alone, together] {
+        assert!(matches!(&error, Error::Invalid(why) if why.contains("without_encryption")), "{error}");
     }
 }

@@ -24,7 +24,7 @@ pub use error::{Error, Refused, Result};
 pub use etag::{ETag, Match};
 pub use filter::{Filter, Operand, after_prefix, partition_key, property, row_key, timestamp};
 pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
-pub use query::{Continuation, Page, Query};
+pub use query::{Continuation, JsonPage, Page, Query};
 pub use retry::RetryPolicy;
 pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
 pub use service::{

@@ -98,7 +98,7 @@ impl Table {
 
     /// Fails if there is such an entity (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("insert", OperationKind::Insert, entity).await
+        self.write(OperationKind::Insert, entity).await
     }
 
     /// The whole entity, properties that are not named are gone. Fails if there is none (404), or not this version (412).
@@ -107,7 +107,7 @@ impl Table {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<ETag> {
-        self.write("replace", OperationKind::Replace(condition.into()), entity).await
+        self.write(OperationKind::Replace(condition.into()), entity).await
     }
 
     /// Sets these properties and leaves others alone. Fails as `replace` does.
@@ -116,17 +116,17 @@ impl Table {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<ETag> {
-        self.write("merge", OperationKind::Merge(condition.into()), entity).await
+        self.write(OperationKind::Merge(condition.into()), entity).await
     }
 
     /// Inserts the entity, or replaces the one that is there.
     pub async fn upsert_replace<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("upsert_replace", OperationKind::UpsertReplace, entity).await
+        self.write(OperationKind::UpsertReplace, entity).await
     }
 
     /// Inserts the entity, or sets these properties of the one that is there.
     pub async fn upsert_merge<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("upsert_merge", OperationKind::UpsertMerge, entity).await
+        self.write(OperationKind::UpsertMerge, entity).await
     }
 
     /// Fails if there is no such entity (404), or not this version (412).
@@ -136,8 +136,14 @@ impl Table {
         row_key: &str,
         condition: impl Into<Match>,
     ) -> Result<()> {
-        let operation = Operation::delete(partition_key, row_key, condition);
-        self.send_operation("delete", &operation).await.map(drop)
+        self.apply(Operation::delete(partition_key, row_key, condition)).await.map(drop)
+    }
+
+    /// One operation by itself. The version that the entity has now, or `None` if it was deleted.
+    pub async fn apply(&self, mut operation: Operation) -> Result<Option<ETag>> {
+        self.encrypt(&mut operation).await?;
+        let answer = self.send_operation(&operation).await?;
+        Ok(answer.header("etag").map(ETag::new))
     }
 
     /// Deletes the entity if it is there, whatever its version. Whether it was.
@@ -216,21 +222,15 @@ impl Table {
         sas::sign_table(&self.transport.endpoint, &self.name, sas)
     }
 
-    async fn write<T: Serialize + ?Sized>(
-        &self,
-        name: &'static str,
-        kind: OperationKind,
-        entity: &T,
-    ) -> Result<ETag> {
-        let mut operation = Operation::new(kind, entity)?;
-        self.encrypt(&mut operation).await?;
-        let answer = self.send_operation(name, &operation).await?;
-        Ok(ETag::new(answer.header("etag").unwrap_or_default()))
+    async fn write<T: Serialize + ?Sized>(&self, kind: OperationKind, entity: &T) -> Result<ETag> {
+        let etag = self.apply(Operation::new(kind, entity)?).await?;
+        Ok(etag.unwrap_or_else(|| ETag::new("")))
     }
 
-    async fn send_operation(&self, name: &'static str, operation: &Operation) -> Result<Answer> {
+    async fn send_operation(&self, operation: &Operation) -> Result<Answer> {
         let path = format!("/{}", operation.path(&self.name));
-        let mut request = Request::new(name, operation.kind.method(), path).repeat(operation.repeat());
+        let mut request =
+            Request::new(operation.kind.name(), operation.kind.method(), path).repeat(operation.repeat());
         if operation.kind == OperationKind::Insert {
             request = request.header(names::PREFER, names::RETURN_NO_CONTENT);
         }
@@ -245,6 +245,11 @@ impl Table {
     }
 
     async fn encrypt(&self, operation: &mut Operation) -> Result<()> {
+        if operation.is_json() && self.encryption.is_some() {
+            return Err(Error::invalid(
+                "an entity in JSON is sent as it is, and this table is encrypted; use Table::without_encryption",
+            ));
+        }
         let Operation { kind, entity, encrypted, .. } = operation;
         let Some(encryption) = &self.encryption else {
             return match encrypted.first() {

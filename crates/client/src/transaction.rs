@@ -39,10 +39,12 @@ pub struct Transaction {
 #[non_exhaustive]
 pub struct Operation {
     pub kind: OperationKind,
-    /// Of a deletion only the keys count.
+    /// Of a deletion, and of an operation with an entity in JSON, only the keys count.
     pub entity: Entity,
     /// Properties whose type is [`Encrypted`](crate::Encrypted).
     pub encrypted: BTreeSet<String>,
+    /// Sent as it is, in place of the entity.
+    json: Option<Bytes>,
 }
 
 /// What an [`Operation`] does, and on which condition.
@@ -70,6 +72,18 @@ impl OperationKind {
         }
     }
 
+    /// What it is called in traces.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Replace(_) => "replace",
+            Self::Merge(_) => "merge",
+            Self::UpsertReplace => "upsert_replace",
+            Self::UpsertMerge => "upsert_merge",
+            Self::Delete(_) => "delete",
+        }
+    }
+
     pub(crate) fn condition(&self) -> Option<&Match> {
         match self {
             Self::Replace(condition) | Self::Merge(condition) | Self::Delete(condition) => Some(condition),
@@ -90,7 +104,7 @@ impl Operation {
     /// With a value of any type that serde can serialize as an entity, [`Entity`] among them.
     pub fn new<T: Serialize + ?Sized>(kind: OperationKind, value: &T) -> Result<Self> {
         let Marked { entity, encrypted } = typed::to_marked(value)?;
-        Ok(Self { kind, entity, encrypted })
+        Ok(Self { kind, entity, encrypted, json: None })
     }
 
     pub fn delete(
@@ -99,7 +113,23 @@ impl Operation {
         condition: impl Into<Match>,
     ) -> Self {
         let entity = Entity::new(partition_key, row_key);
-        Self { kind: OperationKind::Delete(condition.into()), entity, encrypted: BTreeSet::new() }
+        Self { kind: OperationKind::Delete(condition.into()), entity, encrypted: BTreeSet::new(), json: None }
+    }
+
+    /// With an entity in the service's JSON, which is sent as it is: for copies in which nothing may change. The keys are
+    /// those that the JSON has too. A table with encryption refuses it.
+    pub fn json(
+        kind: OperationKind,
+        partition_key: impl Into<String>,
+        row_key: impl Into<String>,
+        json: impl Into<Bytes>,
+    ) -> Self {
+        let entity = Entity::new(partition_key, row_key);
+        Self { kind, entity, encrypted: BTreeSet::new(), json: Some(json.into()) }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json.is_some()
     }
 
     /// About how many bytes it adds to a transaction's request, rather more than less. A request takes 4 MiB. What
@@ -116,8 +146,12 @@ impl Operation {
         }
     }
 
-    pub(crate) fn body(&self) -> Vec<u8> {
-        if self.kind.is_delete() { Vec::new() } else { self.entity.to_json() }
+    pub(crate) fn body(&self) -> Bytes {
+        match &self.json {
+            _ if self.kind.is_delete() => Bytes::new(),
+            Some(json) => json.clone(),
+            None => self.entity.to_json().into(),
+        }
     }
 
     pub(crate) fn repeat(&self) -> Repeat {

@@ -5,8 +5,9 @@
 use crate::support::{services, table, unique};
 use futures_util::TryStreamExt as _;
 use partita_client::{
-    AccessPolicy, AccountSas, Continuation, DateTime, ETag, Entity, Filter, Guid, Match, Stored,
-    TablePermissions, TableSas, TableService, Transaction, Value, partition_key, property, row_key,
+    AccessPolicy, AccountSas, Continuation, DateTime, ETag, Entity, Filter, Guid, Match, Operation,
+    OperationKind, Stored, TablePermissions, TableSas, TableService, Transaction, Value, partition_key,
+    property, row_key,
 };
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +124,41 @@ async fn keys_may_hold_nearly_anything() {
             table.delete(key, "r", &found_etag(&table, key).await).await.unwrap();
         }
         assert_eq!(table.query().filter(row_key().eq("r")).count().await.unwrap(), 0);
+        table.drop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn entities_come_and_go_as_json() {
+    for service in services() {
+        let table = table(&service, "Json").await;
+        let json = |row: &str| {
+            format!(r#"{{"PartitionKey":"p","RowKey":"{row}","L@odata.type":"Edm.Int64","L":"7","D":1.0}}"#)
+        };
+        table.apply(Operation::json(OperationKind::Insert, "p", "0", json("0"))).await.unwrap();
+        let rest = ["1", "2"].map(|row| Operation::json(OperationKind::UpsertReplace, "p", row, json(row)));
+        table.submit(rest.into_iter().collect()).await.unwrap();
+        let again = table.apply(Operation::json(OperationKind::Insert, "p", "0", json("0"))).await;
+        assert!(again.unwrap_err().is_conflict());
+
+        let (mut rows, mut from) = (Vec::new(), None);
+        loop {
+            let page = table.query().page_size(2).json_page(from.as_ref()).await.unwrap();
+            let read: serde_json::Value = serde_json::from_slice(&page.json).unwrap();
+            for entity in read["value"].as_array().unwrap() {
+                let read = Entity::from_json(entity.to_string().as_bytes()).unwrap();
+                assert_eq!(read.properties, Entity::new("", "").with("L", 7_i64).with("D", 1.0).properties);
+                rows.push(read.row_key);
+            }
+            // In another process, say.
+            from = page
+                .next
+                .map(|next| Continuation::new(next.partition_key(), next.row_key().map(str::to_owned)));
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(rows, ["0", "1", "2"]);
         table.drop().await.unwrap();
     }
 }
