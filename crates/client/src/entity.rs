@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use model::{DateTime, Value};
 use serde::de::DeserializeOwned;
 
-use crate::{ETag, Result, typed};
+use crate::{ETag, Result, answers, typed};
 
 /// Two keys and any properties.
 ///
@@ -53,6 +53,19 @@ impl Entity {
 
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.properties.remove(name)
+    }
+
+    /// As a request sends it: JSON with a type beside each value that JSON has no type for. Nothing is lost by it.
+    pub fn to_json(&self) -> Vec<u8> {
+        let properties = self.properties.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
+        let mut json = Vec::new();
+        wire::entity_json::write_body(&mut json, &self.partition_key, &self.row_key, properties);
+        json
+    }
+
+    /// The way back from [`to_json`](Self::to_json). What a service adds to an entity is passed over.
+    pub fn from_json(json: &[u8]) -> Result<Self> {
+        Ok(answers::entity(json, None)?.entity)
     }
 }
 

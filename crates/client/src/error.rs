@@ -46,7 +46,16 @@ impl fmt::Display for Refused {
         if let Some(index) = index {
             write!(f, "operation {index}: ")?;
         }
-        write!(f, "{status} {code}: {} (request {request_id})", message.lines().next().unwrap_or_default())
+        write!(f, "{status}")?;
+        let message = message.lines().next().unwrap_or_default();
+        for (before, text, after) in
+            [(" ", code.as_str(), ""), (": ", message, ""), (" (request ", request_id, ")")]
+        {
+            if !text.is_empty() {
+                write!(f, "{before}{text}{after}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -100,3 +109,21 @@ impl Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_what_it_says_and_nothing_else() {
+        let check = |code: &str, message: &str, request_id: &str, index, expected: &str| {
+            let [code, message, request_id] = [code, message, request_id].map(str::to_owned);
+            let refused = Refused { status: 503, code, message, index, request_id };
+            assert_eq!(refused.to_string(), expected);
+        };
+        check("Busy", "Later.\nTime:1", "7", Some(2), "operation 2: 503 Busy: Later. (request 7)");
+        check("Busy", "", "", None, "503 Busy");
+        check("", "<html>", "", None, "503: <html>");
+        check("", "", "", None, "503");
+    }
+}

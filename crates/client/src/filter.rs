@@ -163,8 +163,12 @@ impl Operand {
 }
 
 /// The least text that is greater than all that begin with this one, as services order them: by UTF-16 units. `None` if
-/// there is none.
-pub(crate) fn after_prefix(prefix: &str) -> Option<String> {
+/// there is none. [`Operand::starts_with`] is a filter of it.
+///
+/// ```
+/// assert_eq!(partita_client::after_prefix("2026-"), Some("2026.".to_owned()));
+/// ```
+pub fn after_prefix(prefix: &str) -> Option<String> {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {
         if let Some(next) = next_character(last) {

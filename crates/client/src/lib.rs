@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod answers;
-pub mod encryption;
+mod encrypted;
+mod encryption;
 mod entity;
 mod error;
 mod etag;
 mod filter;
-pub mod patterns;
 mod query;
 mod retry;
 mod sas;
@@ -17,17 +17,19 @@ mod transaction;
 mod transport;
 mod typed;
 
+pub use encrypted::Encrypted;
+pub use encryption::EntityEncryption;
 pub use entity::{Entity, Stored};
 pub use error::{Error, Refused, Result};
 pub use etag::{ETag, Match};
-pub use filter::{Filter, Operand, partition_key, property, row_key, timestamp};
+pub use filter::{Filter, Operand, after_prefix, partition_key, property, row_key, timestamp};
 pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
-pub use query::{Continuation, Page, Query};
+pub use query::{Continuation, JsonPage, Page, Query};
 pub use retry::RetryPolicy;
 pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
 pub use service::{
     CorsRule, Logging, Metrics, ServiceProperties, ServiceStats, TableService, TableServiceBuilder,
 };
 pub use table::Table;
-pub use transaction::Transaction;
+pub use transaction::{Operation, OperationKind, Transaction};
 pub use typed::edm;

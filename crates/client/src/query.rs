@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use serde::de::DeserializeOwned;
 use wire::names;
@@ -12,6 +13,7 @@ use crate::entity::{Entity, Stored};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::table::Table;
+use crate::transport::Answer;
 
 /// A query of one table, made by [`Table::query`].
 #[derive(Clone, Debug)]
@@ -51,8 +53,42 @@ pub struct Page<T> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Continuation {
-    pub(crate) partition_key: String,
-    pub(crate) row_key: Option<String>,
+    partition_key: String,
+    row_key: Option<String>,
+}
+
+/// A page as the service has written it: for copies in which nothing may change, not even the spelling of a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JsonPage {
+    /// An object whose member `value` lists the entities, with minimal metadata.
+    pub json: Bytes,
+    /// There is more, from here on.
+    pub next: Option<Continuation>,
+}
+
+impl Continuation {
+    /// Of the two tokens of an answer, as the service gave them.
+    pub fn new(partition_key: impl Into<String>, row_key: Option<String>) -> Self {
+        Self { partition_key: partition_key.into(), row_key }
+    }
+
+    /// The token `NextPartitionKey`, which is no key.
+    pub fn partition_key(&self) -> &str {
+        &self.partition_key
+    }
+
+    /// The token `NextRowKey`.
+    pub fn row_key(&self) -> Option<&str> {
+        self.row_key.as_deref()
+    }
+
+    /// An empty token is as good as none, and services refuse to take it back.
+    fn of(answer: &Answer) -> Option<Self> {
+        let token = |name| answer.header(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let partition_key = token(names::NEXT_PARTITION_KEY_HEADER)?;
+        Some(Self { partition_key, row_key: token(names::NEXT_ROW_KEY_HEADER) })
+    }
 }
 
 impl fmt::Display for Continuation {
@@ -122,6 +158,12 @@ impl Query {
         let page = self.read(from, self.take).await?;
         let entities = page.entities.into_iter().map(Stored::into_typed).collect::<Result<_>>()?;
         Ok(Page { entities, next: page.next, examined: page.examined })
+    }
+
+    /// The same page as the service has written it. Nothing in it is decrypted.
+    pub async fn json_page(&self, from: Option<&Continuation>) -> Result<JsonPage> {
+        let answer = self.ask(from, self.take).await?;
+        Ok(JsonPage { next: Continuation::of(&answer), json: answer.body })
     }
 
     /// One entity after the other, read page by page as they are asked for.
@@ -216,7 +258,7 @@ impl Query {
         })
     }
 
-    async fn read(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<Page<Entity>> {
+    async fn ask(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<Answer> {
         let mut request = self.table.request("query", http::Method::GET, "()");
         if let Some(filter) = &self.filter {
             request = request.query(names::FILTER, filter.checked()?);
@@ -239,20 +281,18 @@ impl Query {
         if self.examined {
             request = request.header(names::X_PARTITA_EXAMINED, "1");
         }
-        let answer = self.table.send(request).await?;
+        self.table.send(request).await
+    }
+
+    async fn read(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<Page<Entity>> {
+        let answer = self.ask(from, left).await?;
         let mut entities = answers::entities(&answer.body)?;
         // A service gives no more than it was asked for, but a limit is worth a look.
         entities.truncate(left.unwrap_or(usize::MAX));
         for stored in &mut entities {
             self.table.decrypt(stored, self.select.as_deref()).await?;
         }
-        let next = answer.header(names::NEXT_PARTITION_KEY_HEADER).map(|partition_key| Continuation {
-            partition_key: partition_key.to_owned(),
-            row_key: answer
-                .header(names::NEXT_ROW_KEY_HEADER)
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned),
-        });
+        let next = Continuation::of(&answer);
         let examined = answer.header(names::X_PARTITA_EXAMINED).and_then(|text| text.parse().ok());
         Ok(Page { entities, next, examined })
     }

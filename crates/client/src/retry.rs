@@ -1,5 +1,7 @@
 //! When to try again, and after how long.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// How a client deals with servers that are busy, slow or gone.
@@ -19,6 +21,33 @@ pub struct RetryPolicy {
     pub(crate) longest_pause: Duration,
     pub(crate) answer_within: Duration,
     pub(crate) repeats_doubtful: bool,
+    pub(crate) needs_contact: bool,
+    pub(crate) on_pause: Option<OnPause>,
+}
+
+type Tell = dyn Fn(&str, Duration) + Send + Sync;
+
+/// Called before each pause.
+#[derive(Clone)]
+pub(crate) struct OnPause(Arc<Tell>);
+
+impl OnPause {
+    pub(crate) fn call(&self, why: &str, pause: Duration) {
+        (self.0)(why, pause);
+    }
+}
+
+impl fmt::Debug for OnPause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnPause(..)")
+    }
+}
+
+/// The same function, not one that does the same.
+impl PartialEq for OnPause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// No server is waited for longer than this because it says so.
@@ -33,6 +62,8 @@ impl Default for RetryPolicy {
             longest_pause: Duration::from_secs(60),
             answer_within: Duration::from_secs(60),
             repeats_doubtful: true,
+            needs_contact: false,
+            on_pause: None,
         }
     }
 }
@@ -62,6 +93,17 @@ impl RetryPolicy {
     /// in [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) at once.
     pub fn repeat_doubtful(self, repeat: bool) -> Self {
         Self { repeats_doubtful: repeat, ..self }
+    }
+
+    /// Whether a service that has never answered is given up at the first connection that fails, instead of being waited
+    /// for (it is waited for, unless told otherwise). A program that a person starts can so report a wrong address at once.
+    pub fn needs_contact(self, needs: bool) -> Self {
+        Self { needs_contact: needs, ..self }
+    }
+
+    /// Calls this before each pause, with the reason and the length of the pause.
+    pub fn on_pause(self, tell: impl Fn(&str, Duration) + Send + Sync + 'static) -> Self {
+        Self { on_pause: Some(OnPause(Arc::new(tell))), ..self }
     }
 
     /// How long to wait after so many attempts. `random` is from 0 to 1, `told` is what the server asked for.

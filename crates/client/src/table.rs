@@ -9,13 +9,13 @@ use wire::access_policies;
 use wire::names;
 
 use crate::answers;
-use crate::encryption::EncryptionPolicy;
+use crate::encryption::EntityEncryption;
 use crate::entity::{Entity, Stored};
 use crate::error::{Error, Result};
 use crate::etag::{ETag, Match};
 use crate::query::Query;
 use crate::sas::{self, AccessPolicy, TableSas};
-use crate::transaction::{self, Kind, Operation, Transaction};
+use crate::transaction::{self, Operation, OperationKind, Transaction};
 use crate::transport::{Answer, Repeat, Request, Transport};
 
 const JSON: &str = "application/json";
@@ -29,7 +29,7 @@ const XML: &str = "application/xml";
 pub struct Table {
     transport: Transport,
     name: Arc<str>,
-    encryption: Option<Arc<EncryptionPolicy>>,
+    encryption: Option<Arc<dyn EntityEncryption>>,
 }
 
 impl Table {
@@ -46,14 +46,16 @@ impl Table {
         &self.name
     }
 
-    /// The same table, with chosen properties encrypted before they are sent and decrypted when they come back.
+    /// The same table, with chosen properties encrypted before they are sent and decrypted when they come back. The
+    /// crate `partita-client-encryption` has what to give here.
     #[must_use]
-    pub fn with_encryption(&self, policy: EncryptionPolicy) -> Self {
-        Self { encryption: Some(Arc::new(policy)), ..self.clone() }
+    pub fn with_encryption(&self, encryption: impl EntityEncryption + 'static) -> Self {
+        Self { encryption: Some(Arc::new(encryption)), ..self.clone() }
     }
 
     /// The same table with its entities as they are stored: to look at keys takes no decryption.
-    pub(crate) fn as_stored(&self) -> Self {
+    #[must_use]
+    pub fn without_encryption(&self) -> Self {
         Self { encryption: None, ..self.clone() }
     }
 
@@ -96,7 +98,7 @@ impl Table {
 
     /// Fails if there is such an entity (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("insert", Kind::Insert, entity, None).await
+        self.write(OperationKind::Insert, entity).await
     }
 
     /// The whole entity, properties that are not named are gone. Fails if there is none (404), or not this version (412).
@@ -105,7 +107,7 @@ impl Table {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<ETag> {
-        self.write("replace", Kind::Replace, entity, Some(condition.into())).await
+        self.write(OperationKind::Replace(condition.into()), entity).await
     }
 
     /// Sets these properties and leaves others alone. Fails as `replace` does.
@@ -114,17 +116,17 @@ impl Table {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<ETag> {
-        self.write("merge", Kind::Merge, entity, Some(condition.into())).await
+        self.write(OperationKind::Merge(condition.into()), entity).await
     }
 
     /// Inserts the entity, or replaces the one that is there.
     pub async fn upsert_replace<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("upsert_replace", Kind::UpsertReplace, entity, None).await
+        self.write(OperationKind::UpsertReplace, entity).await
     }
 
     /// Inserts the entity, or sets these properties of the one that is there.
     pub async fn upsert_merge<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
-        self.write("upsert_merge", Kind::UpsertMerge, entity, None).await
+        self.write(OperationKind::UpsertMerge, entity).await
     }
 
     /// Fails if there is no such entity (404), or not this version (412).
@@ -134,8 +136,14 @@ impl Table {
         row_key: &str,
         condition: impl Into<Match>,
     ) -> Result<()> {
-        let operation = Operation::delete(partition_key, row_key, condition.into());
-        self.send_operation("delete", &operation).await.map(drop)
+        self.apply(Operation::delete(partition_key, row_key, condition)).await.map(drop)
+    }
+
+    /// One operation by itself. The version that the entity has now, or `None` if it was deleted.
+    pub async fn apply(&self, mut operation: Operation) -> Result<Option<ETag>> {
+        self.encrypt(&mut operation).await?;
+        let answer = self.send_operation(&operation).await?;
+        Ok(answer.header("etag").map(ETag::new))
     }
 
     /// Deletes the entity if it is there, whatever its version. Whether it was.
@@ -181,7 +189,7 @@ impl Table {
         if transaction.is_empty() {
             return Ok(Vec::new());
         }
-        for operation in &mut transaction.operations {
+        for operation in transaction.operations_mut() {
             self.encrypt(operation).await?;
         }
         let request = transaction.request(&self.name, &self.transport.endpoint.url());
@@ -214,38 +222,36 @@ impl Table {
         sas::sign_table(&self.transport.endpoint, &self.name, sas)
     }
 
-    async fn write<T: Serialize + ?Sized>(
-        &self,
-        name: &'static str,
-        kind: Kind,
-        entity: &T,
-        condition: Option<Match>,
-    ) -> Result<ETag> {
-        let mut operation = Operation::new(kind, entity, condition)?;
-        self.encrypt(&mut operation).await?;
-        let answer = self.send_operation(name, &operation).await?;
-        Ok(ETag::new(answer.header("etag").unwrap_or_default()))
+    async fn write<T: Serialize + ?Sized>(&self, kind: OperationKind, entity: &T) -> Result<ETag> {
+        let etag = self.apply(Operation::new(kind, entity)?).await?;
+        Ok(etag.unwrap_or_else(|| ETag::new("")))
     }
 
-    async fn send_operation(&self, name: &'static str, operation: &Operation) -> Result<Answer> {
+    async fn send_operation(&self, operation: &Operation) -> Result<Answer> {
         let path = format!("/{}", operation.path(&self.name));
-        let mut request = Request::new(name, operation.kind.method(), path).repeat(operation.repeat());
-        if operation.kind == Kind::Insert {
+        let mut request =
+            Request::new(operation.kind.name(), operation.kind.method(), path).repeat(operation.repeat());
+        if operation.kind == OperationKind::Insert {
             request = request.header(names::PREFER, names::RETURN_NO_CONTENT);
         }
-        if let Some(condition) = &operation.condition {
+        if let Some(condition) = operation.kind.condition() {
             condition.check()?;
             request = request.header("if-match", condition.header());
         }
-        if operation.kind != Kind::Delete {
+        if !operation.kind.is_delete() {
             request = request.body(JSON, operation.body());
         }
         self.send(request).await
     }
 
     async fn encrypt(&self, operation: &mut Operation) -> Result<()> {
+        if operation.is_json() && self.encryption.is_some() {
+            return Err(Error::invalid(
+                "an entity in JSON is sent as it is, and this table is encrypted; use Table::without_encryption",
+            ));
+        }
         let Operation { kind, entity, encrypted, .. } = operation;
-        let Some(policy) = &self.encryption else {
+        let Some(encryption) = &self.encryption else {
             return match encrypted.first() {
                 None => Ok(()),
                 Some(name) => Err(Error::invalid(format!(
@@ -254,10 +260,10 @@ impl Table {
             };
         };
         if kind.is_merge() {
-            return policy.check_merge_marked(entity, encrypted);
+            return encryption.check_merge(entity, encrypted);
         }
-        if *kind != Kind::Delete {
-            *entity = policy.encrypt_marked(std::mem::take(entity), encrypted).await?;
+        if !kind.is_delete() {
+            *entity = encryption.encrypt(std::mem::take(entity), encrypted).await?;
         }
         Ok(())
     }
@@ -268,19 +274,16 @@ impl Table {
         stored: &mut Stored<Entity>,
         selected: Option<&[String]>,
     ) -> Result<()> {
-        if let Some(policy) = &self.encryption {
+        if let Some(encryption) = &self.encryption {
             let entity = std::mem::take(&mut stored.entity);
-            stored.entity = match selected {
-                None => policy.decrypt(entity).await?,
-                Some(names) => policy.decrypt_selected(entity, names).await?,
-            };
+            stored.entity = encryption.decrypt(entity, selected.unwrap_or_default()).await?;
         }
         Ok(())
     }
 
     pub(crate) fn extend_select(&self, select: &mut Vec<String>) {
-        if let Some(policy) = &self.encryption {
-            policy.extend_select(select);
+        if let Some(encryption) = &self.encryption {
+            encryption.extend_select(select);
         }
     }
 

@@ -13,6 +13,9 @@ use crate::etag::{ETag, Match};
 use crate::transport::{self, Answer, Repeat, Request};
 use crate::typed::{self, Marked};
 
+/// What a transaction's request holds of each operation besides its address and its entity: boundaries and headers.
+const OVERHEAD_BYTES: usize = 1024;
+
 /// Up to 100 changes of one partition that are made together or not at all.
 ///
 /// ```
@@ -28,82 +31,147 @@ use crate::typed::{self, Marked};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
-    pub(crate) operations: Vec<Operation>,
+    operations: Vec<Operation>,
 }
 
+/// One change of one entity, alone or in a [`Transaction`].
 #[derive(Clone, Debug)]
-pub(crate) struct Operation {
-    pub kind: Kind,
-    /// Of a deletion only the keys count.
+#[non_exhaustive]
+pub struct Operation {
+    pub kind: OperationKind,
+    /// Of a deletion, and of an operation with an entity in JSON, only the keys count.
     pub entity: Entity,
-    /// Properties that their type wants encrypted.
+    /// Properties whose type is [`Encrypted`](crate::Encrypted).
     pub encrypted: BTreeSet<String>,
-    pub condition: Option<Match>,
+    /// Sent as it is, in place of the entity.
+    json: Option<Bytes>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+/// What an [`Operation`] does, and on which condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationKind {
+    /// Fails if there is such an entity (409).
     Insert,
-    Replace,
-    Merge,
+    /// Fails if there is no such entity (404), or not this version (412).
+    Replace(Match),
+    /// Sets these properties and leaves others alone. Fails as `Replace` does.
+    Merge(Match),
     UpsertReplace,
     UpsertMerge,
-    Delete,
+    /// Fails as `Replace` does.
+    Delete(Match),
 }
 
-impl Kind {
-    pub fn method(self) -> Method {
+impl OperationKind {
+    pub(crate) fn method(&self) -> Method {
         match self {
             Self::Insert => Method::POST,
-            Self::Replace | Self::UpsertReplace => Method::PUT,
-            Self::Merge | Self::UpsertMerge => Method::PATCH,
-            Self::Delete => Method::DELETE,
+            Self::Replace(_) | Self::UpsertReplace => Method::PUT,
+            Self::Merge(_) | Self::UpsertMerge => Method::PATCH,
+            Self::Delete(_) => Method::DELETE,
         }
     }
 
-    pub fn is_merge(self) -> bool {
-        matches!(self, Self::Merge | Self::UpsertMerge)
+    /// What it is called in traces.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Replace(_) => "replace",
+            Self::Merge(_) => "merge",
+            Self::UpsertReplace => "upsert_replace",
+            Self::UpsertMerge => "upsert_merge",
+            Self::Delete(_) => "delete",
+        }
+    }
+
+    pub(crate) fn condition(&self) -> Option<&Match> {
+        match self {
+            Self::Replace(condition) | Self::Merge(condition) | Self::Delete(condition) => Some(condition),
+            Self::Insert | Self::UpsertReplace | Self::UpsertMerge => None,
+        }
+    }
+
+    pub(crate) fn is_merge(&self) -> bool {
+        matches!(self, Self::Merge(_) | Self::UpsertMerge)
+    }
+
+    pub(crate) fn is_delete(&self) -> bool {
+        matches!(self, Self::Delete(_))
     }
 }
 
 impl Operation {
-    pub fn new<T: Serialize + ?Sized>(kind: Kind, value: &T, condition: Option<Match>) -> Result<Self> {
+    /// With a value of any type that serde can serialize as an entity, [`Entity`] among them.
+    pub fn new<T: Serialize + ?Sized>(kind: OperationKind, value: &T) -> Result<Self> {
         let Marked { entity, encrypted } = typed::to_marked(value)?;
-        Ok(Self { kind, entity, encrypted, condition })
+        Ok(Self { kind, entity, encrypted, json: None })
     }
 
-    pub fn delete(partition_key: impl Into<String>, row_key: impl Into<String>, condition: Match) -> Self {
+    pub fn delete(
+        partition_key: impl Into<String>,
+        row_key: impl Into<String>,
+        condition: impl Into<Match>,
+    ) -> Self {
         let entity = Entity::new(partition_key, row_key);
-        Self { kind: Kind::Delete, entity, encrypted: BTreeSet::new(), condition: Some(condition) }
+        Self { kind: OperationKind::Delete(condition.into()), entity, encrypted: BTreeSet::new(), json: None }
     }
 
-    /// After the table's name.
-    pub fn path(&self, table: &str) -> String {
+    /// With an entity in the service's JSON, which is sent as it is: for copies in which nothing may change. The keys are
+    /// those that the JSON has too. A table with encryption refuses it.
+    pub fn json(
+        kind: OperationKind,
+        partition_key: impl Into<String>,
+        row_key: impl Into<String>,
+        json: impl Into<Bytes>,
+    ) -> Self {
+        let entity = Entity::new(partition_key, row_key);
+        Self { kind, entity, encrypted: BTreeSet::new(), json: Some(json.into()) }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// About how many bytes it adds to a transaction's request, rather more than less. A request takes 4 MiB. What
+    /// encryption adds is not counted.
+    pub fn request_bytes(&self) -> usize {
+        OVERHEAD_BYTES + self.path("").len() + self.body().len()
+    }
+
+    /// Without the endpoint's own path.
+    pub(crate) fn path(&self, table: &str) -> String {
         match self.kind {
-            Kind::Insert => table.to_owned(),
+            OperationKind::Insert => table.to_owned(),
             _ => wire::url::entity_link(table, &self.entity.partition_key, &self.entity.row_key),
         }
     }
 
-    pub fn body(&self) -> Vec<u8> {
-        let mut body = Vec::new();
-        if self.kind != Kind::Delete {
-            let properties =
-                self.entity.properties.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-            let (partition, row) = (&self.entity.partition_key, &self.entity.row_key);
-            wire::entity_json::write_body(&mut body, partition, row, properties);
+    pub(crate) fn body(&self) -> Bytes {
+        match &self.json {
+            _ if self.kind.is_delete() => Bytes::new(),
+            Some(json) => json.clone(),
+            None => self.entity.to_json().into(),
         }
-        body
     }
 
-    pub fn repeat(&self) -> Repeat {
-        match (self.kind, &self.condition) {
-            (Kind::Insert, _) => Repeat::Ambiguous(&[409]),
-            (Kind::UpsertReplace | Kind::UpsertMerge, _) => Repeat::Harmless,
-            (Kind::Delete, Some(Match::Any)) => Repeat::Achieved(404),
-            (_, Some(Match::Any)) => Repeat::Ambiguous(&[404]),
-            _ => Repeat::Ambiguous(&[404, 412]),
+    pub(crate) fn repeat(&self) -> Repeat {
+        match &self.kind {
+            OperationKind::Insert => Repeat::Ambiguous(&[409]),
+            OperationKind::UpsertReplace | OperationKind::UpsertMerge => Repeat::Harmless,
+            OperationKind::Delete(Match::Any) => Repeat::Achieved(404),
+            OperationKind::Replace(Match::Any) | OperationKind::Merge(Match::Any) => {
+                Repeat::Ambiguous(&[404])
+            }
+            OperationKind::Replace(Match::Version(_))
+            | OperationKind::Merge(Match::Version(_))
+            | OperationKind::Delete(Match::Version(_)) => Repeat::Ambiguous(&[404, 412]),
         }
+    }
+}
+
+impl FromIterator<Operation> for Transaction {
+    fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
+        Self { operations: operations.into_iter().collect() }
     }
 }
 
@@ -120,9 +188,22 @@ impl Transaction {
         self.operations.is_empty()
     }
 
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    pub(crate) fn operations_mut(&mut self) -> &mut [Operation] {
+        &mut self.operations
+    }
+
+    pub fn push(&mut self, operation: Operation) -> &mut Self {
+        self.operations.push(operation);
+        self
+    }
+
     /// Fails the whole if there is such an entity (409).
     pub fn insert<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
-        self.add(Kind::Insert, entity, None)
+        self.add(OperationKind::Insert, entity)
     }
 
     /// Fails the whole if there is none (404), or not this version (412).
@@ -131,7 +212,7 @@ impl Transaction {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<&mut Self> {
-        self.add(Kind::Replace, entity, Some(condition.into()))
+        self.add(OperationKind::Replace(condition.into()), entity)
     }
 
     /// Sets these properties and leaves others alone. Fails the whole as `replace` does.
@@ -140,17 +221,17 @@ impl Transaction {
         entity: &T,
         condition: impl Into<Match>,
     ) -> Result<&mut Self> {
-        self.add(Kind::Merge, entity, Some(condition.into()))
+        self.add(OperationKind::Merge(condition.into()), entity)
     }
 
     /// Whether there is such an entity or not.
     pub fn upsert_replace<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
-        self.add(Kind::UpsertReplace, entity, None)
+        self.add(OperationKind::UpsertReplace, entity)
     }
 
     /// Whether there is such an entity or not; properties that are not named stay.
     pub fn upsert_merge<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
-        self.add(Kind::UpsertMerge, entity, None)
+        self.add(OperationKind::UpsertMerge, entity)
     }
 
     /// Fails the whole if there is none (404), or not this version (412).
@@ -160,18 +241,11 @@ impl Transaction {
         row_key: impl Into<String>,
         condition: impl Into<Match>,
     ) -> &mut Self {
-        self.operations.push(Operation::delete(partition_key, row_key, condition.into()));
-        self
+        self.push(Operation::delete(partition_key, row_key, condition))
     }
 
-    fn add<T: Serialize + ?Sized>(
-        &mut self,
-        kind: Kind,
-        entity: &T,
-        condition: Option<Match>,
-    ) -> Result<&mut Self> {
-        self.operations.push(Operation::new(kind, entity, condition)?);
-        Ok(self)
+    fn add<T: Serialize + ?Sized>(&mut self, kind: OperationKind, entity: &T) -> Result<&mut Self> {
+        Ok(self.push(Operation::new(kind, entity)?))
     }
 
     /// What the service would refuse only after all of it was sent.
@@ -185,7 +259,7 @@ impl Transaction {
         }
         self.operations
             .iter()
-            .filter_map(|operation| operation.condition.as_ref())
+            .filter_map(|operation| operation.kind.condition())
             .try_for_each(Match::check)?;
         let partitions = || self.operations.iter().map(|operation| operation.entity.partition_key.as_str());
         if let Some(first) = partitions().next()
@@ -215,7 +289,7 @@ impl Transaction {
             .map(|n| batch::Operation {
                 method: methods[n].as_str(),
                 url: &urls[n],
-                if_match: self.operations[n].condition.as_ref().map(Match::header),
+                if_match: self.operations[n].kind.condition().map(Match::header),
                 body: &bodies[n],
             })
             .collect();

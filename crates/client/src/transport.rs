@@ -1,6 +1,7 @@
 //! One request and its answer: signed, sent, tried again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -110,6 +111,8 @@ pub struct Transport {
     http: Http,
     pub endpoint: Arc<Endpoint>,
     pub retry: Arc<RetryPolicy>,
+    /// The endpoint has answered before, this transport or a clone of it.
+    reached: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Transport {
@@ -136,12 +139,13 @@ impl Transport {
         let connector = tls::connector(authorities)?;
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_idle_timeout(IDLE_TIME_MAX).pool_timer(TokioTimer::new()).timer(TokioTimer::new());
-        Ok(Self { http: builder.build(connector), endpoint: Arc::new(endpoint), retry: Arc::new(retry) })
+        let http = builder.build(connector);
+        Ok(Self { http, endpoint: Arc::new(endpoint), retry: Arc::new(retry), reached: Arc::default() })
     }
 
     /// The same connections to another place.
     pub fn at(&self, endpoint: Endpoint) -> Self {
-        Self { endpoint: Arc::new(endpoint), ..self.clone() }
+        Self { endpoint: Arc::new(endpoint), reached: Arc::default(), ..self.clone() }
     }
 
     /// Sends it, again where that may help, and gives its answer or why there is none.
@@ -166,7 +170,10 @@ impl Transport {
             attempts += 1;
             let attempt = self.attempt(&request).await;
             tracing::Span::current().record("attempts", attempts);
-            let last = attempts >= self.retry.attempts;
+            let hopeless = matches!(attempt, Attempt::NotSent(_))
+                && self.retry.needs_contact
+                && !self.reached.load(Ordering::Relaxed);
+            let last = hopeless || attempts >= self.retry.attempts;
             let (told, why) = match attempt {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Invalid(why) => return Err(Error::Invalid(why)),
@@ -208,6 +215,9 @@ impl Transport {
             };
             let pause = self.retry.pause(attempts, rand::random(), told);
             tracing::debug!(attempts, ?pause, why, "trying again");
+            if let Some(on_pause) = &self.retry.on_pause {
+                on_pause.call(&why, pause);
+            }
             tokio::time::sleep(pause).await;
         }
     }
@@ -232,6 +242,7 @@ impl Transport {
             Ok(Err(attempt)) => return attempt,
             Err(_) => return Attempt::Lost(format!("no answer in {:?}", self.retry.answer_within)),
         };
+        self.reached.store(true, Ordering::Relaxed);
         let status = head.status.as_u16();
         let answer = Answer { headers: head.headers, body };
         let span = tracing::Span::current();

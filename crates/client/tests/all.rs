@@ -1,10 +1,6 @@
-//! The tests of this folder in one program: each program more is linked for long. `kills` stays apart, since it starts itself.
+//! The tests of this folder in one program: each program more is linked for long.
 
-mod encryption_python;
-mod indexes;
 mod partita;
-mod patterns;
-mod queue;
 mod retries;
 mod support;
 mod surface;

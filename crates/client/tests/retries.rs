@@ -213,6 +213,55 @@ async fn nobody_there_means_nothing_done() {
     assert!(matches!(outcome, Err(Error::Unanswered(_))), "{outcome:?}");
 }
 
+/// A policy of three attempts, and what it says of its pauses.
+fn told() -> (RetryPolicy, Arc<Mutex<Vec<String>>>) {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let told = said.clone();
+    let retry = support::quick().attempts(3);
+    (retry.on_pause(move |why, pause| told.lock().unwrap().push(format!("{why} {}", pause.as_secs()))), said)
+}
+
+#[tokio::test]
+async fn each_pause_is_told_with_its_reason() {
+    let (retry, said) = told();
+    let script = Script::new(&[Later(503, 1), Answer(503, "ServerBusy"), Answer(200, "")], retry).await;
+    script.table.get::<Entity>("p", "r").await.unwrap();
+    assert_eq!(*said.lock().unwrap(), ["503 1", "503 ServerBusy: 1:words 0"]);
+}
+
+#[tokio::test]
+async fn a_service_that_never_answered_is_given_up_at_once_if_told_so() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (needs_contact, pauses) in [(true, 0), (false, 2)] {
+        let (retry, said) = told();
+        let service = TableService::with_key(&format!("http://{free}/a"), "a", "AAAA").unwrap();
+        let service = service.retry(retry.needs_contact(needs_contact)).build().unwrap();
+        let outcome = service.table("Books").unwrap().get::<Entity>("p", "r").await;
+        assert!(matches!(outcome, Err(Error::Unanswered(_))), "{outcome:?}");
+        assert_eq!(said.lock().unwrap().len(), pauses);
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_has_answered_is_waited_for_even_then() {
+    let (retry, said) = told();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/account", listener.local_addr().unwrap());
+    let service = TableService::with_key(&url, "account", "AAAA").unwrap();
+    let table = service.retry(retry.needs_contact(true)).build().unwrap().table("Books").unwrap();
+    let requests = Mutex::new(Vec::new());
+    let answered = async {
+        let (connection, _) = listener.accept().await.unwrap();
+        serve(connection, &mut [Answer(200, "")].into_iter(), &requests).await;
+    };
+    let (found, ()) = tokio::join!(table.get::<Entity>("p", "r"), answered);
+    found.unwrap();
+    drop(listener);
+    let outcome = table.get::<Entity>("p", "r").await;
+    assert!(matches!(outcome, Err(Error::Unanswered(_))), "{outcome:?}");
+    assert_eq!(said.lock().unwrap().len(), 2);
+}
+
 #[tokio::test]
 async fn what_can_not_be_sent_is_not_tried() {
     let script = Script::new(&[], support::quick()).await;

@@ -181,7 +181,7 @@ impl<W: Commits> Drop for Ending<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::suite::insert;
+    use store_suite::insert;
     use tokio::sync::Notify;
     use uuid::Uuid;
 

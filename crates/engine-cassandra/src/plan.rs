@@ -322,7 +322,7 @@ fn needs_body(operation: &Operation) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::suite::{key, number};
+    use store_suite::{key, number};
 
     fn stamps(count: i64) -> Vec<DateTime> {
         (0..count).map(|i| DateTime::from_ticks(DateTime::MIN_STORED.ticks() + 1000 + i).unwrap()).collect()
@@ -499,7 +499,7 @@ mod tests {
             (0..15).map(|n| (format!("P{n}"), model::Value::Binary(vec![n; 60 * 1024]))).collect();
         let properties: Vec<(&str, model::Value)> =
             properties.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let body = store::suite::draft(&properties).stamp(DateTime::from_ticks(ticks(5)).unwrap());
+        let body = store_suite::draft(&properties).stamp(DateTime::from_ticks(ticks(5)).unwrap());
         let body = Some(Bytes::copy_from_slice(body.as_bytes()));
         ReadRow { key: KeyBytes::of(row), stamp: Some(ticks(5)), body }
     }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::partition::Registration;
     use model::DateTime;
-    use store::suite::number;
+    use store_suite::number;
     use uuid::Uuid;
 
     fn stamp(offset: i64) -> DateTime {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Key, Value};
-use store::suite::{draft, table};
 use store::{Change, Condition, Engine, Operation, Transaction};
+use store_suite::{draft, table};
 
 const ROW_BYTES: usize = 1024;
 const BATCH: usize = 100;

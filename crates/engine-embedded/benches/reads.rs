@@ -14,11 +14,11 @@ use engine_embedded::{EmbeddedEngine, Options};
 use model::{DateTime, Guid, Key, Value, ValueRef};
 use rustix::time::{ClockId, clock_gettime};
 use service::{EntityQuery, Service};
-use store::suite::{draft, key, table};
 use store::{
     Change, Condition, Engine, Held, Operation, RequestMemory, RowDraft, Showing, ShownProperties, TableRef,
     Transaction,
 };
+use store_suite::{draft, key, table};
 use tempfile::TempDir;
 
 const MIB: usize = 1024 * 1024;

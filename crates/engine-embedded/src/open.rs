@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forensics::log_tail;
 use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -15,7 +16,6 @@ use crate::database::{self, Found};
 use crate::db::Db;
 use crate::directory::Directory;
 use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
-use crate::log_tail;
 use crate::options::{Options, Tuning};
 
 /// Why a directory could not be opened, and what to do about it.

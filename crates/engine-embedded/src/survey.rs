@@ -8,14 +8,14 @@ use std::fs;
 use std::mem;
 use std::path::{Path, PathBuf};
 
+use forensics::entry::Tombstone;
+use forensics::log_file::{self, Change, Part};
+use forensics::manifest::{ListedFile, Manifest};
+use forensics::merge::{Edge, Gap, Memory, Merge, Waiting};
+use forensics::table_file::{Step, TableFile};
 use store::{Fault, RowView};
 
 use crate::directory::Looked;
-use crate::inspect::entry::Tombstone;
-use crate::inspect::log_file::{self, Change, Part};
-use crate::inspect::manifest::{ListedFile, Manifest};
-use crate::inspect::merge::{Edge, Gap, Memory, Merge, Waiting};
-use crate::inspect::table_file::{Step, TableFile};
 use crate::layout::{self, CommitRecord, TableId};
 use crate::open::OpenError;
 use crate::records::{self, Records};

@@ -10,8 +10,8 @@ use crate::support::{self, crash, files, hundred_rows, load, open, raw};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
 use model::TableName;
-use store::suite::{account, insert, key, number, table};
 use store::{Change, Condition, Engine, TableRef, Transaction};
+use store_suite::{account, insert, key, number, table};
 use tempfile::TempDir;
 
 fn check(directory: &Path) -> Report {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::support::{ROWS_PER_TRANSACTION, crash, hundred_rows, load, open, partition_name};
 use model::KeyRange;
 use store::Engine;
-use store::suite::{scan, table};
+use store_suite::{scan, table};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -9,7 +9,7 @@ use crate::support::{self, load, open, partition_name};
 use engine_embedded::{Counters, EmbeddedEngine, Options};
 use model::{Cut, KeyRange};
 use store::Engine;
-use store::suite::{key, scan, table};
+use store_suite::{key, scan, table};
 use tempfile::TempDir;
 
 /// A seek asks each file of the newest level and one file of every other for an index and a data block; RocksDB

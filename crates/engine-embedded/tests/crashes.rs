@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::open;
 use model::{Cut, Key, KeyRange, Value};
-use store::suite::{draft, key, scan, table};
 use store::{Change, Condition, Engine, Error, Operation, Transaction};
+use store_suite::{draft, key, scan, table};
 use tempfile::TempDir;
 
 const DIRECTORY: &str = "PARTITA_CRASH_DIRECTORY";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{bytes_of, crash, files, open, refusal};
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use store::Engine;
-use store::suite::{insert, key, table};
+use store_suite::{insert, key, table};
 use tempfile::TempDir;
 
 const COMMITS: i32 = 200;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::support::{bytes_of, eventually, files, load, open, partition_name, raw};
 use model::KeyRange;
-use store::suite::{insert, key, scan, table};
 use store::{Engine, Error};
+use store_suite::{insert, key, scan, table};
 use tempfile::TempDir;
 
 const ROWS: usize = 200_000;

@@ -8,8 +8,8 @@ use crate::support::{open, raw};
 use bytes::Bytes;
 use model::Value;
 use rocksdb::{DB, IteratorMode};
-use store::suite::{account, draft, key, table};
 use store::{Change, Condition, Engine, Transaction};
+use store_suite::{account, draft, key, table};
 use tempfile::TempDir;
 
 type Entry = (Box<[u8]>, Box<[u8]>);

@@ -5,8 +5,8 @@
 use crate::support::open;
 use engine_embedded::{EmbeddedEngine, Options};
 use std::sync::Arc;
-use store::suite::{insert, key, table};
 use store::{Engine, Error};
+use store_suite::{insert, key, table};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,8 +5,8 @@
 use crate::support::{bytes_of, crash, files, open, raw};
 use bytes::Bytes;
 use model::{DateTime, KeyRange};
-use store::suite::{account, insert, key, scan, table};
 use store::{Condition, Engine, Error, Transaction};
+use store_suite::{account, insert, key, scan, table};
 use tempfile::TempDir;
 
 async fn fill(engine: &dyn Engine) {

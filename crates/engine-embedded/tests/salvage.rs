@@ -11,8 +11,8 @@ use crate::support::{self, ROWS_PER_TRANSACTION, crash, files, load, open};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, Place, Report, SalvageError, Salvaged};
 use model::KeyRange;
-use store::suite::{account, insert, number, scan, table};
 use store::{Change, Condition, Engine, TableRef, Transaction};
+use store_suite::{account, insert, number, scan, table};
 use tempfile::TempDir;
 
 type Rows = BTreeMap<(String, String), Vec<u8>>;
@@ -25,7 +25,7 @@ async fn rows(engine: &EmbeddedEngine, table: &TableRef) -> Rows {
     let mut rows = Rows::new();
     let page = engine.scan(table, scan(vec![KeyRange::all()], usize::MAX)).await.unwrap();
     for entity in page.entities.iter() {
-        let key = store::suite::key(entity.partition, entity.row_key);
+        let key = store_suite::key(entity.partition, entity.row_key);
         let row = engine.get(table, &key).await.unwrap().unwrap();
         let key = (entity.partition.to_string(), entity.row_key.to_string());
         rows.insert(key, row.raw().bytes().to_vec());
@@ -170,7 +170,7 @@ async fn rows_that_may_be_older_than_what_was_lost_are_saved_and_counted() {
     // A few rows, far apart, are written over in a second table file, which is then lost.
     for partition in [3, 100, 150] {
         let change = Change::Put(number(7));
-        let key = store::suite::key(&format!("p{partition:05}"), "r50");
+        let key = store_suite::key(&format!("p{partition:05}"), "r50");
         engine.apply(&table("Big"), Transaction::of_one(key, Condition::Exists, change)).await.unwrap();
     }
     let newest = files(directory.path(), "sst");

@@ -10,8 +10,8 @@ use crate::support::{load, open, partition_name, raw};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use rand::Rng;
-use store::suite::{key, scan, table};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
+use store_suite::{key, scan, table};
 use tempfile::TempDir;
 
 const ROWS: usize = 60_000;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use engine_embedded::{EmbeddedEngine, Options};
-use store::{Engine, suite};
+use store::Engine;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_every_promise() {
     let directories = Mutex::new(Vec::new());
-    suite::run(|| async {
+    store_suite::run(|| async {
         let directory = TempDir::new().unwrap();
         let engine = EmbeddedEngine::open(Options::new(directory.path())).unwrap();
         directories.lock().unwrap().push(directory);

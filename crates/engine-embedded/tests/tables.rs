@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::support::{self, open};
 use store::Engine;
-use store::suite::{account, insert, table};
+use store_suite::{account, insert, table};
 use tempfile::TempDir;
 
 const TABLES: usize = 10_000;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::support::{load, partition_name};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, KeyRange};
-use store::suite::{scan, table};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
+use store_suite::{scan, table};
 use tempfile::TempDir;
 
 const ROWS: usize = 10_000;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use migrate::{Difference, Error, Found, Passed, Shared, Side, Step, Watch, pass, verify};
 use model::{AccountName, EntityKey};
 use proptest::prelude::*;
-use store::suite::{account, insert, key, number, table};
 use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
+use store_suite::{account, insert, key, number, table};
 use support::{Balky, Counting};
 
 const UNSEEN: Watch<'_> = &|_: Step<'_>| {};

@@ -1,4 +1,5 @@
-//! Table storage as every engine must provide it: the contract, the stored bytes, and the promises as tests.
+//! Table storage as every engine must provide it: the contract and the stored bytes. The crate `store-suite` has the
+//! promises as tests.
 //!
 //! Knows nothing of JSON, HTTP or `$filter`. The unit of atomicity is one partition, so that a distributed
 //! engine can keep the same promises as an embedded one.
@@ -12,7 +13,6 @@ mod memory;
 mod page;
 pub mod private_directory;
 mod scan;
-pub mod suite;
 mod transaction;
 
 pub use encoding::raw::{RawRow, StoredRow};

@@ -199,12 +199,16 @@ impl<'a> Iterator for Showing<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::{draft, key};
-    use model::{DateTime, Value};
+    use model::{DateTime, EntityKey, Value};
     use proptest::prelude::*;
 
     fn row(length: usize) -> Row {
-        draft(&[("B", Value::Binary(vec![7; length]))]).stamp(DateTime::MIN_STORED)
+        let value = Value::Binary(vec![7; length]);
+        crate::RowDraft::new([("B", value.as_ref())].into_iter()).stamp(DateTime::MIN_STORED)
+    }
+
+    fn key() -> EntityKey {
+        EntityKey::parse("p", "r").unwrap()
     }
 
     proptest! {
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn damage_is_a_fault_once_it_is_read() {
-        let mut page = Entities::of_one(&key("p", "r"), &row(5));
+        let mut page = Entities::of_one(&key(), &row(5));
         let damaged = &row(5).as_bytes()[..18].to_vec();
         page.push(StoredRef { partition: "p", row_key: "s", row: RawRow::new(damaged) });
         let read = |rows| page.show(|shown| shown.take(rows).map(|e| e.properties.count()).sum::<usize>());
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_row_larger_than_a_buffer_has_one_to_itself() {
-        let large = Entities::of_one(&key("p", "r"), &row(1_000_000));
+        let large = Entities::of_one(&key(), &row(1_000_000));
         assert_eq!(large.iter().next().unwrap().row.bytes().len(), row(1_000_000).as_bytes().len());
     }
 }

@@ -200,19 +200,26 @@ impl<'a> PageBuilder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::{key, number};
-    use model::DateTime;
+    use model::{DateTime, EntityKey, ValueRef};
+
+    /// The stored bytes of a key and of its row.
+    fn entity(n: i32) -> (Vec<u8>, Vec<u8>) {
+        let key = EntityKey::parse("p", &n.to_string()).unwrap();
+        let row = crate::RowDraft::new([("N", ValueRef::Int32(n))].into_iter()).stamp(DateTime::MIN_STORED);
+        (key::encode(&key), row.as_bytes().to_vec())
+    }
 
     fn offer(page: &mut PageBuilder<'_>, rows: std::ops::Range<i32>) {
         for n in rows {
-            let row = number(n).stamp(DateTime::MIN_STORED);
-            assert!(page.offer(&key::encode(&key("p", &n.to_string())), row.as_bytes()).unwrap());
+            let (key, row) = entity(n);
+            assert!(page.offer(&key, &row).unwrap());
         }
     }
 
     #[test]
     fn a_page_takes_in_another_only_if_it_stays_short_of_full() {
-        let row_bytes = key::encode(&key("p", "0")).len() + number(0).len();
+        let (key, row) = entity(0);
+        let row_bytes = key.len() + row.len();
         for (rows, bytes, taken) in [
             (4, usize::MAX, true),
             (3, usize::MAX, false),

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 /// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
 const LAYERS: [&[&str]; 9] = [
-    &["common", "driver", "testing"],
+    &["common", "driver", "forensics", "testing"],
     &["model", "protocol"],
     &["wire", "filter", "store"],
-    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate"],
-    &["front", "bench", "transfer"],
+    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate", "store-suite"],
+    &["client-encryption", "client-patterns", "front", "bench", "transfer"],
     &["table-http"],
     &["cli"],
     // Programs that try the others out.

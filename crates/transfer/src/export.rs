@@ -3,40 +3,38 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use connection::Request;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use partita_client::{JsonPage, TableService};
 
 use crate::columns::Columns;
 use crate::command::ExportCommand;
+use crate::endpoint;
 use crate::entity::Page;
 use crate::format::Format;
 use crate::output::{self, Continuation, Existing, Output, State, Subject};
 use crate::progress::{Progress, grouped, size};
-use crate::session::{Answer, Session};
 use crate::tables;
 
-const HEADERS: &str = "Accept: application/json;odata=minimalmetadata\r\n";
 const SYSTEM: [&str; 3] = [wire::names::PARTITION_KEY, wire::names::ROW_KEY, wire::names::TIMESTAMP];
 
 #[derive(Debug)]
 pub struct Export<'a> {
     command: &'a ExportCommand,
-    session: Session,
+    service: TableService,
     progress: Arc<Progress>,
     existing: Existing,
 }
 
 impl<'a> Export<'a> {
-    pub fn new(command: &'a ExportCommand, session: Session, progress: Arc<Progress>) -> Self {
+    pub fn new(command: &'a ExportCommand, service: TableService, progress: Arc<Progress>) -> Self {
         let existing = match (command.resume, command.overwrite) {
             (true, _) => Existing::Resumed,
             (false, true) => Existing::Overwritten,
             (false, false) => Existing::Refused,
         };
-        Self { command, session, progress, existing }
+        Self { command, service, progress, existing }
     }
 
-    pub async fn run(mut self) -> Result<(), String> {
+    pub async fn run(self) -> Result<(), String> {
         let command = self.command;
         let Some(table) = &command.table else { return self.all(&command.to).await };
         if crate::is_standard(&command.to) {
@@ -59,14 +57,14 @@ impl<'a> Export<'a> {
         }
     }
 
-    async fn all(&mut self, directory: &Path) -> Result<(), String> {
+    async fn all(&self, directory: &Path) -> Result<(), String> {
         if crate::is_standard(directory) {
             return Err("--all writes a file a table; --to takes a directory".to_owned());
         }
         std::fs::create_dir_all(directory)
             .map_err(|error| format!("can't make the directory {}: {error}", directory.display()))?;
         let format = self.command.format.unwrap_or(Format::Jsonl);
-        let names = tables::list(&mut self.session).await?;
+        let names = tables::list(&self.service).await?;
         let path = |name: &str| directory.join(format!("{name}.{}", format.ending()));
         // Before any work: not after an hour of it.
         if self.existing == Existing::Refused
@@ -90,7 +88,7 @@ impl<'a> Export<'a> {
 
     fn subject(&self, table: &str, format: Format) -> Subject {
         Subject {
-            endpoint: self.session.url(),
+            endpoint: self.service.url(),
             table: table.to_owned(),
             filter: self.command.filter.clone(),
             select: self.command.select.clone(),
@@ -99,7 +97,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    async fn table(&mut self, mut output: Output, mut state: State, place: &str) -> Result<(), String> {
+    async fn table(&self, mut output: Output, mut state: State, place: &str) -> Result<(), String> {
         let columns = match state.subject.format {
             Format::Jsonl => None,
             Format::Csv => Some(self.columns(&mut state).await?),
@@ -131,7 +129,7 @@ impl<'a> Export<'a> {
                 }
             }
             state.entities += page.value.len() as u64;
-            state.continuation = continuation(&answer);
+            state.continuation = answer.next.as_ref().map(Continuation::of);
             if state.continuation.is_none() {
                 break;
             }
@@ -161,7 +159,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    async fn columns(&mut self, state: &mut State) -> Result<Columns, String> {
+    async fn columns(&self, state: &mut State) -> Result<Columns, String> {
         let command = self.command;
         if let Some(names) = &state.found_columns {
             return Ok(Columns::new(names.iter().cloned()));
@@ -177,7 +175,7 @@ impl<'a> Export<'a> {
         Ok(columns)
     }
 
-    async fn find_columns(&mut self, subject: &Subject) -> Result<Columns, String> {
+    async fn find_columns(&self, subject: &Subject) -> Result<Columns, String> {
         self.progress.start(format!("finding the columns of {}", subject.table), 0, None);
         let mut columns = Columns::default();
         let (mut next, mut entities, mut bytes) = (None, 0, 0);
@@ -188,57 +186,38 @@ impl<'a> Export<'a> {
                 columns.add_all(entity);
             }
             entities += page.value.len() as u64;
-            bytes += answer.body.len() as u64;
+            bytes += answer.json.len() as u64;
             self.progress.update(entities, bytes);
-            next = continuation(&answer);
+            next = answer.next.as_ref().map(Continuation::of);
             if next.is_none() {
                 return Ok(columns);
             }
         }
     }
 
-    async fn page(&mut self, subject: &Subject, from: Option<&Continuation>) -> Result<Answer, String> {
-        let path = format!("/{}()", utf8_percent_encode(&subject.table, NON_ALPHANUMERIC));
-        let query = query(subject, from);
-        let request = Request { method: "GET", path: &path, query: &query, headers: HEADERS, body: None };
-        let answer = self.session.send(request).await.map_err(|why| format!("{}: {why}", subject.table))?;
-        match answer.status {
-            200 => Ok(answer),
-            _ => Err(format!("can't read the table {}: {}", subject.table, answer.explain())),
+    async fn page(&self, subject: &Subject, from: Option<&Continuation>) -> Result<JsonPage, String> {
+        let unread = |why: String| format!("can't read the table {}: {why}", subject.table);
+        let mut query = endpoint::table(&self.service, &subject.table).map_err(unread)?.query();
+        if let Some(filter) = &subject.filter {
+            query = query.filter(filter.as_str());
         }
+        if !subject.select.is_empty() {
+            query = query.select(with_keys(&subject.select));
+        }
+        let page = query.json_page(from.map(Continuation::to_client).as_ref()).await;
+        page.map_err(|error| unread(endpoint::explain(&self.service, &error)))
     }
 }
 
-fn query(subject: &Subject, from: Option<&Continuation>) -> String {
-    let mut options = Vec::new();
-    let mut add = |name: &str, value: &str| {
-        options.push(format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
-    };
-    if let Some(filter) = &subject.filter {
-        add("$filter", filter);
-    }
-    if !subject.select.is_empty() {
-        // Without keys a line could not be imported.
-        let others = subject.select.iter().map(|name| name.trim()).filter(|name| !SYSTEM.contains(name));
-        add("$select", &SYSTEM.into_iter().chain(others).collect::<Vec<_>>().join(","));
-    }
-    if let Some(from) = from {
-        add("NextPartitionKey", &from.partition);
-        if let Some(row) = &from.row {
-            add("NextRowKey", row);
-        }
-    }
-    options.join("&")
+/// These properties and those without which a line could not be imported.
+fn with_keys(select: &[String]) -> Vec<&str> {
+    let others = select.iter().map(|name| name.trim()).filter(|name| !SYSTEM.contains(name));
+    SYSTEM.into_iter().chain(others).collect()
 }
 
-fn read(answer: &Answer) -> Result<Page<'_>, String> {
-    serde_json::from_slice(&answer.body)
+fn read(page: &JsonPage) -> Result<Page<'_>, String> {
+    serde_json::from_slice(&page.json)
         .map_err(|error| format!("a page is no JSON that is understood here: {error}"))
-}
-
-fn continuation(answer: &Answer) -> Option<Continuation> {
-    let partition = answer.next_partition_key.clone()?;
-    Some(Continuation { partition, row: answer.next_row_key.clone() })
 }
 
 #[cfg(test)]
@@ -246,21 +225,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_asks_for_keys_too_and_is_encoded() {
-        let subject = Subject {
-            endpoint: String::new(),
-            table: "Books".to_owned(),
-            filter: Some("Title eq 'a&b'".to_owned()),
-            select: vec!["Title".to_owned(), " RowKey".to_owned()],
-            columns: vec![],
-            format: Format::Jsonl,
-        };
-        let from = Continuation { partition: "1!4!YQ--".to_owned(), row: None };
-        assert_eq!(
-            query(&subject, Some(&from)),
-            "$filter=Title%20eq%20%27a%26b%27&$select=PartitionKey%2CRowKey%2CTimestamp%2CTitle&NextPartitionKey=1%214%21YQ%2D%2D"
-        );
-        let plain = Subject { filter: None, select: vec![], ..subject };
-        assert_eq!(query(&plain, None), "");
+    fn a_selection_has_the_keys_and_each_name_once() {
+        let select = ["Title", " RowKey", "Year "].map(str::to_owned);
+        assert_eq!(with_keys(&select), ["PartitionKey", "RowKey", "Timestamp", "Title", "Year"]);
     }
 }

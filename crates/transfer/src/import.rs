@@ -7,7 +7,7 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use connection::Target;
+use partita_client::TableService;
 
 use crate::command::ImportCommand;
 use crate::format::Format;
@@ -16,7 +16,7 @@ use file::FileImport;
 
 pub async fn run(
     command: &ImportCommand,
-    target: Arc<Target>,
+    service: TableService,
     progress: Arc<Progress>,
 ) -> Result<(), String> {
     let one = |path: &Path, table: &str, format, rejects, keeps_side_file| FileImport {
@@ -28,7 +28,7 @@ pub async fn run(
         mode: command.mode,
         parallel: command.parallel.into(),
         resume: command.resume,
-        target: target.clone(),
+        service: service.clone(),
         progress: progress.clone(),
     };
     let from = &command.from;

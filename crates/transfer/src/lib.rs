@@ -1,12 +1,13 @@
 //! `partita export` and `partita import`: tables to files and back, through the REST API alone.
 //!
-//! So they copy from and to any Table endpoint: Partita, Azurite, Azure, Cosmos DB. Knows nothing of this server's
-//! insides; `wire` and `model` are all they share.
+//! So they copy from and to any Table endpoint: Partita, Azurite, Azure, Cosmos DB. `partita-client` sends the requests and
+//! repeats them; here stands what is particular to copies: files, formats, how far a run is, what was rejected. Entities
+//! travel as the service's own JSON, so that nothing in them changes.
 
-mod batch;
 mod columns;
 mod command;
 mod csv;
+mod endpoint;
 mod entity;
 mod export;
 mod format;
@@ -17,8 +18,6 @@ mod ledger;
 mod output;
 mod progress;
 mod rejects;
-mod retry;
-mod session;
 mod side_file;
 mod tables;
 mod writer;
@@ -29,16 +28,13 @@ use std::sync::Arc;
 
 pub use command::{ExportCommand, ImportCommand};
 
-use command::Common;
-use connection::{Endpoint, Target};
 use progress::Progress;
-use session::Session;
 
 pub fn export(command: &ExportCommand) -> Result<(), String> {
     let progress = Arc::new(Progress::new(command.common.quiet));
-    let target = target(&command.common)?;
+    let service = endpoint::connect(&command.common, &progress)?;
     let work = async {
-        let export = export::Export::new(command, Session::new(target, progress.clone()), progress.clone());
+        let export = export::Export::new(command, service, progress.clone());
         tokio::select! {
             outcome = export.run() => outcome,
             signal = stop_signal() => Err(format!("{signal}; {}", export_left(command))),
@@ -60,8 +56,8 @@ fn export_left(command: &ExportCommand) -> &'static str {
 
 pub fn import(command: &ImportCommand) -> Result<(), String> {
     let progress = Arc::new(Progress::new(command.common.quiet));
-    let target = target(&command.common)?;
-    let outcome = run(import::run(command, target, progress.clone()));
+    let service = endpoint::connect(&command.common, &progress)?;
+    let outcome = run(import::run(command, service, progress.clone()));
     progress.clear();
     outcome
 }
@@ -69,12 +65,6 @@ pub fn import(command: &ImportCommand) -> Result<(), String> {
 /// `-` is standard input or output.
 fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-fn target(common: &Common) -> Result<Arc<Target>, String> {
-    let endpoint = Endpoint::parse(&common.connection_string)?;
-    let tls = if endpoint.tls { Some(connection::connector(common.ca.as_deref())?) } else { None };
-    Ok(Arc::new(Target { endpoint, tls }))
 }
 
 fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {

@@ -52,6 +52,16 @@ pub struct Continuation {
     pub row: Option<String>,
 }
 
+impl Continuation {
+    pub fn of(next: &partita_client::Continuation) -> Self {
+        Self { partition: next.partition_key().to_owned(), row: next.row_key().map(str::to_owned) }
+    }
+
+    pub fn to_client(&self) -> partita_client::Continuation {
+        partita_client::Continuation::new(self.partition.as_str(), self.row.clone())
+    }
+}
+
 /// What becomes of a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {

@@ -1,29 +1,19 @@
-//! Stores groups of entities, one after the other, over one connection.
+//! Stores groups of entities, one after the other.
 //!
 //! A group is one transaction. If that is refused, its entities are stored one by one, which tells exactly which of
 //! them the service does not take.
 
-use connection::Request;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use wire::entity_json::read_entity;
-use wire::url::entity_address;
+use partita_client::{Entity, Error, Operation, OperationKind, Table, TableService, Transaction};
 
-use crate::batch;
 use crate::command::Mode;
-use crate::entity::Keys;
+use crate::endpoint;
 use crate::group::{Group, Item, Rejected};
-use crate::session::{Answer, Session};
-
-const WRITE: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n";
-const READ: &str = "Accept: application/json;odata=minimalmetadata\r\n";
 
 #[derive(Debug)]
 pub struct Writer {
-    session: Session,
-    /// Encoded.
-    table: String,
+    service: TableService,
+    table: Table,
     rules: Rules,
-    body: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,25 +33,26 @@ pub struct Stored {
 }
 
 impl Writer {
-    pub fn new(session: Session, table: &str, rules: Rules) -> Self {
-        let table = utf8_percent_encode(table, NON_ALPHANUMERIC).to_string();
-        Self { session, table, rules, body: Vec::new() }
+    pub fn new(service: TableService, table: Table, rules: Rules) -> Self {
+        Self { service, table, rules }
     }
 
     /// An error is of the endpoint, not of an entity.
-    pub async fn store(&mut self, group: Group) -> Result<Stored, String> {
+    pub async fn store(&self, group: Group) -> Result<Stored, String> {
         let mut stored = Stored { written: 0, rejected: group.unreadable.into_iter().collect() };
         let mut doubtful = self.rules.resumed;
         if group.items.len() > 1 {
-            let answer = self.send_batch(&group.items).await?;
-            if batch::is_done(&answer, group.items.len()) {
-                stored.written = group.items.len() as u64;
-                return Ok(stored);
+            let transaction: Transaction = group.items.iter().map(|item| self.operation(item)).collect();
+            match self.table.submit(transaction).await {
+                Ok(_) => {
+                    stored.written = group.items.len() as u64;
+                    return Ok(stored);
+                }
+                Err(Error::OutcomeUnknown(_)) => doubtful = true,
+                // What is true of one entity is told by storing it alone.
+                Err(Error::Refused(refused)) if !matches!(refused.status, 401 | 403 | 404 | 429 | 503) => {}
+                Err(error) => return Err(self.explain(&error)),
             }
-            if matches!(answer.status, 401 | 403 | 404) {
-                return Err(answer.explain());
-            }
-            doubtful |= answer.tried_before;
         }
         for item in group.items {
             match self.store_one(&item, doubtful).await? {
@@ -81,74 +72,58 @@ impl Writer {
         Ok(stored)
     }
 
-    async fn send_batch(&mut self, items: &[Item]) -> Result<Answer, String> {
-        let base = format!("{}/", self.session.url());
-        let mut body = std::mem::take(&mut self.body);
-        let operations = items.iter().map(|item| {
-            let (method, address) = self.operation(&base, &item.keys);
-            (method, address, item.body.as_slice())
-        });
-        batch::write(&mut body, operations);
-        let request = Request {
-            method: "POST",
-            path: "/$batch",
-            query: "",
-            headers: batch::HEADERS,
-            body: Some(&body),
+    /// What the service has against it, if anything. `doubtful`: an earlier attempt may have been carried out.
+    async fn store_one(&self, item: &Item, mut doubtful: bool) -> Result<Option<String>, String> {
+        let mut outcome = self.table.apply(self.operation(item)).await;
+        if self.inserts() && matches!(outcome, Err(Error::OutcomeUnknown(_))) {
+            // An insert that is sent anew either stores the entity or is told that there is one.
+            doubtful = true;
+            outcome = self.table.apply(self.operation(item)).await;
+        }
+        let Err(error) = outcome else { return Ok(None) };
+        let is_about_the_entity = match &error {
+            Error::Refused(refused) => {
+                matches!(refused.status, 400 | 409 | 412 | 413) && refused.code != "TableBeingDeleted"
+            }
+            _ => false,
         };
-        let answer = self.session.send_unless(request, batch::is_passing).await;
-        self.body = body;
-        answer
+        if !is_about_the_entity {
+            return Err(self.explain(&error));
+        }
+        let is_stored = doubtful && self.inserts() && error.is_conflict() && self.is_there(item).await?;
+        Ok((!is_stored).then(|| error.to_string()))
     }
 
-    /// What the service has against it, if anything.
-    async fn store_one(&mut self, item: &Item, doubtful: bool) -> Result<Option<String>, String> {
-        let (method, path) = self.operation("/", &item.keys);
-        let headers = format!("{WRITE}{}", batch::preference(method));
-        let request = Request { method, path: &path, query: "", headers: &headers, body: Some(&item.body) };
-        let answer = self.session.send(request).await?;
-        match (answer.status, answer.code().as_str()) {
-            (200..=299, _) => Ok(None),
-            (_, "TableBeingDeleted") => Err(answer.explain()),
-            // An attempt that nobody answered may have been carried out.
-            (409, _) if self.rules.mode == Mode::Insert && (doubtful || answer.tried_before) => {
-                let there = self.is_there(item).await?;
-                Ok((!there).then(|| answer.explain()))
-            }
-            (400 | 409 | 412 | 413, _) => Ok(Some(answer.explain())),
-            _ => Err(answer.explain()),
-        }
+    fn inserts(&self) -> bool {
+        self.rules.mode == Mode::Insert
     }
 
     /// Whether the table has just this entity.
-    async fn is_there(&mut self, item: &Item) -> Result<bool, String> {
-        let path = entity_address("/", &self.table, &item.keys.partition, &item.keys.row);
-        let request = Request { method: "GET", path: &path, query: "", headers: READ, body: None };
-        let answer = self.session.send(request).await?;
-        match answer.status {
-            200 => Ok(is_same(&answer.body, &item.body)),
-            404 => Ok(false),
-            _ => Err(answer.explain()),
+    async fn is_there(&self, item: &Item) -> Result<bool, String> {
+        match self.table.find::<Entity>(&item.keys.partition, &item.keys.row).await {
+            Ok(found) => Ok(found.is_some_and(|found| is_same(&found, &item.body))),
+            Err(Error::Unreadable(_)) => Ok(false),
+            Err(error) => Err(self.explain(&error)),
         }
     }
 
-    fn operation(&self, base: &str, keys: &Keys) -> (&'static str, String) {
-        let entity = || entity_address(base, &self.table, &keys.partition, &keys.row);
-        match self.rules.mode {
-            Mode::Replace => ("PUT", entity()),
-            Mode::Merge => ("PATCH", entity()),
-            Mode::Insert => ("POST", format!("{base}{}", self.table)),
-        }
+    fn operation(&self, item: &Item) -> Operation {
+        let kind = match self.rules.mode {
+            Mode::Replace => OperationKind::UpsertReplace,
+            Mode::Merge => OperationKind::UpsertMerge,
+            Mode::Insert => OperationKind::Insert,
+        };
+        Operation::json(kind, item.keys.partition.as_str(), item.keys.row.as_str(), item.body.clone())
+    }
+
+    fn explain(&self, error: &Error) -> String {
+        endpoint::explain(&self.service, error)
     }
 }
 
-/// Whether two bodies say the same entity, however they spell it.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let (Ok(mut one), Ok(mut other)) = (read_entity(one), read_entity(other)) else { return false };
-    for entity in [&mut one, &mut other] {
-        entity.properties.sort_by(|(a, _), (b, _)| a.cmp(b));
-    }
-    one == other
+/// Whether the body says this entity, however it spells it.
+fn is_same(found: &Entity, body: &[u8]) -> bool {
+    Entity::from_json(body).is_ok_and(|entity| entity == *found)
 }
 
 #[cfg(test)]
@@ -159,7 +134,8 @@ mod tests {
     fn entities_are_the_same_whatever_their_spelling() {
         let check = |one: &str, other: &str, expected| {
             let whole = |text: &str| format!(r#"{{"PartitionKey":"p","RowKey":"r",{text}}}"#);
-            assert_eq!(is_same(whole(one).as_bytes(), whole(other).as_bytes()), expected, "{one} {other}");
+            let one = Entity::from_json(whole(one).as_bytes()).unwrap();
+            assert_eq!(is_same(&one, whole(other).as_bytes()), expected, "{one:?} {other}");
         };
         check(
             r#""A":1,"B":2.0,"Timestamp":"t""#,

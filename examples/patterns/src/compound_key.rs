@@ -1,7 +1,7 @@
 //! Compound key: the employee and the year of a review make its row key, so that an employee's reviews lie side by side.
 
-use partita_client::patterns::keys;
 use partita_client::{partition_key, property, row_key};
+use partita_client_patterns::keys;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Class;

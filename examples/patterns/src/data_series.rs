@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use partita_client::patterns::keys;
-use partita_client::patterns::series::Series;
 use partita_client::{DateTime, Entity, Value, partition_key, row_key};
+use partita_client_patterns::keys;
+use partita_client_patterns::series::Series;
 
 use crate::cost::Class;
 use crate::stage::{Outcome, Stage, fill};

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use partita_client::patterns::archive::{Archive, Found};
-use partita_client::patterns::outbox::Outbox;
 use partita_client::{Entity, Match, Table, row_key};
+use partita_client_patterns::archive::{Archive, Found};
+use partita_client_patterns::outbox::Outbox;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 

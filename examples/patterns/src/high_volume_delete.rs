@@ -1,8 +1,8 @@
 //! High-volume delete: what goes together is in a table of its own, so that to be rid of it is one request.
 
-use partita_client::patterns::bulk::Bulk;
-use partita_client::patterns::daily::Daily;
 use partita_client::{DateTime, Entity, Match};
+use partita_client_patterns::bulk::Bulk;
+use partita_client_patterns::daily::Daily;
 
 use crate::stage::{Outcome, Stage, complete, fill};
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use partita_client::patterns::keys::{self, Spread};
 use partita_client::{DateTime, Entity, Table, Transaction, partition_key};
+use partita_client_patterns::keys::{self, Spread};
 
 use crate::cost::{Class, Cost};
 use crate::stage::{Found, Outcome, Stage, read};

@@ -1,10 +1,10 @@
 //! Index entities: lists of keys by another value, kept three ways.
 
-use partita_client::patterns::index_entities::{ListIndex, PartitionLists};
-use partita_client::patterns::indexed::IndexedTable;
-use partita_client::patterns::large::Large;
-use partita_client::patterns::outbox::Outbox;
 use partita_client::{Entity, Match, Stored, Table, partition_key, property};
+use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
+use partita_client_patterns::indexed::IndexedTable;
+use partita_client_patterns::large::Large;
+use partita_client_patterns::outbox::Outbox;
 
 use crate::cost::{Class, Cost};
 use crate::stage::{Failure, Outcome, Stage, at_once, fill};

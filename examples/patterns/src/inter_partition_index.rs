@@ -1,9 +1,9 @@
 //! Inter-partition secondary index: copies under another partition key, in another table, that follow in the end.
 
-use partita_client::patterns::indexed::IndexedTable;
-use partita_client::patterns::inter_index::InterIndex;
-use partita_client::patterns::outbox::Outbox;
 use partita_client::{Entity, Match, partition_key, property};
+use partita_client_patterns::indexed::IndexedTable;
+use partita_client_patterns::inter_index::InterIndex;
+use partita_client_patterns::outbox::Outbox;
 
 use crate::cost::Class;
 use crate::stage::{Outcome, Stage, at_once};

@@ -1,7 +1,7 @@
 //! Intra-partition secondary index: each entity is there twice, under its number and under its address, by one transaction.
 
-use partita_client::patterns::intra_index::IntraIndex;
 use partita_client::{partition_key, property, row_key};
+use partita_client_patterns::intra_index::IntraIndex;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Class;

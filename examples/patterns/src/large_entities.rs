@@ -1,8 +1,8 @@
 //! Large entities: a value of any length in chunks, seen by readers only when all of it is there.
 
 use futures_util::TryStreamExt as _;
-use partita_client::patterns::large::Large;
 use partita_client::{Entity, Error, Match, partition_key, row_key};
+use partita_client_patterns::large::Large;
 
 use crate::stage::{Outcome, Stage};
 

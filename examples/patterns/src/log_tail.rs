@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use partita_client::patterns::keys;
 use partita_client::{DateTime, partition_key, row_key};
+use partita_client_patterns::keys;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Class;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use partita_client::patterns::daily::Daily;
-use partita_client::patterns::keys;
 use partita_client::{DateTime, Entity, Stored, partition_key, property, row_key};
+use partita_client_patterns::daily::Daily;
+use partita_client_patterns::keys;
 
 use crate::cost::{Class, Cost};
 use crate::stage::{Outcome, Stage, fill, read};

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use partita_client::patterns::bulk::{Bulk, Report, Write};
 use partita_client::{Query, RetryPolicy, Stored, Table, TableService, partition_key, property, row_key};
+use partita_client_patterns::bulk::{Bulk, Report, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,7 +1,7 @@
 //! Wide entities: more properties than an entity can have, over several rows that are written together.
 
-use partita_client::patterns::wide;
 use partita_client::{Entity, Error, Match, Stored, partition_key, row_key};
+use partita_client_patterns::wide;
 
 use crate::cost::Class;
 use crate::stage::{Outcome, Stage};

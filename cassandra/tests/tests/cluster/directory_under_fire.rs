@@ -11,8 +11,8 @@ use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraEngine, Options, Schedule, connect};
 use model::{Cut, KeyRange};
 use rand::Rng;
-use store::suite::{key, number, scan, table};
 use store::{Change, Condition, Engine, Error, Reason, Scan, TableRef, Transaction};
+use store_suite::{key, number, scan, table};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -248,7 +248,7 @@ async fn audit(options: &Options, truth: &Truth) -> i64 {
         }
         assert!(Instant::now() < until, "empty partitions stay listed: {:?}", listed.difference(&with_rows));
         // Finds the empty ones, as any reader does.
-        scan_through(&engine, &store::suite::table("Fire")).await;
+        scan_through(&engine, &store_suite::table("Fire")).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{Options, Schedule, connect};
 use scylla::client::session::Session;
-use store::suite::{insert, key, table};
 use store::{Change, Condition, Engine, Transaction};
+use store_suite::{insert, key, table};
 
 async fn eager(nodes: &[String]) -> (Options, Session) {
     let mut options = fresh_keyspace(nodes).await;

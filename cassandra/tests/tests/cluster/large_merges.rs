@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{Key, Refusal, Value};
-use store::suite::{draft, key, number, table};
 use store::{Change, Condition, Engine, Error, Operation, Reason, TableRef, Transaction};
+use store_suite::{draft, key, number, table};
 
 /// About 900 KiB of properties, none larger than one may be.
 fn large() -> Vec<(String, Value)> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{Options, connect};
-use store::suite::{insert, table};
 use store::{Engine, Error};
+use store_suite::{insert, table};
 use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{Cut, Key, KeyRange, Value, ValueRef};
-use store::suite::{draft, key, number, table};
 use store::{Budget, Change, Condition, Engine, Error, Operation, Page, Scan, TableRef, Transaction};
+use store_suite::{draft, key, number, table};
 
 const ROWS: usize = 90;
 

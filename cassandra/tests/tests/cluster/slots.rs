@@ -6,8 +6,8 @@ use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraEngine, connect};
 use model::{DateTime, Key, Value};
 use scylla::client::session::Session;
-use store::suite::{draft, insert, table};
 use store::{Engine, Error, StoredRow, TableRef};
+use store_suite::{draft, insert, table};
 use uuid::Uuid;
 
 type Slot = (i32, Option<Uuid>, Option<i64>);

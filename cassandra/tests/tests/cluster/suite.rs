@@ -13,7 +13,7 @@ async fn keeps_every_promise() {
     let options = fresh_keyspace(&nodes).await;
     let session = connect(&options).await.unwrap();
     session.use_keyspace(&options.keyspace, true).await.unwrap();
-    store::suite::run(|| async {
+    store_suite::run(|| async {
         let engine = open(&options).await;
         empty(&*engine, &session).await;
         engine as Arc<dyn Engine>
@@ -27,7 +27,7 @@ async fn empty(engine: &dyn Engine, session: &Session) {
     for account in ["devstoreaccount1", "another"] {
         // What the service keeps of an account is never removed by the engine itself.
         session.query_unpaged("DELETE FROM services WHERE account = ?", (account,)).await.unwrap();
-        let account = store::suite::account(account);
+        let account = store_suite::account(account);
         for name in engine.list_tables(&account, "", 1000).await.unwrap().names {
             engine.drop_table(&store::TableRef { account: account.clone(), name }).await.unwrap();
         }

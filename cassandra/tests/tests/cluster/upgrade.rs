@@ -5,7 +5,7 @@ use engine_cassandra::{CassandraEngine, ConnectError, Options, connect, init};
 use model::KeyRange;
 use scylla::client::session::Session;
 use store::Engine;
-use store::suite::{insert, key, scan, table};
+use store_suite::{insert, key, scan, table};
 use uuid::Uuid;
 
 /// Schema 1.

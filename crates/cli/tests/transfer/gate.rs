@@ -133,7 +133,9 @@ fn read_request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<u8>)>
         if reader.read_line(&mut head).unwrap_or(0) == 0 {
             return None;
         }
-        let value = head[start..].strip_prefix("Content-Length: ");
+        // Names of headers are the same in any case.
+        let line = head[start..].to_ascii_lowercase();
+        let value = line.strip_prefix("content-length:");
         length = value.map_or(length, |value| value.trim().parse().unwrap());
     }
     let mut body = vec![0; length];

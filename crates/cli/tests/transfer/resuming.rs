@@ -157,7 +157,8 @@ fn a_busy_server_is_asked_again_when_it_says() {
     );
     // A transaction that is refused inside of an answer.
     const BUSY_INSIDE: Harm = Harm::Answer(
-        "HTTP/1.1 202 Accepted\r\nContent-Length: 56\r\n\r\n--b\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n\r\n--b--\r\n",
+        "HTTP/1.1 202 Accepted\r\nContent-Type: multipart/mixed; boundary=b\r\nContent-Length: 88\r\n\r\n\
+         --b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n\r\n--b--\r\n",
     );
     let server = Partita::in_memory();
     let gate = Gate::before(server.address);

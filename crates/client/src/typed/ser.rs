@@ -8,8 +8,7 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serialize
 
 use super::fault::Fault;
 use super::{ETAG, PARTITION_KEY, ROW_KEY, TIMESTAMP};
-use crate::encryption::Encrypted;
-use crate::{Entity, Value};
+use crate::{Encrypted, Entity, Value};
 
 /// An entity, and which of its properties its type wants encrypted.
 #[derive(Debug)]

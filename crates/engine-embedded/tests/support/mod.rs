@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use model::{Key, Value};
 use rocksdb::DB;
-use store::suite::draft;
 use store::{Change, Condition, Engine, Operation, TableRef, Transaction};
+use store_suite::draft;
 
 pub const ROWS_PER_TRANSACTION: usize = 100;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use connection::Target;
+use partita_client::{Table, TableService};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -21,7 +21,6 @@ use crate::ledger::Ledger;
 use crate::output;
 use crate::progress::{Progress, grouped};
 use crate::rejects::Rejects;
-use crate::session::Session;
 use crate::side_file::SideFile;
 use crate::tables;
 use crate::writer::{Rules, Stored, Writer};
@@ -64,7 +63,7 @@ pub struct FileImport {
     pub mode: Mode,
     pub parallel: usize,
     pub resume: bool,
-    pub target: Arc<Target>,
+    pub service: TableService,
     pub progress: Arc<Progress>,
 }
 
@@ -101,12 +100,11 @@ impl FileImport {
         let first_line = input.first_line().to_vec();
         let rejects = self.rejects.as_deref().map(|path| Rejects::open(path, &first_line, resumed));
         let rejects = rejects.transpose()?;
-        let mut session = Session::new(self.target.clone(), self.progress.clone());
-        tables::create(&mut session, &self.table).await?;
+        let table = tables::create(&self.service, &self.table).await?;
 
         let side = self.side(&state)?;
         self.progress.start(format!("importing {}", self.table), state.written, total);
-        let writers = self.writers(session);
+        let writers = self.writers(&table);
         let mut run = Run {
             groups: read_ahead(Groups::new(input, rejects.is_some())),
             waiting_max: 2 * writers.len(),
@@ -144,11 +142,9 @@ impl FileImport {
         crate::is_standard(&self.path)
     }
 
-    fn writers(&self, first: Session) -> Vec<Writer> {
+    fn writers(&self, table: &Table) -> Vec<Writer> {
         let rules = Rules { mode: self.mode, resumed: self.resume, stops: self.rejects.is_none() };
-        let mut sessions: Vec<_> = (1..self.parallel).map(|_| first.another(self.target.clone())).collect();
-        sessions.push(first);
-        sessions.into_iter().map(|session| Writer::new(session, &self.table, rules)).collect()
+        (0..self.parallel).map(|_| Writer::new(self.service.clone(), table.clone(), rules)).collect()
     }
 
     fn input(&self) -> Result<(Input, Option<u64>), String> {
@@ -166,7 +162,7 @@ impl FileImport {
 
     fn state(&self) -> Result<State, String> {
         let fresh = State {
-            endpoint: self.target.endpoint.url(),
+            endpoint: self.service.url(),
             table: self.table.clone(),
             mode: self.mode,
             bytes: 0,
@@ -302,7 +298,7 @@ impl Run<'_> {
             && let Some(place) = group::ready(&self.waiting, &self.busy)
             && self.waiting.get(place).is_some_and(|group| self.ledger.admits(group.number))
             && let Some(group) = self.waiting.remove(place)
-            && let Some(mut writer) = self.idle.pop()
+            && let Some(writer) = self.idle.pop()
         {
             let (number, end) = (group.number, group.end);
             let partition = group.partition().map(str::to_owned);

@@ -1,8 +1,8 @@
 //! Writes to try, each with what it finds and what it leaves.
 
 use model::{DateTime, Key};
-use store::suite::{key, number};
 use store::{Change, Condition, Engine as _, Operation, Transaction};
+use store_suite::{key, number};
 
 use crate::lost_answers::Ground;
 

@@ -9,8 +9,8 @@ use engine_cassandra::{CassandraEngine, Options};
 use futures_util::future::join_all;
 use model::ValueRef;
 use rand::Rng as _;
-use store::suite::{key, number};
 use store::{Change, Condition, Engine as _, Error, Operation, Reason, TableRef, Transaction};
+use store_suite::{key, number};
 
 use crate::lost_answers::Ground;
 use crate::lost_answers::between::{Between, MARK};

@@ -12,8 +12,8 @@ use engine_cassandra::{CassandraEngine, Options, Schedule, connect};
 use model::KeyRange;
 use scylla::client::session::Session;
 use scylla_proxy::{Condition, RequestOpcode};
-use store::suite::{insert, scan, table};
 use store::{Engine as _, Error, TableRef};
+use store_suite::{insert, scan, table};
 use uuid::Uuid;
 
 use crate::lost_answers::address;

@@ -20,8 +20,8 @@ use engine_cassandra::{CassandraEngine, Options};
 use model::{DateTime, KeyRange, ValueRef};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session_builder::SessionBuilder;
-use store::suite::{key, scan, table};
 use store::{Engine as _, StoredRef, TableRef};
+use store_suite::{key, scan, table};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 

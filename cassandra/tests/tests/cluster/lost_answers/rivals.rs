@@ -1,8 +1,8 @@
 //! Others write meanwhile, and may wipe out what would have told. Then the engine has to say that it does not
 //! know, and must leave alone what the others have made of it.
 
-use store::suite::{key, number};
 use store::{Change, Condition, Engine as _, Error, Reason, Transaction};
+use store_suite::{key, number};
 
 use crate::lost_answers::Ground;
 use crate::lost_answers::between::Mishap::{self, AnswerLostAtGate, RequestLostAtGate};

@@ -1,8 +1,8 @@
 //! Tables that are created and dropped, and what is stored with them, without an answer.
 
 use bytes::Bytes;
-use store::suite::table;
 use store::{Engine as _, Error};
+use store_suite::table;
 
 use crate::lost_answers::Ground;
 use crate::lost_answers::between::Mishap::{AnswerLost, None, RequestLost};

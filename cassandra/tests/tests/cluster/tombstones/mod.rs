@@ -11,8 +11,8 @@ use cluster_tests::{drop_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{AccountName, KeyRange};
 use scylla::client::session::Session;
-use store::suite::{insert, key, scan, table};
 use store::{Change, Condition, Engine, Error, TableRef, Transaction};
+use store_suite::{insert, key, scan, table};
 
 use ground::{MANY, eager, is_readable, keyspace, repeat, segment, stored, table_id, too_many};
 

@@ -97,6 +97,11 @@ proptest! {
     }
 
     #[test]
+    fn the_services_json_keeps_everything(entity in any_entity()) {
+        prop_assert_eq!(&Entity::from_json(&entity.to_json()).unwrap(), &entity);
+    }
+
+    #[test]
     fn json_keeps_what_is_said_of_it(entity in any_entity()) {
         let json = serde_json::to_string(&entity).unwrap();
         let kept = entity.properties.iter().filter_map(|(name, value)| Some((name.clone(), in_json(value)?)));

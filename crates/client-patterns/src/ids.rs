@@ -1,0 +1,8 @@
+//! Names that nobody else has.
+
+use partita_client::Guid;
+
+/// A random GUID.
+pub fn random() -> String {
+    Guid(rand::random()).to_string()
+}

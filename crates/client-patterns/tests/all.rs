@@ -1,0 +1,17 @@
+//! The patterns on a real service, in one program: each program more is linked for long. `kills` stays apart, since it
+//! starts itself.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod bulk;
+mod daily;
+mod indexes;
+mod keys;
+mod large;
+mod place;
+mod proxy;
+mod queue;
+mod series;
+#[path = "../../client/tests/support/mod.rs"]
+mod support;
+mod wide;

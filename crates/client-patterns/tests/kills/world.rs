@@ -1,0 +1,286 @@
+//! The patterns behind one face: rows that have a number or are not there, changed one at a time, healed, and looked at.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use partita_client::{DateTime, Entity, Error, Result, Stored, Table, TableService, row_key};
+use partita_client_patterns::archive::{Archive, Found};
+use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
+use partita_client_patterns::indexed::IndexedTable;
+use partita_client_patterns::inter_index::InterIndex;
+use partita_client_patterns::intra_index::IntraIndex;
+use partita_client_patterns::outbox::Outbox;
+use partita_client_patterns::queue::Queue;
+use partita_client_patterns::worker::Worker;
+
+use crate::judge;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Copies and lists in other tables, by the outbox.
+    Indexed,
+    /// Copies in the same partition.
+    Intra,
+    /// Lists in the same partition.
+    Lists,
+    /// Even numbers in one table, odd ones in the other.
+    Archive,
+    /// Messages whose handler writes a row.
+    Queue,
+}
+
+impl Pattern {
+    pub const ALL: [Self; 5] = [Self::Indexed, Self::Intra, Self::Lists, Self::Archive, Self::Queue];
+
+    pub fn parse(name: &str) -> Self {
+        Self::ALL.into_iter().find(|pattern| format!("{pattern:?}") == name).unwrap()
+    }
+}
+
+/// What a row shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    pub row: String,
+    pub number: Option<u32>,
+}
+
+/// What rows are; those that are not there are not in it.
+pub type State = BTreeMap<String, u32>;
+
+pub const PARTITION: &str = "Sales";
+
+/// How time passes for a world.
+#[derive(Clone, Copy, Debug)]
+pub enum Time {
+    /// Leases are so short that they end under their holders' hands.
+    Hasty,
+    /// All leases of others have ended.
+    Later,
+}
+
+pub struct World {
+    pub pattern: Pattern,
+    pub table: Table,
+    /// Of indexes, the archive, or what handlers wrote.
+    pub other: Table,
+    service: TableService,
+    time: Time,
+}
+
+impl World {
+    pub fn new(service: &TableService, base: &str, pattern: Pattern, time: Time) -> Self {
+        let table = service.table(base).unwrap();
+        let other = service.table(&format!("{base}Other")).unwrap();
+        Self { pattern, table, other, service: service.clone(), time }
+    }
+
+    pub async fn create_tables(&self) {
+        self.table.create().await.unwrap();
+        self.other.create().await.unwrap();
+    }
+
+    /// Makes a row what it shall be.
+    pub async fn act(&self, op: &Op) -> Result<()> {
+        let Op { row, number } = op;
+        match self.pattern {
+            Pattern::Indexed => {
+                let table = self.indexed();
+                match (table.get::<Entity>(PARTITION, row).await, number) {
+                    (Ok(old), Some(number)) => {
+                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
+                    }
+                    (Ok(old), None) => table.delete(PARTITION, row, &old.etag).await,
+                    (Err(error), number) => match number.filter(|_| error.is_not_found()) {
+                        Some(number) => table.insert(&entity(row, number)).await.map(drop),
+                        None => absent(error),
+                    },
+                }
+            }
+            Pattern::Intra => {
+                let table = self.intra();
+                match (table.get::<Entity>(PARTITION, row).await, number) {
+                    (Ok(old), Some(number)) => {
+                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
+                    }
+                    (Ok(old), None) => table.delete(PARTITION, row, &old.etag).await,
+                    (Err(error), number) => match number.filter(|_| error.is_not_found()) {
+                        Some(number) => table.insert(&entity(row, number)).await.map(drop),
+                        None => absent(error),
+                    },
+                }
+            }
+            Pattern::Lists => {
+                let table = self.lists();
+                match (self.table.find::<Entity>(PARTITION, row).await?, number) {
+                    (Some(old), Some(number)) => {
+                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
+                    }
+                    (Some(old), None) => table.delete(PARTITION, row, &old.etag).await,
+                    (None, Some(number)) => table.insert(&entity(row, *number)).await.map(drop),
+                    (None, None) => Ok(()),
+                }
+            }
+            Pattern::Archive => self.move_to(row, number.unwrap()).await,
+            Pattern::Queue => self.queue().enqueue(row, row).await.map(drop),
+        }
+    }
+
+    async fn move_to(&self, row: &str, number: u32) -> Result<()> {
+        let (away, back) = self.archives();
+        match (away.find::<Entity>(PARTITION, row).await?, number % 2) {
+            (None, 0) => self.table.insert(&entity(row, 0)).await.map(drop),
+            (Some(Found::Source(found)), 1) => away.store(PARTITION, row, &found.etag).await.map(drop),
+            (Some(Found::Destination(found)), 0) => back.store(PARTITION, row, &found.etag).await.map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// What comes next for a row; `None` if it is not to be touched now.
+    pub async fn next(&self, row: &str, random: u32) -> Result<Option<Op>> {
+        let number = match self.pattern {
+            Pattern::Archive => match self.archives().0.find::<Entity>(PARTITION, row).await? {
+                // Not in the one: perhaps on its way back.
+                None if self.archives().1.find::<Entity>(PARTITION, row).await?.is_some() => return Ok(None),
+                None | Some(Found::Destination(_)) => Some(0),
+                Some(Found::Source(_)) => Some(1),
+                Some(_) => return Ok(None),
+            },
+            Pattern::Queue => Some(1),
+            _ => Some(random).filter(|random| random % 4 > 0),
+        };
+        Ok(Some(Op { row: row.to_owned(), number }))
+    }
+
+    /// Until nothing is left to do.
+    pub async fn heal(&self) -> Result<()> {
+        match self.pattern {
+            Pattern::Indexed => self.indexed().outbox().run_until_empty().await.map(drop),
+            Pattern::Intra | Pattern::Lists => Ok(()),
+            Pattern::Archive => {
+                self.archives().0.outbox().run_until_empty().await?;
+                self.archives().1.outbox().run_until_empty().await.map(drop)
+            }
+            Pattern::Queue => {
+                self.worker().run_until_empty(|message| self.handled(message.id)).await.map(drop)
+            }
+        }
+    }
+
+    /// What was left behind by others, once.
+    pub async fn heal_once(&self) -> Result<()> {
+        match self.pattern {
+            Pattern::Indexed => self.indexed().outbox().heal().await.map(drop),
+            Pattern::Intra | Pattern::Lists => Ok(()),
+            Pattern::Archive => {
+                self.archives().0.outbox().heal().await?;
+                self.archives().1.outbox().heal().await.map(drop)
+            }
+            Pattern::Queue => {
+                self.worker().run_until_idle(|message| self.handled(message.id)).await.map(drop)
+            }
+        }
+    }
+
+    async fn handled(&self, id: String) -> Result<()> {
+        self.other.upsert_replace(&Entity::new(PARTITION, id).with("Number", 1)).await.map(drop)
+    }
+
+    /// What nobody has carried out, or finished to, with the tables it is in.
+    pub async fn messages(&self) -> Vec<(&Table, Entity)> {
+        let mut messages = Vec::new();
+        for table in [&self.table, &self.other] {
+            for prefix in ["~outbox~m~", "queue~m~"] {
+                let rows: Vec<Stored<Entity>> =
+                    table.query().filter(row_key().starts_with(prefix)).all().await.unwrap();
+                messages.extend(rows.into_iter().map(|row| (table, row.into_inner())));
+            }
+        }
+        messages
+    }
+
+    /// What is there, after a look at whether all of it fits together.
+    pub async fn state(&self) -> State {
+        let rows = |table: &Table| table.query().all::<Entity>();
+        let (table, other) = (rows(&self.table).await.unwrap(), rows(&self.other).await.unwrap());
+        let (table, other) = (inner(table), inner(other));
+        match self.pattern {
+            Pattern::Indexed => judge::indexed(&table, &other),
+            Pattern::Intra => judge::intra(&table),
+            Pattern::Lists => judge::lists(&table),
+            Pattern::Archive => judge::archive(&table, &other),
+            Pattern::Queue => judge::queue(&table, &other),
+        }
+    }
+
+    pub fn indexed(&self) -> IndexedTable {
+        IndexedTable::new(self.outbox(&self.table))
+            .with(InterIndex::new("email", self.other.name(), "Email"))
+            .with(ListIndex::new("team", self.other.name(), "Team").spread(2))
+    }
+
+    fn intra(&self) -> IntraIndex {
+        IntraIndex::new(&self.table, "id").unique("email", "Email").index("team", "Team")
+    }
+
+    fn lists(&self) -> PartitionLists {
+        PartitionLists::new(&self.table).index("email", "Email").index("team", "Team")
+    }
+
+    /// There and back.
+    fn archives(&self) -> (Archive, Archive) {
+        let way = |from: &Table, to: &Table| Archive::with_outbox(self.outbox(from), to.name()).unwrap();
+        (way(&self.table, &self.other), way(&self.other, &self.table))
+    }
+
+    fn outbox(&self, table: &Table) -> Outbox {
+        let outbox = Outbox::new(&self.service, table.name()).unwrap().attempts_max(1000);
+        let outbox = outbox.pauses(Duration::from_millis(5), Duration::from_millis(20));
+        match self.time {
+            Time::Hasty => outbox.lease_time(Duration::from_millis(10)),
+            Time::Later => outbox.clock(later),
+        }
+    }
+
+    fn queue(&self) -> Queue {
+        let queue = Queue::new(&self.table, PARTITION).dequeues_max(1000);
+        match self.time {
+            Time::Hasty => queue,
+            Time::Later => queue.clock(later),
+        }
+    }
+
+    fn worker(&self) -> Worker {
+        let pause = Duration::from_millis(5);
+        let worker = Worker::new(self.queue()).at_once(4).idle_pause(pause).pauses(pause, pause);
+        match self.time {
+            Time::Hasty => worker.lease_time(Duration::from_millis(10)),
+            Time::Later => worker,
+        }
+    }
+}
+
+fn later() -> DateTime {
+    DateTime::now().plus(Duration::from_secs(3600))
+}
+
+/// Emails are one entity's, teams are shared, and both differ from number to number.
+pub fn entity(row: &str, number: u32) -> Entity {
+    Entity::new(PARTITION, row)
+        .with("Number", i32::try_from(number).unwrap())
+        .with("Email", format!("{row}/{}@x", number % 3))
+        .with("Team", format!("team {}", number % 2))
+}
+
+fn absent(error: Error) -> Result<()> {
+    if error.is_not_found() { Ok(()) } else { Err(error) }
+}
+
+fn inner(rows: Vec<Stored<Entity>>) -> Vec<Entity> {
+    rows.into_iter().map(Stored::into_inner).collect()
+}
+
+/// Deletes whatever there is of a world.
+pub async fn drop_tables(world: &World) {
+    world.table.drop().await.unwrap();
+    world.other.drop().await.unwrap();
+}

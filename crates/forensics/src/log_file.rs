@@ -1,0 +1,221 @@
+//! One log: its commits one after the other, past those places that can't be read.
+//!
+//! RocksDB stops at the first damaged record. What stands behind it is whole and has its own sequence numbers, so
+//! here it is read all the same, and who reads it is told that something is missing before.
+
+use crate::block::{take_text, take_varint};
+use crate::entry::Tombstone;
+use crate::log_tail::{self, BLOCK, HEADER};
+
+const FULL: u8 = 1;
+const FIRST: u8 = 2;
+const MIDDLE: u8 = 3;
+const LAST: u8 = 4;
+/// Kinds with this bit may be passed over by whoever does not know them.
+const PASSED_OVER: u8 = 0x80;
+
+/// A part of a log.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A batch as RocksDB wrote it.
+    Batch(&'a [u8]),
+    /// Nothing can be read from here to the next block of the log. Torn is what ends there with the file: zeros, or a
+    /// record of which the rest was never written.
+    Unreadable { at: u64, is_torn: bool },
+}
+
+/// All of a log, in its order. What a crash leaves at its end, zeros or half a record, shows as unreadable too.
+pub fn read(log: &[u8], mut take: impl FnMut(Part<'_>)) {
+    let mut pending: Option<Vec<u8>> = None;
+    for (index, block) in log.chunks(BLOCK).enumerate() {
+        let mut at = 0;
+        while at + HEADER <= block.len() {
+            let place = (index * BLOCK + at) as u64;
+            let Some((kind, payload)) = log_tail::record(&block[at..]) else {
+                pending = None;
+                let is_torn = place as usize + block.len() - at == log.len() && is_torn(&block[at..]);
+                take(Part::Unreadable { at: place, is_torn });
+                break;
+            };
+            at += HEADER + payload.len();
+            match (kind, pending.take()) {
+                (FULL, None) => take(Part::Batch(payload)),
+                (FIRST, None) => pending = Some(payload.to_vec()),
+                (MIDDLE, Some(begun)) => pending = Some([&begun, payload].concat()),
+                (LAST, Some(begun)) => take(Part::Batch(&[&begun, payload].concat())),
+                (kind, begun) if kind >= PASSED_OVER => pending = begun,
+                // The rest of a batch whose beginning was lost, or a beginning whose rest was.
+                (kind, _) => {
+                    take(Part::Unreadable { at: place, is_torn: false });
+                    match kind {
+                        FULL => take(Part::Batch(payload)),
+                        FIRST => pending = Some(payload.to_vec()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    if pending.is_some() {
+        take(Part::Unreadable { at: log.len() as u64, is_torn: true });
+    }
+}
+
+fn is_torn(tail: &[u8]) -> bool {
+    let length = tail.get(4..6).map_or(0, |length| usize::from(u16::from_le_bytes([length[0], length[1]])));
+    HEADER + length > tail.len() || tail.iter().all(|byte| *byte == 0)
+}
+
+/// One change of a batch, in the column family with this number.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    Put { family: u32, key: &'a [u8], value: &'a [u8] },
+    Delete { family: u32, key: &'a [u8] },
+    Hide { family: u32, start: &'a [u8], end: &'a [u8] },
+}
+
+/// The changes of a batch with the sequence number of each; `None` if it is not one that `engine-embedded` writes.
+pub fn changes(batch: &[u8]) -> Option<Vec<(u64, Change<'_>)>> {
+    let (sequence, rest) = batch.split_first_chunk::<8>()?;
+    let (count, mut rest) = rest.split_first_chunk::<4>()?;
+    let (mut sequence, count) = (u64::from_le_bytes(*sequence), u32::from_le_bytes(*count));
+    let mut changes = Vec::new();
+    while let Some((kind, tail)) = rest.split_first() {
+        rest = tail;
+        let change = match *kind {
+            5 => Change::Put {
+                family: take_family(&mut rest)?,
+                key: take_text(&mut rest)?,
+                value: take_text(&mut rest)?,
+            },
+            4 => Change::Delete { family: take_family(&mut rest)?, key: take_text(&mut rest)? },
+            14 => Change::Hide {
+                family: take_family(&mut rest)?,
+                start: take_text(&mut rest)?,
+                end: take_text(&mut rest)?,
+            },
+            // Says nothing, and takes no number.
+            13 => continue,
+            _ => return None,
+        };
+        changes.push((sequence, change));
+        sequence = sequence.checked_add(1)?;
+    }
+    (changes.len() == count as usize).then_some(changes)
+}
+
+fn take_family(bytes: &mut &[u8]) -> Option<u32> {
+    u32::try_from(take_varint(bytes)?).ok()
+}
+
+impl Change<'_> {
+    pub fn family(&self) -> u32 {
+        match self {
+            Self::Put { family, .. } | Self::Delete { family, .. } | Self::Hide { family, .. } => *family,
+        }
+    }
+
+    pub fn tombstone(&self, sequence: u64) -> Option<Tombstone> {
+        let Self::Hide { start, end, .. } = self else { return None };
+        Some(Tombstone { start: start.to_vec(), end: end.to_vec(), sequence })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Batches, and the places between them that can't be read.
+    fn parts(log: &[u8]) -> Vec<Result<Vec<u8>, (u64, bool)>> {
+        let mut parts = Vec::new();
+        read(log, |part| {
+            parts.push(match part {
+                Part::Batch(batch) => Ok(batch.to_vec()),
+                Part::Unreadable { at, is_torn } => Err((at, is_torn)),
+            });
+        });
+        parts
+    }
+
+    /// As RocksDB writes them: in blocks, and a record that does not fit into one goes on in the next.
+    fn log(batches: &[Vec<u8>]) -> Vec<u8> {
+        let mut log = Vec::new();
+        for batch in batches {
+            let (mut rest, mut first) = (&batch[..], true);
+            loop {
+                let left = BLOCK - log.len() % BLOCK;
+                if left < HEADER {
+                    log.extend(vec![0; left]);
+                    continue;
+                }
+                let (now, later) = rest.split_at(rest.len().min(left - HEADER));
+                let kind = match (first, later.is_empty()) {
+                    (true, true) => FULL,
+                    (true, false) => FIRST,
+                    (false, true) => LAST,
+                    (false, false) => MIDDLE,
+                };
+                log.extend(log_tail::tests::record(kind, now));
+                (rest, first) = (later, false);
+                if rest.is_empty() {
+                    break;
+                }
+            }
+        }
+        log
+    }
+
+    #[test]
+    fn batches_of_any_size_are_read_back() {
+        let batches: Vec<Vec<u8>> =
+            [10, 40_000, 3, 100_000, 32_700, 1, 32_761, 5].map(|size| vec![size as u8; size]).into();
+        assert_eq!(parts(&log(&batches)), batches.into_iter().map(Ok).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_end_that_was_never_written_is_told_from_one_that_was_changed() {
+        let batches: Vec<Vec<u8>> = (0..3).map(|n| vec![n; 100]).collect();
+        let whole = log(&batches);
+        let last = |bytes: &[u8]| parts(bytes).pop();
+        let at = 2 * (HEADER + 100) as u64;
+        for torn in [&whole[..whole.len() - 1], &whole[..whole.len() - 90]] {
+            assert_eq!(last(torn), Some(Err((at, true))));
+        }
+        let zeros = [&whole[..at as usize], &[0; 300]].concat();
+        assert_eq!(last(&zeros), Some(Err((at, true))));
+        let mut changed = whole;
+        *changed.last_mut().unwrap() ^= 1;
+        assert_eq!(last(&changed), Some(Err((at, false))));
+    }
+
+    #[test]
+    fn a_damaged_record_costs_itself_and_the_rest_of_its_block() {
+        let batches: Vec<Vec<u8>> = (0..200_u8).map(|n| vec![n; 1000]).collect();
+        let whole = log(&batches);
+        for at in [20, 40_000, 60_000, 100_000] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            let parts = parts(&damaged);
+            let hole = parts.iter().position(Result::is_err).unwrap();
+            let read: Vec<Vec<u8>> = parts.into_iter().flatten().collect();
+            assert_eq!(read[..hole], batches[..hole]);
+            assert_eq!(read.last(), batches.last());
+            assert!(batches.len() - read.len() <= BLOCK / 1000 + 2, "{} of {}", read.len(), batches.len());
+        }
+    }
+
+    #[test]
+    fn a_batch_reads_back_with_a_number_for_each_change() {
+        let mut bytes = vec![7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0];
+        bytes.extend([5, 2, 1, b'k', 2, b'v', b'w', 4, 1, 1, b'd', 14, 2, 1, b'a', 1, b'z']);
+        let expected = [
+            (7, Change::Put { family: 2, key: b"k", value: b"vw" }),
+            (8, Change::Delete { family: 1, key: b"d" }),
+            (9, Change::Hide { family: 2, start: b"a", end: b"z" }),
+        ];
+        assert_eq!(changes(&bytes).unwrap(), expected);
+        assert_eq!(changes(&bytes[..bytes.len() - 1]), None);
+        bytes[8] = 2;
+        assert_eq!(changes(&bytes), None, "another number of changes than it says");
+    }
+}

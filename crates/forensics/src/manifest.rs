@@ -1,0 +1,156 @@
+//! Which files the database consists of: its MANIFEST, which is a log of edits.
+//!
+//! RocksDB is not asked, because it wants every file to be there that its MANIFEST names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::block::{take_text, take_varint};
+use crate::entry::Entry;
+use crate::log_file::{self, Part};
+
+const CURRENT: &str = "CURRENT";
+
+const COMPARATOR: u64 = 1;
+const LOG_NUMBER: u64 = 2;
+const NEXT_FILE: u64 = 3;
+const LAST_SEQUENCE: u64 = 4;
+const COMPACT_CURSOR: u64 = 5;
+const DELETED_FILE: u64 = 6;
+const PREVIOUS_LOG: u64 = 9;
+const FIRST_LOG: u64 = 10;
+const NEW_FILE: u64 = 103;
+const FAMILY: u64 = 200;
+const FAMILY_ADDED: u64 = 201;
+const FAMILY_DROPPED: u64 = 202;
+const FAMILY_MAX: u64 = 203;
+const IN_GROUP: u64 = 300;
+/// A field with this bit may be passed over by whoever does not know it.
+const PASSED_OVER: u64 = 1 << 13;
+/// Ends what is told of a new file.
+const END: u64 = 1;
+
+/// A table file by the MANIFEST.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedFile {
+    pub name: String,
+    /// None for a file that is there but not listed.
+    pub size: Option<u64>,
+    pub family: String,
+    pub first: Option<Vec<u8>>,
+    pub last: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Manifest {
+    families: BTreeMap<u64, Family>,
+    first_log: u64,
+}
+
+#[derive(Debug, Default)]
+struct Family {
+    name: String,
+    /// What earlier logs have of this family is in table files.
+    log: u64,
+    files: BTreeMap<u64, ListedFile>,
+}
+
+impl Manifest {
+    pub fn read(database: &Path) -> Result<Self, String> {
+        let current =
+            fs::read_to_string(database.join(CURRENT)).map_err(|error| format!("CURRENT: {error}"))?;
+        let name = current.trim_end();
+        if !name.starts_with("MANIFEST-") || name.contains('/') {
+            return Err("CURRENT does not name a MANIFEST".to_owned());
+        }
+        let bytes = fs::read(database.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        let mut manifest = Self::default();
+        manifest.families.insert(0, Family { name: "default".to_owned(), ..Family::default() });
+        let mut damage = None;
+        log_file::read(&bytes, |part| match part {
+            Part::Batch(edit) => {
+                if manifest.edit(edit).is_none() {
+                    damage.get_or_insert_with(|| format!("{name}: an edit in it can't be read"));
+                }
+            }
+            // A crash in the midst of an edit: it was never in force.
+            Part::Unreadable { is_torn: true, .. } => {}
+            Part::Unreadable { at, .. } => {
+                damage.get_or_insert_with(|| format!("{name}: unreadable at byte {at}"));
+            }
+        });
+        damage.map_or(Ok(manifest), Err)
+    }
+
+    /// Logs with lower numbers are wholly in table files.
+    pub fn first_log(&self) -> u64 {
+        let of_families = self.families.values().map(|family| family.log).min().unwrap_or(0);
+        of_families.max(self.first_log)
+    }
+
+    /// The number logs know a column family by.
+    pub fn family(&self, name: &str) -> Option<u32> {
+        let (id, _) = self.families.iter().find(|(_, family)| family.name == name)?;
+        u32::try_from(*id).ok()
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = ListedFile> {
+        self.families.values().flat_map(|family| {
+            family.files.values().map(|file| ListedFile { family: family.name.clone(), ..file.clone() })
+        })
+    }
+
+    fn edit(&mut self, mut edit: &[u8]) -> Option<()> {
+        let edit = &mut edit;
+        let (mut family, mut added, mut log) = (0, Vec::new(), None);
+        let (mut deleted, mut named, mut is_dropped) = (Vec::new(), None, false);
+        while !edit.is_empty() {
+            match take_varint(edit)? {
+                COMPARATOR => drop(take_text(edit)?),
+                LOG_NUMBER => log = Some(take_varint(edit)?),
+                NEXT_FILE | LAST_SEQUENCE | PREVIOUS_LOG | FAMILY_MAX | IN_GROUP => drop(take_varint(edit)?),
+                COMPACT_CURSOR => drop((take_varint(edit)?, take_text(edit)?)),
+                DELETED_FILE => {
+                    let _level = take_varint(edit)?;
+                    deleted.push(take_varint(edit)?);
+                }
+                FIRST_LOG => self.first_log = take_varint(edit)?,
+                NEW_FILE => added.push(new_file(edit)?),
+                FAMILY => family = take_varint(edit)?,
+                FAMILY_ADDED => named = Some(String::from_utf8_lossy(take_text(edit)?).into_owned()),
+                FAMILY_DROPPED => is_dropped = true,
+                other if other & PASSED_OVER != 0 => drop(take_text(edit)?),
+                _ => return None,
+            }
+        }
+        if is_dropped {
+            self.families.remove(&family);
+            return Some(());
+        }
+        if let Some(name) = named {
+            self.families.insert(family, Family { name, ..Family::default() });
+        }
+        let family = self.families.get_mut(&family)?;
+        family.log = log.unwrap_or(family.log);
+        // A file that moves to another level is deleted and added in one edit.
+        for number in deleted {
+            family.files.remove(&number);
+        }
+        family.files.extend(added);
+        Some(())
+    }
+}
+
+fn new_file(edit: &mut &[u8]) -> Option<(u64, ListedFile)> {
+    let _level = take_varint(edit)?;
+    let number = take_varint(edit)?;
+    let size = Some(take_varint(edit)?);
+    let mut key = || Entry::key(take_text(edit)?).map(<[u8]>::to_vec);
+    let (first, last) = (Some(key()?), Some(key()?));
+    let _sequences = (take_varint(edit)?, take_varint(edit)?);
+    while take_varint(edit)? != END {
+        take_text(edit)?;
+    }
+    Some((number, ListedFile { name: format!("{number:06}.sst"), size, family: String::new(), first, last }))
+}

@@ -1,0 +1,78 @@
+//! What the promises write and read, small enough to be written in one line.
+
+use std::time::Duration;
+
+use model::{AccountName, EntityKey, Key, KeyRange, TableName, Value, ValueRef};
+use store::{Budget, Change, Condition, Operation, Page, RowDraft, Scan, TableRef, Transaction};
+
+use crate::Shared;
+
+pub fn account(name: &str) -> AccountName {
+    AccountName::parse(name).unwrap()
+}
+
+pub fn table(name: &str) -> TableRef {
+    TableRef { account: account("devstoreaccount1"), name: TableName::parse(name).unwrap() }
+}
+
+pub fn key(partition: &str, row: &str) -> EntityKey {
+    EntityKey::parse(partition, row).unwrap()
+}
+
+pub fn draft(properties: &[(&str, Value)]) -> RowDraft {
+    RowDraft::new(properties.iter().map(|(name, value)| (*name, value.as_ref())))
+}
+
+pub fn number(value: i32) -> RowDraft {
+    draft(&[("N", Value::Int32(value))])
+}
+
+pub fn insert(partition: &str, row: &str, value: i32) -> Transaction {
+    Transaction::of_one(key(partition, row), Condition::Absent, Change::Put(number(value)))
+}
+
+pub(crate) fn write(row: &str, condition: Condition, change: Change) -> Operation {
+    Operation { row: Key::parse(row).unwrap(), condition, change }
+}
+
+pub(crate) fn group(partition: &str, operations: Vec<Operation>) -> Transaction {
+    Transaction::new(Key::parse(partition).unwrap(), operations).unwrap()
+}
+
+pub fn scan(ranges: Vec<KeyRange>, rows: usize) -> Scan {
+    Scan {
+        ranges,
+        budget: Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60) },
+        filter: None,
+        lasts: false,
+    }
+}
+
+pub(crate) fn keys(page: &Page) -> Vec<String> {
+    page.entities.iter().map(|entity| format!("{}|{}", entity.partition, entity.row_key)).collect()
+}
+
+pub(crate) async fn value_of(engine: &Shared, table: &TableRef, partition: &str, row: &str) -> Option<i32> {
+    let row = engine.get(table, &key(partition, row)).await.unwrap()?;
+    match row.raw().open().unwrap().property("N") {
+        Some(ValueRef::Int32(value)) => Some(value),
+        other => panic!("N is {other:?}"),
+    }
+}
+
+pub(crate) async fn created(engine: &Shared, name: &str) -> TableRef {
+    let table = table(name);
+    engine.create_table(&table).await.unwrap();
+    table
+}
+
+pub(crate) async fn filled(engine: &Shared) -> TableRef {
+    let table = created(engine, "Books").await;
+    for partition in 0..4 {
+        let operations = (0..50).map(|row| {
+            write(&format!("r{row:02}"), Condition::Absent, Change::Put(number(partition * 100 + row)))
+        });
+        engine.apply(&table, group(&format!("p{partition}"), operations.collect())).await.unwrap();
+    }
+    table
+}

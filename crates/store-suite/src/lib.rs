@@ -1,0 +1,64 @@
+//! The promises of [`Engine`], one function each, run against every engine.
+//!
+//! An engine's crate calls `run` with a function that gives a fresh, empty engine. A broken promise panics.
+
+#![allow(clippy::unwrap_used, reason = "a test by another name: what is unwrapped is what is asserted")]
+
+mod closing;
+mod concurrency;
+mod fixtures;
+mod loading;
+mod metadata;
+mod scans;
+mod tables;
+mod writes;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use store::Engine;
+
+pub use fixtures::{account, draft, insert, key, number, scan, table};
+
+type Shared = Arc<dyn Engine>;
+
+pub async fn run<F, Opening>(open: F)
+where
+    F: Fn() -> Opening,
+    Opening: Future<Output = Shared>,
+{
+    macro_rules! promises {
+        ($($promise:path),* $(,)?) => { $(
+            let engine = open().await;
+            $promise(engine.clone()).await;
+            engine.close().await;
+        )* };
+    }
+    promises!(
+        tables::a_table_is_found_in_any_case_under_its_first_name,
+        tables::tables_of_accounts_are_apart,
+        tables::tables_are_listed_in_order_and_resumed,
+        tables::nothing_is_found_in_a_missing_table,
+        writes::conditions_hold_as_named,
+        writes::a_merge_overlays_and_a_put_replaces,
+        writes::a_merge_keeps_within_the_limits,
+        writes::a_failing_operation_is_named_and_nothing_is_changed,
+        writes::timestamps_only_grow,
+        scans::rows_come_in_utf16_order_each_once,
+        scans::ranges_read_only_their_rows,
+        scans::a_scan_ends_at_its_budget_and_resumes,
+        scans::a_filtered_scan_gives_what_its_filter_keeps,
+        tables::a_dropped_table_leaves_nothing_behind,
+        metadata::metadata_lives_and_dies_with_its_owner,
+        metadata::service_metadata_is_replaced_only_if_it_is_what_was_expected,
+        metadata::accounts_with_tables_or_metadata_are_listed,
+        loading::loaded_rows_come_back_byte_for_byte,
+        loading::loading_replaces_and_removes,
+        loading::later_timestamps_are_above_loaded_ones,
+        loading::a_damaged_row_is_not_loaded,
+        concurrency::concurrent_counters_lose_no_step,
+        concurrency::readers_never_see_half_a_transaction,
+        concurrency::concurrent_inserts_have_one_winner,
+        closing::a_closed_engine_refuses,
+    );
+}

@@ -1,0 +1,65 @@
+//! What the service keeps beside the rows: of a table and of an account.
+
+use bytes::Bytes;
+use store::TableRef;
+
+use crate::Shared;
+use crate::fixtures::{account, created, table};
+
+pub async fn metadata_lives_and_dies_with_its_owner(engine: Shared) {
+    let table = created(&engine, "Books").await;
+    let (mine, theirs) = (account("devstoreaccount1"), account("another"));
+    assert_eq!(engine.table_metadata(&table).await.unwrap(), None);
+    assert_eq!(engine.service_metadata(&mine).await.unwrap(), None);
+    for text in [&b"one"[..], b"two", b""] {
+        engine.set_table_metadata(&table, Bytes::copy_from_slice(text)).await.unwrap();
+        assert_eq!(engine.table_metadata(&table).await.unwrap().as_deref(), Some(text));
+        let before = engine.service_metadata(&mine).await.unwrap();
+        assert!(engine.replace_service_metadata(&mine, before, Bytes::copy_from_slice(text)).await.unwrap());
+        assert_eq!(engine.service_metadata(&mine).await.unwrap().as_deref(), Some(text));
+    }
+    assert_eq!(engine.service_metadata(&theirs).await.unwrap(), None);
+}
+
+pub async fn service_metadata_is_replaced_only_if_it_is_what_was_expected(engine: Shared) {
+    let mine = account("devstoreaccount1");
+    let document = |text: &'static str| Bytes::from_static(text.as_bytes());
+    let replace = async |expected: Option<&'static str>, by| {
+        engine.replace_service_metadata(&mine, expected.map(document), document(by)).await.unwrap()
+    };
+    assert!(!replace(Some("one"), "two").await, "nothing is there");
+    assert_eq!(engine.service_metadata(&mine).await.unwrap(), None);
+    assert!(replace(None, "one").await);
+    assert!(!replace(None, "two").await, "something is there");
+    assert!(!replace(Some("other"), "two").await);
+    assert_eq!(engine.service_metadata(&mine).await.unwrap(), Some(document("one")));
+    assert!(replace(Some("one"), "two").await);
+    // Of many who start from the same, one gets through.
+    let attempts = (0..8).map(|n| {
+        let (engine, mine) = (engine.clone(), mine.clone());
+        let by = Bytes::from(format!("by {n}"));
+        tokio::spawn(async move {
+            engine.replace_service_metadata(&mine, Some(Bytes::from_static(b"two")), by).await
+        })
+    });
+    let mut replaced = 0;
+    for attempt in attempts.collect::<Vec<_>>() {
+        replaced += usize::from(attempt.await.unwrap().unwrap());
+    }
+    assert_eq!(replaced, 1);
+}
+
+pub async fn accounts_with_tables_or_metadata_are_listed(engine: Shared) {
+    assert_eq!(engine.list_accounts().await.unwrap(), []);
+    let of = |owner: &str, name| TableRef { account: account(owner), ..table(name) };
+    for table in [of("zeta", "Books"), of("beta", "Books"), of("beta", "Authors")] {
+        engine.create_table(&table).await.unwrap();
+    }
+    for owner in ["gamma", "beta"] {
+        let cors = Bytes::from_static(b"cors");
+        assert!(engine.replace_service_metadata(&account(owner), None, cors).await.unwrap());
+    }
+    assert_eq!(engine.list_accounts().await.unwrap(), ["beta", "gamma", "zeta"].map(account));
+    engine.drop_table(&of("zeta", "Books")).await.unwrap();
+    assert_eq!(engine.list_accounts().await.unwrap(), ["beta", "gamma"].map(account));
+}

@@ -1,0 +1,127 @@
+//! Scans: their order, ranges, budgets and filters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Cut, KeyRange, ValueRef};
+use store::{Budget, Candidate, Fault, RowFilter, Scan};
+
+use crate::Shared;
+use crate::fixtures::{created, filled, insert, key, keys, scan};
+
+pub async fn rows_come_in_utf16_order_each_once(engine: Shared) {
+    let table = created(&engine, "Books").await;
+    let texts =
+        ["", " ", "!", "A", "AA", "Z", "a", "b", "é", "\u{d7ff}", "𝄞", "\u{10ffff}", "\u{e000}", "\u{ffff}"];
+    for partition in texts.iter().rev() {
+        for row in texts {
+            engine.apply(&table, insert(partition, row, 1)).await.unwrap();
+        }
+    }
+    let page = engine.scan(&table, scan(vec![KeyRange::all()], 1000)).await.unwrap();
+    let expected: Vec<String> =
+        texts.iter().flat_map(|p| texts.iter().map(move |r| format!("{p}|{r}"))).collect();
+    assert_eq!(keys(&page), expected);
+    assert_eq!(page.next, None);
+}
+
+pub async fn ranges_read_only_their_rows(engine: Shared) {
+    let table = filled(&engine).await;
+    let between = |start, end| KeyRange { start, end };
+    let cases = [
+        (vec![KeyRange::entity("p1", "r07")], 1),
+        (vec![KeyRange::entity("p1", "r99")], 0),
+        (vec![KeyRange::partition("p2")], 50),
+        (vec![between(Cut::before("p1", "r10"), Cut::before("p1", "r20"))], 10),
+        (vec![between(Cut::after("p1", "r10"), Cut::after("p1", "r20"))], 10),
+        (vec![between(Cut::after_partition("p0"), Cut::before_partition("p3"))], 100),
+        (vec![KeyRange::entity("p0", "r00"), KeyRange::partition("p1"), KeyRange::entity("p3", "r49")], 52),
+        (vec![between(Cut::before("p9", ""), Cut::End)], 0),
+        (vec![], 0),
+        (vec![KeyRange::all()], 200),
+    ];
+    for (ranges, expected) in cases {
+        let page = engine.scan(&table, scan(ranges.clone(), 1000)).await.unwrap();
+        assert_eq!(page.entities.len(), expected, "{ranges:?}");
+        assert_eq!(page.examined, expected as u64, "{ranges:?} must look at nothing else");
+        for entity in page.entities.iter() {
+            let (partition, row) = (entity.partition, entity.row_key);
+            assert!(ranges.iter().any(|range| range.contains(partition, row)), "{ranges:?}");
+        }
+    }
+}
+
+pub async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
+    let table = filled(&engine).await;
+    let ranges = [KeyRange::partition("p0"), KeyRange::partition("p2")];
+    for (rows, bytes) in [(7, usize::MAX), (50, usize::MAX), (100, usize::MAX), (1000, 100), (1000, 1)] {
+        let (mut seen, mut from) = (Vec::new(), Cut::start());
+        let mut pages = 0;
+        loop {
+            let rest = KeyRange { start: from.clone(), end: Cut::End };
+            let left: Vec<_> = ranges.iter().map(|r| r.intersect(&rest)).filter(|r| !r.is_empty()).collect();
+            let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
+            let page =
+                engine.scan(&table, Scan { ranges: left, budget, filter: None, lasts: false }).await.unwrap();
+            assert!(page.entities.len() <= rows && !page.entities.is_empty());
+            seen.extend(keys(&page));
+            pages += 1;
+            match page.next {
+                Some(next) => from = Cut::before(next.partition.as_str(), next.row.as_str()),
+                None => break,
+            }
+        }
+        let row = |p: &'static str| (0..50).map(move |r| format!("{p}|r{r:02}"));
+        assert_eq!(
+            seen,
+            row("p0").chain(row("p2")).collect::<Vec<_>>(),
+            "pages of {rows} rows, {bytes} bytes"
+        );
+        if bytes == usize::MAX {
+            assert_eq!(pages, 100_usize.div_ceil(rows), "exactly full pages end without a token");
+        } else {
+            assert!(pages > 10);
+        }
+    }
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO };
+    let hurried = Scan { ranges: vec![KeyRange::all()], budget, filter: None, lasts: false };
+    let page = engine.scan(&table, hurried).await.unwrap();
+    assert!(page.entities.len() < 200 && page.next.is_some(), "no time left: a short page and a token");
+}
+
+struct Even;
+
+impl RowFilter for Even {
+    fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault> {
+        let (partition, row_key) = candidate.keys()?;
+        assert!(partition.starts_with('p') && row_key.starts_with('r'));
+        let mut found = [None];
+        candidate.row.find(&["N"], &mut found)?;
+        Ok(matches!(found, [Some(ValueRef::Int32(n))] if n % 10 == 0))
+    }
+}
+
+pub async fn a_filtered_scan_gives_what_its_filter_keeps(engine: Shared) {
+    let table = filled(&engine).await;
+    let page = engine
+        .scan(&table, Scan { filter: Some(Arc::new(Even)), ..scan(vec![KeyRange::all()], 7) })
+        .await
+        .unwrap();
+    assert_eq!(keys(&page), ["p0|r00", "p0|r10", "p0|r20", "p0|r30", "p0|r40", "p1|r00", "p1|r10"]);
+    assert_eq!(page.next, Some(key("p1", "r11")));
+    let budget = Budget { rows: 7, bytes: usize::MAX, time: Duration::ZERO };
+    let ranges = vec![KeyRange { start: Cut::before("p0", "r41"), end: Cut::End }];
+    let page = engine
+        .scan(&table, Scan { ranges, budget, filter: Some(Arc::new(Nothing)), lasts: false })
+        .await
+        .unwrap();
+    assert!(page.entities.is_empty() && page.next.is_some(), "an empty page with a token is legal");
+}
+
+struct Nothing;
+
+impl RowFilter for Nothing {
+    fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+        Ok(false)
+    }
+}
