@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::safety::schema_version;
 use crate::session::ConnectError;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
 pub const VERSION: i32 = 2;
@@ -175,10 +175,10 @@ async fn tables_of(session: &Session, keyspace: &str) -> Result<Option<Vec<Strin
     let names = async |table: &str, column: &str| {
         let text = format!("SELECT {column} FROM system_schema.{table} WHERE keyspace_name = ?");
         let rows = driver::query(session, text.into(), &(keyspace,)).await?.into_rows_result();
-        let rows = rows.map_err(|error| Trouble::fault(error.to_string()))?;
-        let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+        let rows = rows.map_err(undecodable("the cluster's tables"))?;
+        let rows = rows.rows::<(String,)>().map_err(undecodable("the cluster's tables"))?;
         let names: Result<Vec<String>, _> = rows.map(|row| row.map(|(name,)| name)).collect();
-        names.map_err(|error| Trouble::fault(error.to_string()))
+        names.map_err(undecodable("the cluster's tables"))
     };
     if names("keyspaces", "keyspace_name").await?.is_empty() {
         return Ok(None);

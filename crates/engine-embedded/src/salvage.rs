@@ -128,7 +128,8 @@ impl Writer {
     }
 
     fn put(&mut self, family: &str, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let handle = self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
+        let handle =
+            self.rocks.cf_handle(family).ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
         self.batch.put_cf(handle, key, value);
         if self.batch.size_in_bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
@@ -136,13 +137,15 @@ impl Writer {
     fn write(&mut self) -> Result<(), Fault> {
         let batch = std::mem::take(&mut self.batch);
         let written = self.rocks.write_opt(batch, &self.unlogged);
-        written.map_err(|error| db::fault("could not write to the new store", &error))
+        written.map_err(|error| db::fault("could not write to the new store", error))
     }
 
     /// A record for rows that have none.
     fn name(&mut self, id: TableId) -> Result<(), Fault> {
         let text = format!("Salvaged{}", &id.to_string()[..16]);
-        let name = TableName::parse(&text).map_err(|refusal| Fault::new(refusal.to_string()))?;
+        let name = TableName::parse(&text).map_err(|refusal| {
+            Fault::bug("a name for a table without a record is not valid").because(refusal)
+        })?;
         let record = TableRecord { id, name, metadata: None };
         let key = layout::table_key(&self.heir, record.name.folded());
         self.put(layout::META_FAMILY, &key, &record.encode())?;
@@ -160,16 +163,18 @@ impl Writer {
         self.put(layout::META_FAMILY, layout::COMMIT_KEY, &record.encode())?;
         self.write()?;
         for family in [layout::DATA_FAMILY, layout::META_FAMILY] {
-            let handle =
-                self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
-            self.rocks
-                .flush_cf(handle)
-                .map_err(|error| db::fault("could not flush the new store", &error))?;
+            let handle = self
+                .rocks
+                .cf_handle(family)
+                .ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
+            self.rocks.flush_cf(handle).map_err(|error| db::fault("could not flush the new store", error))?;
         }
-        self.directory.committed_file(counter).map_err(|error| Fault::new(error.to_string()))?;
+        self.directory
+            .committed_file(counter)
+            .map_err(|error| Fault::disk("could not note the last commit").because(error))?;
         drop(self.rocks);
         let synced = File::open(&self.directory.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| Fault::new(format!("could not sync the new store: {error}")))?;
+        synced.map_err(|error| Fault::disk("could not sync the new store").because(error))?;
         let mut named: Vec<TableCount> = self.named.into_values().collect();
         named.sort_by(|a, b| a.table.cmp(&b.table));
         Ok((named, self.entities))

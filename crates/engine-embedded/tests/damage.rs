@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{bytes_of, crash, files, open, refusal};
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
-use store::Engine;
 use store::suite::{insert, key, table};
+use store::{Engine, FaultKind};
 use tempfile::TempDir;
 
 const COMMITS: i32 = 200;
@@ -233,7 +233,11 @@ async fn a_flipped_bit_in_a_table_file_is_never_read_as_a_row() {
         Err(error) => assert!(matches!(error, OpenError::Damaged { .. }), "{error}"),
         Ok(engine) => {
             let found = engine.get(&table("Books"), &key("p", "001")).await;
-            assert!(matches!(found, Err(store::Error::Fault(_))), "{found:?}");
+            let Err(store::Error::Fault(fault)) = found else { panic!("{found:?}") };
+            assert_eq!(fault.kind(), FaultKind::Damaged, "{fault}");
+            let cause = fault.chain().find_map(|cause| cause.downcast_ref::<rocksdb::Error>());
+            assert_eq!(cause.map(rocksdb::Error::kind), Some(rocksdb::ErrorKind::Corruption), "{fault}");
+            assert!(fault.to_string().contains("PartitionKey \"p\", RowKey \"001\", table Books"), "{fault}");
         }
     }
 }

@@ -289,12 +289,13 @@ fn health(pipeline: &Pipeline, request: &http::Request<Incoming>) -> Option<Resp
         (Ok(()), Some(since)) => {
             (200, format!("ok; frozen since {}, so that writes are refused\n", since.to_seconds_string()))
         }
-        // Why is for the log alone: anyone may ask, and a fault names files.
+        // Only the kind, and the rest for the log alone: anyone may ask, and a fault names files.
         (Err(fault), _) => {
+            let kind = fault.kind();
             if !UNREADY.swap(true, Ordering::Relaxed) {
-                tracing::error!(%fault, "not ready");
+                tracing::error!(%kind, %fault, "not ready");
             }
-            (503, "the store can't be used now; the server's log says why\n".to_owned())
+            (503, format!("the store can't be used now ({kind}); the server's log says why\n"))
         }
     };
     if status == 200 && request.uri().path() == "/health/ready" {

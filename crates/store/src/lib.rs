@@ -6,6 +6,7 @@
 pub mod encoding;
 mod engine;
 mod error;
+mod fault;
 mod held;
 mod memory;
 mod page;
@@ -18,7 +19,8 @@ pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::{ShownProperties, Unread};
 pub use engine::{Engine, TableRef, TablesPage};
-pub use error::{Error, Fault, Reason};
+pub use error::{Error, Reason};
+pub use fault::{Fault, FaultKind, with_causes};
 pub use held::{FREE_BYTES, Held, RequestMemory};
 pub use memory::MemoryEngine;
 pub use page::{Entities, Page, Showing, Shown, StoredRef, Tied};

@@ -14,8 +14,8 @@ use model::{AccountName, Cut, DateTime, EntityKey, Key, KeyRange, TableName, Val
 
 use crate::encoding::row::borrowed;
 use crate::{
-    Budget, Candidate, Change, Condition, Engine, Error, Fault, Operation, Page, Reason, RowDraft, RowFilter,
-    Scan, StoredRow, TableRef, Transaction,
+    Budget, Candidate, Change, Condition, Engine, Error, Fault, FaultKind, Operation, Page, Reason, RowDraft,
+    RowFilter, Scan, StoredRow, TableRef, Transaction,
 };
 
 type Shared = Arc<dyn Engine>;
@@ -594,7 +594,7 @@ async fn a_damaged_row_is_not_loaded(engine: Shared) {
     let cut = StoredRow::new(whole.raw().bytes()[..12].to_vec());
     let rows = vec![(partition("a"), Some(whole)), (partition("b"), Some(cut))];
     let refused = engine.load(&table, &partition("p"), rows).await;
-    assert!(matches!(refused, Err(Error::Fault(_))), "{refused:?}");
+    assert_eq!(fault_kind(refused), FaultKind::Damaged);
     assert_eq!(contents(&engine, &table).await, []);
 }
 
@@ -681,8 +681,15 @@ async fn a_closed_engine_refuses(engine: Shared) {
     let table = created(&engine, "Books").await;
     assert!(engine.check_health().is_ok());
     engine.close().await;
-    assert!(engine.check_health().is_err());
-    assert!(matches!(engine.apply(&table, insert("p", "r", 1)).await, Err(Error::Fault(_))));
-    assert!(matches!(engine.get(&table, &key("p", "r")).await, Err(Error::Fault(_))));
+    assert_eq!(engine.check_health().map_err(|fault| fault.kind()), Err(FaultKind::Busy));
+    assert_eq!(fault_kind(engine.apply(&table, insert("p", "r", 1)).await), FaultKind::Busy);
+    assert_eq!(fault_kind(engine.get(&table, &key("p", "r")).await), FaultKind::Busy);
     engine.close().await;
+}
+
+fn fault_kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> FaultKind {
+    match outcome {
+        Err(Error::Fault(fault)) => fault.kind(),
+        other => panic!("{other:?}"),
+    }
 }

@@ -16,7 +16,7 @@ use super::{Findings, assess};
 use crate::clock::unix_micros;
 use crate::options::Options;
 use crate::session::ConnectError;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -54,7 +54,8 @@ pub async fn find(session: &Session, options: &Options) -> Result<Findings, Conn
     let text = "SELECT durable_writes, replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let rows = rows(session, statement(text, Consistency::One), (keyspace,)).await?;
     let row = rows.maybe_first_row::<(bool, HashMap<String, String>)>();
-    let Some((durable_writes, replication)) = row.map_err(|error| Trouble::fault(error.to_string()))? else {
+    let Some((durable_writes, replication)) = row.map_err(undecodable("what the cluster says of itself"))?
+    else {
         return Err(ConnectError::KeyspaceMissing(keyspace.clone()));
     };
     let state = session.get_cluster_state();
@@ -83,7 +84,8 @@ pub async fn schema_version(session: &Session, keyspace: &str) -> Result<Option<
     let text = format!("SELECT version FROM {keyspace}.schema_version WHERE id = 0");
     // Written by consensus, so read by it.
     let found = rows(session, statement(&text, Consistency::Serial), ()).await?;
-    let row = found.maybe_first_row::<(Option<i32>,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+    let row =
+        found.maybe_first_row::<(Option<i32>,)>().map_err(undecodable("what the cluster says of itself"))?;
     Ok(row.and_then(|(version,)| version))
 }
 
@@ -150,7 +152,7 @@ async fn rows(
     values: impl scylla::serialize::row::SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Trouble> {
     let result = driver::query(session, statement, &values).await?;
-    result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
+    result.into_rows_result().map_err(undecodable("what the cluster says of itself"))
 }
 
 #[cfg(test)]

@@ -34,8 +34,9 @@ pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<An
 /// written over: it may be of a newer release.
 fn properties(stored: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
     let Some(stored) = stored else { return Ok(ServiceProperties::default()) };
-    ServiceProperties::read(stored)
-        .ok_or_else(|| Fault::new(format!("unreadable service properties of {} bytes", stored.len())))
+    ServiceProperties::read(stored).ok_or_else(|| {
+        Fault::damaged(format!("stored service properties of {} bytes can't be read", stored.len()))
+    })
 }
 
 /// The secondary is the same data, so it lags behind by nothing.
