@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use scylla::client::session::Session;
+use scylla::errors::ExecutionError;
 use scylla::statement::unprepared::Statement;
 use thiserror::Error;
 
+use crate::replication::ReplicationError;
 use crate::safety::schema_version;
 use crate::session::ConnectError;
 use crate::trouble::{Trouble, undecodable};
@@ -32,16 +34,18 @@ const UPGRADES: &[(i32, &[&str])] = &[(
 pub enum InitError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("{0}")]
-    Replication(String),
+    #[error(transparent)]
+    Replication(#[from] ReplicationError),
     #[error("keyspace {keyspace} holds tables that are not ours ({tables}); name another keyspace")]
     Foreign { keyspace: String, tables: String },
     #[error(
         "keyspace {keyspace} has schema {version} and this program makes {VERSION}; name another keyspace"
     )]
     Version { keyspace: String, version: i32 },
-    #[error("{statement:?} failed: {why}")]
-    Statement { statement: String, why: String },
+    #[error(
+        "the cluster did not run {statement:?}: {source}; run the command again once the cluster can do it"
+    )]
+    Statement { statement: String, source: ExecutionError },
 }
 
 impl From<Trouble> for InitError {
@@ -125,7 +129,7 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
         statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
         match driver::query(session, statement, &()).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(InitError::Statement { statement: text, why: error.to_string() }),
+            Err(source) => Err(InitError::Statement { statement: text, source }),
         }
     };
     let there = tables_of(session, keyspace).await?;

@@ -112,10 +112,7 @@ impl EmbeddedEngine {
             // Its receiver is the next thing made.
             let _ = dropped.send(id);
         }
-        let started = |error| OpenError::Other {
-            directory: options.directory.clone(),
-            detail: format!("a thread could not be started: {error}"),
-        };
+        let started = |source| OpenError::NoThread { directory: options.directory.clone(), source };
         let reclaimer =
             Reclaimer { db: db.clone(), queue: Arc::downgrade(&queue), stopping: stopping.clone() };
         let reclaimer = thread::Builder::new()

@@ -39,8 +39,8 @@ pub enum SalvageError {
     Source(OpenError),
     #[error("{} is there already and not empty; name a directory that is missing or empty", .0.display())]
     Occupied(PathBuf),
-    #[error("the new store {} can't be written: {detail}; check the path, permissions and free space", .directory.display())]
-    Target { directory: PathBuf, detail: String },
+    #[error("the new store {} can't be written: {source}", .directory.display())]
+    Target { directory: PathBuf, source: Fault },
 }
 
 /// The target appears under its name when it is whole, and before that as `NAME.partial`.
@@ -49,8 +49,8 @@ pub fn salvage(
     target: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Salvaged, SalvageError> {
-    let failed = |detail: String| SalvageError::Target { directory: target.to_owned(), detail };
-    let unwritable = |error: io::Error| failed(error.to_string());
+    let failed = |source: Fault| SalvageError::Target { directory: target.to_owned(), source };
+    let unwritable = |error: io::Error| failed(Fault::disk("the file system refuses it").because(error));
     if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) || target.is_file() {
         return Err(SalvageError::Occupied(target.to_owned()));
     }
@@ -67,9 +67,9 @@ pub fn salvage(
         let mut writer = Writer::create(&partial).map_err(failed)?;
         let report = survey::survey(source, &mut writer, progress).map_err(|error| match error {
             SurveyError::Open(error) => SalvageError::Source(error),
-            SurveyError::Finder(fault) => failed(fault.to_string()),
+            SurveyError::Finder(fault) => failed(fault),
         })?;
-        let (named, entities) = writer.finish(&report).map_err(|fault| failed(fault.to_string()))?;
+        let (named, entities) = writer.finish(&report).map_err(failed)?;
         Ok(Salvaged { report, named, entities })
     };
     let salvaged = save(progress).inspect_err(|_| {
@@ -104,10 +104,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn create(path: &Path) -> Result<Self, String> {
-        let directory = Directory::claim(path).map_err(|error| error.to_string())?;
-        let tuning = Tuning::new(&Options::new(path)).map_err(|error| error.to_string())?;
-        database::create(&directory, &tuning).map_err(|error| error.to_string())?;
+    fn create(path: &Path) -> Result<Self, Fault> {
+        let unmade = |error: OpenError| Fault::disk("could not make the new store").because(error);
+        let directory = Directory::claim(path).map_err(unmade)?;
+        let tuning = Tuning::new(&Options::new(path))
+            .map_err(|error| db::fault("could not set up the new store", error))?;
+        database::create(&directory, &tuning).map_err(unmade)?;
         let families = open::families(&tuning);
         let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families);
         let mut unlogged = WriteOptions::default();
@@ -115,11 +117,12 @@ impl Writer {
         unlogged.disable_wal(true);
         Ok(Self {
             directory,
-            rocks: rocks.map_err(|error| error.to_string())?,
+            rocks: rocks.map_err(|error| db::fault("could not open the new store", error))?,
             unlogged,
             batch: WriteBatch::default(),
             tables: HashMap::new(),
-            heir: AccountName::parse("salvaged").ok_or("no account can be called salvaged")?,
+            heir: AccountName::parse("salvaged")
+                .ok_or_else(|| Fault::bug("no account can be called salvaged"))?,
             named: HashMap::new(),
             last: CommitRecord::NONE,
             latest: DateTime::MIN,

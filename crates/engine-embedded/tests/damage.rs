@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -219,6 +220,22 @@ async fn a_first_start_cut_short_anywhere_is_begun_again() {
     assert!(!directory.path().join("db.new").exists());
     let engine = open(directory.path());
     assert!(engine.find_table(&table("Books")).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_rocksdb_says_of_a_store_it_does_not_open_is_kept() {
+    let (directory, _) = crashed().await;
+    open(directory.path()).close().await;
+    fs::write(directory.path().join("db/CURRENT"), "nonsense").unwrap();
+    let error = EmbeddedEngine::open(Options::new(directory.path())).expect_err("must not open");
+    assert!(matches!(error, OpenError::Damaged { missing: None, .. }), "{error:?}");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<rocksdb::Error>());
+    assert_eq!(cause.map(rocksdb::Error::kind), Some(rocksdb::ErrorKind::Corruption), "{error:?}");
+    let shown = error.to_string();
+    assert!(
+        shown.contains(&directory.path().display().to_string()) && shown.contains("restore a backup"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub struct Node {
     pub address: String,
     pub datacenter: Option<String>,
     /// Or why it did not say.
-    pub state: Result<NodeFacts, String>,
+    pub state: Result<NodeFacts, Trouble>,
 }
 
 #[derive(Debug, Default)]
@@ -106,25 +106,26 @@ fn replicas(replication: &HashMap<String, String>) -> Vec<(Option<String>, usize
     replicas
 }
 
-async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Result<NodeFacts, String> {
+async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Result<NodeFacts, Trouble> {
     let ask = async |text: &str| {
         let mut statement = statement(text, Consistency::One);
         let policy = SingleTargetLoadBalancingPolicy::new(NodeIdentifier::Node(node.clone()), None);
         statement.set_load_balancing_policy(Some(policy));
-        rows(session, statement, ()).await.map_err(|trouble| trouble.to_string())
+        rows(session, statement, ()).await
     };
     let before = unix_micros();
     let local = ask("SELECT release_version, now() FROM system.local").await?;
     let after = unix_micros();
-    let (version, now): (String, CqlTimeuuid) = local.first_row().map_err(|error| error.to_string())?;
+    let (version, now): (String, CqlTimeuuid) =
+        local.first_row().map_err(undecodable("the version of a node"))?;
     let settings = ask("SELECT name, value FROM system_views.settings WHERE name IN \
          ('commitlog_sync', 'paxos_variant', 'paxos_state_purging', 'disk_failure_policy', 'commit_failure_policy')")
     .await
-    .map_err(|why| tracing::warn!(node = %node.address, why, "no settings"));
+    .map_err(|trouble| tracing::warn!(node = %node.address, %trouble, "no settings"));
     let settings = settings.ok().map_or(Ok(Vec::new()), |rows| {
-        let rows = rows.rows::<(String, Option<String>)>().map_err(|error| error.to_string())?;
+        let rows = rows.rows::<(String, Option<String>)>().map_err(undecodable("the settings of a node"))?;
         let pairs = rows.filter_map(|row| row.map(|(name, value)| Some((name, value?))).transpose());
-        pairs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
+        pairs.collect::<Result<Vec<_>, _>>().map_err(undecodable("the settings of a node"))
     })?;
     Ok(NodeFacts { version, settings, clock_ahead_milliseconds: ahead(now, before, after) })
 }
