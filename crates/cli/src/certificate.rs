@@ -10,10 +10,20 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "can't make a development certificate in {}: {source}; name another directory with --dev-cert",
+    .directory.display()
+)]
+pub struct CertificateError {
+    directory: PathBuf,
+    source: io::Error,
+}
+
 /// An authority of this machine's own, and a certificate by it for local names. Made once and kept.
 ///
 /// Gives the authority's file too: a client that trusts it trusts this server.
-pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, PathBuf), String> {
+pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, PathBuf), CertificateError> {
     let file = |name: &str| directory.join(name);
     let files = CertificateFiles { certificate: file("certificate.pem"), key: file("key.pem") };
     let authority = file("authority.pem");
@@ -21,9 +31,7 @@ pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, Pa
         return Ok((files, authority));
     }
     let made = make(directory, &files, &authority);
-    made.map_err(|error| {
-        format!("can't make a development certificate in {}: {error}", directory.display())
-    })?;
+    made.map_err(|source| CertificateError { directory: directory.to_owned(), source })?;
     Ok((files, authority))
 }
 

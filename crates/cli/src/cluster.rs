@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use engine_cassandra::{CassandraEngine, ConnectError, Options};
+use thiserror::Error;
 use tokio::time::Instant;
 
 const RETRY_MIN: Duration = Duration::from_millis(500);
@@ -11,7 +12,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Servers and their cluster are often started together, so one that does not answer yet is waited for. Whatever
 /// else is wrong stays wrong, and is said at once.
-pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine, String> {
+pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine, ClusterError> {
     if sends_password_in_clear(&options) {
         tracing::warn!(
             "the password goes to the cluster without TLS, for anyone on the way to read; add tls=true"
@@ -26,7 +27,7 @@ pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine
         };
         let left = deadline.saturating_duration_since(Instant::now());
         if !error.is_temporary() || left.is_zero() {
-            return Err(gave_up(&error, wait));
+            return Err(ClusterError::new(error, wait));
         }
         tracing::warn!(%error, seconds_left = left.as_secs(), "the cluster can't be used yet; trying again");
         tokio::time::sleep(pause.min(left)).await;
@@ -34,11 +35,17 @@ pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine
     }
 }
 
-fn gave_up(error: &ConnectError, wait: Duration) -> String {
-    if error.is_temporary() {
-        format!("{error} (waited {} s; --store-wait-seconds waits longer)", wait.as_secs())
-    } else {
-        error.to_string()
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    #[error("{source} (waited {} s; --store-wait-seconds waits longer)", .waited.as_secs())]
+    Unready { source: ConnectError, waited: Duration },
+    #[error(transparent)]
+    Refused(ConnectError),
+}
+
+impl ClusterError {
+    fn new(source: ConnectError, waited: Duration) -> Self {
+        if source.is_temporary() { Self::Unready { source, waited } } else { Self::Refused(source) }
     }
 }
 

@@ -1,15 +1,18 @@
 //! What a running server does when `partita reload`, `backup`, `freeze` or `thaw` asks it to.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine_embedded::EmbeddedEngine;
 use front::account::SharedAccounts;
 use front::bearer::SharedBearer;
-use store::Gate;
+use store::{Fault, Gate};
+use thiserror::Error;
+use tokio::task::JoinError;
 
-use crate::config::{Config, Flags};
-use crate::control::{self, Control};
+use crate::config::{Config, Flags, SettingsError};
+use crate::control::{self, BindError, Control};
 
 /// Accounts and keys, those of bearer tokens too, so that keys can be rotated while requests go on.
 pub struct Reload {
@@ -20,15 +23,45 @@ pub struct Reload {
     pub development: AtomicBool,
 }
 
+/// Why a server did not do what a command asked for. The asker is told in these words.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    #[error("accounts and keys stay as they were: {source}")]
+    Settings { source: SettingsError },
+    #[error(
+        "accounts and keys stay as they were: there is no account any more, and the development account does not \
+         take their place; name accounts again, then reload"
+    )]
+    AccountsGone,
+    #[error("this server has no data directory; there is nothing here to back up")]
+    NothingToBackUp,
+    #[error(transparent)]
+    Checkpoint(#[from] Fault),
+    #[error(
+        "the checkpoint was made, but its path is unknown: {source}; start the server with an absolute --data"
+    )]
+    NoPath { source: io::Error },
+    #[error("the command was cut short: {0}; ask again")]
+    CutShort(#[source] JoinError),
+    #[error("this server does not know that command; is it older than the one that asks?")]
+    Unknown,
+}
+
 impl Reload {
-    fn run(&self) -> Result<String, String> {
+    fn run(&self) -> Result<String, CommandError> {
+        let outcome = self.replace();
+        match &outcome {
+            Ok(done) => tracing::info!("{done}"),
+            Err(error) => tracing::error!(%error, "accounts and keys were not reloaded"),
+        }
+        outcome
+    }
+
+    fn replace(&self) -> Result<String, CommandError> {
         match Config::from_flags(self.flags.clone()) {
             // Keys that were lost from a file must not become the one that everybody knows.
             Ok(config) if config.development && !self.development.load(Ordering::Relaxed) => {
-                let error =
-                    "there is no account any more, and the development account does not take their place";
-                tracing::error!(error, "accounts and keys stay as they were");
-                Err(format!("accounts and keys stay as they were: {error}"))
+                Err(CommandError::AccountsGone)
             }
             Ok(config) => {
                 self.development.store(config.development, Ordering::Relaxed);
@@ -36,13 +69,9 @@ impl Reload {
                 let done = format!("accounts and keys were read anew: {}", names.join(", "));
                 self.accounts.replace(config.accounts());
                 self.bearer.replace(config.bearer);
-                tracing::info!("{done}");
                 Ok(done)
             }
-            Err(error) => {
-                tracing::error!(error, "accounts and keys stay as they were");
-                Err(format!("accounts and keys stay as they were: {error}"))
-            }
+            Err(source) => Err(CommandError::Settings { source }),
         }
     }
 }
@@ -62,14 +91,14 @@ pub fn listen_for_commands(
     reload: Arc<Reload>,
     gate: Arc<Gate>,
     engine: Option<Arc<EmbeddedEngine>>,
-) -> Result<Option<AbortOnDrop>, String> {
+) -> Result<Option<AbortOnDrop>, BindError> {
     let Some((path, asked_for)) = &config.control else { return Ok(None) };
     let control = match Control::bind(path) {
         Ok(control) => control,
         Err(error) if *asked_for => return Err(error),
         Err(error) => {
             tracing::warn!(
-                error,
+                %error,
                 "`partita reload`, `backup` and `migrate` can't reach this server; SIGHUP reloads too"
             );
             return Ok(None);
@@ -84,14 +113,14 @@ pub fn listen_for_commands(
     Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
 }
 
-fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, String> {
-    let engine = engine.ok_or("this server has no data directory; there is nothing here to back up")?;
-    let taken = engine.checkpoint().map_err(|fault| {
-        tracing::error!(%fault, "no checkpoint for a backup");
-        fault.to_string()
+fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, CommandError> {
+    let engine = engine.ok_or(CommandError::NothingToBackUp)?;
+    let taken = engine.checkpoint().inspect_err(|fault| {
+        tracing::error!(kind = %fault.kind(), %fault, "no checkpoint for a backup");
     })?;
     tracing::info!(commits = taken.commits, "checkpoint for a backup made");
-    let directory = std::path::absolute(&taken.directory).map_err(|error| error.to_string())?;
+    let directory =
+        std::path::absolute(&taken.directory).map_err(|source| CommandError::NoPath { source })?;
     Ok(format!("{} {}", taken.commits, directory.display()))
 }
 

@@ -14,10 +14,12 @@ use front::account::{Account, Accounts};
 use front::bearer::{self, Bearer};
 use front::tls::CertificateFiles;
 
+mod error;
 mod file;
 mod flags;
 mod storage;
 
+pub use error::SettingsError;
 pub use flags::Flags;
 pub use storage::{Storage, StoreAddress};
 
@@ -74,23 +76,22 @@ pub enum CertificateSource {
 }
 
 impl Config {
-    /// Errors are one sentence that names the setting.
-    pub fn from_flags(flags: Flags) -> Result<Self, String> {
+    pub fn from_flags(flags: Flags) -> Result<Self, SettingsError> {
         let file = flags.config.as_deref().map(file::read_file).transpose()?.unwrap_or_default();
         let mut accounts = Vec::new();
         // Most likely a variable that was meant to hold accounts. The development account is no stand-in for them.
         if !flags.accounts.is_empty() && flags.accounts.iter().all(|text| text.trim().is_empty()) {
-            return Err("account (PARTITA_ACCOUNTS) is empty; it takes name:key, or leave it out".to_owned());
+            return Err(SettingsError::AccountsEmpty);
         }
         for text in flags.accounts.iter().filter(|text| !text.trim().is_empty()) {
-            accounts.push(Account::parse(text)?);
+            accounts.push(Account::parse(text).map_err(SettingsError::Account)?);
         }
         if accounts.is_empty() {
             for file::FileAccount { name, key, key_file, key2, key2_file } in &file.account {
                 let first = file::secret(name, "key", key.as_deref(), key_file.as_deref())?;
                 let second = file::secret(name, "key2", key2.as_deref(), key2_file.as_deref())?;
                 let keys: Vec<&str> = first.as_deref().into_iter().chain(second.as_deref()).collect();
-                accounts.push(Account::new(name, &keys)?);
+                accounts.push(Account::new(name, &keys).map_err(SettingsError::Account)?);
             }
         }
         let asked_for_development = flags.development || file.development;
@@ -98,7 +99,7 @@ impl Config {
         if development {
             accounts.push(Account::development());
         } else if asked_for_development {
-            return Err("development is for a server without accounts; leave out one".to_owned());
+            return Err(SettingsError::DevelopmentBesideAccounts);
         }
         let storage = Storage::choose(&flags, &file)?;
         let beside_data = |name: &str| match &storage {
@@ -121,14 +122,12 @@ impl Config {
                 Some(CertificateSource::Files(CertificateFiles { certificate, key }))
             }
             (None, None, Some(directory)) => Some(CertificateSource::Development(directory)),
-            _ => return Err("HTTPS takes tls-cert and tls-key together, or dev-cert alone".to_owned()),
+            _ => return Err(SettingsError::CertificateIncomplete),
         };
         let tls = source.map(|source| Tls { listen: tls_listen, source });
         let no_http = flags.no_http || file.no_http;
         if no_http && tls.is_none() {
-            return Err(
-                "no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert".to_owned()
-            );
+            return Err(SettingsError::NothingToServe);
         }
         let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
         let addresses = || listen.iter().chain(tls.as_ref().map(|tls| &tls.listen));
@@ -136,10 +135,7 @@ impl Config {
             && !asked_for_development
             && let Some(address) = addresses().find(|address| !is_loopback(address))
         {
-            return Err(format!(
-                "there is no account, and {address} can be reached from elsewhere; name accounts, or serve the \
-                 development account, whose key is published, with --development"
-            ));
+            return Err(SettingsError::DevelopmentForOthers { address: address.clone() });
         }
         let bearer = Bearer::load(bearer::Settings {
             issuer: flags.bearer_issuer.or(file.bearer_issuer),
@@ -151,11 +147,12 @@ impl Config {
             jwks: flags.bearer_jwks.or(file.bearer_jwks),
             tenant: flags.bearer_tenant.or(file.bearer_tenant),
             over_http: flags.bearer_over_http || file.bearer_over_http,
-        })?;
+        })
+        .map_err(SettingsError::Bearer)?;
         let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
         let request_mib = flags.request_mib.or(file.request_mib).unwrap_or(REQUEST_MIB);
         if request_mib < REQUEST_MIB_MIN {
-            return Err(format!("request-mib is {request_mib}; the largest request takes {REQUEST_MIB_MIN}"));
+            return Err(SettingsError::RequestMemory(request_mib));
         }
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
@@ -197,7 +194,7 @@ fn is_loopback(address: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
 }
 
-fn throttle(text: Option<&str>) -> Result<Option<Targets>, String> {
+fn throttle(text: Option<&str>) -> Result<Option<Targets>, SettingsError> {
     let own = |text: &str| {
         let (account, partition) = text.split_once('/')?;
         let rate = |text: &str| text.trim().parse().ok().filter(|rate: &u32| *rate > 0);
@@ -206,14 +203,12 @@ fn throttle(text: Option<&str>) -> Result<Option<Targets>, String> {
     match text {
         None | Some("off") => Ok(None),
         Some("azure") => Ok(Some(Targets::AZURE)),
-        Some(text) => own(text).map(Some).ok_or_else(|| {
-            format!("throttle is {text:?}; it takes off, azure, or two rates such as 20000/2000")
-        }),
+        Some(text) => own(text).map(Some).ok_or_else(|| SettingsError::Throttle(text.to_owned())),
     }
 }
 
-fn positive(name: &str, value: usize) -> Result<usize, String> {
-    if value == 0 { Err(format!("{name} is 0; it takes 1 at least")) } else { Ok(value) }
+fn positive(setting: &'static str, value: usize) -> Result<usize, SettingsError> {
+    if value == 0 { Err(SettingsError::Zero { setting }) } else { Ok(value) }
 }
 
 #[cfg(test)]

@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use thiserror::Error;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
+
+use crate::commands::CommandError;
 
 /// The socket's name in the data directory.
 pub const SOCKET: &str = "control";
@@ -64,8 +67,39 @@ impl Command {
     }
 }
 
-/// Done with what was asked: a sentence to show, or one that says what went wrong.
-pub type Outcome = Result<String, String>;
+/// What a server does with a command: a sentence to show, or why it did not. May wait for the disk.
+pub type Run = dyn Fn(Command) -> Result<String, CommandError> + Send + Sync;
+
+/// Why there is no control socket.
+#[derive(Debug, Error)]
+pub enum BindError {
+    #[error("can't make the control socket {}: {source}; choose another place with --control", .path.display())]
+    Unusable { path: PathBuf, source: io::Error },
+    #[error("{} is the control socket of another server; choose another place with --control", .path.display())]
+    Taken { path: PathBuf },
+    #[error(
+        "{} is in the way of the control socket; move it away, or choose another place with --control",
+        .path.display()
+    )]
+    InTheWay { path: PathBuf },
+}
+
+/// Why a server did not do as it was asked.
+#[derive(Debug, Error)]
+pub enum AskError {
+    #[error(
+        "no server listens at {} ({source}); name its data directory with --data, or its socket with --control",
+        .socket.display()
+    )]
+    NoServer { socket: PathBuf, source: io::Error },
+    #[error("the server at {} did not answer: {source}; its log may say why", .socket.display())]
+    Broken { socket: PathBuf, source: io::Error },
+    #[error("the server at {} did not answer; its log may say why", .socket.display())]
+    Silent { socket: PathBuf },
+    /// In the server's own words.
+    #[error("{0}")]
+    Refused(String),
+}
 
 /// A socket that is gone once this is.
 #[derive(Debug)]
@@ -76,21 +110,16 @@ pub struct Control {
 
 impl Control {
     /// Takes the place of a socket that nobody listens at any more.
-    pub fn bind(path: &Path) -> Result<Self, String> {
-        let unusable = |error: io::Error| {
-            format!(
-                "can't make the control socket {}: {error}; choose another place with --control",
-                path.display()
-            )
-        };
+    pub fn bind(path: &Path) -> Result<Self, BindError> {
+        let unusable = |source| BindError::Unusable { path: path.to_owned(), source };
         if BlockingStream::connect(path).is_ok() {
-            return Err(format!("{} is the control socket of another server", path.display()));
+            return Err(BindError::Taken { path: path.to_owned() });
         }
         match std::fs::symlink_metadata(path) {
             Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
                 std::fs::remove_file(path).map_err(unusable)?;
             }
-            Ok(_) => return Err(format!("{} is in the way of the control socket", path.display())),
+            Ok(_) => return Err(BindError::InTheWay { path: path.to_owned() }),
             Err(_) => {}
         }
         let socket = UnixListener::bind(path).map_err(unusable)?;
@@ -100,7 +129,7 @@ impl Control {
     }
 
     /// Answers one connection after the other, forever.
-    pub async fn serve(self, run: Arc<dyn Fn(Command) -> Outcome + Send + Sync>) {
+    pub async fn serve(self, run: Arc<Run>) {
         loop {
             let stream = match self.socket.accept().await {
                 Ok((stream, _)) => stream,
@@ -121,7 +150,7 @@ impl Drop for Control {
     }
 }
 
-async fn converse(stream: UnixStream, run: Arc<dyn Fn(Command) -> Outcome + Send + Sync>) {
+async fn converse(stream: UnixStream, run: Arc<Run>) {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX));
@@ -131,15 +160,14 @@ async fn converse(stream: UnixStream, run: Arc<dyn Fn(Command) -> Outcome + Send
         return;
     }
     let outcome = match Command::parse(line.trim()) {
-        // May wait for the disk.
         Some(command) => tokio::task::spawn_blocking(move || run(command))
             .await
-            .unwrap_or_else(|error| Err(format!("the command was cut short: {error}"))),
-        None => Err("this server does not know that command; is it older than the one that asks?".to_owned()),
+            .unwrap_or_else(|error| Err(CommandError::CutShort(error))),
+        None => Err(CommandError::Unknown),
     };
     let answer = match outcome {
         Ok(text) => format!("ok {text}\n"),
-        Err(text) => format!("error {text}\n"),
+        Err(error) => format!("error {error}\n"),
     };
     // Nobody has to listen, nor to read on for ever.
     let _ = tokio::time::timeout(COMMAND_TIME_MAX, writer.write_all(answer.as_bytes())).await;
@@ -151,19 +179,17 @@ pub fn is_answered(path: &Path) -> bool {
 }
 
 /// Asks the server that listens at this socket.
-pub fn ask(path: &Path, command: Command) -> Outcome {
-    let shown = path.display();
-    let failed = |error: io::Error| format!("the server at {shown} did not answer: {error}");
-    let mut stream = BlockingStream::connect(path).map_err(|error| {
-        format!("no server listens at {shown} ({error}); name its data directory with --data, or its socket with --control")
-    })?;
+pub fn ask(socket: &Path, command: Command) -> Result<String, AskError> {
+    let failed = |source| AskError::Broken { socket: socket.to_owned(), source };
+    let mut stream = BlockingStream::connect(socket)
+        .map_err(|source| AskError::NoServer { socket: socket.to_owned(), source })?;
     stream.set_read_timeout(Some(command.answer_time_max())).map_err(failed)?;
     writeln!(stream, "{}", command.as_str()).map_err(failed)?;
     let mut answer = String::new();
     BufReader::new(stream.take(COMMAND_BYTES_MAX)).read_line(&mut answer).map_err(failed)?;
     match answer.trim().split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),
-        Some(("error", text)) => Err(text.to_owned()),
-        _ => Err(format!("the server at {shown} did not answer")),
+        Some(("error", text)) => Err(AskError::Refused(text.to_owned())),
+        _ => Err(AskError::Silent { socket: socket.to_owned() }),
     }
 }

@@ -14,14 +14,20 @@ pub enum LogFormat {
     Json,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("{level:?} is no log level ({source}); use error, warn, info, debug or trace")]
+pub struct LevelError {
+    level: String,
+    source: tracing_subscriber::filter::ParseError,
+}
+
 /// Logs go to standard error, so that standard output holds the banner alone.
-pub fn start_logging(level: &str, format: LogFormat) -> Result<(), String> {
+pub fn start_logging(level: &str, format: LogFormat) -> Result<(), LevelError> {
     // The cluster's driver tells of every connection it makes; what matters of it is said by the engine.
     let directives =
         if level.contains([',', '=']) { level.to_owned() } else { format!("{level},scylla=error") };
-    let filter: Targets = directives.parse().map_err(|error| {
-        format!("{level:?} is no log level ({error}); use error, warn, info, debug or trace")
-    })?;
+    let filter: Targets =
+        directives.parse().map_err(|source| LevelError { level: level.to_owned(), source })?;
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)

@@ -6,6 +6,7 @@ mod cluster;
 mod commands;
 mod config;
 mod control;
+mod failure;
 mod logging;
 mod sas_command;
 mod serve;
@@ -14,10 +15,12 @@ mod upkeep;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use model::DateTime;
 
 use config::Flags;
+use control::AskError;
+use failure::Failure;
 use sas_command::SasCommand;
 use serve::serve;
 use upkeep::backup::{self, BackupFlags};
@@ -115,9 +118,9 @@ struct ThawFlags {
 }
 
 impl ReloadFlags {
-    fn ask(&self, command: control::Command) -> Result<(), String> {
+    fn ask(&self, command: control::Command) -> Result<String, AskError> {
         let socket = self.control.clone().unwrap_or_else(|| self.data.join(control::SOCKET));
-        control::ask(&socket, command).map(|text| println!("{text}"))
+        control::ask(&socket, command)
     }
 }
 
@@ -156,35 +159,36 @@ reloads accounts and keys, including those of bearer tokens.";
 fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let command = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command;
-    let outcome = match command {
+    run(command, &matches).unwrap_or_else(|failure| failure.report())
+}
+
+fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match command {
         Command::Serve(mut flags) => {
             flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
-            serve(*flags)
+            serve(*flags)?;
         }
-        Command::Reload(flags) => flags.ask(control::Command::Reload),
-        Command::Freeze(flags) => flags.ask(control::Command::Freeze),
+        Command::Reload(flags) => println!("{}", flags.ask(control::Command::Reload)?),
+        Command::Freeze(flags) => println!("{}", flags.ask(control::Command::Freeze)?),
         Command::Thaw(ThawFlags { server, accept_migration }) => {
-            let unmoved = marks::check(&server.data, accept_migration);
-            unmoved.and_then(|()| server.ask(control::Command::Thaw))
+            marks::check(&server.data, accept_migration)?;
+            println!("{}", server.ask(control::Command::Thaw)?);
         }
-        Command::Check(flags) => return check::run(&flags),
-        Command::Backup(flags) => backup::run(&flags).map(|text| println!("{text}")),
-        Command::Restore(flags) => restore::run(&flags).map(|text| println!("{text}")),
-        Command::Migrate(flags) => migrate::run(&flags).map(|text| println!("{text}")),
-        Command::Store(command) => return upkeep::store::run(&command),
-        Command::Bench(command) => bench::run(&command),
-        Command::Export(command) => transfer::export(&command),
-        Command::Import(command) => transfer::import(&command),
-        Command::Health(flags) => health::run(&flags).map(|text| println!("{text}")),
+        Command::Check(flags) => {
+            let as_json = flags.is_json();
+            return check::run(&flags).map_err(|source| Failure::Check { source, as_json });
+        }
+        Command::Backup(flags) => println!("{}", backup::run(&flags)?),
+        Command::Restore(flags) => println!("{}", restore::run(&flags)?),
+        Command::Migrate(flags) => println!("{}", migrate::run(&flags)?),
+        Command::Store(command) => return Ok(upkeep::store::run(&command)?),
+        Command::Bench(command) => bench::run(&command).map_err(Failure::Tool)?,
+        Command::Export(command) => transfer::export(&command).map_err(Failure::Tool)?,
+        Command::Import(command) => transfer::import(&command).map_err(Failure::Tool)?,
+        Command::Health(flags) => println!("{}", health::run(&flags)?),
         Command::Completions(flags) => manual::completions(&flags, Cli::command()),
-        Command::Manual(flags) => manual::manual(&flags, Cli::command()).map(|text| println!("{text}")),
-        Command::Sas(command) => sas_command::run(&command, DateTime::now()).map(|text| println!("{text}")),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("partita: {message}");
-            ExitCode::FAILURE
-        }
+        Command::Manual(flags) => println!("{}", manual::manual(&flags, Cli::command())?),
+        Command::Sas(command) => println!("{}", sas_command::run(&command, DateTime::now())?),
     }
+    Ok(ExitCode::SUCCESS)
 }

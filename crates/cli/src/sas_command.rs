@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use model::DateTime;
+use thiserror::Error;
 use wire::access_policies;
-use wire::signing::sas::{AccountSas, Sas, TableSas, Terms};
+use wire::signing::sas::{AccountSas, Malformed, Sas, TableSas, Terms};
 use wire::url::Query;
 
 use front::ServiceKind;
@@ -93,17 +94,40 @@ pub struct ExplainFlags {
     account: Option<String>,
 }
 
-pub fn run(command: &SasCommand, now: DateTime) -> Result<String, String> {
+/// Why there is no token, or nothing to say of one.
+#[derive(Debug, Error)]
+pub enum SasError {
+    /// As `front` says it.
+    #[error("{0}")]
+    Account(String),
+    #[error("the account has no key; write NAME:KEY")]
+    NoKey,
+    #[error("permissions are {0:?}; they take letters of raud, in that order")]
+    Permissions(String),
+    #[error("a token grants nothing without --permissions or a --policy")]
+    GrantsNothing,
+    #[error("--starts is {0:?}; it takes a time such as 2030-01-01T00:00:00Z")]
+    Starts(String),
+    #[error("--expires is {0:?}; it takes a time such as 2030-01-01T00:00:00Z, or 90m, 8h, 7d")]
+    Expires(String),
+    #[error("the token is not UTF-8 once decoded; copy it again, whole")]
+    NotText,
+    #[error("this is no valid token: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("there is no token here: it would have a sig")]
+    NoToken,
+    #[error("this is a token for a queue or for blobs; only those for tables and accounts are explained")]
+    OtherService,
+}
+
+pub fn run(command: &SasCommand, now: DateTime) -> Result<String, SasError> {
     match command {
         SasCommand::Table(flags) => {
             if !access_policies::in_order(&flags.permissions) {
-                return Err(format!(
-                    "permissions are {:?}; they take letters of raud, in that order",
-                    flags.permissions
-                ));
+                return Err(SasError::Permissions(flags.permissions.clone()));
             }
             if flags.permissions.is_empty() && flags.policy.is_empty() {
-                return Err("a token grants nothing without --permissions or a --policy".to_owned());
+                return Err(SasError::GrantsNothing);
             }
             let mut terms = terms(&flags.common, &flags.permissions, now)?;
             if !flags.policy.is_empty() && flags.common.expires == "1h" {
@@ -134,20 +158,20 @@ pub fn run(command: &SasCommand, now: DateTime) -> Result<String, String> {
     }
 }
 
-fn account(text: Option<&str>) -> Result<Account, String> {
-    text.map_or_else(|| Ok(Account::development()), Account::parse)
+fn account(text: Option<&str>) -> Result<Account, SasError> {
+    text.map_or_else(|| Ok(Account::development()), Account::parse).map_err(SasError::Account)
 }
 
-fn signed(sas: &Sas, account_text: Option<&str>) -> Result<String, String> {
+fn signed(sas: &Sas, account_text: Option<&str>) -> Result<String, SasError> {
     let account = account(account_text)?;
     // `Account` has one key at least.
-    let key = account.keys.first().ok_or("the account has no key")?;
+    let key = account.keys.first().ok_or(SasError::NoKey)?;
     Ok(sas.to_query(&sas.sign(account.name.as_str(), key)))
 }
 
-fn terms(common: &Common, permissions: &str, now: DateTime) -> Result<Terms, String> {
+fn terms(common: &Common, permissions: &str, now: DateTime) -> Result<Terms, SasError> {
     if !common.starts.is_empty() && DateTime::parse(&common.starts).is_none() {
-        return Err(format!("--starts is {:?}; it takes a time such as 2030-01-01T00:00:00Z", common.starts));
+        return Err(SasError::Starts(common.starts.clone()));
     }
     Ok(Terms {
         version: VERSION.to_owned(),
@@ -159,12 +183,11 @@ fn terms(common: &Common, permissions: &str, now: DateTime) -> Result<Terms, Str
     })
 }
 
-fn expiry(text: &str, now: DateTime) -> Result<String, String> {
+fn expiry(text: &str, now: DateTime) -> Result<String, SasError> {
     if DateTime::parse(text).is_some() {
         return Ok(text.to_owned());
     }
-    let bad =
-        || format!("--expires is {text:?}; it takes a time such as 2030-01-01T00:00:00Z, or 90m, 8h, 7d");
+    let bad = || SasError::Expires(text.to_owned());
     let unit = text.chars().last().ok_or_else(bad)?;
     let seconds = match unit {
         's' => 1,
@@ -177,12 +200,11 @@ fn expiry(text: &str, now: DateTime) -> Result<String, String> {
     Ok(now.plus(Duration::from_secs(u64::from(count) * seconds)).to_seconds_string())
 }
 
-fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
+fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, SasError> {
     let account = account(flags.account.as_deref())?;
     let text = flags.url.split_once('?').map_or(flags.url.as_str(), |(_, query)| query);
-    let query = Query::parse(text).ok_or("the token is not UTF-8 once decoded")?;
-    let read = Sas::read(&query).map_err(|malformed| format!("this is no valid token: {malformed}"))?;
-    let (sas, signature) = read.ok_or("there is no token here: it would have a sig")?;
+    let query = Query::parse(text).ok_or(SasError::NotText)?;
+    let (sas, signature) = Sas::read(&query)?.ok_or(SasError::NoToken)?;
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a String can't fail.
@@ -213,7 +235,7 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, String> {
                 &format!("{} on {on} of account {}", words(&terms.permissions, ACCOUNT_WORDS), account.name),
             );
         }
-        Sas::Queue(_) | Sas::Blob(_) => return Err("this is a token for a queue or for blobs".to_owned()),
+        Sas::Queue(_) | Sas::Blob(_) => return Err(SasError::OtherService),
     }
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     line(
@@ -280,7 +302,7 @@ mod tests {
     fn run_with(arguments: &str) -> Result<String, String> {
         let cli = Cli::try_parse_from(std::iter::once("sas").chain(arguments.split(' ')))
             .map_err(|e| e.to_string())?;
-        run(&cli.command, DateTime::parse("2025-01-01T12:00:00Z").unwrap())
+        run(&cli.command, DateTime::parse("2025-01-01T12:00:00Z").unwrap()).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! `partita serve`: opens the store and serves until told to stop.
 
 use std::future::Future;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
 use front::analytics::Analytics;
@@ -14,25 +15,84 @@ use front::bearer::SharedBearer;
 use front::tls::{Certificate, CertificateFiles};
 use front::{Listener, Server, ServiceKind, Services};
 use service::Service;
-use store::{Engine, Gate, MemoryEngine, private_directory};
+use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
+use thiserror::Error;
+use tokio::task::JoinError;
 use tokio_rustls::TlsAcceptor;
 
 use crate::banner::banner;
-use crate::certificate;
-use crate::cluster;
+use crate::certificate::{self, CertificateError};
+use crate::cluster::{self, ClusterError};
 use crate::commands::{Reload, listen_for_commands, reload_on_hangup};
-use crate::config::{CertificateSource, Config, Flags, Storage};
-use crate::logging;
-use crate::upkeep::marks;
+use crate::config::{CertificateSource, Config, Flags, SettingsError, Storage};
+use crate::control::BindError;
+use crate::logging::{self, LevelError};
+use crate::upkeep::marks::{self, MarkError};
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-pub fn serve(flags: Flags) -> Result<(), String> {
+/// Why the server did not start, or stopped before it was told to.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    LogLevel(#[from] LevelError),
+    #[error("can't start its threads: {source}; raise the system's limit on threads")]
+    Threads { source: io::Error },
+    #[error("{address} is taken by another program; stop it, or choose another port with {flag}")]
+    PortTaken { address: String, flag: &'static str, source: io::Error },
+    #[error(
+        "not allowed to listen on {address}; ports below 1024 need privileges, choose another with {flag}"
+    )]
+    PortForbidden { address: String, flag: &'static str, source: io::Error },
+    #[error("can't listen on {address:?}: {source}; {flag} takes address:port, such as 127.0.0.1:10002")]
+    NoPort { address: String, flag: &'static str, source: io::Error },
+    #[error(transparent)]
+    DevelopmentCertificate(#[from] CertificateError),
+    /// As `front` says it.
+    #[error("{0}")]
+    Certificate(String),
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    #[error(transparent)]
+    Open(OpenError),
+    /// The engine says what is wrong and what could be done; which flag does it is known here.
+    #[error("{0}; `partita check` says what is damaged, and --salvage saves the rest")]
+    Damaged(#[source] OpenError),
+    #[error("{0} (--accept-loss); `partita check` says what is damaged, and --salvage saves the rest")]
+    CommitsMissing(#[source] OpenError),
+    #[error("opening the store was cut short: {0}; start again")]
+    CutShort(#[source] JoinError),
+    #[error("--store: {0}")]
+    Address(#[from] OptionsError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Control(#[from] BindError),
+    /// As `front` says it.
+    #[error("{0}")]
+    RequestLog(String),
+    #[error("the store failed ({}): {source}", .source.kind())]
+    Store { source: Fault },
+}
+
+impl From<OpenError> for ServeError {
+    fn from(error: OpenError) -> Self {
+        match &error {
+            OpenError::Damaged { missing: Some(_), .. } => Self::CommitsMissing(error),
+            OpenError::Damaged { .. } => Self::Damaged(error),
+            _ => Self::Open(error),
+        }
+    }
+}
+
+pub fn serve(flags: Flags) -> Result<(), ServeError> {
     let config = Config::from_flags(flags.clone())?;
     logging::start_logging(&config.log_level, config.log_format)?;
     raise_file_limit(config.bounds.connections);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(run(config, flags))
+    runtime.map_err(|source| ServeError::Threads { source })?.block_on(run(config, flags))
 }
 
 /// Each connection is a file to the system, and many systems allow a process a thousand unless it asks for more.
@@ -51,7 +111,7 @@ fn raise_file_limit(connections: usize) {
 }
 
 /// The only place that names engines.
-async fn run(config: Config, flags: Flags) -> Result<(), String> {
+async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
     let development = AtomicBool::new(config.development);
@@ -64,8 +124,10 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
         listeners.push(bind(address, "--listen", None).await?);
     }
     if let Some(tls) = &config.tls {
-        let certificate = Certificate::load(certificate_files(&tls.source)?)?;
-        listeners.push(bind(&tls.listen, "--tls-listen", Some(certificate.acceptor()?)).await?);
+        let certificate =
+            Certificate::load(certificate_files(&tls.source)?).map_err(ServeError::Certificate)?;
+        let acceptor = certificate.acceptor().map_err(ServeError::Certificate)?;
+        listeners.push(bind(&tls.listen, "--tls-listen", Some(acceptor)).await?);
         tokio::spawn(refresh(certificate));
     }
     match &config.storage {
@@ -91,8 +153,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             options.write_buffer_bytes = cache_bytes / 2;
             options.accept_loss = *accept_loss;
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
-            let engine = engine.map_err(|error| error.to_string())?.map_err(|error| open_error(&error))?;
-            let engine = Arc::new(engine);
+            let engine = Arc::new(engine.map_err(ServeError::CutShort)??);
             let failed = engine.on_failure();
             // Only now is it known that no other server has this directory.
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
@@ -100,8 +161,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), String> {
             serve_with(&config, &reload, gate, listeners, engine, failed, &place.display().to_string()).await
         }
         Storage::Cluster { address, wait } => {
-            let options = engine_cassandra::Options::from_address(address.as_str());
-            let options = options.map_err(|error| format!("--store: {error}"))?;
+            let options = engine_cassandra::Options::from_address(address.as_str())?;
             let place = options.to_string();
             let engine = Arc::new(cluster::connect(options, *wait).await?);
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
@@ -118,9 +178,9 @@ async fn serve_with(
     gate: Arc<Gate>,
     listeners: Vec<Listener>,
     engine: Arc<dyn Engine>,
-    failed: impl Future<Output = store::Fault>,
+    failed: impl Future<Output = Fault>,
     place: &str,
-) -> Result<(), String> {
+) -> Result<(), ServeError> {
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     if let Some(targets) = config.throttle {
         service = service.throttled(targets);
@@ -133,12 +193,12 @@ async fn serve_with(
         bearer: reload.bearer.clone(),
         check_clock: config.check_clock,
         bounds: config.bounds,
-        analytics: Analytics::new(config.request_logs.clone())?,
+        analytics: Analytics::new(config.request_logs.clone()).map_err(ServeError::RequestLog)?,
     };
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
     // Nobody has to listen: `partita serve | head -1` is no reason to end.
-    let _ = writeln!(std::io::stdout(), "{}", banner(config, &listeners, place));
+    let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, place));
     tracing::info!(?listeners, data = place, "ready");
 
     let mut outcome = Ok(());
@@ -147,8 +207,8 @@ async fn serve_with(
             signal = stop_signal => tracing::info!(signal, "stopping: finishing requests under way"),
             fault = failed => {
                 // What the disk holds is unknown: acknowledging anything more would be a lie.
-                tracing::error!(%fault, "the store failed; stopping");
-                outcome = Err(format!("the store failed: {fault}"));
+                tracing::error!(kind = %fault.kind(), %fault, "the store failed; stopping");
+                outcome = Err(ServeError::Store { source: fault });
             }
         }
     };
@@ -165,34 +225,18 @@ fn warn_if_open_to_others(data: &Path) {
     }
 }
 
-/// The engine says what is wrong and what could be done; which flag does it is known here.
-fn open_error(error: &OpenError) -> String {
-    match error {
-        OpenError::Damaged { missing: Some(_), .. } => {
-            format!(
-                "{error} (--accept-loss); `partita check` says what is damaged, and --salvage saves the rest"
-            )
+async fn bind(address: &str, flag: &'static str, tls: Option<TlsAcceptor>) -> Result<Listener, ServeError> {
+    Listener::bind(ServiceKind::Table, address, tls).await.map_err(|source| {
+        let address = address.to_owned();
+        match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },
+            io::ErrorKind::PermissionDenied => ServeError::PortForbidden { address, flag, source },
+            _ => ServeError::NoPort { address, flag, source },
         }
-        OpenError::Damaged { .. } => {
-            format!("{error}; `partita check` says what is damaged, and --salvage saves the rest")
-        }
-        _ => error.to_string(),
-    }
-}
-
-async fn bind(address: &str, flag: &str, tls: Option<TlsAcceptor>) -> Result<Listener, String> {
-    Listener::bind(ServiceKind::Table, address, tls).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            format!("{address} is taken by another program; stop it, or choose another port with {flag}")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            format!("not allowed to listen on {address}; ports below 1024 need privileges, choose another with {flag}")
-        }
-        _ => format!("can't listen on {address:?}: {error}; {flag} takes address:port, such as 127.0.0.1:10002"),
     })
 }
 
-fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, String> {
+fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, CertificateError> {
     match source {
         CertificateSource::Files(files) => Ok(files.clone()),
         CertificateSource::Development(directory) => Ok(certificate::development_certificate(directory)?.0),
@@ -214,7 +258,7 @@ async fn refresh(certificate: Arc<Certificate>) {
 /// Watches for signals from the call on, not from the first poll.
 fn stop_signal() -> impl Future<Output = &'static str> {
     use tokio::signal::unix::{Signal, SignalKind, signal};
-    async fn received(signal: std::io::Result<Signal>) {
+    async fn received(signal: io::Result<Signal>) {
         match signal {
             Ok(mut signal) => drop(signal.recv().await),
             // What can't be watched for ends the process as it does by default.

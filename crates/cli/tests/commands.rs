@@ -1,4 +1,5 @@
-//! Commands that packages and health checks use: `partita health`, `--version`, `completions` and `manual`.
+//! Commands that packages and health checks use: `partita health`, `--version`, `completions` and `manual`; and what
+//! every command says that fails.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -65,4 +66,60 @@ fn completions_and_manual_know_every_command() {
         );
         assert!(pages.join(format!("partita-{command}.1")).is_file(), "{command}");
     }
+}
+
+#[test]
+fn a_command_that_fails_names_its_input_and_the_way_out_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (file, missing, backups, new) = (path("file"), path("missing"), path("backups"), path("new"));
+    std::fs::write(&file, "not a directory").unwrap();
+    let below = path("file/below");
+    let foreign = path("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(path("foreign/letter"), "dear").unwrap();
+    let newer = path("newer");
+    std::fs::create_dir(&newer).unwrap();
+    std::fs::write(path("newer/FORMAT"), "partita-store 99\n").unwrap();
+    for (arguments, code, words) in [
+        (&["serve", "--config", &missing][..], 1, &[&*missing, "settings file", "check its path"][..]),
+        (&["serve", "--config", &foreign], 1, &[&*foreign, "settings file", "permissions"]),
+        (&["check", "--data", &missing], 2, &[&*missing, "check its path"]),
+        (&["check", "--data", &foreign], 2, &[&*foreign, "not a Partita store", "choose"]),
+        (&["check", "--data", &newer], 2, &[&*newer, "format 99", "or a newer one"]),
+        (&["backup", &backups, "--data", &missing], 1, &[&*missing, "no store", "--data"]),
+        (&["backup", &below, "--data", &missing], 1, &[&*below, "check its path"]),
+        (&["restore", &missing, "--data", &new], 1, &[&*missing, "whole backup", "partita backup"]),
+        (&["reload", "--data", &missing], 1, &[&*missing, "no server listens", "--data", "--control"]),
+        (&["freeze", "--control", &missing], 1, &[&*missing, "no server listens", "--control"]),
+        (&["migrate", "--data", &missing, "--to", &new], 1, &[&*missing, "no store", "--data"]),
+        (&["migrate", "--data", &new, "--to", "redis://h"], 1, &["redis://", "cassandra://HOST"]),
+        (&["migrate", "--data", &new, "--to", &new], 1, &[&*new, "both"]),
+        (&["store", "check", "nonsense"], 1, &["begins with cassandra://"]),
+        (&["store", "init", "cassandra://h/k", "--replication-factor", "0"], 1, &["replication-factor", "1"]),
+        (&["store", "check", "cassandra://127.0.0.1:1/k"], 1, &["no node", "tried 127.0.0.1:1"]),
+        (
+            &["store", "check", "cassandra://h/k?user=u&password-file=/nowhere"],
+            1,
+            &["/nowhere", "check its path"],
+        ),
+        (&["store", "check", "cassandra://h/k?tls=true&ca=/nowhere"], 1, &["ca /nowhere", "PEM"]),
+        (&["health", "--listen", "nonsense"], 1, &["--listen nonsense", "HOST:PORT"]),
+        (&["manual", &below], 1, &[&*below, "check its path"]),
+        (&["sas", "table", "--table", "T"], 1, &["--permissions", "--policy"]),
+    ] {
+        let output = partita(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        let line = said.strip_prefix("partita: ").and_then(|rest| rest.strip_suffix('\n'));
+        let line = line.unwrap_or_else(|| panic!("{arguments:?}: {said}"));
+        assert!(!line.contains('\n'), "{arguments:?}: {said}");
+        for word in words {
+            assert!(line.contains(word), "{arguments:?}: {word:?} is not in {line:?}");
+        }
+    }
+    let unchecked = partita(&["check", "--json", "--data", &missing]);
+    let said: serde_json::Value = serde_json::from_slice(&unchecked.stdout).unwrap();
+    assert!(said["error"].as_str().unwrap().contains(&missing), "{said}");
+    assert_eq!(unchecked.status.code(), Some(2));
 }

@@ -328,6 +328,26 @@ fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
 
+    // Who asks for what is damaged hears that it is our fault, and the log says of which row and why.
+    let log = directory.path().join("log");
+    let mut serve = binary();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data", &text(&data)]);
+    let server = Partita::spawn({
+        serve.stderr(fs::File::create(&log).unwrap());
+        serve
+    });
+    let lost = (0..500).map(|row| format!("{row:05}")).find(|row| *row > after && *row < behind).unwrap();
+    let path = format!("/Books(PartitionKey='p',RowKey='{lost}')");
+    let answer = server.client().send("GET", &path, &[("Accept", "application/json")], b"");
+    assert_eq!((answer.status, answer.code().as_str()), (500, "InternalError"));
+    assert!(server.stop().success());
+    let log = fs::read_to_string(log).unwrap();
+    let line = log.lines().find(|line| line.contains("the store failed a request")).unwrap();
+    let row = format!("(PartitionKey \"p\", RowKey \"{lost}\", table Books of account devstoreaccount1)");
+    for part in ["kind=damaged", &row, "Corruption", &file, "restore a backup"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+
     let before = names(&backups);
     let shown = fail(&["backup", &text(&backups), "--data", &text(&data)], 1);
     assert!(shown.contains("no backup was made") && shown.contains(&file), "{shown}");

@@ -20,7 +20,7 @@ use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::directory::Directory;
 use crate::roster::{DOOMED, LIVE};
 use crate::slot;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// Stored policies and service properties of other servers are taken up within this time.
 const METADATA_LEASE: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl Catalog {
     async fn read(&self, table: &TableRef) -> Result<Row, Trouble> {
         let rows = self.cluster.read(&self.cluster.statements.find_table, key(table)).await?;
         type Columns = (Option<Uuid>, Option<String>, Option<i8>, Option<Vec<u8>>);
-        let row = rows.maybe_first_row::<Columns>().map_err(|error| Trouble::fault(error.to_string()))?;
+        let row = rows.maybe_first_row::<Columns>().map_err(undecodable("the record of a table"))?;
         let Some((Some(id), Some(shown), Some(state), metadata)) = row else { return Ok(Row::Missing) };
         match state {
             LIVE => {
@@ -79,9 +79,9 @@ impl Catalog {
                 Ok(Row::Live(Table { id, name, metadata: metadata.map(Bytes::from) }))
             }
             DOOMED => Ok(Row::Doomed(id)),
-            other => {
-                Err(Trouble::fault(format!("table {shown:?} is in state {other}, which is unknown here")))
-            }
+            other => Err(Trouble::damaged(format!(
+                "table {shown:?} is in state {other}, which this release does not know"
+            ))),
         }
     }
 
@@ -116,7 +116,7 @@ impl Catalog {
                 Ok(Outcome::Applied) => return Ok(()),
                 Ok(Outcome::Refused(_)) => self.discard(made).await,
                 Err(Trouble::Unknown(why)) => {
-                    tracing::debug!(why, "looking whether a table was made");
+                    tracing::debug!(%why, "looking whether a table was made");
                     return match self.read(table).await {
                         Ok(Row::Live(found)) if found.id == made => Ok(()),
                         _ => Err(Error::OutcomeUnknown),
@@ -140,7 +140,7 @@ impl Catalog {
             // Someone else dropped it in between.
             Ok(false) => return Err(Error::TableNotFound),
             Err(Trouble::Unknown(why)) => {
-                tracing::debug!(why, "looking whether a table was dropped");
+                tracing::debug!(%why, "looking whether a table was dropped");
                 // Should it be, two who drop it at once can't both have been the one.
                 if let Ok(Row::Doomed(_)) = self.read(table).await
                     && let Err(trouble) = self.finish_drop(table, found.id).await
@@ -225,7 +225,7 @@ impl Catalog {
     pub async fn accounts(&self) -> Result<Vec<AccountName>, Error> {
         let parse = |name: String| {
             AccountName::parse(&name)
-                .ok_or_else(|| Trouble::fault(format!("stored account {name:?} is no name")))
+                .ok_or_else(|| Trouble::damaged(format!("the stored account name {name:?} is not valid")))
         };
         let mut accounts = BTreeSet::new();
         for name in self.cluster.accounts_of_services().await? {
@@ -274,9 +274,7 @@ impl Catalog {
 
     async fn read_service(&self, account: &AccountName) -> Result<Option<Bytes>, Trouble> {
         let rows = self.cluster.read(&self.cluster.statements.service_metadata, (account.as_str(),)).await?;
-        let row = rows
-            .maybe_first_row::<(Option<Vec<u8>>,)>()
-            .map_err(|error| Trouble::fault(error.to_string()))?;
+        let row = rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(undecodable("service properties"))?;
         Ok(row.and_then(|(metadata,)| metadata).map(Bytes::from))
     }
 
@@ -313,5 +311,6 @@ fn key(table: &TableRef) -> (&str, &str) {
 }
 
 fn parse_name(shown: &str) -> Result<TableName, Trouble> {
-    TableName::parse(shown).map_err(|_| Trouble::fault(format!("stored table {shown:?} is no name")))
+    TableName::parse(shown)
+        .map_err(|_| Trouble::damaged(format!("the stored table name {shown:?} is not valid")))
 }

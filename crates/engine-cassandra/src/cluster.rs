@@ -10,13 +10,14 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
+use store::Fault;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::keys::KeyBytes;
 use crate::statements::Statements;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// Longer than the server's own time limits for a conditional write, so that its verdict arrives first.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(12);
@@ -53,7 +54,7 @@ impl Cluster {
                 return Ok(epoch);
             }
             if Instant::now() > until {
-                return Err(Trouble::Refused("the lease for writing has run out".to_owned()));
+                return Err(Trouble::refused("the lease for writing has run out"));
             }
             tokio::time::sleep(CLOCK_PAUSE).await;
         }
@@ -123,10 +124,10 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow + Sync,
     ) -> Result<QueryRowsResult, Trouble> {
-        let busy = |_| Trouble::Refused(format!("{READS_UNDER_WAY} reads are under way"));
+        let busy = |_| Trouble::refused(format!("{READS_UNDER_WAY} reads are under way"));
         let _permit = timeout(READ_PATIENCE, self.reads.acquire()).await.map_err(busy)?;
         let result = driver::execute(&self.session, statement, &values).await?;
-        result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
+        result.into_rows_result().map_err(undecodable("an answer as rows"))
     }
 
     /// A write without a condition: of the directory, where last writer wins is what is wanted.
@@ -159,18 +160,20 @@ impl Link {
 
 /// The columns of an answer differ with what was found, so they are read by name.
 fn read_outcome(result: QueryResult) -> Result<Outcome, Trouble> {
-    let unreadable = |error: String| Trouble::Unknown(format!("unreadable answer: {error}"));
-    let rows = result.into_rows_result().map_err(|error| unreadable(error.to_string()))?;
+    let unreadable = || Fault::cluster("the answer to a conditional write can't be read");
+    let rows = result.into_rows_result().map_err(|error| Trouble::unknown(unreadable().because(error)))?;
     let names: Vec<String> = rows.column_specs().iter().map(|column| column.name().to_owned()).collect();
     let mut found = Vec::new();
-    for row in rows.rows::<Row>().map_err(|error| unreadable(error.to_string()))? {
-        let row = row.map_err(|error| unreadable(error.to_string()))?;
+    for row in rows.rows::<Row>().map_err(|error| Trouble::unknown(unreadable().because(error)))? {
+        let row = row.map_err(|error| Trouble::unknown(unreadable().because(error)))?;
         let columns = names.iter().cloned().zip(row.columns);
         let row = Found(columns.filter_map(|(name, value)| Some((name, value?))).collect());
         match row.value("[applied]") {
             Some(CqlValue::Boolean(true)) => return Ok(Outcome::Applied),
             Some(CqlValue::Boolean(false)) => found.push(row),
-            other => return Err(unreadable(format!("[applied] is {other:?}"))),
+            other => {
+                return Err(Trouble::unknown(unreadable().because(format!("[applied] is {other:?}"))));
+            }
         }
     }
     Ok(Outcome::Refused(found))

@@ -25,7 +25,7 @@ use crate::round::Writer;
 use crate::scan;
 use crate::slot::{self, Slot};
 use crate::statements::Statements;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// Tables on a cluster. Any number of these, in any number of processes, may use one keyspace.
 #[derive(Debug)]
@@ -59,9 +59,7 @@ impl CassandraEngine {
     }
 
     async fn assemble(session: Session, options: &Options) -> Result<Self, Trouble> {
-        driver::use_keyspace(&session, &options.keyspace)
-            .await
-            .map_err(|error| Trouble::Refused(error.to_string()))?;
+        driver::use_keyspace(&session, &options.keyspace).await.map_err(Trouble::refused)?;
         let statements = Statements::prepare(&session, options.reads).await?;
         let link = Arc::new(Link::new(session, statements));
         let (mut slot, clock) = slot::take(&link, options.table_lease).await?;
@@ -108,11 +106,7 @@ impl CassandraEngine {
     }
 
     fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) {
-            Err(Fault::new("the store is closed").into())
-        } else {
-            Ok(())
-        }
+        if self.closed.load(Ordering::Acquire) { Err(Fault::closed().into()) } else { Ok(()) }
     }
 
     /// Held for as long as the write is under way.
@@ -194,7 +188,7 @@ impl Engine for CassandraEngine {
         let values = (table.id, partition.as_bytes(), row.as_bytes());
         let rows = self.cluster.read(&self.cluster.statements.get_row, values).await?;
         let row =
-            rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(|error| Fault::new(error.to_string()))?;
+            rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(undecodable("a row of a partition"))?;
         Ok(row.and_then(|(body,)| body).map(StoredRow::new))
     }
 
@@ -236,7 +230,7 @@ impl Engine for CassandraEngine {
 
     fn check_health(&self) -> Result<(), Fault> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Fault::new("the store is closed"));
+            return Err(Fault::closed());
         }
         self.health.check()
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::cluster::{Cluster, Conditional, REQUEST_TIMEOUT};
 use crate::lane::Lanes;
 use crate::slot;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// Between two looks at the slots of servers that are still to become quiet.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -93,7 +93,7 @@ impl Freeze {
         let rows = self.cluster.read(&self.cluster.statements.frozen, ()).await?;
         let row = rows
             .maybe_first_row::<(Option<bool>, Option<Uuid>)>()
-            .map_err(|error| Trouble::fault(error.to_string()))?;
+            .map_err(undecodable("the switch that refuses writes"))?;
         Ok(row.map_or(Switch { on: None, name: None }, |(on, name)| Switch { on, name }))
     }
 

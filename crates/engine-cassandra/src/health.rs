@@ -7,6 +7,7 @@ use store::Fault;
 
 use crate::cluster::Cluster;
 use crate::freeze::Freeze;
+use crate::trouble::Trouble;
 
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A node that dies takes the requests under way with it; the next ones go elsewhere. Only silence longer than
@@ -21,7 +22,7 @@ pub struct Health {
 #[derive(Debug)]
 struct Last {
     answered: Instant,
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
 }
 
 impl Health {
@@ -35,9 +36,10 @@ impl Health {
         match &last.trouble {
             Some(trouble) if last.answered.elapsed() > SILENT_AFTER => {
                 let seconds = last.answered.elapsed().as_secs();
-                Err(Fault::new(format!("the cluster has not answered for {seconds} s: {trouble}")))
+                Err(Fault::cluster(format!("the cluster has not answered for {seconds} s"))
+                    .because(trouble.clone()))
             }
-            _ if last.answered.elapsed() > 3 * SILENT_AFTER => Err(Fault::new("the cluster is silent")),
+            _ if last.answered.elapsed() > 3 * SILENT_AFTER => Err(Fault::cluster("the cluster is silent")),
             _ => Ok(()),
         }
     }
@@ -49,8 +51,8 @@ impl Health {
         loop {
             let trouble = match freeze.look().await {
                 Ok(_) if cluster.clock.is_leased() => None,
-                Ok(_) => Some("the lease for writing has run out".to_owned()),
-                Err(trouble) => Some(trouble.to_string()),
+                Ok(_) => Some(Trouble::refused("the lease for writing has run out")),
+                Err(trouble) => Some(trouble),
             };
             {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -133,7 +133,7 @@ mod tests {
             reads += 1;
             let range = from.to_vec()..to.to_vec();
             if tombstones.range(range.clone()).count() > passes {
-                narrow.failed(Trouble::Tombstones(String::new())).unwrap();
+                narrow.failed(Trouble::tombstones("")).unwrap();
             } else {
                 seen.extend(rows.range(range).cloned());
                 narrow.passed();
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn other_trouble_is_told() {
         let mut narrow = Narrow::new(&[1], &[2]);
-        assert!(narrow.failed(Trouble::Refused(String::new())).is_err());
+        assert!(narrow.failed(Trouble::refused("")).is_err());
         let mut single = Narrow::new(b"a", b"a\0");
-        assert!(single.failed(Trouble::Tombstones(String::new())).is_err(), "no key lies between");
+        assert!(single.failed(Trouble::tombstones("")).is_err(), "no key lies between");
     }
 }

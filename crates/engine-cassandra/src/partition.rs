@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::keys::KeyBytes;
 use crate::narrow::Narrow;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// One of an account's partitions, wherever its replicas are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +33,9 @@ impl Registration {
             None | Some(0) => Ok(Self::None),
             Some(1) => Ok(Self::Listed),
             Some(2) => Ok(Self::Closing),
-            Some(other) => {
-                Err(Trouble::fault(format!("registered is {other}, which this program does not know")))
-            }
+            Some(other) => Err(Trouble::damaged(format!(
+                "a partition is in registration {other}, which this release does not know"
+            ))),
         }
     }
 
@@ -78,7 +78,7 @@ impl Cluster {
             rows => rows?,
         };
         let row: Option<(Option<i64>, Option<i8>, Option<i64>)> =
-            rows.maybe_first_row().map_err(|error| Trouble::fault(error.to_string()))?;
+            rows.maybe_first_row().map_err(undecodable("the state of a partition"))?;
         row.map_or(Ok(State::UNTOUCHED), |(epoch, registered, written)| {
             State::from_columns(epoch, registered, written)
         })
@@ -90,7 +90,7 @@ impl Cluster {
         let values = vec![Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec()))];
         let step = Conditional { statement: &self.statements.refused, values };
         let Outcome::Refused(found) = self.compare_and_set(vec![step]).await? else {
-            return Err(Trouble::fault(format!("partition {id:?} is in an epoch that is none")));
+            return Err(Trouble::damaged(format!("partition {id:?} is in an epoch that no server gives")));
         };
         let Some(row) = found.first() else { return Ok(State::UNTOUCHED) };
         let registered = row.value("registered").and_then(CqlValue::as_tinyint);
@@ -125,7 +125,7 @@ impl Cluster {
     ) -> Result<bool, Trouble> {
         // Epochs are unique because slots are.
         if !self.clock.is_leased() {
-            return Err(Trouble::Refused("the lease for writing has run out".to_owned()));
+            return Err(Trouble::refused("the lease for writing has run out"));
         }
         let (table, key) = (Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec())));
         let mut steps = vec![Conditional {

@@ -256,7 +256,7 @@ fn weigh(keys: &[KeyBytes], changes: &Changes) -> impl Iterator<Item = usize> {
 
 /// What can't be unless this program is wrong. Nothing is written then.
 fn stray(what: &str) -> Fault {
-    Fault::new(format!("while planning a write, {what}"))
+    Fault::bug(format!("while planning a write, {what}"))
 }
 
 struct Refusal {
@@ -289,7 +289,7 @@ fn judge(
             // Whatever does not look into the row needs no more of it than its timestamp.
             Some(Known { body: None, stamp: Some(ticks), .. }) => {
                 let at = DateTime::from_ticks(*ticks)
-                    .ok_or_else(|| Fault::new(format!("stored stamp {ticks} is no time")))?;
+                    .ok_or_else(|| Fault::damaged(format!("the stored timestamp {ticks} is not a time")))?;
                 stand_in = store::RowDraft::new(std::iter::empty()).stamp(at);
                 Some(RawRow::new(stand_in.as_bytes()))
             }

@@ -17,6 +17,18 @@ pub enum Replication {
     In(Vec<(String, usize)>),
 }
 
+/// Why a cluster can't keep so many copies.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplicationError {
+    #[error(
+        "datacenter {datacenter:?} has {nodes} of the {copies} nodes that keep the copies; add nodes, or set \
+         another number"
+    )]
+    TooFewNodes { datacenter: String, nodes: usize, copies: usize },
+    #[error("the cluster has no datacenter {datacenter:?}; there is {}", .known.join(", "))]
+    NoDatacenter { datacenter: String, known: Vec<String> },
+}
+
 /// The map that CREATE KEYSPACE takes.
 impl fmt::Display for Replication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +60,7 @@ async fn init_with(options: &Options, replication: &Replication) -> Result<Made,
 }
 
 /// Cassandra would make a keyspace with more copies than nodes, and then not take a single write.
-fn fits(session: &Session, replication: &Replication) -> Result<(), InitError> {
+fn fits(session: &Session, replication: &Replication) -> Result<(), ReplicationError> {
     let state = session.get_cluster_state();
     let mut nodes = std::collections::BTreeMap::<&str, usize>::new();
     for node in state.get_nodes_info() {
@@ -64,17 +76,12 @@ fn fits(session: &Session, replication: &Replication) -> Result<(), InitError> {
         match nodes.get(name) {
             Some(there) if *there >= count => {}
             Some(there) => {
-                return Err(InitError::Replication(format!(
-                    "datacenter {name:?} has {there} of the {count} nodes that keep the copies; add nodes, or set \
-                     another number"
-                )));
+                let (datacenter, nodes) = (name.to_owned(), *there);
+                return Err(ReplicationError::TooFewNodes { datacenter, nodes, copies: count });
             }
             None => {
-                let there: Vec<&str> = nodes.keys().copied().collect();
-                return Err(InitError::Replication(format!(
-                    "the cluster has no datacenter {name:?}; there is {}",
-                    there.join(", ")
-                )));
+                let known = nodes.keys().map(|name| (*name).to_owned()).collect();
+                return Err(ReplicationError::NoDatacenter { datacenter: name.to_owned(), known });
             }
         }
     }

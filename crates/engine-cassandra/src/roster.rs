@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::cluster::Cluster;
 use crate::narrow::Narrow;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// States of a table's row.
 pub const LIVE: i8 = 1;
@@ -31,7 +31,7 @@ pub struct Entry {
 impl Cluster {
     /// Up to `limit` of the account's tables from a name on, in order, also those being dropped. Fewer only at the end.
     pub async fn tables_of(&self, account: &str, from: &str, limit: usize) -> Result<Vec<Entry>, Trouble> {
-        let damaged = |error: String| Trouble::fault(format!("the tables of account {account}: {error}"));
+        let about = |trouble| about_account(trouble, account);
         let mut tables = Vec::new();
         let from = from.max(BELOW_ALL);
         if from >= ABOVE_ALL {
@@ -39,16 +39,21 @@ impl Cluster {
         }
         let mut narrow = Narrow::of_text(from, ABOVE_ALL);
         while let Some((from, to)) = narrow.next().filter(|_| tables.len() < limit) {
-            let text = |bytes| str::from_utf8(bytes).map_err(|error| damaged(error.to_string()));
+            let text =
+                |bytes| str::from_utf8(bytes).map_err(undecodable("the name of a table")).map_err(about);
             let wanted = i32::try_from(limit - tables.len()).unwrap_or(i32::MAX);
             let values = (account, text(from)?, text(to)?, wanted);
             match self.read(&self.statements.list_tables, values).await {
                 Ok(rows) => {
                     type Columns = (String, Option<String>, Option<Uuid>, Option<i8>);
-                    for row in rows.rows::<Columns>().map_err(|error| damaged(error.to_string()))? {
-                        let row = row.map_err(|error| damaged(error.to_string()))?;
+                    let rows =
+                        rows.rows::<Columns>().map_err(undecodable("the list of tables")).map_err(about)?;
+                    for row in rows {
+                        let row = row.map_err(undecodable("a row of the list of tables")).map_err(about)?;
                         let (folded, Some(shown), Some(id), Some(state)) = row else {
-                            return Err(damaged(format!("{row:?} is no table")));
+                            return Err(about(Trouble::damaged(format!(
+                                "the stored table {row:?} lacks a column"
+                            ))));
                         };
                         tables.push(Entry { folded, shown, id, state });
                     }
@@ -71,7 +76,14 @@ impl Cluster {
 
     async fn accounts_of(&self, statement: &PreparedStatement) -> Result<Vec<String>, Trouble> {
         let rows = self.read(statement, ()).await?;
-        let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
-        rows.map(|row| row.map(|(name,)| name).map_err(|error| Trouble::fault(error.to_string()))).collect()
+        let rows = rows.rows::<(String,)>().map_err(undecodable("the list of accounts"))?;
+        rows.map(|row| row.map(|(name,)| name).map_err(undecodable("the list of accounts"))).collect()
+    }
+}
+
+fn about_account(trouble: Trouble, account: &str) -> Trouble {
+    match trouble {
+        Trouble::Fault(fault) => Trouble::Fault(fault.about(format!("account {account}"))),
+        other => other,
     }
 }

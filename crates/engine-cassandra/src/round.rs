@@ -23,7 +23,7 @@ use crate::plan::{
     GROUP_BYTES_MAX, Knowledge, Plan, ReadRow, TRANSACTION_BYTES_MAX, Verdict, Write, plan, too_large,
 };
 use crate::statements::{RowColumns, StampColumns};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 use crate::unknown::{Attempt, Fate};
 
 const ATTEMPTS: u32 = 8;
@@ -254,9 +254,8 @@ impl Writer {
         let values = (id.table, id.key.as_bytes(), keys);
         let rows = self.cluster.read(&self.cluster.statements.stamps_of, values).await?;
         let mut found = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<StampColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
-            let (key, stamp, epoch, registered, written) =
-                row.map_err(|error| Trouble::fault(error.to_string()))?;
+        for row in rows.rows::<StampColumns>().map_err(undecodable("rows of a partition"))? {
+            let (key, stamp, epoch, registered, written) = row.map_err(undecodable("rows of a partition"))?;
             if found.is_empty() {
                 self.note_state(id, State::from_columns(epoch, registered, written)?);
             }
@@ -281,9 +280,9 @@ impl Writer {
         let values = (id.table, id.key.as_bytes(), keys);
         let rows = self.cluster.read(&self.cluster.statements.rows_of, values).await?;
         let mut found = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<RowColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
+        for row in rows.rows::<RowColumns>().map_err(undecodable("rows of a partition"))? {
             let (key, stamp, body, epoch, registered, written) =
-                row.map_err(|error| Trouble::fault(error.to_string()))?;
+                row.map_err(undecodable("rows of a partition"))?;
             if found.is_empty() {
                 self.note_state(id, State::from_columns(epoch, registered, written)?);
             }
@@ -314,7 +313,7 @@ impl Writer {
         let outcome = match self.cluster.compare_and_set(self.statements(id, writes, last, &step)).await {
             Ok(outcome) => outcome,
             Err(Trouble::Unknown(why)) => {
-                tracing::debug!(why, "finding out what became of a write");
+                tracing::debug!(%why, "finding out what became of a write");
                 self.forget(id);
                 return match attempt.find_out(&self.cluster, deadline).await {
                     Fate::Applied => Ok(true),
@@ -454,7 +453,7 @@ struct Made<'a> {
 }
 
 fn last_of(stamps: &[DateTime]) -> Result<i64, Fault> {
-    stamps.last().map(|stamp| stamp.ticks()).ok_or_else(|| Fault::new("a write has no stamp"))
+    stamps.last().map(|stamp| stamp.ticks()).ok_or_else(|| Fault::bug("a write has no stamp"))
 }
 
 /// Which operation of the transaction is the first to need one of these rows.

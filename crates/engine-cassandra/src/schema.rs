@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use scylla::client::session::Session;
+use scylla::errors::ExecutionError;
 use scylla::statement::unprepared::Statement;
 use thiserror::Error;
 
+use crate::replication::ReplicationError;
 use crate::safety::schema_version;
 use crate::session::ConnectError;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
 pub const VERSION: i32 = 2;
@@ -32,16 +34,18 @@ const UPGRADES: &[(i32, &[&str])] = &[(
 pub enum InitError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("{0}")]
-    Replication(String),
+    #[error(transparent)]
+    Replication(#[from] ReplicationError),
     #[error("keyspace {keyspace} holds tables that are not ours ({tables}); name another keyspace")]
     Foreign { keyspace: String, tables: String },
     #[error(
         "keyspace {keyspace} has schema {version} and this program makes {VERSION}; name another keyspace"
     )]
     Version { keyspace: String, version: i32 },
-    #[error("{statement:?} failed: {why}")]
-    Statement { statement: String, why: String },
+    #[error(
+        "the cluster did not run {statement:?}: {source}; run the command again once the cluster can do it"
+    )]
+    Statement { statement: String, source: ExecutionError },
 }
 
 impl From<Trouble> for InitError {
@@ -125,7 +129,7 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
         statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
         match driver::query(session, statement, &()).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(InitError::Statement { statement: text, why: error.to_string() }),
+            Err(source) => Err(InitError::Statement { statement: text, source }),
         }
     };
     let there = tables_of(session, keyspace).await?;
@@ -175,10 +179,10 @@ async fn tables_of(session: &Session, keyspace: &str) -> Result<Option<Vec<Strin
     let names = async |table: &str, column: &str| {
         let text = format!("SELECT {column} FROM system_schema.{table} WHERE keyspace_name = ?");
         let rows = driver::query(session, text.into(), &(keyspace,)).await?.into_rows_result();
-        let rows = rows.map_err(|error| Trouble::fault(error.to_string()))?;
-        let rows = rows.rows::<(String,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+        let rows = rows.map_err(undecodable("the cluster's tables"))?;
+        let rows = rows.rows::<(String,)>().map_err(undecodable("the cluster's tables"))?;
         let names: Result<Vec<String>, _> = rows.map(|row| row.map(|(name,)| name)).collect();
-        names.map_err(|error| Trouble::fault(error.to_string()))
+        names.map_err(undecodable("the cluster's tables"))
     };
     if names("keyspaces", "keyspace_name").await?.is_empty() {
         return Ok(None);

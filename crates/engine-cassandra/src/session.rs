@@ -1,7 +1,7 @@
 //! Connecting: one session with the whole cluster, and in words why there is none.
 
-use std::error::Error as StdError;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +16,14 @@ use scylla::errors::{
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::statement::{Consistency, SerialConsistency};
+use store::with_causes;
 use thiserror::Error;
 
 use crate::cluster::REQUEST_TIMEOUT;
 use crate::engine::CassandraEngine;
 use crate::options::{Options, Password};
 use crate::safety::{self, Findings};
-use crate::tls;
+use crate::tls::{self, TlsError};
 use crate::trouble::Trouble;
 
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,15 +32,17 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error("no node of the cluster can be used; tried {tried}: {why}")]
-    Unreachable { tried: String, why: String },
-    #[error("the cluster does not accept the password of user {user}: {why}")]
-    WrongPassword { user: String, why: String },
+    Unreachable { tried: String, why: String, source: Box<NewSessionError> },
+    #[error("the cluster does not accept the password of user {user}: {why}; correct it in the address")]
+    WrongPassword { user: String, why: String, source: Box<NewSessionError> },
     #[error("the cluster asks for a user and a password; add user=NAME&password-file=FILE to its address")]
-    PasswordMissing,
+    PasswordMissing { source: Box<NewSessionError> },
     #[error("no TLS with the cluster: {0}")]
-    Tls(String),
-    #[error("can't read password-file {path}: {why}")]
-    PasswordFile { path: String, why: io::Error },
+    Tls(#[from] TlsError),
+    #[error("no TLS with the cluster: {why}")]
+    Handshake { why: String, source: Box<NewSessionError> },
+    #[error("can't read password-file {}: {source}; check its path and its permissions", .path.display())]
+    PasswordFile { path: PathBuf, source: io::Error },
     #[error("the cluster has no keyspace {0}; make it with `partita store init`")]
     KeyspaceMissing(String),
     #[error(
@@ -111,9 +114,9 @@ async fn open_session(options: &Options) -> Result<Session, ConnectError> {
         builder = builder.user(&login.user, read_password(&login.password)?);
     }
     if let Some(tls) = &options.tls {
-        builder = builder.tls_context(Some(tls::configure(tls).map_err(ConnectError::Tls)?));
+        builder = builder.tls_context(Some(tls::configure(tls)?));
     }
-    driver::connect(builder).await.map_err(|error| explain(&error, options))
+    driver::connect(builder).await.map_err(|error| explain(error, options))
 }
 
 fn read_password(password: &Password) -> Result<String, ConnectError> {
@@ -122,13 +125,34 @@ fn read_password(password: &Password) -> Result<String, ConnectError> {
         Password::File(path) => match std::fs::read_to_string(path) {
             // Editors and `echo` end a file with a line's end.
             Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
-            Err(why) => Err(ConnectError::PasswordFile { path: path.display().to_string(), why }),
+            Err(source) => Err(ConnectError::PasswordFile { path: path.clone(), source }),
         },
     }
 }
 
-fn explain(error: &NewSessionError, options: &Options) -> ConnectError {
-    let unreachable = |why| ConnectError::Unreachable { tried: options.nodes.join(", "), why };
+/// What of the address, if anything, has to be changed for the cluster to be of use.
+enum Reason {
+    Unreachable(String),
+    WrongPassword { user: String, why: String },
+    PasswordMissing,
+    Handshake(String),
+}
+
+fn explain(error: NewSessionError, options: &Options) -> ConnectError {
+    let reason = reason(&error, options);
+    let source = Box::new(error);
+    match reason {
+        Reason::Unreachable(why) => {
+            ConnectError::Unreachable { tried: options.nodes.join(", "), why, source }
+        }
+        Reason::WrongPassword { user, why } => ConnectError::WrongPassword { user, why, source },
+        Reason::PasswordMissing => ConnectError::PasswordMissing { source },
+        Reason::Handshake(why) => ConnectError::Handshake { why, source },
+    }
+}
+
+fn reason(error: &NewSessionError, options: &Options) -> Reason {
+    let unreachable = Reason::Unreachable;
     let last = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => {
             return unreachable("no such host is known".to_owned());
@@ -137,32 +161,32 @@ fn explain(error: &NewSessionError, options: &Options) -> ConnectError {
             last_connection_error,
             ..
         })) => last_connection_error,
-        _ => return unreachable(chain(error)),
+        _ => return unreachable(with_causes(error)),
     };
     match last {
         ConnectionError::ConnectTimeout => unreachable(format!("no answer in {CONNECTION_TIMEOUT:?}")),
         ConnectionError::IoError(why) if options.tls.is_some() => match tls_error(why) {
-            Some(why) => ConnectError::Tls(why),
-            None => unreachable(chain(why)),
+            Some(why) => Reason::Handshake(why),
+            None => unreachable(with_causes(why)),
         },
         ConnectionError::ConnectionSetupRequestError(setup) => match (setup.get_error(), &options.login) {
             (ConnectionSetupRequestErrorKind::DbError(DbError::AuthenticationError, why), Some(login)) => {
-                ConnectError::WrongPassword { user: login.user.clone(), why: why.clone() }
+                Reason::WrongPassword { user: login.user.clone(), why: why.clone() }
             }
-            (ConnectionSetupRequestErrorKind::MissingAuthentication, _) => ConnectError::PasswordMissing,
+            (ConnectionSetupRequestErrorKind::MissingAuthentication, _) => Reason::PasswordMissing,
             (ConnectionSetupRequestErrorKind::BrokenConnection(why), _) if options.tls.is_none() => {
                 unreachable(format!(
                     "{}; if the cluster takes TLS only, add tls=true to its address",
-                    chain(why)
+                    with_causes(why)
                 ))
             }
             (ConnectionSetupRequestErrorKind::BrokenConnection(why), _) => unreachable(format!(
                 "{}; if the cluster asks for a certificate, name it with cert=FILE&key=FILE",
-                chain(why)
+                with_causes(why)
             )),
-            (why, _) => unreachable(chain(why)),
+            (why, _) => unreachable(with_causes(why)),
         },
-        other => unreachable(chain(other)),
+        other => unreachable(with_causes(other)),
     }
 }
 
@@ -187,16 +211,28 @@ fn tls_error(error: &io::Error) -> Option<String> {
     Some(format!("{error}; {way_out}"))
 }
 
-/// An error with what lies under it, each once.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        next = error.source();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[tokio::test]
+    async fn nodes_that_do_not_answer_are_named_and_the_drivers_error_is_kept() {
+        let options = Options::new(vec!["127.0.0.1:1".to_owned()], "k");
+        let error = open(&options).await.expect_err("nobody listens on port 1");
+        assert!(error.is_temporary() && error.to_string().contains("tried 127.0.0.1:1"), "{error}");
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<Box<NewSessionError>>());
+        assert!(cause.is_some(), "{error:?}");
     }
-    text
+
+    #[tokio::test]
+    async fn a_password_file_that_can_not_be_read_is_named() {
+        let mut options = Options::new(vec!["127.0.0.1:1".to_owned()], "k");
+        let password = Password::File("/no/such/password".into());
+        options.login = Some(crate::options::Login { user: "u".to_owned(), password });
+        let error = open(&options).await.expect_err("there is no such file");
+        assert!(!error.is_temporary() && error.to_string().contains("/no/such/password"), "{error}");
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::NotFound));
+    }
 }

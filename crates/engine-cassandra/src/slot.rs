@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::clock::{Clock, Lease, SLOTS};
 use crate::cluster::{Conditional, Link};
 use crate::freeze::Freeze;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// After a renewal that failed, or when the clock was pushed on by what other servers wrote.
@@ -189,7 +189,7 @@ impl Slot {
         let row = rows.into_iter().find(|row| row.0 == self.id && row.1 == owner);
         let Some((_, _, Some(high), ..)) = row else { return Ok(false) };
         self.held = high;
-        Err(Trouble::Unknown("an earlier renewal went through after all".to_owned()))
+        Err(Trouble::unknown("an earlier renewal went through after all"))
     }
 
     /// For whoever comes next. Nothing may be written any more.
@@ -266,8 +266,8 @@ fn longest(rows: &[Row]) -> Duration {
 
 async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
     let rows = link.read(&link.statements.all_slots, ()).await?;
-    let rows = rows.rows::<Row>().map_err(|error| Trouble::fault(error.to_string()))?;
-    rows.map(|row| row.map_err(|error| Trouble::fault(error.to_string()))).collect()
+    let rows = rows.rows::<Row>().map_err(undecodable("the slots of servers"))?;
+    rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect()
 }
 
 async fn change(

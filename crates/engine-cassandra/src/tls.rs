@@ -1,10 +1,11 @@
 //! TLS to the cluster: whom to trust, what name to expect, and who we are.
 
-use std::path::Path;
+use std::error::Error as StdError;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
@@ -12,47 +13,55 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use crate::options::Tls;
 
-/// Errors are one sentence that names the file.
-pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, String> {
+/// What of an address keeps TLS from being set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("{setting} {} can't be used: {source}; it takes a PEM file that this server may read", .path.display())]
+    File { setting: &'static str, path: PathBuf, source: Box<dyn StdError + Send + Sync> },
+    #[error("the system has no certificate authorities ({source}); name your own with ca=FILE")]
+    NoAuthorities { source: VerifierBuilderError },
+    #[error("server-name {name:?} is no host name; name what the certificates have")]
+    ServerName { name: String },
+    #[error("can't set up TLS: {source}")]
+    Setup { source: Error },
+}
+
+pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(tls)?), provider.clone())
         .build()
-        .map_err(|error| match &tls.authority {
-            Some(path) => format!("ca {} can't be used: {error}", path.display()),
-            None => {
-                format!("the system has no certificate authorities ({error}); name your own with ca=FILE")
-            }
+        .map_err(|source| match &tls.authority {
+            Some(path) => unusable("ca", path, source),
+            None => TlsError::NoAuthorities { source },
         })?;
     let verifier: Arc<dyn ServerCertVerifier> = match &tls.server_name {
         None => verifier,
         Some(name) => {
-            let name = ServerName::try_from(name.clone()).map_err(|_| {
-                format!("server-name {name:?} is no host name; name what the certificates have")
-            })?;
+            let name = ServerName::try_from(name.clone())
+                .map_err(|_| TlsError::ServerName { name: name.clone() })?;
             Arc::new(OneName { name, verifier })
         }
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| format!("can't set up TLS: {error}"))?
+        .map_err(|source| TlsError::Setup { source })?
         // Checks all that the usual one does; only the name may be another than the address dialled.
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let Some((certificate, key)) = &tls.identity else { return Ok(Arc::new(config.with_no_client_auth())) };
     let chain = certificates("cert", certificate)?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("key", key, &error))?;
-    let config = config
-        .with_client_auth_cert(chain, private)
-        .map_err(|error| unusable("cert", certificate, &error))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("key", key, error))?;
+    let config =
+        config.with_client_auth_cert(chain, private).map_err(|error| unusable("cert", certificate, error))?;
     Ok(Arc::new(config))
 }
 
-fn roots(tls: &Tls) -> Result<RootCertStore, String> {
+fn roots(tls: &Tls) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     match &tls.authority {
         Some(path) => {
             for certificate in certificates("ca", path)? {
-                roots.add(certificate).map_err(|error| unusable("ca", path, &error))?;
+                roots.add(certificate).map_err(|error| unusable("ca", path, error))?;
             }
         }
         None => {
@@ -63,14 +72,14 @@ fn roots(tls: &Tls) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(setting: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
-    let found = read().map_err(|error| unusable(setting, path, &error))?;
-    if found.is_empty() { Err(unusable(setting, path, &"it holds no certificate in PEM")) } else { Ok(found) }
+    let found = read().map_err(|error| unusable(setting, path, error))?;
+    if found.is_empty() { Err(unusable(setting, path, "it holds no certificate in PEM")) } else { Ok(found) }
 }
 
-fn unusable(setting: &str, path: &Path, why: &dyn std::fmt::Display) -> String {
-    format!("{setting} {} can't be used: {why}", path.display())
+fn unusable(setting: &'static str, path: &Path, why: impl Into<Box<dyn StdError + Send + Sync>>) -> TlsError {
+    TlsError::File { setting, path: path.to_owned(), source: why.into() }
 }
 
 /// The driver dials addresses that the nodes tell it and knows no names; certificates often have nothing else.

@@ -1,24 +1,26 @@
 //! What became of a request that the cluster did not answer with a result.
 
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
 use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
 use scylla::statement::Consistency;
 use store::{Error, Fault};
-use thiserror::Error;
 
-#[derive(Clone, Debug, Error)]
+/// The driver's error, or one of our own in words.
+pub type Cause = Arc<dyn StdError + Send + Sync>;
+
+#[derive(Clone, Debug)]
 pub enum Trouble {
     /// Certainly not done, and never will be.
-    #[error("the cluster refused: {0}")]
-    Refused(String),
+    Refused(Cause),
     /// May have been done, or may yet be: a coordinator goes on by itself after its client gave up.
-    #[error("the cluster did not say what became of it: {0}")]
-    Unknown(String),
+    Unknown(Cause),
     /// A read met more tombstones than a node steps over in one, or may have. A narrower one meets fewer (`narrow`).
-    #[error("too many tombstones for one read: {0}")]
-    Tombstones(String),
+    Tombstones(Cause),
     /// Nothing that trying again would change.
-    #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(Fault),
 }
 
 /// The reason that nodes give for it.
@@ -35,8 +37,65 @@ pub fn met_tombstones(error: &DbError, why: &str) -> bool {
 }
 
 impl Trouble {
-    pub fn fault(message: impl Into<String>) -> Self {
-        Self::Fault(Fault::new(message))
+    pub fn refused(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Refused(why.into().into())
+    }
+
+    pub fn unknown(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Unknown(why.into().into())
+    }
+
+    pub fn tombstones(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Tombstones(why.into().into())
+    }
+
+    /// What the keyspace holds is not what this release writes.
+    pub fn damaged(what: impl Into<String>) -> Self {
+        Self::Fault(damaged(what))
+    }
+
+    fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Refused(why) | Self::Unknown(why) | Self::Tombstones(why) => Some(why),
+            Self::Fault(_) => None,
+        }
+    }
+}
+
+fn damaged(what: impl Into<String>) -> Fault {
+    Fault::damaged(what.into())
+        .advising("check the keyspace: another program or another release may have changed it")
+}
+
+/// Of an answer whose columns or values are not those that were asked for.
+pub fn undecodable<E: StdError + Send + Sync + 'static>(what: &'static str) -> impl Fn(E) -> Trouble {
+    move |error| Trouble::Fault(damaged(format!("could not decode {what}")).because(error))
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(_) => f.write_str("the cluster refused")?,
+            Self::Unknown(_) => f.write_str("the cluster did not say what became of it")?,
+            Self::Tombstones(_) => f.write_str("too many tombstones for one read")?,
+            Self::Fault(fault) => return fault.fmt(f),
+        }
+        self.cause().map_or(Ok(()), |why| write!(f, ": {}", store::with_causes(&**why)))
+    }
+}
+
+impl StdError for Trouble {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Fault(fault) => Some(fault),
+            _ => self.cause().map(|why| &**why as &(dyn StdError + 'static)),
+        }
+    }
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
     }
 }
 
@@ -45,8 +104,8 @@ impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Fault(fault) => Self::Fault(fault),
-            Trouble::Refused(why) | Trouble::Unknown(why) | Trouble::Tombstones(why) => {
-                tracing::debug!(why, "the cluster did not answer");
+            Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_) => {
+                tracing::debug!(%trouble, "the cluster did not answer");
                 Self::Busy
             }
         }
@@ -55,52 +114,82 @@ impl From<Trouble> for Error {
 
 impl From<PrepareError> for Trouble {
     fn from(error: PrepareError) -> Self {
-        Self::Refused(error.to_string())
+        Self::refused(error)
     }
 }
 
 impl From<ExecutionError> for Trouble {
     fn from(error: ExecutionError) -> Self {
+        match Meaning::of(&error) {
+            Meaning::Refused => Self::refused(error),
+            Meaning::Unknown => Self::unknown(error),
+            Meaning::Tombstones => Self::tombstones(error),
+            Meaning::Denied => {
+                let fault = Fault::cluster("the cluster does not let this server do its work").because(error);
+                Self::Fault(
+                    fault.advising("check the keyspace's tables and the rights of this server's role"),
+                )
+            }
+            Meaning::Bug => {
+                Self::Fault(Fault::bug("the cluster was asked for what no cluster takes").because(error))
+            }
+        }
+    }
+}
+
+/// What an error of the driver tells of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Refused,
+    Unknown,
+    Tombstones,
+    /// By the cluster's schema, rights or settings.
+    Denied,
+    /// The request itself is wrong.
+    Bug,
+}
+
+impl Meaning {
+    fn of(error: &ExecutionError) -> Self {
         use ExecutionError as E;
-        let why = error.to_string();
         match error {
-            E::BadQuery(_) => Self::fault(why),
+            E::BadQuery(_) => Self::Bug,
             // No node was asked.
-            E::EmptyPlan | E::PrepareError(_) | E::ConnectionPoolError(_) => Self::Refused(why),
-            E::LastAttemptError(attempt) => of_attempt(&attempt, why),
-            _ => Self::Unknown(why),
+            E::EmptyPlan | E::PrepareError(_) | E::ConnectionPoolError(_) => Self::Refused,
+            E::LastAttemptError(attempt) => Self::of_attempt(attempt),
+            _ => Self::Unknown,
         }
     }
-}
 
-fn of_attempt(error: &RequestAttemptError, why: String) -> Trouble {
-    use RequestAttemptError as A;
-    match error {
-        A::SerializationError(_) | A::CqlRequestSerialization(_) => Trouble::fault(why),
-        A::UnableToAllocStreamId => Trouble::Refused(why),
-        A::DbError(error, reason) if met_tombstones(error, reason) => Trouble::Tombstones(why),
-        A::DbError(error, _) => of_answer(error, why),
-        _ => Trouble::Unknown(why),
+    fn of_attempt(error: &RequestAttemptError) -> Self {
+        use RequestAttemptError as A;
+        match error {
+            A::SerializationError(_) | A::CqlRequestSerialization(_) => Self::Bug,
+            A::UnableToAllocStreamId => Self::Refused,
+            A::DbError(error, reason) if met_tombstones(error, reason) => Self::Tombstones,
+            A::DbError(error, _) => Self::of_answer(error),
+            _ => Self::Unknown,
+        }
     }
-}
 
-fn of_answer(error: &DbError, why: String) -> Trouble {
-    match error {
-        DbError::SyntaxError
-        | DbError::Invalid
-        | DbError::Unauthorized
-        | DbError::AuthenticationError
-        | DbError::ConfigError
-        | DbError::ProtocolError => Trouble::fault(why),
-        // Counted before anything is sent to a replica. With another level it is the commit that found too few
-        // nodes, and by then the change is decided.
-        DbError::Unavailable { consistency: Consistency::Serial | Consistency::LocalSerial, .. } => {
-            Trouble::Refused(why)
+    fn of_answer(error: &DbError) -> Self {
+        match error {
+            DbError::SyntaxError => Self::Bug,
+            DbError::Invalid
+            | DbError::Unauthorized
+            | DbError::AuthenticationError
+            | DbError::ConfigError
+            | DbError::ProtocolError => Self::Denied,
+            // Counted before anything is sent to a replica. With another level it is the commit that found too few
+            // nodes, and by then the change is decided.
+            DbError::Unavailable { consistency: Consistency::Serial | Consistency::LocalSerial, .. } => {
+                Self::Refused
+            }
+            DbError::IsBootstrapping | DbError::Unprepared { .. } | DbError::RateLimitReached { .. } => {
+                Self::Refused
+            }
+            _ => Self::Unknown,
         }
-        DbError::IsBootstrapping | DbError::Unprepared { .. } | DbError::RateLimitReached { .. } => {
-            Trouble::Refused(why)
-        }
-        _ => Trouble::Unknown(why),
     }
 }
 
@@ -108,6 +197,7 @@ fn of_answer(error: &DbError, why: String) -> Trouble {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use store::FaultKind;
 
     fn answer(error: DbError) -> ExecutionError {
         ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, String::new()))
@@ -136,7 +226,33 @@ mod tests {
             assert_eq!(matches!(trouble, Trouble::Refused(_)), refused, "{error}");
             assert_eq!(matches!(trouble, Trouble::Unknown(_)), !refused, "{error}");
         }
-        assert!(matches!(Trouble::from(answer(DbError::Invalid)), Trouble::Fault(_)));
+    }
+
+    #[test]
+    fn what_trying_again_does_not_change_is_a_fault_that_says_whose() {
+        for (error, kind) in [
+            (answer(DbError::Invalid), FaultKind::Cluster),
+            (answer(DbError::Unauthorized), FaultKind::Cluster),
+            (answer(DbError::SyntaxError), FaultKind::Bug),
+        ] {
+            let Trouble::Fault(fault) = Trouble::from(error.clone()) else { panic!("{error}") };
+            assert_eq!(fault.kind(), kind, "{error}");
+            assert!(fault.chain().any(|cause| cause.is::<ExecutionError>()), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn the_drivers_error_can_be_reached_from_every_trouble() {
+        for error in [
+            ExecutionError::EmptyPlan,
+            ExecutionError::RequestTimeout(Duration::from_secs(1)),
+            answer(DbError::Invalid),
+        ] {
+            let trouble = Trouble::from(error.clone());
+            let mut causes = std::iter::successors(trouble.source(), |error| (*error).source());
+            assert!(causes.any(|cause| cause.is::<ExecutionError>()), "{trouble:?}");
+            assert!(trouble.to_string().contains(&error.to_string()), "{trouble}");
+        }
     }
 
     #[test]

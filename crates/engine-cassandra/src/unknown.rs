@@ -12,7 +12,7 @@ use crate::keys::KeyBytes;
 use crate::partition::{PartitionId, State};
 use crate::plan::Write;
 use crate::statements::StampColumns;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -83,8 +83,8 @@ impl Attempt<'_> {
             .read(&cluster.statements.stamps_of, (self.id.table, self.id.key.as_bytes(), keys))
             .await?;
         let mut stamps = BTreeMap::new();
-        for row in rows.rows::<StampColumns>().map_err(|error| Trouble::fault(error.to_string()))? {
-            let (key, stamp, ..) = row.map_err(|error| Trouble::fault(error.to_string()))?;
+        for row in rows.rows::<StampColumns>().map_err(undecodable("rows of a partition"))? {
+            let (key, stamp, ..) = row.map_err(undecodable("rows of a partition"))?;
             stamps.extend(stamp.map(|stamp| (KeyBytes::stored(key), stamp)));
         }
         Ok(Seen { state: cluster.partition_state(self.id).await?, stamps })

@@ -50,6 +50,12 @@ impl Found {
     /// What the operation needs of the row.
     pub fn of(partition: &Key, operation: &Operation, row: Option<RawRow<'_>>) -> Result<Self, Fault> {
         let Some(row) = row else { return Ok(Self::Stamp(None)) };
+        Self::of_row(partition, operation, row).map_err(|fault| {
+            fault.about(format!("PartitionKey {:?}, RowKey {:?}", partition.as_str(), operation.row.as_str()))
+        })
+    }
+
+    fn of_row(partition: &Key, operation: &Operation, row: RawRow<'_>) -> Result<Self, Fault> {
         let stamp = row.timestamp()?;
         Ok(match &operation.change {
             Change::Merge(draft) if operation.condition.judge(Some(stamp)).is_ok() => {

@@ -17,9 +17,7 @@ use crate::survey::{self, Finder, Progress, SurveyError};
 pub fn check(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
     survey::survey(directory, &mut Nobody, progress).map_err(|error| match error {
         SurveyError::Open(error) => error,
-        SurveyError::Finder(fault) => {
-            OpenError::Other { directory: directory.to_owned(), detail: fault.to_string() }
-        }
+        SurveyError::Finder(source) => OpenError::Interrupted { directory: directory.to_owned(), source },
     })
 }
 

@@ -22,18 +22,19 @@ pub struct Checkpoint {
 }
 
 pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
-    let failed = |error: io::Error| Fault::new(format!("could not make a checkpoint: {error}"));
+    let failed =
+        |error: io::Error| Fault::disk("could not make a checkpoint").about(data.display()).because(error);
     let directory = data.join(layout::STAGING_DIRECTORY);
     clear(data).map_err(failed)?;
     store::private_directory::create(&directory).map_err(failed)?;
     // Before the checkpoint: a commit that can be read is in the log, which is part of it.
     let record = db.rocks().get_cf(db.meta(), layout::COMMIT_KEY);
-    let record = record.map_err(|error| db::fault("could not read the last commit", &error))?;
+    let record = record.map_err(|error| db::fault("could not read the last commit", error))?;
     let commits = record.and_then(|bytes| CommitRecord::decode(&bytes)).map_or(0, |record| record.counter);
 
     let taken = rocksdb::checkpoint::Checkpoint::new(db.rocks())
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(layout::DATABASE_DIRECTORY)));
-    taken.map_err(|error| db::fault("could not make a checkpoint", &error))?;
+    taken.map_err(|error| db::fault("could not make a checkpoint", error).about(data.display()))?;
     write(&directory.join(layout::COMMITTED_FILE), &layout::committed_bytes(commits)).map_err(failed)?;
     // Last, because it makes a store of the directory.
     write(&directory.join(layout::FORMAT_FILE), layout::format_text().as_bytes()).map_err(failed)?;

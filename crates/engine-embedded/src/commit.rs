@@ -223,7 +223,7 @@ struct Watch(Arc<Health>);
 impl Drop for Watch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(Fault::new("the committer panicked"));
+            self.0.fail(Fault::bug("the committer panicked"));
         }
     }
 }

@@ -76,7 +76,7 @@ impl Db {
         match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
             Ok(found) => Ok(InMemory::Known(look(found.as_deref().map(RawRow::new)))),
             Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
-            Err(error) => Err(fault("could not read a row", &error)),
+            Err(error) => Err(fault("could not read a row", error)),
         }
     }
 
@@ -84,7 +84,7 @@ impl Db {
     pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<RawRow<'_>>) -> T) -> Result<T, Fault> {
         self.tally.point_gets.add(1);
         let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.anywhere);
-        let found = found.map_err(|error| fault("could not read a row", &error))?;
+        let found = found.map_err(|error| fault("could not read a row", error))?;
         Ok(look(found.as_deref().map(RawRow::new)))
     }
 
@@ -95,13 +95,17 @@ impl Db {
 
     /// All of the batch or none of it, on the disk before this returns.
     pub fn write(&self, batch: WriteBatch) -> Result<(), Fault> {
-        self.rocks.write_opt(batch, &self.synced).map_err(|error| fault("could not write a commit", &error))
+        self.rocks
+            .write_opt(batch, &self.synced)
+            .map_err(|error| fault("could not write a commit to the log", error))
     }
 
     /// Rows to table files, so that the next open has no log to replay.
     pub fn flush(&self) -> Result<(), Fault> {
         for family in [self.data(), self.meta()] {
-            self.rocks.flush_cf(family).map_err(|error| fault("could not flush", &error))?;
+            self.rocks
+                .flush_cf(family)
+                .map_err(|error| fault("could not flush rows to a table file", error))?;
         }
         Ok(())
     }
@@ -118,6 +122,26 @@ pub fn copied(row: Option<RawRow<'_>>) -> Option<StoredRow> {
     row.map(|row| StoredRow::new(Bytes::copy_from_slice(row.bytes())))
 }
 
-pub fn fault(what: &str, error: &rocksdb::Error) -> Fault {
-    Fault::new(format!("{what}: {error}"))
+/// RocksDB's error as one of ours, of the kind that its own kind comes to.
+pub fn fault(what: &'static str, error: rocksdb::Error) -> Fault {
+    use ErrorKind as E;
+    let fault = match error.kind() {
+        E::Corruption => Fault::damaged(what),
+        // Asked for what it can't do: the call is wrong, and not the disk.
+        E::NotFound | E::NotSupported | E::InvalidArgument | E::MergeInProgress | E::ColumnFamilyDropped => {
+            Fault::bug(what)
+        }
+        // `Unknown` too: what RocksDB can't name is seldom ours, and then the system's log helps.
+        E::IOError
+        | E::Incomplete
+        | E::ShutdownInProgress
+        | E::TimedOut
+        | E::Aborted
+        | E::Busy
+        | E::Expired
+        | E::TryAgain
+        | E::CompactionTooLarge
+        | E::Unknown => Fault::disk(what),
+    };
+    fault.because(error)
 }

@@ -251,7 +251,7 @@ impl<'a> Draft<'a> {
             (Change::Delete, _) => Ok(None),
             (Change::Merge(_), Found::Merged(_, merged)) => merged.map(|merged| Some(merged.stamp(stamp))),
             (Change::Merge(_), Found::Stamp(Some(_)) | Found::NotAsked) => {
-                return Err(Fault::new("a merge whose row was not read ahead"));
+                return Err(Fault::bug("a merge reached the committer without the row it merges into"));
             }
             (Change::Put(draft) | Change::Merge(draft), _) => Ok(Some(draft.stamp(stamp))),
         })

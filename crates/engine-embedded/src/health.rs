@@ -51,7 +51,7 @@ impl Health {
 
     /// Later failures are consequences of the first, which stays the one that is told.
     pub fn fail(&self, fault: Fault) {
-        error!(error = %fault, "the storage failed; nothing is accepted until a restart");
+        error!(kind = %fault.kind(), %fault, "the storage failed; nothing is accepted until a restart");
         self.failure.send_if_modified(|failure| {
             let first = failure.is_none();
             failure.get_or_insert(fault);

@@ -110,10 +110,7 @@ impl EmbeddedEngine {
             // Its receiver is the next thing made.
             let _ = dropped.send(id);
         }
-        let started = |error| OpenError::Other {
-            directory: options.directory.clone(),
-            detail: format!("a thread could not be started: {error}"),
-        };
+        let started = |source| OpenError::NoThread { directory: options.directory.clone(), source };
         let reclaimer =
             Reclaimer { db: db.clone(), queue: Arc::downgrade(&queue), stopping: stopping.clone() };
         let reclaimer = thread::Builder::new()
@@ -171,17 +168,17 @@ impl EmbeddedEngine {
 
     fn db(&self) -> Result<Arc<Db>, Fault> {
         self.health.check()?;
-        self.running.read().as_ref().map(|running| running.db.clone()).ok_or_else(closed)
+        self.running.read().as_ref().map(|running| running.db.clone()).ok_or_else(Fault::closed)
     }
 
     fn queue(&self) -> Result<Arc<Queue>, Fault> {
         self.health.check()?;
-        self.running.read().as_ref().map(|running| running.queue.clone()).ok_or_else(closed)
+        self.running.read().as_ref().map(|running| running.queue.clone()).ok_or_else(Fault::closed)
     }
 
     fn check_open(&self) -> Result<(), Fault> {
         self.health.check()?;
-        if self.running.read().is_some() { Ok(()) } else { Err(closed()) }
+        if self.running.read().is_some() { Ok(()) } else { Err(Fault::closed()) }
     }
 
     fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
@@ -208,10 +205,6 @@ impl EmbeddedEngine {
         // Dropped unanswered: the committer ended in the midst of it.
         answer.await.unwrap_or(Err(Error::OutcomeUnknown))
     }
-}
-
-fn closed() -> Fault {
-    Fault::new("the store is closed")
 }
 
 impl Running {
@@ -267,25 +260,28 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
-        let (db, table) = self.readable(table)?;
-        self.reader.get(db, &table, key).await
+        let (db, found) = self.readable(table)?;
+        let row = self.reader.get(db, &found, key).await;
+        row.map_err(|error| error.about(|| table.place_of(key)))
     }
 
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
-        let (db, table) = self.readable(table)?;
-        self.reader.scan(db, table, scan).await
+        let (db, found) = self.readable(table)?;
+        let page = self.reader.scan(db, found, scan).await;
+        page.map_err(|error| error.about(|| table.to_string()))
     }
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
-        let (db, table) = self.readable(table)?;
+        let (db, found) = self.readable(table)?;
         if self.health.stalled().is_some() {
             return Err(Error::Busy);
         }
         let reserved = self.queue()?.reserve(transaction.weight())?;
-        let (ahead, reserved) = self.reader.ahead(db, table, transaction, reserved).await?;
+        let ahead = self.reader.ahead(db, found, transaction, reserved).await;
+        let (ahead, reserved) = ahead.map_err(|error| error.about(|| table.to_string()))?;
         match self.commit_in(Work::Apply(ahead), reserved).await? {
             Done::Stamped(stamps) => Ok(stamps),
-            other => Err(Fault::new(format!("a transaction was answered with {other:?}")).into()),
+            other => Err(Fault::bug(format!("a transaction was answered with {other:?}")).into()),
         }
     }
 
@@ -333,10 +329,12 @@ impl Engine for EmbeddedEngine {
         self.check_open()?;
         match self.health.stalled() {
             None => Ok(()),
-            Some(waited) => Err(Fault::new(format!(
-                "the disk has taken no write for {} s; is it full?",
-                waited.as_secs()
-            ))),
+            Some(waited) => {
+                let what = format!("the disk has taken no write for {} s", waited.as_secs());
+                let fault = Fault::disk(what).about(self.directory.display());
+                Err(fault
+                    .advising("free some space if it is full, and look for its errors in the system's log"))
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use forensics::log_tail;
 use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode};
+use store::Fault;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -47,9 +48,17 @@ pub enum OpenError {
     Unwritable { directory: PathBuf, source: std::io::Error },
     /// `missing`: how many acknowledged commits, if that is what is wrong and it is known.
     #[error("the data directory {} is damaged: {detail}", .directory.display())]
-    Damaged { directory: PathBuf, missing: Option<u64>, detail: String },
-    #[error("the data directory {} could not be opened: {detail}", .directory.display())]
-    Other { directory: PathBuf, detail: String },
+    Damaged { directory: PathBuf, missing: Option<u64>, detail: String, source: Option<rocksdb::Error> },
+    #[error("the data directory {} could not be opened by RocksDB: {source}; report this", .directory.display())]
+    Refused { directory: PathBuf, source: rocksdb::Error },
+    #[error(
+        "the data directory {} could not be opened: no thread could be started: {source}; raise the system's limit \
+         on threads",
+        .directory.display()
+    )]
+    NoThread { directory: PathBuf, source: std::io::Error },
+    #[error("the data directory {} could not be looked through: {source}", .directory.display())]
+    Interrupted { directory: PathBuf, source: Fault },
 }
 
 /// An open store, before its threads are started.
@@ -178,7 +187,7 @@ fn current_missing(directory: &Path) -> OpenError {
         "the file CURRENT is missing from its database, so that nothing says which of the other files \
                   count; they were left as they are; restore a backup, or save what can be read of them"
             .to_owned();
-    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail }
+    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
 }
 
 fn missing_commits(directory: &Path, missing: u64) -> OpenError {
@@ -186,12 +195,12 @@ fn missing_commits(directory: &Path, missing: u64) -> OpenError {
         "the last {missing} acknowledged commits are missing from its log; restore a backup, or accept their \
          loss and open what is left"
     );
-    OpenError::Damaged { directory: directory.to_owned(), missing: Some(missing), detail }
+    OpenError::Damaged { directory: directory.to_owned(), missing: Some(missing), detail, source: None }
 }
 
 fn unreadable_meta(directory: &Path, key: &[u8]) -> OpenError {
     let detail = format!("the meta record {key:02x?} is unreadable; restore a backup");
-    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail }
+    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
 }
 
 pub fn open_error(directory: &Path, error: &rocksdb::Error) -> OpenError {
@@ -199,12 +208,12 @@ pub fn open_error(directory: &Path, error: &rocksdb::Error) -> OpenError {
     match error.kind() {
         ErrorKind::Corruption => {
             let detail = format!("{error}; restore a backup");
-            OpenError::Damaged { directory, missing: None, detail }
+            OpenError::Damaged { directory, missing: None, detail, source: Some(error.clone()) }
         }
         ErrorKind::IOError if error.as_ref().contains("lock") => OpenError::InUse { directory },
         ErrorKind::IOError => {
             OpenError::Unwritable { directory, source: std::io::Error::other(error.clone()) }
         }
-        _ => OpenError::Other { directory, detail: error.to_string() },
+        _ => OpenError::Refused { directory, source: error.clone() },
     }
 }

@@ -42,7 +42,7 @@ impl Queue {
         let request = Request { work, weight, reply, reserved };
         self.sender.try_send(request).map(|()| answer).map_err(|refused| match refused {
             TrySendError::Full(_) => Error::Busy,
-            TrySendError::Disconnected(_) => Fault::new("the committer has ended").into(),
+            TrySendError::Disconnected(_) => Fault::bug("the committer has ended").into(),
         })
     }
 }
@@ -99,7 +99,7 @@ impl Reserved {
     pub async fn become_large(&mut self) -> Result<(), Error> {
         let turn = self.room.large.clone().acquire_owned().await;
         // The semaphore is never closed.
-        self.large = Some(turn.map_err(|_| Fault::new("the store is closed"))?);
+        self.large = Some(turn.map_err(|_| Fault::bug("nobody gives turns to large transactions any more"))?);
         self.give_back();
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Reclaimer {
             }
             // An interrupted compaction returns like a finished one.
             if self.is_stopping() {
-                return Err(Fault::new("the store is closing").into());
+                return Err(Fault::closed().into());
             }
         }
         self.commit(&Work::Forget(ids.to_vec()))
@@ -63,7 +63,7 @@ impl Reclaimer {
         let (start, end) = id.all();
         // Files with nothing but this table's rows are deleted unread; it is what makes a large drop cheap.
         let deleted = self.db.rocks().delete_file_in_range_cf(self.db.data(), &start, &end);
-        deleted.map_err(|error| db::fault("could not delete files of a dropped table", &error))?;
+        deleted.map_err(|error| db::fault("could not delete files of a dropped table", error))?;
         // Among them may have been the file with the table's tombstone, while files shared with other tables
         // still hold rows it hid. Without a new one they would stay for ever.
         self.commit(&Work::Hide(id))?;
@@ -83,7 +83,7 @@ impl Reclaimer {
 
     /// Waits while the committer is busy: there is no hurry here, and no one else to try again.
     fn commit(&self, work: &Work) -> Result<(), Error> {
-        let closing = || Error::from(Fault::new("the store is closing"));
+        let closing = || Error::from(Fault::closed());
         loop {
             let open = self.queue.upgrade().ok_or_else(closing)?;
             let reserved = open.reserve(queue::weigh(work));

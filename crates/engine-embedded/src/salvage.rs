@@ -39,8 +39,8 @@ pub enum SalvageError {
     Source(OpenError),
     #[error("{} is there already and not empty; name a directory that is missing or empty", .0.display())]
     Occupied(PathBuf),
-    #[error("the new store {} can't be written: {detail}; check the path, permissions and free space", .directory.display())]
-    Target { directory: PathBuf, detail: String },
+    #[error("the new store {} can't be written: {source}", .directory.display())]
+    Target { directory: PathBuf, source: Fault },
 }
 
 /// The target appears under its name when it is whole, and before that as `NAME.partial`.
@@ -49,8 +49,8 @@ pub fn salvage(
     target: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Salvaged, SalvageError> {
-    let failed = |detail: String| SalvageError::Target { directory: target.to_owned(), detail };
-    let unwritable = |error: io::Error| failed(error.to_string());
+    let failed = |source: Fault| SalvageError::Target { directory: target.to_owned(), source };
+    let unwritable = |error: io::Error| failed(Fault::disk("the file system refuses it").because(error));
     if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) || target.is_file() {
         return Err(SalvageError::Occupied(target.to_owned()));
     }
@@ -67,9 +67,9 @@ pub fn salvage(
         let mut writer = Writer::create(&partial).map_err(failed)?;
         let report = survey::survey(source, &mut writer, progress).map_err(|error| match error {
             SurveyError::Open(error) => SalvageError::Source(error),
-            SurveyError::Finder(fault) => failed(fault.to_string()),
+            SurveyError::Finder(fault) => failed(fault),
         })?;
-        let (named, entities) = writer.finish(&report).map_err(|fault| failed(fault.to_string()))?;
+        let (named, entities) = writer.finish(&report).map_err(failed)?;
         Ok(Salvaged { report, named, entities })
     };
     let salvaged = save(progress).inspect_err(|_| {
@@ -104,10 +104,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn create(path: &Path) -> Result<Self, String> {
-        let directory = Directory::claim(path).map_err(|error| error.to_string())?;
-        let tuning = Tuning::new(&Options::new(path)).map_err(|error| error.to_string())?;
-        database::create(&directory, &tuning).map_err(|error| error.to_string())?;
+    fn create(path: &Path) -> Result<Self, Fault> {
+        let unmade = |error: OpenError| Fault::disk("could not make the new store").because(error);
+        let directory = Directory::claim(path).map_err(unmade)?;
+        let tuning = Tuning::new(&Options::new(path))
+            .map_err(|error| db::fault("could not set up the new store", error))?;
+        database::create(&directory, &tuning).map_err(unmade)?;
         let families = open::families(&tuning);
         let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families);
         let mut unlogged = WriteOptions::default();
@@ -115,11 +117,12 @@ impl Writer {
         unlogged.disable_wal(true);
         Ok(Self {
             directory,
-            rocks: rocks.map_err(|error| error.to_string())?,
+            rocks: rocks.map_err(|error| db::fault("could not open the new store", error))?,
             unlogged,
             batch: WriteBatch::default(),
             tables: HashMap::new(),
-            heir: AccountName::parse("salvaged").ok_or("no account can be called salvaged")?,
+            heir: AccountName::parse("salvaged")
+                .ok_or_else(|| Fault::bug("no account can be called salvaged"))?,
             named: HashMap::new(),
             last: CommitRecord::NONE,
             latest: DateTime::MIN,
@@ -128,7 +131,8 @@ impl Writer {
     }
 
     fn put(&mut self, family: &str, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let handle = self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
+        let handle =
+            self.rocks.cf_handle(family).ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
         self.batch.put_cf(handle, key, value);
         if self.batch.size_in_bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
@@ -136,13 +140,15 @@ impl Writer {
     fn write(&mut self) -> Result<(), Fault> {
         let batch = std::mem::take(&mut self.batch);
         let written = self.rocks.write_opt(batch, &self.unlogged);
-        written.map_err(|error| db::fault("could not write to the new store", &error))
+        written.map_err(|error| db::fault("could not write to the new store", error))
     }
 
     /// A record for rows that have none.
     fn name(&mut self, id: TableId) -> Result<(), Fault> {
         let text = format!("Salvaged{}", &id.to_string()[..16]);
-        let name = TableName::parse(&text).map_err(|refusal| Fault::new(refusal.to_string()))?;
+        let name = TableName::parse(&text).map_err(|refusal| {
+            Fault::bug("a name for a table without a record is not valid").because(refusal)
+        })?;
         let record = TableRecord { id, name, metadata: None };
         let key = layout::table_key(&self.heir, record.name.folded());
         self.put(layout::META_FAMILY, &key, &record.encode())?;
@@ -160,16 +166,18 @@ impl Writer {
         self.put(layout::META_FAMILY, layout::COMMIT_KEY, &record.encode())?;
         self.write()?;
         for family in [layout::DATA_FAMILY, layout::META_FAMILY] {
-            let handle =
-                self.rocks.cf_handle(family).ok_or_else(|| Fault::new("the new store is incomplete"))?;
-            self.rocks
-                .flush_cf(handle)
-                .map_err(|error| db::fault("could not flush the new store", &error))?;
+            let handle = self
+                .rocks
+                .cf_handle(family)
+                .ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
+            self.rocks.flush_cf(handle).map_err(|error| db::fault("could not flush the new store", error))?;
         }
-        self.directory.committed_file(counter).map_err(|error| Fault::new(error.to_string()))?;
+        self.directory
+            .committed_file(counter)
+            .map_err(|error| Fault::disk("could not note the last commit").because(error))?;
         drop(self.rocks);
         let synced = File::open(&self.directory.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| Fault::new(format!("could not sync the new store: {error}")))?;
+        synced.map_err(|error| Fault::disk("could not sync the new store").because(error))?;
         let mut named: Vec<TableCount> = self.named.into_values().collect();
         named.sort_by(|a, b| a.table.cmp(&b.table));
         Ok((named, self.entities))

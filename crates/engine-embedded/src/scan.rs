@@ -125,7 +125,7 @@ impl Scanner<'_> {
         if let Some(key) = rows.key() {
             page.end_before(TableId::strip(key))?;
         }
-        rows.status().map_err(|error| db::fault("could not read on in a scan", &error))
+        rows.status().map_err(|error| db::fault("could not read on in a scan", error))
     }
 
     fn read<'p>(
@@ -159,7 +159,7 @@ impl Scanner<'_> {
         self.tally.seeks.add(1);
         self.tally.rows_read.add(rows_read);
         // An iterator that can't go on looks like one at its end; only its status tells them apart.
-        rows.status().map_err(|error| db::fault("could not read on in a scan", &error))?;
+        rows.status().map_err(|error| db::fault("could not read on in a scan", error))?;
         Ok(stop)
     }
 

@@ -94,7 +94,7 @@ impl Turns {
             turn
         };
         // `self` outlives the wait, and a line is only ever emptied by giving turns.
-        turn.await.map_err(|_| Fault::new("the store is closed").into())
+        turn.await.map_err(|_| Fault::bug("nobody gives turns to scans any more").into())
     }
 
     /// Whether no scan but the one that asks is going on. With others about, the cores have enough to do.

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::open;
 use model::{Cut, Key, KeyRange, Value};
-use store::{Change, Condition, Engine, Error, Operation, Transaction};
+use store::{Change, Condition, Engine, Error, FaultKind, Operation, Transaction};
 use store_suite::{draft, key, scan, table};
 use tempfile::TempDir;
 
@@ -44,8 +44,11 @@ async fn victim() {
         }
     }
     // From here on only a restart helps, and everything says so.
-    println!("told: {}", failure.await);
-    assert!(engine.check_health().is_err());
+    let told = failure.await;
+    println!("told: {told}");
+    assert_eq!(told.kind(), FaultKind::Disk, "{told}");
+    assert!(told.chain().any(|cause| cause.is::<rocksdb::Error>()), "{told}");
+    assert_eq!(engine.check_health().map_err(|fault| fault.kind()), Err(FaultKind::Disk));
     assert!(matches!(engine.apply(&table("Books"), batch(0)).await, Err(Error::Fault(_))));
     assert!(matches!(engine.get(&table("Books"), &key("000000", "0")).await, Err(Error::Fault(_))));
     assert!(matches!(engine.create_table(&table("More")).await, Err(Error::Fault(_))));

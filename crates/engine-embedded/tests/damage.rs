@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{bytes_of, crash, files, open, refusal};
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
-use store::Engine;
+use store::{Engine, FaultKind};
 use store_suite::{insert, key, table};
 use tempfile::TempDir;
 
@@ -222,6 +223,22 @@ async fn a_first_start_cut_short_anywhere_is_begun_again() {
 }
 
 #[tokio::test]
+async fn what_rocksdb_says_of_a_store_it_does_not_open_is_kept() {
+    let (directory, _) = crashed().await;
+    open(directory.path()).close().await;
+    fs::write(directory.path().join("db/CURRENT"), "nonsense").unwrap();
+    let error = EmbeddedEngine::open(Options::new(directory.path())).expect_err("must not open");
+    assert!(matches!(error, OpenError::Damaged { missing: None, .. }), "{error:?}");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<rocksdb::Error>());
+    assert_eq!(cause.map(rocksdb::Error::kind), Some(rocksdb::ErrorKind::Corruption), "{error:?}");
+    let shown = error.to_string();
+    assert!(
+        shown.contains(&directory.path().display().to_string()) && shown.contains("restore a backup"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
 async fn a_flipped_bit_in_a_table_file_is_never_read_as_a_row() {
     let (directory, _) = crashed().await;
     open(directory.path()).close().await;
@@ -233,7 +250,11 @@ async fn a_flipped_bit_in_a_table_file_is_never_read_as_a_row() {
         Err(error) => assert!(matches!(error, OpenError::Damaged { .. }), "{error}"),
         Ok(engine) => {
             let found = engine.get(&table("Books"), &key("p", "001")).await;
-            assert!(matches!(found, Err(store::Error::Fault(_))), "{found:?}");
+            let Err(store::Error::Fault(fault)) = found else { panic!("{found:?}") };
+            assert_eq!(fault.kind(), FaultKind::Damaged, "{fault}");
+            let cause = fault.chain().find_map(|cause| cause.downcast_ref::<rocksdb::Error>());
+            assert_eq!(cause.map(rocksdb::Error::kind), Some(rocksdb::ErrorKind::Corruption), "{fault}");
+            assert!(fault.to_string().contains("PartitionKey \"p\", RowKey \"001\", table Books"), "{fault}");
         }
     }
 }

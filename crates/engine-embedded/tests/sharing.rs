@@ -10,7 +10,7 @@ use crate::support::{load, open, partition_name, raw};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use rand::Rng;
-use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
+use store::{Budget, Candidate, Engine, Error, Fault, FaultKind, RowFilter, Scan};
 use store_suite::{key, scan, table};
 use tempfile::TempDir;
 
@@ -168,7 +168,9 @@ async fn a_damaged_row_is_a_fault_and_never_an_answer() {
         assert!(properties.is_err(), "{what}: {properties:?}");
         let filtered = Scan { filter: Some(Arc::new(Sometimes(1, 0))), ..scan(all(), usize::MAX) };
         let filtered = engine.scan(&books, filtered).await;
-        assert!(matches!(filtered, Err(Error::Fault(_))), "{what}: {filtered:?}");
+        let Err(Error::Fault(fault)) = filtered else { panic!("{what}: {filtered:?}") };
+        assert_eq!(fault.kind(), FaultKind::Damaged, "{what}: {fault}");
+        assert!(fault.to_string().contains("RowKey \"r99\", table Books"), "{what}: {fault}");
         let got = engine.get(&books, &key(&partition_name(9), "r99")).await.unwrap().unwrap();
         let properties = got.show(|_, properties| properties.count());
         assert!(properties.is_err(), "{what}: {properties:?}");

@@ -26,12 +26,13 @@ pub fn answer(path: &str, engine: &dyn Engine, gate: &Gate) -> Option<Response<B
 
 fn ready(engine: &dyn Engine, gate: &Gate) -> (StatusCode, String) {
     if let Err(fault) = engine.check_health() {
+        let kind = fault.kind();
         if !UNREADY.swap(true, Ordering::Relaxed) {
-            tracing::error!(%fault, "not ready");
+            tracing::error!(%kind, %fault, "not ready");
         }
-        // Why is for the log alone: anyone may ask, and a fault names files.
-        let text = "the store can't be used now; the server's log says why\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, text.to_owned());
+        // Only the kind, and the rest for the log alone: anyone may ask, and a fault names files.
+        let text = format!("the store can't be used now ({kind}); the server's log says why\n");
+        return (StatusCode::SERVICE_UNAVAILABLE, text);
     }
     UNREADY.store(false, Ordering::Relaxed);
     let text = match gate.closed_since() {

@@ -129,8 +129,12 @@ impl Settings {
 
 fn read(service: ServiceKind, document: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
     let Some(document) = document else { return Ok(ServiceProperties::of_fresh_account(service)) };
-    ServiceProperties::read(service, document)
-        .ok_or_else(|| Fault::new(format!("unreadable service properties of {} bytes", document.len())))
+    ServiceProperties::read(service, document).ok_or_else(|| {
+        Fault::damaged(format!(
+            "stored {service} service properties of {} bytes can't be read",
+            document.len()
+        ))
+    })
 }
 
 impl std::fmt::Debug for Settings {

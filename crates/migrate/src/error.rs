@@ -22,8 +22,8 @@ impl fmt::Display for Side {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the {side}'s account {account}{}: {error}", table_text(.table.as_deref()))]
-    Store { side: Side, account: AccountName, table: Option<String>, error: store::Error },
+    #[error("the {side}'s account {account}{}: {source}", table_text(.table.as_deref()))]
+    Store { side: Side, account: AccountName, table: Option<String>, source: store::Error },
     #[error(
         "the target's account {account} has service properties, and the source's has none to put in their place; \
          choose a target that has no such account"
@@ -40,14 +40,14 @@ fn table_text(table: Option<&str>) -> String {
 impl Error {
     pub(crate) fn of_account(side: Side, account: &AccountName) -> impl Fn(store::Error) -> Self + use<> {
         let account = account.clone();
-        move |error| Self::Store { side, account: account.clone(), table: None, error }
+        move |source| Self::Store { side, account: account.clone(), table: None, source }
     }
 
     pub(crate) fn of_table(side: Side, table: &TableRef) -> impl Fn(store::Error) -> Self + use<> {
         let table = table.clone();
-        move |error| {
+        move |source| {
             let (account, name) = (table.account.clone(), table.name.to_string());
-            Self::Store { side, account, table: Some(name), error }
+            Self::Store { side, account, table: Some(name), source }
         }
     }
 }
@@ -94,6 +94,6 @@ impl fmt::Display for Difference {
 }
 
 /// A task that ended without an answer.
-pub(crate) fn cut_short(error: &tokio::task::JoinError) -> store::Error {
-    store::Fault::new(format!("a task was cut short: {error}")).into()
+pub(crate) fn cut_short(error: tokio::task::JoinError) -> store::Error {
+    store::Fault::bug("a task of the move was cut short").because(error).into()
 }

@@ -103,7 +103,7 @@ impl Loader {
 
 impl Target {
     fn check(&self, ended: Result<Result<(), store::Error>, tokio::task::JoinError>) -> Result<(), Error> {
-        let outcome = ended.unwrap_or_else(|error| Err(error::cut_short(&error)));
+        let outcome = ended.unwrap_or_else(|error| Err(error::cut_short(error)));
         outcome.map_err(Error::of_table(Side::Target, &self.table))
     }
 }

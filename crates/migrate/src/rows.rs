@@ -36,7 +36,7 @@ impl Rows {
         let failed = Error::of_table(self.side, &self.table);
         while self.at >= self.page.entities.len() {
             let Some(ahead) = self.ahead.join_next().await else { return Ok(()) };
-            let found = ahead.map_err(|error| failed(error::cut_short(&error)))?;
+            let found = ahead.map_err(|error| failed(error::cut_short(error)))?;
             let (engine, mut page) = found.map_err(&failed)?;
             if let Some(EntityKey { partition, row }) = page.next.take() {
                 let from = Cut::before(partition.as_str(), row.as_str());

@@ -98,7 +98,8 @@ impl Service {
         let stamps =
             self.apply(table, partition, vec![write.into_operation()]).await.map_err(Error::without_index)?;
         // `apply` gives one timestamp an operation.
-        stamps.first().copied().ok_or_else(|| Refusal::Internal.into())
+        let none = || Error::Fault(store::Fault::bug("a write was answered without a timestamp"));
+        stamps.first().copied().ok_or_else(none)
     }
 
     /// All of the group's writes, or none. A refusal names the first that failed.

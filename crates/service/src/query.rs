@@ -88,7 +88,7 @@ impl Service {
         if let Some(row) = found
             && residual
                 .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, row.raw()))
-                .map_err(Error::Fault)?
+                .map_err(|fault| Error::Fault(fault.about(table.place_of(&key))))?
         {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             entities.push(StoredRef { partition, row_key, row: row.raw() });

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use model::{AccountName, EntityKey, Key, KeyRange, TableName, Value, ValueRef};
-use store::{Budget, Change, Condition, Operation, Page, RowDraft, Scan, TableRef, Transaction};
+use store::{
+    Budget, Change, Condition, Error, FaultKind, Operation, Page, RowDraft, Scan, TableRef, Transaction,
+};
 
 use crate::Shared;
 
@@ -75,4 +77,12 @@ pub(crate) async fn filled(engine: &Shared) -> TableRef {
         engine.apply(&table, group(&format!("p{partition}"), operations.collect())).await.unwrap();
     }
     table
+}
+
+/// The kind of the fault that something must have ended in.
+pub fn fault_kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> FaultKind {
+    match outcome {
+        Err(Error::Fault(fault)) => fault.kind(),
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,5 +1,7 @@
 //! The contract between the service and an engine.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, TableName};
@@ -11,6 +13,19 @@ use crate::{Error, Fault, Page, Scan, StoredRow, Transaction};
 pub struct TableRef {
     pub account: AccountName,
     pub name: TableName,
+}
+
+impl TableRef {
+    /// An entity of this table, for people.
+    pub fn place_of(&self, key: &EntityKey) -> String {
+        format!("PartitionKey {:?}, RowKey {:?}, {self}", key.partition.as_str(), key.row.as_str())
+    }
+}
+
+impl fmt::Display for TableRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table {} of account {}", self.name, self.account)
+    }
 }
 
 /// Tables in the order of their lower-case names, each in the case it was created with.

@@ -1,9 +1,9 @@
 //! Why an engine does not do as asked.
 
-use std::sync::Arc;
-
 use model::Refusal;
 use thiserror::Error;
+
+use crate::Fault;
 
 #[derive(Clone, Debug, Error)]
 pub enum Error {
@@ -23,8 +23,19 @@ pub enum Error {
     /// The change may or may not have been made, now or later.
     #[error("the outcome is unknown")]
     OutcomeUnknown,
+    /// The storage failed us. Clients never see why.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl Error {
+    /// Says of a fault which row or table it is about.
+    pub fn about(self, place: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Fault(fault) => Self::Fault(fault.about(place())),
+            other => other,
+        }
+    }
 }
 
 /// Why one operation was rejected.
@@ -35,18 +46,4 @@ pub enum Reason {
     VersionDiffers,
     /// What a merge would have stored is over a limit.
     OverLimit(Refusal),
-}
-
-/// The storage failed us: disk, network or damaged bytes. Says what happened for the operator's log; clients
-/// never see it.
-#[derive(Clone, Debug, Error)]
-#[error("{message}")]
-pub struct Fault {
-    message: Arc<str>,
-}
-
-impl Fault {
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into().into() }
-    }
 }

@@ -7,6 +7,7 @@
 pub mod encoding;
 mod engine;
 mod error;
+mod fault;
 mod gate;
 mod held;
 mod memory;
@@ -19,7 +20,8 @@ pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::{ShownProperties, Unread};
 pub use engine::{Engine, TableRef, TablesPage};
-pub use error::{Error, Fault, Reason};
+pub use error::{Error, Reason};
+pub use fault::{Fault, FaultKind, with_causes};
 pub use gate::{Gate, Pass};
 pub use held::{FREE_BYTES, Held, RequestMemory};
 pub use memory::MemoryEngine;

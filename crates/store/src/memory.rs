@@ -54,7 +54,7 @@ impl MemoryEngine {
     fn state(&self) -> Result<MutexGuard<'_, State>, Error> {
         // No code under the lock leaves the maps half changed, so a panic elsewhere does no harm.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.closed { Err(Fault::new("the store is closed").into()) } else { Ok(state) }
+        if state.closed { Err(Fault::closed().into()) } else { Ok(state) }
     }
 }
 

@@ -45,11 +45,15 @@ impl fmt::Debug for Tied {
 }
 
 impl StoredRef<'_> {
+    /// For people.
+    fn place(self) -> String {
+        format!("PartitionKey {:?}, RowKey {:?}", self.partition, self.row_key)
+    }
+
     /// A fault if what is stored is not a key.
     pub fn key(self) -> Result<EntityKey, Fault> {
-        EntityKey::parse(self.partition, self.row_key).map_err(|_| {
-            Fault::new(format!("stored as {:?}, which is no key", (self.partition, self.row_key)))
-        })
+        EntityKey::parse(self.partition, self.row_key)
+            .map_err(|_| Fault::damaged("the stored key is not a valid key").about(self.place()))
     }
 }
 
@@ -174,7 +178,13 @@ impl Entities {
     pub fn show<T>(&self, show: impl for<'a> FnOnce(Showing<'a>) -> T) -> Result<T, Fault> {
         let damaged = Cell::new(false);
         let made = show(Showing { entities: self, places: self.places.iter(), damaged: &damaged });
-        if damaged.get() { Err(Fault::new("an unreadable row in a page")) } else { Ok(made) }
+        if damaged.get() { Err(self.damage()) } else { Ok(made) }
+    }
+
+    /// The first row that is damaged.
+    fn damage(&self) -> Fault {
+        let found = self.iter().find_map(|entity| Some(entity.row.open().err()?.about(entity.place())));
+        found.unwrap_or_else(|| Fault::bug("a row was found damaged and then was not"))
     }
 }
 
@@ -199,6 +209,7 @@ impl<'a> Iterator for Showing<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FaultKind;
     use model::{DateTime, EntityKey, Value};
     use proptest::prelude::*;
 
@@ -240,7 +251,9 @@ mod tests {
         page.push(StoredRef { partition: "p", row_key: "s", row: RawRow::new(damaged) });
         let read = |rows| page.show(|shown| shown.take(rows).map(|e| e.properties.count()).sum::<usize>());
         assert_eq!(read(1).unwrap(), 1);
-        assert!(read(2).is_err());
+        let fault = read(2).unwrap_err();
+        assert_eq!(fault.kind(), FaultKind::Damaged);
+        assert!(fault.to_string().contains("PartitionKey \"p\", RowKey \"s\""), "{fault}");
         assert_eq!(page.show(|shown| shown.map(|e| e.row_key.to_owned()).collect::<String>()).unwrap(), "rs");
     }
 

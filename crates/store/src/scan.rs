@@ -63,6 +63,16 @@ impl<'a> Candidate<'a> {
     pub fn keys(self) -> Result<(Cow<'a, str>, Cow<'a, str>), Fault> {
         key::decode(self.key)
     }
+
+    /// Says of a fault which row it is about.
+    #[cold]
+    fn named(self, fault: Fault) -> Fault {
+        match self.keys() {
+            Ok((partition, row)) => fault.about(format!("PartitionKey {partition:?}, RowKey {row:?}")),
+            // The fault is about the key itself, and says so.
+            Err(_) => fault,
+        }
+    }
 }
 
 /// Fills a page from rows in key order; the part of a scan that is the same in every engine.
@@ -129,7 +139,7 @@ impl<'a> PageBuilder<'a> {
         self.page.kibibytes += value.len().div_ceil(1024).max(1) as u64;
         let candidate = Candidate { key, row: RawRow::new(value) };
         if let Some(filter) = &self.scan.filter
-            && !filter.keep(candidate)?
+            && !filter.keep(candidate).map_err(|fault| candidate.named(fault))?
         {
             return Ok(true);
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::error::SettingsError;
 use super::storage::StoreAddress;
 use crate::logging::LogFormat;
 
@@ -53,33 +54,33 @@ pub(super) struct FileAccount {
     pub key2_file: Option<PathBuf>,
 }
 
-pub(super) fn read_file(path: &Path) -> Result<File, String> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("can't read {}: {error}", path.display()))?;
+pub(super) fn read_file(path: &Path) -> Result<File, SettingsError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|error| {
-        // The message only: the parser would also quote the line, and lines hold keys.
-        let at = error.span().map_or(String::new(), |span| format!(" at byte {}", span.start));
-        format!("{} is not a valid configuration{at}: {}", path.display(), error.message())
+        let at = error.span().map(|span| span.start);
+        SettingsError::Invalid { path: path.to_owned(), at, message: error.message().to_owned() }
     })
 }
 
 /// A key that is written in the file, or in a file of its own.
 pub(super) fn secret(
     account: &str,
-    name: &str,
+    setting: &'static str,
     text: Option<&str>,
     path: Option<&Path>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, SettingsError> {
     match (text, path) {
-        (Some(_), Some(_)) => {
-            Err(format!("account {account} has both {name} and {name}-file; it takes one of them"))
-        }
+        (Some(_), Some(_)) => Err(SettingsError::KeyTwice { account: account.to_owned(), setting }),
         (Some(text), None) => Ok(Some(text.to_owned())),
         (None, Some(path)) => match std::fs::read_to_string(path) {
             Ok(text) => Ok(Some(text.trim().to_owned())),
-            Err(error) => {
-                Err(format!("can't read {name}-file {} of account {account}: {error}", path.display()))
-            }
+            Err(source) => Err(SettingsError::KeyFile {
+                account: account.to_owned(),
+                setting,
+                path: path.to_owned(),
+                source,
+            }),
         },
         (None, None) => Ok(None),
     }

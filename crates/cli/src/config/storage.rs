@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::error::SettingsError;
 use super::file::File;
 use super::flags::Flags;
 use super::{CACHE_MIB, DATA, STORE_WAIT_SECONDS, positive};
@@ -52,15 +53,14 @@ impl fmt::Debug for StoreAddress {
 
 impl Storage {
     /// What flags and variables say of a place wins over all that the file says of one.
-    pub(super) fn choose(flags: &Flags, file: &File) -> Result<Self, String> {
+    pub(super) fn choose(flags: &Flags, file: &File) -> Result<Self, SettingsError> {
         let cluster = |address: &StoreAddress| Self::Cluster {
             address: address.clone(),
             wait: Duration::from_secs(
                 flags.store_wait_seconds.or(file.store_wait_seconds).unwrap_or(STORE_WAIT_SECONDS),
             ),
         };
-        let conflict =
-            |place: &str| Err(format!("store says to keep data in a cluster and {place}; leave out one"));
+        let conflict = |other: &'static str| Err(SettingsError::TwoStores { other });
         match (&flags.store, &flags.data, flags.in_memory) {
             (Some(_), Some(_), _) => return conflict("data in a directory"),
             (Some(_), None, true) => return conflict("in-memory to keep none"),

@@ -2,11 +2,12 @@ use std::path::Path;
 
 use super::*;
 
+/// Or what the operator is told.
 fn config(file: &str, flags: Flags) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("partita.toml");
     std::fs::write(&path, file).unwrap();
-    Config::from_flags(Flags { config: Some(path), ..flags })
+    Config::from_flags(Flags { config: Some(path), ..flags }).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn a_store_beside_another_place_is_refused() {
         Flags { store: store(), data: Some("/d".into()), ..Flags::default() },
         Flags { store: store(), in_memory: true, ..Flags::default() },
     ] {
-        let error = Config::from_flags(flags).unwrap_err();
+        let error = Config::from_flags(flags).unwrap_err().to_string();
         assert!(error.contains("leave out one"), "{error}");
     }
     for file in ["store = 'cassandra://u:s3cr3t@a/k'\ndata = '/d'", "store = 's3cr3t'\nin-memory = true"] {

@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config;
-use crate::control::{self, Command};
+use crate::control::{self, AskError, Command};
 use clap::Args;
 use engine_embedded::{Checkpoint, EmbeddedEngine, OpenError, Options};
 use model::DateTime;
 
-use super::check;
+use super::check::{self, CheckError};
 use super::files::{self, BACKUP_FILE, StoreFile};
 use super::progress::{Progress, size};
-use store::private_directory;
+use store::{Fault, private_directory};
+use thiserror::Error;
 
 #[derive(Args, Debug)]
 pub struct BackupFlags {
@@ -47,9 +48,64 @@ already has. `partita restore` restores a backup; `partita check --data BACKUP` 
 
 const PARTIAL: &str = ".partial";
 
-pub fn run(flags: &BackupFlags) -> Result<String, String> {
+/// Why there is no backup.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    #[error("can't use {}: {source}; check its path, its permissions and its free space", .backups.display())]
+    Unusable { backups: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    #[error(
+        "the server's checkpoint {} can't be seen from here; run this command where the server runs",
+        .checkpoint.display()
+    )]
+    OutOfSight { checkpoint: PathBuf },
+    #[error("there is no store in {}; name its data directory with --data", .data.display())]
+    NoStore { data: PathBuf },
+    #[error(
+        "a server has {} open, but none answers at {}; name its socket with --control",
+        .directory.display(), .socket.display()
+    )]
+    SocketUnknown { directory: PathBuf, socket: PathBuf },
+    #[error(transparent)]
+    Open(OpenError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("could not write the backup to {}: {source}; check its permissions and its free space", .backups.display())]
+    Unwritten { backups: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("no backup was made, for the store or what was read of it is damaged.\n{damage}")]
+    Damaged { damage: String },
+    #[error("{} is whole, but older backups could not be deleted: {source}; delete them by hand", .backup.display())]
+    NotDeleted { backup: PathBuf, source: io::Error },
+}
+
+/// Why a directory can't be had for this command alone.
+#[derive(Debug, Error)]
+pub enum TurnError {
+    #[error("can't open {}: {source}; check its path and its permissions", .directory.display())]
+    Unreadable { directory: PathBuf, source: io::Error },
+    #[error("another backup is being made of or in {}; wait for it", .directory.display())]
+    Taken { directory: PathBuf },
+    #[error("can't lock {}: {source}; its file system has to have locks", .directory.display())]
+    NoLock { directory: PathBuf, source: io::Error },
+}
+
+/// Why there is no checkpoint to make a backup of.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("the server gave a strange answer: {answer:?}; is it of another version?")]
+    Strange { answer: String },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     let backups = &flags.backups;
-    let unusable = |error: io::Error| format!("can't use {}: {error}", backups.display());
+    let unusable = |source| BackupError::Unusable { backups: backups.clone(), source };
     private_directory::create(backups).map_err(unusable)?;
     let _turn = take_turn(backups)?;
     // Of a server that is asked by its socket, only the server has to know where its data is.
@@ -58,10 +114,7 @@ pub fn run(flags: &BackupFlags) -> Result<String, String> {
 
     let checkpoint = checkpoint(flags)?;
     if !checkpoint.directory.is_dir() {
-        return Err(format!(
-            "the server's checkpoint {} can't be seen from here; run this command where the server runs",
-            checkpoint.directory.display()
-        ));
+        return Err(BackupError::OutOfSight { checkpoint: checkpoint.directory });
     }
     // So that it stays what it is until it is taken away.
     let _held = take_turn(&checkpoint.directory)?;
@@ -74,12 +127,8 @@ pub fn run(flags: &BackupFlags) -> Result<String, String> {
     })?;
     let mut text = format!("{}: {shown}", backups.join(&name).display());
     if let Some(keep) = flags.keep {
-        let removed = keep_newest(backups, keep as usize).map_err(|error| {
-            format!(
-                "{} is whole, but older backups could not be deleted: {error}",
-                backups.join(&name).display()
-            )
-        })?;
+        let removed = keep_newest(backups, keep as usize)
+            .map_err(|source| BackupError::NotDeleted { backup: backups.join(&name), source })?;
         for name in removed {
             text.push_str(&format!("\n{}: deleted", backups.join(name).display()));
         }
@@ -88,54 +137,48 @@ pub fn run(flags: &BackupFlags) -> Result<String, String> {
 }
 
 /// Two backups at one time would clear away each other's beginnings.
-pub(super) fn take_turn(directory: &Path) -> Result<File, String> {
-    let shown = directory.display();
-    let file = File::open(directory).map_err(|error| format!("can't open {shown}: {error}"))?;
+pub(super) fn take_turn(directory: &Path) -> Result<File, TurnError> {
+    let owned = || directory.to_owned();
+    let file =
+        File::open(directory).map_err(|source| TurnError::Unreadable { directory: owned(), source })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(format!("another backup is being made of or in {shown}; wait for it"))
-        }
-        Err(TryLockError::Error(error)) => Err(format!("can't lock {shown}: {error}")),
+        Err(TryLockError::WouldBlock) => Err(TurnError::Taken { directory: owned() }),
+        Err(TryLockError::Error(source)) => Err(TurnError::NoLock { directory: owned(), source }),
     }
 }
 
 /// By the running server, or if there is none by this process.
-fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, String> {
+fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, BackupError> {
     let socket = flags.control.clone().unwrap_or_else(|| flags.data.join(control::SOCKET));
     if flags.control.is_some() || control::is_answered(&socket) {
-        return ask_for_checkpoint(&socket);
+        return Ok(ask_for_checkpoint(&socket)?);
     }
     // Opening would make a store of an empty directory.
     if !flags.data.join(files::FORMAT_FILE).exists() {
-        return Err(format!(
-            "there is no store in {}; name its data directory with --data",
-            flags.data.display()
-        ));
+        return Err(BackupError::NoStore { data: flags.data.clone() });
     }
     let engine = EmbeddedEngine::open(Options::new(&flags.data)).map_err(|error| match error {
-        OpenError::InUse { directory } => format!(
-            "a server has {} open, but none answers at {}; name its socket with --control",
-            directory.display(),
-            socket.display()
-        ),
-        other => other.to_string(),
+        OpenError::InUse { directory } => BackupError::SocketUnknown { directory, socket },
+        other => BackupError::Open(other),
     })?;
-    engine.checkpoint().map_err(|fault| fault.to_string())
+    Ok(engine.checkpoint().map_err(CheckpointError::Fault)?)
 }
 
 /// By the server that listens at this socket.
-pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, String> {
+pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, CheckpointError> {
     let answer = control::ask(socket, Command::Checkpoint)?;
     let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
-    let (commits, path) = parsed.ok_or_else(|| format!("the server gave a strange answer: {answer}"))?;
-    Ok(Checkpoint { directory: path.into(), commits })
+    match parsed {
+        Some((commits, path)) => Ok(Checkpoint { directory: path.into(), commits }),
+        None => Err(CheckpointError::Strange { answer }),
+    }
 }
 
 /// The name of the whole backup, and what to say of it.
-fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String), String> {
+fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String), BackupError> {
     let backups = &flags.backups;
-    let failed = |error: io::Error| format!("could not write the backup to {}: {error}", backups.display());
+    let failed = |source| BackupError::Unwritten { backups: backups.clone(), source };
     let (taken, name) = free_name(backups).map_err(failed)?;
     let partial = backups.join(format!("{name}{PARTIAL}"));
     let how = match if flags.copy { None } else { moved(&checkpoint.directory, &partial).map_err(failed)? } {
@@ -150,10 +193,7 @@ fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String)
     } else {
         let report = check::check(&partial, "checking the backup")?;
         if !report.is_sound() {
-            let damage = check::damage_text(&report);
-            return Err(format!(
-                "no backup was made, for the store or what was read of it is damaged.\n{damage}"
-            ));
+            return Err(BackupError::Damaged { damage: check::damage_text(&report) });
         }
         (report.commits, format!("checked, {} entities", report.entities()))
     };

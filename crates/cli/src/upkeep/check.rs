@@ -8,6 +8,7 @@ use crate::config;
 use clap::Args;
 use engine_embedded::{Damage, OpenError, Place, Report, SalvageError, Salvaged};
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use super::progress::{Progress, size};
 
@@ -29,23 +30,55 @@ Reads every byte of the store and changes nothing. Exit status: 0 intact, 1 dama
 
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
-const UNCHECKED: u8 = 2;
+/// The exit status for a `CheckError`.
+pub const UNCHECKED: u8 = 2;
 
-pub fn run(flags: &CheckFlags) -> ExitCode {
-    let result = match &flags.salvage {
-        None => check(&flags.data, "checking").map(|report| (report, None)),
-        Some(target) => {
-            salvage(&flags.data, target).map(|salvaged| (salvaged.report.clone(), Some(salvaged)))
+/// Why a store was not checked.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    #[error(
+        "the data directory {} is in use by a running server; stop it, or check a backup of it: `partita backup` \
+         checks what it made",
+        .directory.display()
+    )]
+    InUse { directory: PathBuf },
+    #[error(transparent)]
+    Open(OpenError),
+    #[error(transparent)]
+    Salvage(SalvageError),
+}
+
+impl From<OpenError> for CheckError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::InUse { directory } => Self::InUse { directory },
+            other => Self::Open(other),
         }
-    };
-    let (report, salvaged) = match result {
-        Ok(result) => result,
-        Err(message) => {
-            if flags.json {
-                println!("{}", json!({ "error": message }));
-            }
-            eprintln!("partita: {message}");
-            return UNCHECKED.into();
+    }
+}
+
+impl From<SalvageError> for CheckError {
+    fn from(error: SalvageError) -> Self {
+        match error {
+            SalvageError::Source(error) => error.into(),
+            other => Self::Salvage(other),
+        }
+    }
+}
+
+impl CheckFlags {
+    /// Whether whoever asked reads JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+}
+
+pub fn run(flags: &CheckFlags) -> Result<ExitCode, CheckError> {
+    let (report, salvaged) = match &flags.salvage {
+        None => (check(&flags.data, "checking")?, None),
+        Some(target) => {
+            let salvaged = salvage(&flags.data, target)?;
+            (salvaged.report.clone(), Some(salvaged))
         }
     };
     if flags.json {
@@ -58,36 +91,22 @@ pub fn run(flags: &CheckFlags) -> ExitCode {
             println!("Restore a backup, or save what can be read: partita check --salvage NEWDIRECTORY");
         }
     }
-    if report.is_sound() { SOUND } else { DAMAGED }.into()
+    Ok(if report.is_sound() { SOUND } else { DAMAGED }.into())
 }
 
 /// Shows how far it has got.
-pub fn check(directory: &Path, what: &'static str) -> Result<Report, String> {
+pub fn check(directory: &Path, what: &'static str) -> Result<Report, CheckError> {
     let mut progress = Progress::new(what);
-    engine_embedded::check(directory, &mut shown(&mut progress)).map_err(|error| unchecked(&error))
+    Ok(engine_embedded::check(directory, &mut shown(&mut progress))?)
 }
 
-fn salvage(directory: &Path, target: &Path) -> Result<Salvaged, String> {
+fn salvage(directory: &Path, target: &Path) -> Result<Salvaged, CheckError> {
     let mut progress = Progress::new("salvaging");
-    engine_embedded::salvage(directory, target, &mut shown(&mut progress)).map_err(|error| match error {
-        SalvageError::Source(error) => unchecked(&error),
-        other => other.to_string(),
-    })
+    Ok(engine_embedded::salvage(directory, target, &mut shown(&mut progress))?)
 }
 
 fn shown(progress: &mut Progress) -> impl FnMut(engine_embedded::Progress) {
     |at| progress.show(at.bytes, at.bytes_total, &format!(", {} entities", at.rows))
-}
-
-fn unchecked(error: &OpenError) -> String {
-    match error {
-        OpenError::InUse { directory } => format!(
-            "the data directory {} is in use by a running server; stop it, or check a backup of it: \
-             `partita backup` checks what it made",
-            directory.display()
-        ),
-        other => other.to_string(),
-    }
 }
 
 fn as_text(report: &Report) -> String {

@@ -1,11 +1,12 @@
 //! `partita health`: asks a running server whether it can be used, for health checks of containers and services.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use crate::config;
 use clap::Args;
+use thiserror::Error;
 
 /// The answer is a short text; whoever sends more is no server of ours.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -20,25 +21,37 @@ pub struct HealthFlags {
     timeout: u64,
 }
 
+/// Why a server can't be used.
+#[derive(Debug, Error)]
+pub enum HealthError {
+    #[error("--listen {listen} can't be asked: {source}; it takes HOST:PORT, such as 127.0.0.1:10002")]
+    Address { listen: String, source: io::Error },
+    #[error("--listen {listen} can't be asked: it has no address")]
+    NoAddress { listen: String },
+    #[error("{address} does not answer: {source}; is a server running there?")]
+    Silent { address: SocketAddr, source: io::Error },
+    #[error("{address} is not ready ({status}): {text}")]
+    NotReady { address: SocketAddr, status: u16, text: String },
+}
+
 /// What the server says of itself, if it can be used.
-pub fn run(flags: &HealthFlags) -> Result<String, String> {
+pub fn run(flags: &HealthFlags) -> Result<String, HealthError> {
     let address = reachable(&flags.listen)?;
     let (status, text) = ask(address, Duration::from_secs(flags.timeout))
-        .map_err(|error| format!("{address} does not answer: {error}; is a server running there?"))?;
+        .map_err(|source| HealthError::Silent { address, source })?;
     match status {
         200 => Ok(text),
-        _ => Err(format!("{address} is not ready ({status}): {text}")),
+        _ => Err(HealthError::NotReady { address, status, text }),
     }
 }
 
 /// An address to connect to. Nobody can connect to "every address", so that becomes the loopback address.
-fn reachable(listen: &str) -> Result<SocketAddr, String> {
-    let bad = |why: String| format!("--listen {listen} can't be asked: {why}");
+fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
     let mut address = listen
         .to_socket_addrs()
-        .map_err(|error| bad(error.to_string()))?
+        .map_err(|source| HealthError::Address { listen: listen.to_owned(), source })?
         .next()
-        .ok_or_else(|| bad("it has no address".to_owned()))?;
+        .ok_or_else(|| HealthError::NoAddress { listen: listen.to_owned() })?;
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
@@ -47,7 +60,7 @@ fn reachable(listen: &str) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-fn ask(address: SocketAddr, timeout: Duration) -> Result<(u16, String), std::io::Error> {
+fn ask(address: SocketAddr, timeout: Duration) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
@@ -56,7 +69,7 @@ fn ask(address: SocketAddr, timeout: Duration) -> Result<(u16, String), std::io:
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
+    let status = status.ok_or_else(|| io::Error::other("the answer is not HTTP"))?;
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim_end());
     Ok((status, body.to_owned()))
 }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::DateTime;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::files;
 
@@ -23,55 +24,79 @@ pub struct Mark {
     pub time: String,
 }
 
+/// Why a directory is not to be served, or its marks can't be used.
+#[derive(Debug, Error)]
+pub enum MarkError {
+    #[error(
+        "the data in {} was moved to {} at {}; use that: {}. --accept-migration takes what was left here all the \
+         same, without what was written there since",
+        .data.display(), .mark.place, .mark.time, .mark.instead
+    )]
+    Moved { data: PathBuf, mark: Mark },
+    #[error(
+        "the data of {} is being moved to {} and not all of it is there; finish that first: {}. --accept-migration \
+         takes what there is",
+        .mark.place, .data.display(), .mark.instead
+    )]
+    Arriving { data: PathBuf, mark: Mark },
+    #[error("can't read {}: {source}; check its permissions", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error(
+        "can't read {}, which says where the data was moved: {source}; find out where it is served before you \
+         remove that file",
+        .path.display()
+    )]
+    Damaged { path: PathBuf, source: toml::de::Error },
+    #[error("can't write {}: {source}; check its directory's permissions and free space", .path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+    #[error("can't remove {}: {source}; remove it by hand", .path.display())]
+    Unremovable { path: PathBuf, source: io::Error },
+}
+
 impl Mark {
     pub fn new(place: &str, instead: &str) -> Self {
         Self { place: place.into(), instead: instead.into(), time: DateTime::now().to_seconds_string() }
     }
 
     /// On the disk when this returns.
-    pub fn write(&self, data: &Path, name: &str) -> Result<(), String> {
-        let text = toml::to_string(self).map_err(|error| error.to_string())?;
-        replace(&data.join(name), text.as_bytes())
-            .map_err(|error| format!("can't write {}: {error}", data.join(name).display()))
+    pub fn write(&self, data: &Path, name: &str) -> Result<(), MarkError> {
+        let path = data.join(name);
+        let text = toml::to_string(self).map_err(|source| MarkError::Unwritable {
+            source: io::Error::other(source),
+            path: path.clone(),
+        })?;
+        replace(&path, text.as_bytes()).map_err(|source| MarkError::Unwritable { path, source })
     }
 }
 
-pub fn read(data: &Path, name: &str) -> Result<Option<Mark>, String> {
+pub fn read(data: &Path, name: &str) -> Result<Option<Mark>, MarkError> {
     let path = data.join(name);
-    let unreadable = |error: &dyn std::fmt::Display| format!("can't read {}: {error}", path.display());
     match fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| unreadable(&error)),
+        Ok(text) => toml::from_str(&text).map(Some).map_err(|source| MarkError::Damaged { path, source }),
         // What is no directory has no mark; whoever opens it says what it is.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(unreadable(&error)),
+        Err(source) => Err(MarkError::Unreadable { path, source }),
     }
 }
 
-pub fn remove(data: &Path, name: &str) -> Result<(), String> {
+pub fn remove(data: &Path, name: &str) -> Result<(), MarkError> {
     let removed = match fs::remove_file(data.join(name)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         removed => removed.and_then(|()| files::sync(data)),
     };
-    removed.map_err(|error| format!("can't remove {}: {error}", data.join(name).display()))
+    removed.map_err(|source| MarkError::Unremovable { path: data.join(name), source })
 }
 
 /// Whether the directory holds what it is to be served as; if not, what else to do.
-pub fn check(data: &Path, accept: bool) -> Result<(), String> {
+pub fn check(data: &Path, accept: bool) -> Result<(), MarkError> {
     if accept {
         return Ok(());
     }
-    let shown = data.display();
-    if let Some(Mark { place, instead, time }) = read(data, MOVED)? {
-        return Err(format!(
-            "the data in {shown} was moved to {place} at {time}; use that: {instead}. \
-             --accept-migration takes what was left here all the same, without what was written there since"
-        ));
+    if let Some(mark) = read(data, MOVED)? {
+        return Err(MarkError::Moved { data: data.to_owned(), mark });
     }
-    if let Some(Mark { place, instead, .. }) = read(data, ARRIVING)? {
-        return Err(format!(
-            "the data of {place} is being moved to {shown} and not all of it is there; finish that first: {instead}. \
-             --accept-migration takes what there is"
-        ));
+    if let Some(mark) = read(data, ARRIVING)? {
+        return Err(MarkError::Arriving { data: data.to_owned(), mark });
     }
     Ok(())
 }
@@ -94,18 +119,20 @@ mod tests {
     fn a_marked_directory_is_refused_and_says_what_to_do_instead() {
         let directory = tempfile::TempDir::new().unwrap();
         let data = directory.path();
-        assert_eq!(check(data, false), Ok(()));
+        assert!(check(data, false).is_ok());
         for (name, words) in [(MOVED, "was moved to /new"), (ARRIVING, "data of /new is being moved")] {
             Mark::new("/new", "partita serve --data /new").write(data, name).unwrap();
-            let refused = check(data, false).unwrap_err();
+            let refused = check(data, false).unwrap_err().to_string();
             for part in [words, "partita serve --data /new", "--accept-migration"] {
                 assert!(refused.contains(part), "{refused}");
             }
-            assert_eq!(check(data, true), Ok(()));
+            assert!(check(data, true).is_ok());
             remove(data, name).unwrap();
-            assert_eq!(check(data, false), Ok(()));
+            assert!(check(data, false).is_ok());
         }
         fs::write(data.join(MOVED), "torn").unwrap();
-        assert!(check(data, false).unwrap_err().contains("MOVED"), "what can't be read is no leave to serve");
+        let refused = check(data, false).unwrap_err();
+        assert!(matches!(refused, MarkError::Damaged { .. }), "what can't be read is no leave to serve");
+        assert!(refused.to_string().contains("MOVED"), "{refused}");
     }
 }

@@ -3,6 +3,7 @@
 //! What is copied and compared is `migrate`'s. Here is the order of steps: passes over snapshots until little is left,
 //! then freeze, the last pass, proof, and a mark that the old directory is no longer the one to serve.
 
+mod error;
 mod journey;
 mod place;
 mod source;
@@ -16,6 +17,8 @@ use crate::config;
 use clap::Args;
 use migrate::Verified;
 
+pub use self::error::MigrateError;
+use self::error::Result;
 use self::journey::Journey;
 use self::place::Place;
 use self::source::{Cluster, Directory, Source};
@@ -62,26 +65,26 @@ both stores, and marks the old directory so that nobody serves it by mistake. Th
 ETags, timestamps, stored access policies and service properties stay the same. The data in the source does not change.
 If anything fails, its server accepts writes again. See docs/moving.md.";
 
-pub fn run(flags: &MigrateFlags) -> Result<String, String> {
+pub fn run(flags: &MigrateFlags) -> Result<String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(migrate(flags))
+    runtime.map_err(|source| MigrateError::Threads { source })?.block_on(migrate(flags))
 }
 
-async fn migrate(flags: &MigrateFlags) -> Result<String, String> {
+async fn migrate(flags: &MigrateFlags) -> Result<String> {
     let here = Place::Directory(flags.data.clone());
     let (from, to) = match (&flags.from, &flags.to) {
         (Some(from), _) => (Place::parse(from)?, here),
         (None, Some(to)) => (here, Place::parse(to)?),
-        (None, None) => return Err("say where to move the data with --to".to_owned()),
+        (None, None) => return Err(MigrateError::NoTarget),
     };
     if from.name() == to.name() {
-        return Err(format!("{} is both where from and where to", from.name()));
+        return Err(MigrateError::SamePlace { place: from.name() });
     }
     let finish = command(flags);
     let (source, state, target): (Box<dyn Source>, _, _) = match &from {
         Place::Directory(data) => {
             if let Some(moved) = marks::read(data, MOVED)? {
-                return already_moved(data, &to, &moved);
+                return already_moved(data, &to, moved);
             }
             let source = Directory::open(data, flags.control.as_deref()).await?;
             let state = State::open(data, &to.name())?;
@@ -136,46 +139,43 @@ async fn migrate(flags: &MigrateFlags) -> Result<String, String> {
 }
 
 /// The last steps of a move that was cut short after the mark was made, which says that all was compared.
-fn already_moved(data: &Path, to: &Place, moved: &Mark) -> Result<String, String> {
-    let (shown, Mark { place, time, .. }) = (data.display(), moved);
-    if *place != to.name() {
-        return Err(format!("the data in {shown} was moved to {place} at {time}; move it on from there"));
+fn already_moved(data: &Path, to: &Place, moved: Mark) -> Result<String> {
+    if moved.place != to.name() {
+        return Err(MigrateError::MovedElsewhere { data: data.to_owned(), moved });
     }
-    State::open(data, place)?.forget()?;
+    let (shown, Mark { place, time, .. }) = (data.display(), moved);
+    State::open(data, &place)?.forget()?;
     unmark(to)?;
     Ok(format!("{shown} was moved to {place} at {time}. Serve it with:\n  {}", to.serve()))
 }
 
 /// The target is the one to serve now, also if the data had been there before and was moved away.
-fn unmark(to: &Place) -> Result<(), String> {
+fn unmark(to: &Place) -> Result<()> {
     let Some(directory) = to.directory() else { return Ok(()) };
     marks::remove(directory, MOVED)?;
-    marks::remove(directory, ARRIVING)
+    Ok(marks::remove(directory, ARRIVING)?)
 }
 
 /// With writes refused from here on; taken again if this does not come to its end.
-async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified, String> {
+async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
     let interrupted = interrupted();
     journey.source.freeze().await?;
     let thawed_by = journey.source.thawed_by();
     eprintln!("writes are refused from now on; should this command die, `{thawed_by}` has them taken again");
     let finished = tokio::select! {
         finished = last_steps(journey, data, to) => finished,
-        () = interrupted => Err("interrupted".to_owned()),
+        () = interrupted => Err(MigrateError::Interrupted),
     };
     if let Err(error) = finished {
         // Before the writes, or it would be refused to serve them.
-        let unmarked = data.map_or(Ok(()), |data| marks::remove(data, MOVED));
-        let thawed = unmarked.and(journey.source.thaw().await);
-        let after = thawed.err().map_or("writes are taken again".to_owned(), |more| {
-            format!("writes are still refused, for {more}; `{thawed_by}` has them taken again")
-        });
-        return Err(format!("{error}; nothing was moved, and {after}"));
+        let unmarked = data.map_or(Ok(()), |data| marks::remove(data, MOVED)).map_err(MigrateError::from);
+        let thaw = unmarked.and(journey.source.thaw().await).err().map(Box::new);
+        return Err(MigrateError::Unfinished { source: Box::new(error), thaw, thawed_by });
     }
     finished
 }
 
-async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified, String> {
+async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
     if !journey.source.stands_still() {
         journey.pass().await?;
     }
@@ -186,7 +186,7 @@ async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> R
         Mark::new(&to.name(), &to.serve()).write(data, MOVED)?;
     }
     if !journey.source.is_still_frozen().await? {
-        return Err("the server was thawed or restarted meanwhile, and may have taken writes".to_owned());
+        return Err(MigrateError::Thawed);
     }
     Ok(verified)
 }
@@ -224,7 +224,7 @@ fn table_lines(verified: &Verified) -> String {
 }
 
 /// Nobody to ask is a no.
-fn confirm(question: &str) -> Result<bool, String> {
+fn confirm(question: &str) -> Result<bool> {
     if !(stdin().is_terminal() && stderr().is_terminal()) {
         return Ok(false);
     }
@@ -233,7 +233,7 @@ fn confirm(question: &str) -> Result<bool, String> {
     stderr()
         .flush()
         .and_then(|()| stdin().read_line(&mut answer))
-        .map_err(|error| format!("no answer can be read: {error}"))?;
+        .map_err(|source| MigrateError::NoAnswer { source })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

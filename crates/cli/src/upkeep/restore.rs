@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::check;
+use super::check::{self, CheckError};
 use super::files::{self, COMMITTED_FILE, DATABASE, FORMAT_FILE};
 use super::progress::{Progress, size};
 use store::private_directory;
+use thiserror::Error;
 
 #[derive(Args, Debug)]
 pub struct RestoreFlags {
@@ -26,31 +27,48 @@ pub struct RestoreFlags {
 /// What is being copied, inside of the new data directory, which may be a file system of its own.
 const PARTIAL: &str = "restore.partial";
 
-pub fn run(flags: &RestoreFlags) -> Result<String, String> {
+/// Why there is no new data directory.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    #[error(
+        "{} is not a whole backup; name one of the directories that `partita backup` made",
+        .backup.display()
+    )]
+    NotWhole { backup: PathBuf },
+    #[error("can't use {}: {source}; check its path and its permissions", .data.display())]
+    Unusable { data: PathBuf, source: io::Error },
+    #[error(
+        "{} is not empty (there is {name:?}); restore to a directory that is missing or empty, or move this one away",
+        .data.display()
+    )]
+    Occupied { data: PathBuf, name: String },
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error(
+        "the backup {} is damaged; restore another one, or save what can be read of this one: \
+         partita check --data {} --salvage {}\n{damage}",
+        .backup.display(), .backup.display(), .data.display()
+    )]
+    Damaged { backup: PathBuf, data: PathBuf, damage: String },
+    #[error("could not restore to {}: {source}; nothing is served from it, so try again", .data.display())]
+    Unwritten { data: PathBuf, source: io::Error },
+}
+
+pub fn run(flags: &RestoreFlags) -> Result<String, RestoreError> {
     let (backup, data) = (&flags.backup, &flags.data);
     if !backup.join(FORMAT_FILE).is_file() || backup.extension().is_some_and(|end| end == "partial") {
-        return Err(format!(
-            "{} is not a whole backup; name one of the directories that `partita backup` made",
-            backup.display()
-        ));
+        return Err(RestoreError::NotWhole { backup: backup.clone() });
     }
     make_room(data)?;
     if !flags.no_verify {
         let report = check::check(backup, "checking the backup")?;
         if !report.is_sound() {
-            let damage = check::damage_text(&report);
-            return Err(format!(
-                "the backup {} is damaged; restore another one, or save what can be read of this one: \
-                 partita check --data {} --salvage {}\n{damage}",
-                backup.display(),
-                backup.display(),
-                data.display()
-            ));
+            let (backup, data) = (backup.clone(), data.clone());
+            return Err(RestoreError::Damaged { backup, data, damage: check::damage_text(&report) });
         }
     }
-    let bytes = copy(backup, data).map_err(|error| {
-        format!("could not restore to {}: {error}; nothing is served from it, so try again", data.display())
-    })?;
+    let bytes =
+        copy(backup, data).map_err(|source| RestoreError::Unwritten { data: data.clone(), source })?;
     Ok(format!(
         "{} restored to {}; serve it with: partita serve --data {}",
         size(bytes),
@@ -60,8 +78,8 @@ pub fn run(flags: &RestoreFlags) -> Result<String, String> {
 }
 
 /// What an interrupted restore has left may go; anything else is not ours to remove.
-fn make_room(data: &Path) -> Result<(), String> {
-    let failed = |error: io::Error| format!("can't use {}: {error}", data.display());
+fn make_room(data: &Path) -> Result<(), RestoreError> {
+    let failed = |source| RestoreError::Unusable { data: data.to_owned(), source };
     let entries = match fs::read_dir(data) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -80,11 +98,8 @@ fn make_room(data: &Path) -> Result<(), String> {
         .iter()
         .find(|name| *name != "lost+found" && !(is_interrupted && ours.iter().any(|ours| *name == ours)));
     if let Some(name) = in_the_way {
-        return Err(format!(
-            "{} is not empty (there is {:?}); restore to a directory that is missing or empty, or move this one away",
-            data.display(),
-            name.to_string_lossy()
-        ));
+        let name = name.to_string_lossy().into_owned();
+        return Err(RestoreError::Occupied { data: data.to_owned(), name });
     }
     if is_interrupted {
         files::remove_directory(&data.join(DATABASE)).map_err(failed)?;

@@ -1,11 +1,16 @@
 //! `partita store`: makes a cluster ready for servers, and says what is to be said against one.
 
+use std::io;
 use std::process::ExitCode;
 
 use crate::config::StoreAddress;
 use ::store::Engine as _;
 use clap::{Args, Subcommand};
-use engine_cassandra::{CassandraEngine, InitError, Options, Replication, Weight};
+use engine_cassandra::{
+    CassandraEngine, ConnectError, InitError, Options, OptionsError, Replication, ReplicationError, Trouble,
+    Weight,
+};
+use thiserror::Error;
 
 pub const HELP: &str = "\
 Examples:
@@ -53,8 +58,8 @@ struct StoreFlags {
 
 impl StoreFlags {
     /// Not read by clap, which would repeat an address that is wrong, with the password in it.
-    fn options(&self) -> Result<Options, String> {
-        Options::from_address(self.store.as_str()).map_err(|error| error.to_string())
+    fn options(&self) -> Result<Options, OptionsError> {
+        Options::from_address(self.store.as_str())
     }
 }
 
@@ -64,38 +69,54 @@ fn datacenter(text: &str) -> Result<(String, usize), String> {
     pair.filter(|(_, count)| *count > 0).ok_or_else(|| "it takes NAME=COUNT, such as east=3".to_owned())
 }
 
-pub fn run(command: &StoreCommand) -> ExitCode {
-    let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Err(error) => Err(format!("can't start its threads: {error}")),
-        Ok(runtime) => runtime.block_on(async {
-            match command {
-                StoreCommand::Init(flags) => init(flags).await,
-                StoreCommand::Check(flags) => check(&flags.store.options()?).await,
-                StoreCommand::Freeze(flags) => switch(flags.store.options()?, true).await,
-                StoreCommand::Thaw(flags) => switch(flags.store.options()?, false).await,
-            }
-        }),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("partita: {message}");
-            ExitCode::FAILURE
+/// Why nothing was done on a cluster.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error("can't start its threads: {source}; raise the system's limit on threads")]
+    Threads { source: io::Error },
+    #[error(transparent)]
+    Address(#[from] OptionsError),
+    #[error("replication-factor is 0; it takes 1 at least")]
+    NoCopies,
+    #[error("{0}; --replication-factor and --datacenter say how many")]
+    Replication(#[source] ReplicationError),
+    #[error(transparent)]
+    Init(InitError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the cluster {options} was not told: {source}; run the command again")]
+    Switch { options: Box<Options>, source: Trouble },
+}
+
+impl From<InitError> for StoreError {
+    fn from(error: InitError) -> Self {
+        match error {
+            InitError::Replication(error) => Self::Replication(error),
+            other => Self::Init(other),
         }
     }
 }
 
-async fn init(flags: &InitFlags) -> Result<ExitCode, String> {
+pub fn run(command: &StoreCommand) -> Result<ExitCode, StoreError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|source| StoreError::Threads { source })?.block_on(async {
+        match command {
+            StoreCommand::Init(flags) => init(flags).await,
+            StoreCommand::Check(flags) => check(&flags.store.options()?).await,
+            StoreCommand::Freeze(flags) => switch(flags.store.options()?, true).await,
+            StoreCommand::Thaw(flags) => switch(flags.store.options()?, false).await,
+        }
+    })
+}
+
+async fn init(flags: &InitFlags) -> Result<ExitCode, StoreError> {
     let options = &flags.store.options()?;
     let replication = match flags.replication_factor {
-        0 => return Err("replication-factor is 0; it takes 1 at least".to_owned()),
+        0 => return Err(StoreError::NoCopies),
         _ if !flags.datacenter.is_empty() => Replication::In(flags.datacenter.clone()),
         count => Replication::Everywhere(count),
     };
-    let made = engine_cassandra::init_store(options, &replication).await.map_err(|error| match error {
-        InitError::Replication(_) => format!("{error}; --replication-factor and --datacenter say how many"),
-        _ => error.to_string(),
-    })?;
+    let made = engine_cassandra::init_store(options, &replication).await?;
     if made.keyspace {
         println!("made keyspace {} with {replication}", options.keyspace);
     }
@@ -111,8 +132,8 @@ async fn init(flags: &InitFlags) -> Result<ExitCode, String> {
     check(options).await.map(|_| ExitCode::SUCCESS)
 }
 
-async fn check(options: &Options) -> Result<ExitCode, String> {
-    let findings = engine_cassandra::check_store(options).await.map_err(|error| error.to_string())?;
+async fn check(options: &Options) -> Result<ExitCode, StoreError> {
+    let findings = engine_cassandra::check_store(options).await?;
     for finding in findings.iter() {
         let weight = match finding.weight {
             Weight::Advice => "advice",
@@ -131,8 +152,8 @@ async fn check(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn switch(options: Options, freeze: bool) -> Result<ExitCode, String> {
-    let engine = CassandraEngine::connect(options.clone()).await.map_err(|error| error.to_string())?;
+async fn switch(options: Options, freeze: bool) -> Result<ExitCode, StoreError> {
+    let engine = CassandraEngine::connect(options.clone()).await?;
     let outcome = if freeze {
         eprintln!(
             "waiting until no server has a write under way: some seconds, or a minute and a half if one has died"
@@ -142,7 +163,7 @@ async fn switch(options: Options, freeze: bool) -> Result<ExitCode, String> {
         engine.thaw().await
     };
     engine.close().await;
-    outcome.map_err(|trouble| trouble.to_string())?;
+    outcome.map_err(|source| StoreError::Switch { options: Box::new(options.clone()), source })?;
     println!("{options}: writes are {}", if freeze { "refused by all servers" } else { "taken again" });
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use super::ATTEMPTS;
 use crate::cluster::{Cluster, Conditional};
 use crate::keys::KeyBytes;
 use crate::narrow::Narrow;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
@@ -123,7 +123,7 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
             (Some(MOVING), Some(into), ..) => State::Moving { into },
             unknown => {
                 let message = format!("segment {id} is in a state this program does not know: {unknown:?}");
-                return Err(Trouble::fault(message));
+                return Err(Trouble::damaged(message));
             }
         };
         segments.push(Segment {
@@ -135,7 +135,9 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
     }
     match segments.first() {
         Some(first) if first.start <= KeyBytes::lowest() => Ok(Some(Map { version, segments })),
-        _ => Err(Trouble::fault(format!("a directory map of version {version} does not begin at its start"))),
+        _ => {
+            Err(Trouble::damaged(format!("a directory map of version {version} does not begin at its start")))
+        }
     }
 }
 
@@ -148,10 +150,9 @@ impl Cluster {
             while let Some((from, to)) = narrow.next() {
                 match self.read(&self.statements.map, (table, from, to)).await {
                     Ok(rows) => {
-                        let rows =
-                            rows.rows::<Columns>().map_err(|error| Trouble::fault(error.to_string()))?;
+                        let rows = rows.rows::<Columns>().map_err(undecodable("a table's directory map"))?;
                         for row in rows {
-                            segments.push(row.map_err(|error| Trouble::fault(error.to_string()))?);
+                            segments.push(row.map_err(undecodable("a table's directory map"))?);
                         }
                         narrow.passed();
                     }
@@ -171,7 +172,7 @@ impl Cluster {
     pub async fn read_map_version(&self, table: Uuid) -> Result<Option<i64>, Trouble> {
         let rows = self.read(&self.statements.map_version, (table,)).await?;
         let row: Option<(Option<i64>,)> =
-            rows.maybe_first_row().map_err(|error| Trouble::fault(error.to_string()))?;
+            rows.maybe_first_row().map_err(undecodable("a table's directory map"))?;
         Ok(row.and_then(|(version,)| version))
     }
 

@@ -32,7 +32,7 @@ use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
 use crate::narrow::Narrow;
 use crate::partition::PartitionId;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 pub use hints::Hints;
 pub use janitor::{Janitor, Schedule};
@@ -197,7 +197,6 @@ impl Directory {
         to: Option<&KeyBytes>,
         limit: usize,
     ) -> Result<Entries, Trouble> {
-        let damaged = |error: String| Trouble::fault(format!("segment {segment} of the directory: {error}"));
         let above_all = KeyBytes::above_all();
         let mut narrow = Narrow::new(from.as_bytes(), to.unwrap_or(&above_all).as_bytes());
         let mut listed = Vec::new();
@@ -207,8 +206,10 @@ impl Directory {
                 self.cluster.read(&self.cluster.statements.directory_page, (segment, from, to, wanted)).await;
             match rows {
                 Ok(rows) => {
-                    for row in rows.rows::<(Vec<u8>, i64)>().map_err(|error| damaged(error.to_string()))? {
-                        let (key, epoch) = row.map_err(|error| damaged(error.to_string()))?;
+                    for row in
+                        rows.rows::<(Vec<u8>, i64)>().map_err(undecodable("a segment of a directory"))?
+                    {
+                        let (key, epoch) = row.map_err(undecodable("a segment of a directory"))?;
                         listed.push(Listed { key: KeyBytes::stored(key), epoch });
                     }
                     narrow.passed();
@@ -230,7 +231,7 @@ impl Directory {
 
     async fn fresh_map(&self, table: Uuid) -> Result<Arc<Map>, Trouble> {
         let map = self.cluster.read_map(table).await?;
-        let map = Arc::new(map.ok_or_else(|| Trouble::Refused(format!("table {table} has no directory")))?);
+        let map = Arc::new(map.ok_or_else(|| Trouble::refused(format!("table {table} has no directory")))?);
         let mut maps = guard(&self.maps);
         if maps.len() >= MAPS_MAX {
             maps.clear();
@@ -265,7 +266,7 @@ impl Directory {
 }
 
 fn restless(table: Uuid) -> Trouble {
-    Trouble::Refused(format!("the directory of table {table} kept changing"))
+    Trouble::refused(format!("the directory of table {table} kept changing"))
 }
 
 /// What these locks guard is whole after every statement, so a panic elsewhere does not spoil it.

@@ -16,7 +16,7 @@ use super::{Findings, assess};
 use crate::clock::unix_micros;
 use crate::options::Options;
 use crate::session::ConnectError;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -38,7 +38,7 @@ pub struct Node {
     pub address: String,
     pub datacenter: Option<String>,
     /// Or why it did not say.
-    pub state: Result<NodeFacts, String>,
+    pub state: Result<NodeFacts, Trouble>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +54,8 @@ pub async fn find(session: &Session, options: &Options) -> Result<Findings, Conn
     let text = "SELECT durable_writes, replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let rows = rows(session, statement(text, Consistency::One), (keyspace,)).await?;
     let row = rows.maybe_first_row::<(bool, HashMap<String, String>)>();
-    let Some((durable_writes, replication)) = row.map_err(|error| Trouble::fault(error.to_string()))? else {
+    let Some((durable_writes, replication)) = row.map_err(undecodable("what the cluster says of itself"))?
+    else {
         return Err(ConnectError::KeyspaceMissing(keyspace.clone()));
     };
     let state = session.get_cluster_state();
@@ -83,7 +84,8 @@ pub async fn schema_version(session: &Session, keyspace: &str) -> Result<Option<
     let text = format!("SELECT version FROM {keyspace}.schema_version WHERE id = 0");
     // Written by consensus, so read by it.
     let found = rows(session, statement(&text, Consistency::Serial), ()).await?;
-    let row = found.maybe_first_row::<(Option<i32>,)>().map_err(|error| Trouble::fault(error.to_string()))?;
+    let row =
+        found.maybe_first_row::<(Option<i32>,)>().map_err(undecodable("what the cluster says of itself"))?;
     Ok(row.and_then(|(version,)| version))
 }
 
@@ -104,25 +106,26 @@ fn replicas(replication: &HashMap<String, String>) -> Vec<(Option<String>, usize
     replicas
 }
 
-async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Result<NodeFacts, String> {
+async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Result<NodeFacts, Trouble> {
     let ask = async |text: &str| {
         let mut statement = statement(text, Consistency::One);
         let policy = SingleTargetLoadBalancingPolicy::new(NodeIdentifier::Node(node.clone()), None);
         statement.set_load_balancing_policy(Some(policy));
-        rows(session, statement, ()).await.map_err(|trouble| trouble.to_string())
+        rows(session, statement, ()).await
     };
     let before = unix_micros();
     let local = ask("SELECT release_version, now() FROM system.local").await?;
     let after = unix_micros();
-    let (version, now): (String, CqlTimeuuid) = local.first_row().map_err(|error| error.to_string())?;
+    let (version, now): (String, CqlTimeuuid) =
+        local.first_row().map_err(undecodable("the version of a node"))?;
     let settings = ask("SELECT name, value FROM system_views.settings WHERE name IN \
          ('commitlog_sync', 'paxos_variant', 'paxos_state_purging', 'disk_failure_policy', 'commit_failure_policy')")
     .await
-    .map_err(|why| tracing::warn!(node = %node.address, why, "no settings"));
+    .map_err(|trouble| tracing::warn!(node = %node.address, %trouble, "no settings"));
     let settings = settings.ok().map_or(Ok(Vec::new()), |rows| {
-        let rows = rows.rows::<(String, Option<String>)>().map_err(|error| error.to_string())?;
+        let rows = rows.rows::<(String, Option<String>)>().map_err(undecodable("the settings of a node"))?;
         let pairs = rows.filter_map(|row| row.map(|(name, value)| Some((name, value?))).transpose());
-        pairs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
+        pairs.collect::<Result<Vec<_>, _>>().map_err(undecodable("the settings of a node"))
     })?;
     Ok(NodeFacts { version, settings, clock_ahead_milliseconds: ahead(now, before, after) })
 }
@@ -150,7 +153,7 @@ async fn rows(
     values: impl scylla::serialize::row::SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Trouble> {
     let result = driver::query(session, statement, &values).await?;
-    result.into_rows_result().map_err(|error| Trouble::fault(error.to_string()))
+    result.into_rows_result().map_err(undecodable("what the cluster says of itself"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::facts::Node;
 use super::*;
+use crate::trouble::Trouble;
 
 fn node(datacenter: &str) -> Node {
     let settings = [
@@ -105,7 +106,10 @@ fn what_can_not_work_is_never_accepted() {
 
 #[test]
 fn a_node_that_is_down_and_a_wrong_clock_are_only_told() {
-    check(|facts| facts.nodes[2].state = Err("no answer".into()), &[(Weight::Advice, "no answer")]);
+    check(
+        |facts| facts.nodes[2].state = Err(Trouble::refused("no answer")),
+        &[(Weight::Advice, "no answer")],
+    );
     check_node(|node| node.clock_ahead_milliseconds = Some(-9_500), &[(Weight::Advice, "9 s behind")]);
     check_node(|node| node.clock_ahead_milliseconds = Some(6_000), &[(Weight::Advice, "6 s ahead of")]);
     check_node(set("paxos_state_purging", "legacy"), &[(Weight::Advice, "gc_grace")]);

@@ -122,9 +122,7 @@ impl Progress<'_> {
                 Then::More(next) => self.safe_end = Some(keys::place(partition, &next)),
                 Then::End(next) => {
                     if portion.rows.is_empty() && self.safe_end.is_none() {
-                        return Err(Trouble::Refused(
-                            "the partition changed faster than it could be read".into(),
-                        ));
+                        return Err(Trouble::refused("the partition changed faster than it could be read"));
                     }
                     self.page.end_before(&keys::place(partition, &next))?;
                     return Ok(false);
@@ -155,5 +153,5 @@ impl Progress<'_> {
 }
 
 async fn within<T>(limit: Instant, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    timeout_at(limit, work).await.unwrap_or_else(|_| Err(Trouble::Refused("the scan's time is over".into())))
+    timeout_at(limit, work).await.unwrap_or_else(|_| Err(Trouble::refused("the scan's time is over")))
 }

@@ -16,7 +16,7 @@ use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
 use crate::narrow;
 use crate::partition::PartitionId;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, undecodable};
 
 /// What is held of one partition before it is given out.
 const HELD_BYTES: usize = 4 * 1024 * 1024;
@@ -173,7 +173,7 @@ impl<'a> Reading<'a> {
     /// The rows up to the last, which is kept back as the place to go on from, in this page or the next.
     fn portion(&mut self, then: impl FnOnce(KeyBytes) -> Then) -> Result<Portion, Trouble> {
         let last = self.rows.pop().ok_or_else(|| {
-            Trouble::Refused(format!("partition {:?} changed faster than it could be read", self.id))
+            Trouble::refused(format!("partition {:?} changed faster than it could be read", self.id))
         })?;
         let then = then(last.key.clone());
         self.given |= !self.rows.is_empty();
@@ -295,8 +295,8 @@ fn decode<C>(rows: QueryRowsResult, found: impl Fn(C) -> Found) -> Result<Vec<Fo
 where
     C: for<'r> scylla::deserialize::row::DeserializeRow<'r, 'r>,
 {
-    let rows = rows.rows::<C>().map_err(|error| Trouble::fault(error.to_string()))?;
-    rows.map(|row| row.map(&found).map_err(|error| Trouble::fault(error.to_string()))).collect()
+    let rows = rows.rows::<C>().map_err(undecodable("rows of a partition"))?;
+    rows.map(|row| row.map(&found).map_err(undecodable("rows of a partition"))).collect()
 }
 
 /// Single rows that follow each other are asked for together, so that they are seen in one state at once.

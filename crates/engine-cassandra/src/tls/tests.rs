@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConnection, ConnectionCommon, ServerConfig, ServerConnection, SideData};
@@ -59,7 +57,7 @@ impl Authority {
 /// A handshake with a node at an address, as the driver does it.
 fn shake_hands(tls: &Tls, node: Arc<ServerConfig>, address: &str) -> Result<(), String> {
     let name = ServerName::try_from(address.to_owned()).unwrap();
-    let mut client = ClientConnection::new(configure(tls)?, name).unwrap();
+    let mut client = ClientConnection::new(configure(tls).map_err(|error| error.to_string())?, name).unwrap();
     let mut server = ServerConnection::new(node).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
         deliver(&mut client, &mut server)?;
@@ -146,6 +144,7 @@ fn files_that_can_not_be_used_are_named() {
         (Tls { server_name: Some("a b".into()), ..with(&ca, None) }, "server-name \"a b\""),
     ] {
         let error = configure(&tls).expect_err(expected);
-        assert!(error.contains(expected), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.source().is_some(), matches!(error, TlsError::File { .. }), "{error:?}");
     }
 }

@@ -60,7 +60,7 @@ impl Counting {
     fn change(&self) -> Result<(), Error> {
         let left =
             self.changes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        left.map(drop).map_err(|_| Fault::new("no more changes").into())
+        left.map(drop).map_err(|_| Fault::disk("no more changes").into())
     }
 }
 

@@ -55,7 +55,7 @@ pub fn encode_range(range: &KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
 
 /// Partition key and row key out of stored bytes.
 pub fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {
-    let damaged = || Fault::new(format!("unreadable key {bytes:02x?}"));
+    let damaged = || Fault::damaged(format!("the stored key {bytes:02x?} can't be read"));
     let at = bytes.iter().position(|&b| b == SEPARATOR).ok_or_else(damaged)?;
     let partition = read_text(&bytes[..at]).ok_or_else(damaged)?;
     let row = read_text(&bytes[at + 1..]).ok_or_else(damaged)?;
@@ -66,7 +66,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {
 pub fn decode_key(bytes: &[u8]) -> Result<EntityKey, Fault> {
     let (partition, row) = decode(bytes)?;
     let key = |text: Cow<'_, str>| {
-        Key::parse(text.into_owned()).map_err(|_| Fault::new(format!("stored key {bytes:02x?} is not a key")))
+        Key::parse(text.into_owned())
+            .map_err(|_| Fault::damaged(format!("the stored key {bytes:02x?} is not a valid key")))
     };
     Ok(EntityKey { partition: key(partition)?, row: key(row)? })
 }

@@ -131,7 +131,7 @@ impl<'a> Iterator for RowProperties<'a> {
 impl ExactSizeIterator for RowProperties<'_> {}
 
 pub(super) fn unreadable(bytes: &[u8]) -> Fault {
-    Fault::new(format!("unreadable row of {} bytes", bytes.len()))
+    Fault::damaged(format!("a stored row of {} bytes can't be read", bytes.len()))
 }
 
 /// Steps over all that stands before the properties, whatever the timestamp.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use front::{BodyFailure, Held, held_bytes};
 use model::Refusal;
+use store::FaultKind;
 use wire::names;
 
 /// An answer's own part: what every answer carries is added where it is sent.
@@ -95,9 +96,60 @@ impl From<service::Error> for Failure {
         match error {
             service::Error::Refused { refusal, index } => Self { index, ..refusal.into() },
             service::Error::Fault(fault) => {
-                tracing::error!(%fault, "the store failed a request");
-                Refusal::Internal.into()
+                let refusal = refusal_of(fault.kind());
+                // The only place where it is said: the client is told the refusal and no more.
+                if refusal == Refusal::Busy {
+                    tracing::warn!(kind = %fault.kind(), %fault, "the store put off a request");
+                } else {
+                    tracing::error!(kind = %fault.kind(), %fault, "the store failed a request");
+                }
+                refusal.into()
             }
+        }
+    }
+}
+
+/// What a client hears of a fault.
+fn refusal_of(kind: FaultKind) -> Refusal {
+    match kind {
+        // Nothing was changed, and the client does right to try again.
+        FaultKind::Busy => Refusal::Busy,
+        // A cluster that merely did not answer is no fault: its engine says `Error::Busy`, or that it does not know.
+        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => Refusal::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fault_has_its_answer() {
+        for (kind, status, code) in [
+            (FaultKind::Damaged, 500, "InternalError"),
+            (FaultKind::Disk, 500, "InternalError"),
+            (FaultKind::Cluster, 500, "InternalError"),
+            (FaultKind::Busy, 503, "ServerBusy"),
+            (FaultKind::Bug, 500, "InternalError"),
+        ] {
+            let refusal = refusal_of(kind);
+            assert_eq!((refusal.status(), refusal.code()), (status, code), "{kind}");
+            assert!(Failure::from(refusal).reached_the_store, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_an_engine_says_without_a_fault_has_its_answer_too() {
+        for (error, status, code) in [
+            (store::Error::Busy, 503, "ServerBusy"),
+            (store::Error::OutcomeUnknown, 500, "OperationTimedOut"),
+            (store::Error::TableNotFound, 404, "TableNotFound"),
+            (store::Fault::closed().into(), 503, "ServerBusy"),
+            (store::Fault::disk("could not write a commit").into(), 500, "InternalError"),
+        ] {
+            let shown = error.to_string();
+            let Failure { refusal, .. } = service::Error::from(error).into();
+            assert_eq!((refusal.status(), refusal.code()), (status, code), "{shown}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use migrate::{Passed, Shared, Step, Verified};
 use model::AccountName;
 
+use super::error::{MigrateError, Result};
 use super::source::Source;
 use super::state::{Held, State};
 use crate::upkeep::marks::{ARRIVING, Mark};
@@ -47,12 +48,12 @@ impl Journey {
         state: State,
         accounts: &[String],
         replace: bool,
-    ) -> Result<Self, String> {
+    ) -> Result<Self> {
         let mut asked = accounts.to_vec();
         asked.sort();
         asked.dedup();
         if let Some(name) = asked.iter().find(|name| AccountName::parse(name).is_none()) {
-            return Err(format!("{name:?} is no name of an account: 3 to 24 small letters and digits"));
+            return Err(MigrateError::AccountName { name: name.clone() });
         }
         let mut journey = Self { source, target, state, asked, replace, mark: None, held: None, passes: 0 };
         if let Some(number) = journey.state.held(&journey.asked) {
@@ -75,7 +76,7 @@ impl Journey {
     }
 
     /// Passes until one is small, or no smaller than the one before.
-    pub async fn approach(&mut self) -> Result<Passed, String> {
+    pub async fn approach(&mut self) -> Result<Passed> {
         let mut last = self.pass().await?;
         while last.changed() > SMALL && self.passes < PASSES_MAX && !self.source.stands_still() {
             let before = last.changed();
@@ -88,7 +89,7 @@ impl Journey {
     }
 
     /// Brings the target to what the source holds now.
-    pub async fn pass(&mut self) -> Result<Passed, String> {
+    pub async fn pass(&mut self) -> Result<Passed> {
         self.passes += 1;
         let begun = Instant::now();
         let taken = self.take_snapshot().await?;
@@ -106,13 +107,13 @@ impl Journey {
         };
         let passed = migrate::pass(&taken.engine, known, &self.target, &taken.accounts, &watch).await;
         drop(progress);
-        let passed = passed.map_err(|error| error.to_string())?;
+        let passed = passed?;
         if taken.is_kept {
             self.state.hold(Some(Held { snapshot: taken.number, accounts: self.asked.clone() }))?;
         }
         self.close().await;
         self.held = Some(taken);
-        self.state.remove_snapshots().map_err(|error| format!("old snapshots can't be removed: {error}"))?;
+        self.state.remove_snapshots()?;
         eprintln!(
             "pass {}: {} entities in {} tables, {} stored, {} removed, {} tables dropped, in {:.1} s",
             self.passes,
@@ -127,7 +128,7 @@ impl Journey {
     }
 
     /// Whether the target holds what the last pass brought it.
-    pub async fn verify(&mut self) -> Result<Verified, String> {
+    pub async fn verify(&mut self) -> Result<Verified> {
         // A pass has been made before.
         let Some(held) = &self.held else { return Ok(Verified::default()) };
         let progress = Mutex::new(Progress::new("comparing"));
@@ -139,18 +140,18 @@ impl Journey {
             // Then it was changed by others, and the next run has to look at all of it.
             self.state.hold(None)?;
         }
-        verified.map_err(|error| error.to_string())
+        Ok(verified?)
     }
 
     /// Accounts of the source that were not asked for.
-    pub async fn left_behind(&self) -> Result<Vec<String>, String> {
+    pub async fn left_behind(&self) -> Result<Vec<String>> {
         let Some(held) = &self.held else { return Ok(Vec::new()) };
-        let all = held.engine.list_accounts().await.map_err(|error| format!("the source: {error}"))?;
+        let all = held.engine.list_accounts().await.map_err(MigrateError::Accounts)?;
         let left = all.iter().filter(|account| !held.accounts.contains(account));
         Ok(left.map(ToString::to_string).collect())
     }
 
-    async fn take_snapshot(&mut self) -> Result<Snapshot, String> {
+    async fn take_snapshot(&mut self) -> Result<Snapshot> {
         let number = self.state.next_number();
         let directory = self.state.snapshot(number);
         let engine = self.source.snapshot(&directory).await?;
@@ -160,9 +161,9 @@ impl Journey {
     }
 
     /// Those asked for; or those that there are, and those that an earlier pass has found.
-    async fn accounts(&self, engine: &Shared) -> Result<Vec<AccountName>, String> {
+    async fn accounts(&self, engine: &Shared) -> Result<Vec<AccountName>> {
         let mut accounts: Vec<AccountName> = if self.asked.is_empty() {
-            let found = engine.list_accounts().await.map_err(|error| format!("the source: {error}"))?;
+            let found = engine.list_accounts().await.map_err(MigrateError::Accounts)?;
             found.into_iter().chain(self.state.claimed().filter_map(AccountName::parse)).collect()
         } else {
             self.asked.iter().filter_map(|name| AccountName::parse(name)).collect()
@@ -173,17 +174,13 @@ impl Journey {
     }
 
     /// Everything that the target has of these accounts will be replaced, so there must be nothing of others' in it.
-    async fn claim(&mut self, accounts: &[AccountName]) -> Result<(), String> {
+    async fn claim(&mut self, accounts: &[AccountName]) -> Result<()> {
         for account in
             accounts.iter().filter(|account| !self.state.is_claimed(account.as_str())).collect::<Vec<_>>()
         {
-            let is_free = self.replace
-                || migrate::is_empty(&self.target, account).await.map_err(|error| error.to_string())?;
+            let is_free = self.replace || migrate::is_empty(&self.target, account).await?;
             if !is_free {
-                return Err(format!(
-                    "the target has tables or properties of account {account} already; choose another target, or \
-                     have them replaced by the source's with --replace"
-                ));
+                return Err(MigrateError::Occupied { account: account.to_string() });
             }
             self.state.claim(account.as_str())?;
         }
@@ -205,7 +202,7 @@ impl Journey {
     }
 
     /// Ends it for good: source and target are let go of, and nothing is remembered.
-    pub async fn end(mut self) -> Result<(), String> {
+    pub async fn end(mut self) -> Result<()> {
         self.close().await;
         self.source.close().await;
         self.target.close().await;

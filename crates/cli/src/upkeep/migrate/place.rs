@@ -8,6 +8,7 @@ use engine_cassandra::CassandraEngine;
 use engine_embedded::{EmbeddedEngine, Options};
 use migrate::Shared;
 
+use super::error::{MigrateError, Result};
 use crate::cluster;
 
 /// Memory for reading a snapshot, which is read once from end to end.
@@ -23,22 +24,19 @@ pub enum Place {
 }
 
 impl Place {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self> {
         match text.split_once("://") {
-            Some(("cassandra", _)) => match engine_cassandra::Options::from_address(text) {
-                Ok(options) => Ok(Self::Cluster(Box::new(options))),
-                Err(error) => Err(error.to_string()),
-            },
-            Some((scheme, _)) => Err(format!(
-                "{scheme}:// is no place this version knows; name a data directory or cassandra://HOST/KEYSPACE"
-            )),
-            None if text.is_empty() => Err("a place is a data directory; an empty text is none".to_owned()),
+            Some(("cassandra", _)) => {
+                Ok(Self::Cluster(Box::new(engine_cassandra::Options::from_address(text)?)))
+            }
+            Some((scheme, _)) => Err(MigrateError::Scheme { scheme: scheme.to_owned() }),
+            None if text.is_empty() => Err(MigrateError::NoPlace),
             None => Ok(Self::Directory(text.into())),
         }
     }
 
     /// For reading and writing.
-    pub async fn open(&self) -> Result<Shared, String> {
+    pub async fn open(&self) -> Result<Shared> {
         match self {
             Self::Directory(path) => open(Options::new(path)).await.map(|engine| engine as Shared),
             Self::Cluster(options) => open_cluster(options).await.map(|engine| engine as Shared),
@@ -74,17 +72,17 @@ pub fn shown(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-pub async fn open_cluster(options: &engine_cassandra::Options) -> Result<Arc<CassandraEngine>, String> {
-    cluster::connect(options.clone(), CLUSTER_WAIT).await.map(Arc::new)
+pub async fn open_cluster(options: &engine_cassandra::Options) -> Result<Arc<CassandraEngine>> {
+    Ok(Arc::new(cluster::connect(options.clone(), CLUSTER_WAIT).await?))
 }
 
-pub async fn open(options: Options) -> Result<Arc<EmbeddedEngine>, String> {
+pub async fn open(options: Options) -> Result<Arc<EmbeddedEngine>> {
     let opened = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
-    opened.map_err(|error| error.to_string())?.map(Arc::new).map_err(|error| error.to_string())
+    Ok(Arc::new(opened??))
 }
 
 /// A snapshot, or a store of which nothing but a snapshot is wanted.
-pub async fn open_at_rest(directory: &Path) -> Result<Arc<EmbeddedEngine>, String> {
+pub async fn open_at_rest(directory: &Path) -> Result<Arc<EmbeddedEngine>> {
     let mut options = Options::new(directory);
     options.block_cache_bytes = SNAPSHOT_CACHE_BYTES;
     options.write_buffer_bytes = SNAPSHOT_CACHE_BYTES / 2;
@@ -100,7 +98,7 @@ mod tests {
     fn a_place_is_a_directory_a_cluster_or_said_to_be_none() {
         let cluster = Place::parse("cassandra://u:secret@h:1/k?tls=true").unwrap();
         assert_eq!(cluster.name(), "cassandra://u@h:1/k");
-        assert_eq!(Place::parse("/srv/data"), Ok(Place::Directory("/srv/data".into())));
+        assert_eq!(Place::parse("/srv/data").unwrap(), Place::Directory("/srv/data".into()));
         for unknown in ["", "redis://host", "cassandra://host"] {
             assert!(Place::parse(unknown).is_err(), "{unknown}");
         }

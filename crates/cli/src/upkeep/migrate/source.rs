@@ -11,28 +11,30 @@ use engine_embedded::EmbeddedEngine;
 use migrate::Shared;
 use store::Engine as _;
 
+use super::error::{MigrateError, Result};
 use super::place;
-use crate::upkeep::{backup, files};
+use crate::upkeep::backup::{self, CheckpointError};
+use crate::upkeep::files;
 
 /// A store that others may be writing to.
 #[async_trait]
 pub trait Source: Send {
     /// The store as it is now, to be read at leisure; in this directory, if that is what it takes.
-    async fn snapshot(&mut self, directory: &Path) -> Result<Shared, String>;
+    async fn snapshot(&mut self, directory: &Path) -> Result<Shared>;
 
     /// A snapshot that was taken by an earlier run.
-    async fn reopen(&mut self, directory: &Path) -> Result<Shared, String>;
+    async fn reopen(&mut self, directory: &Path) -> Result<Shared>;
 
     /// Whether nobody writes to it, frozen or not.
     fn stands_still(&self) -> bool;
 
     /// From now on all writes are refused.
-    async fn freeze(&mut self) -> Result<(), String>;
+    async fn freeze(&mut self) -> Result<()>;
 
     /// Whether no write can have been made since `freeze`.
-    async fn is_still_frozen(&mut self) -> Result<bool, String>;
+    async fn is_still_frozen(&mut self) -> Result<bool>;
 
-    async fn thaw(&mut self) -> Result<(), String>;
+    async fn thaw(&mut self) -> Result<()>;
 
     /// The command with which others have writes taken again.
     fn thawed_by(&self) -> String;
@@ -58,19 +60,17 @@ enum Keeper {
 }
 
 impl Directory {
-    pub async fn open(data: &Path, control: Option<&Path>) -> Result<Self, String> {
+    pub async fn open(data: &Path, control: Option<&Path>) -> Result<Self> {
         let socket = control.map_or_else(|| data.join(control::SOCKET), Path::to_owned);
         let keeper = if control.is_some() || control::is_answered(&socket) {
             Keeper::Server { socket, frozen: None }
         } else {
             // Opening would make a store of an empty directory.
             if !data.join(files::FORMAT_FILE).exists() {
-                let shown = data.display();
-                return Err(format!("there is no store in {shown}; name its data directory with --data"));
+                return Err(MigrateError::NoStore { data: data.to_owned() });
             }
-            Keeper::Ourselves(place::open_at_rest(data).await.map_err(|error| {
-                format!("{error}; if its server runs, name the server's socket with --control")
-            })?)
+            let opened = place::open_at_rest(data).await;
+            Keeper::Ourselves(opened.map_err(|error| MigrateError::OpenSource { source: Box::new(error) })?)
         };
         Ok(Self { data: data.to_owned(), keeper })
     }
@@ -80,41 +80,37 @@ impl Directory {
     }
 }
 
-async fn ask(socket: &Path, command: Command) -> Result<String, String> {
+async fn ask(socket: &Path, command: Command) -> Result<String> {
     let socket = socket.to_owned();
-    let asked = tokio::task::spawn_blocking(move || control::ask(&socket, command)).await;
-    asked.map_err(|error| error.to_string())?
+    Ok(tokio::task::spawn_blocking(move || control::ask(&socket, command)).await??)
 }
 
 #[async_trait]
 impl Source for Directory {
-    async fn snapshot(&mut self, directory: &Path) -> Result<Shared, String> {
+    async fn snapshot(&mut self, directory: &Path) -> Result<Shared> {
         // A backup would take our checkpoint for its own.
         let turn = backup::take_turn(&self.data)?;
         let checkpoint = match &self.keeper {
             Keeper::Server { socket, .. } => {
                 let socket = socket.clone();
-                let asked = tokio::task::spawn_blocking(move || backup::ask_for_checkpoint(&socket)).await;
-                asked.map_err(|error| error.to_string())??
+                tokio::task::spawn_blocking(move || backup::ask_for_checkpoint(&socket)).await??
             }
             Keeper::Ourselves(engine) => {
                 let engine = engine.clone();
                 let taken = tokio::task::spawn_blocking(move || engine.checkpoint()).await;
-                taken.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?
+                taken?.map_err(CheckpointError::Fault)?
             }
         };
-        fs::rename(&checkpoint.directory, directory).map_err(|error| {
-            format!(
-                "the checkpoint {} can't be taken to {}: {error}; is --data the server's data directory?",
-                checkpoint.directory.display(),
-                directory.display()
-            )
+        fs::rename(&checkpoint.directory, directory).map_err(|source| MigrateError::OutOfReach {
+            checkpoint: checkpoint.directory.clone(),
+            directory: directory.to_owned(),
+            source,
         })?;
         drop(turn);
         self.reopen(directory).await
     }
 
-    async fn reopen(&mut self, directory: &Path) -> Result<Shared, String> {
+    async fn reopen(&mut self, directory: &Path) -> Result<Shared> {
         place::open_at_rest(directory).await.map(|engine| engine as Shared)
     }
 
@@ -122,7 +118,7 @@ impl Source for Directory {
         !self.is_served()
     }
 
-    async fn freeze(&mut self) -> Result<(), String> {
+    async fn freeze(&mut self) -> Result<()> {
         if let Keeper::Server { socket, frozen } = &mut self.keeper {
             *frozen = Some(ask(socket, Command::Freeze).await?);
         }
@@ -130,14 +126,14 @@ impl Source for Directory {
     }
 
     /// A server says since when it is frozen; one that was thawed or restarted meanwhile says another time.
-    async fn is_still_frozen(&mut self) -> Result<bool, String> {
+    async fn is_still_frozen(&mut self) -> Result<bool> {
         match &self.keeper {
             Keeper::Server { socket, frozen } => Ok(Some(ask(socket, Command::Freeze).await?) == *frozen),
             Keeper::Ourselves(_) => Ok(true),
         }
     }
 
-    async fn thaw(&mut self) -> Result<(), String> {
+    async fn thaw(&mut self) -> Result<()> {
         match &self.keeper {
             Keeper::Server { socket, .. } => ask(socket, Command::Thaw).await.map(drop),
             Keeper::Ourselves(_) => Ok(()),
@@ -163,31 +159,31 @@ impl Cluster {
 
 #[async_trait]
 impl Source for Cluster {
-    async fn snapshot(&mut self, _directory: &Path) -> Result<Shared, String> {
+    async fn snapshot(&mut self, _directory: &Path) -> Result<Shared> {
         Ok(self.engine.clone())
     }
 
-    async fn reopen(&mut self, _directory: &Path) -> Result<Shared, String> {
-        Err("a cluster has no snapshots".to_owned())
+    async fn reopen(&mut self, _directory: &Path) -> Result<Shared> {
+        Err(MigrateError::NoSnapshots)
     }
 
     fn stands_still(&self) -> bool {
         false
     }
 
-    async fn freeze(&mut self) -> Result<(), String> {
+    async fn freeze(&mut self) -> Result<()> {
         eprintln!(
             "asking the cluster's servers to refuse writes; up to half a minute until none is under way any more"
         );
-        self.engine.freeze().await.map_err(|trouble| trouble.to_string())
+        Ok(self.engine.freeze().await?)
     }
 
-    async fn is_still_frozen(&mut self) -> Result<bool, String> {
-        self.engine.is_frozen().await.map_err(|trouble| trouble.to_string())
+    async fn is_still_frozen(&mut self) -> Result<bool> {
+        Ok(self.engine.is_frozen().await?)
     }
 
-    async fn thaw(&mut self) -> Result<(), String> {
-        self.engine.thaw().await.map_err(|trouble| trouble.to_string())
+    async fn thaw(&mut self) -> Result<()> {
+        Ok(self.engine.thaw().await?)
     }
 
     fn thawed_by(&self) -> String {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::error::{MigrateError, Result};
 use crate::upkeep::{files, marks};
 use store::private_directory;
 
@@ -40,26 +41,24 @@ pub struct Held {
 
 impl State {
     /// Takes up what an earlier run has left, if its other end was the same.
-    pub fn open(data: &Path, place: &str) -> Result<Self, String> {
+    pub fn open(data: &Path, place: &str) -> Result<Self> {
         let directory = data.join(DIRECTORY);
-        let shown = directory.display();
-        let unusable = |error: io::Error| format!("can't use {shown}: {error}");
+        let unusable = |source| MigrateError::Unusable { directory: directory.clone(), source };
         private_directory::create(&directory).map_err(unusable)?;
         files::sync(data).map_err(unusable)?;
         let lock = File::open(&directory).map_err(unusable)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(format!(
-                    "another `partita migrate` is at work in {}; wait for it",
-                    data.display()
-                ));
+                return Err(MigrateError::AtWork { data: data.to_owned() });
             }
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         let kept = match fs::read_to_string(directory.join(FILE)) {
-            Ok(text) => toml::from_str(&text).map_err(|error| {
-                format!("{shown}/{FILE} can't be read ({error}); remove {shown} to begin anew")
+            Ok(text) => toml::from_str(&text).map_err(|source| MigrateError::StateDamaged {
+                file: directory.join(FILE),
+                directory: directory.clone(),
+                source,
             })?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Kept { place: place.to_owned(), claimed: BTreeSet::new(), held: None }
@@ -67,14 +66,10 @@ impl State {
             Err(error) => return Err(unusable(error)),
         };
         if kept.place != place {
-            return Err(format!(
-                "a move with {} has been begun and not finished, and this is one with {place}; \
-                 finish that one, or remove {shown} to give it up",
-                kept.place
-            ));
+            return Err(MigrateError::OtherMove { begun: kept.place, asked: place.to_owned(), directory });
         }
         let state = Self { directory, kept, _lock: lock };
-        state.remove_snapshots().map_err(|error| state.unusable(&error))?;
+        state.remove_snapshots()?;
         Ok(state)
     }
 
@@ -86,7 +81,7 @@ impl State {
         self.kept.claimed.iter().map(String::as_str)
     }
 
-    pub fn claim(&mut self, account: &str) -> Result<(), String> {
+    pub fn claim(&mut self, account: &str) -> Result<()> {
         self.kept.claimed.insert(account.to_owned());
         self.save()
     }
@@ -98,7 +93,7 @@ impl State {
     }
 
     /// Said before the target is changed, or when it was found to be otherwise, and after.
-    pub fn hold(&mut self, held: Option<Held>) -> Result<(), String> {
+    pub fn hold(&mut self, held: Option<Held>) -> Result<()> {
         if self.kept.held == held {
             return Ok(());
         }
@@ -119,7 +114,12 @@ impl State {
     }
 
     /// All but the one that is held.
-    pub fn remove_snapshots(&self) -> io::Result<()> {
+    pub fn remove_snapshots(&self) -> Result<()> {
+        let removed = self.remove_all_but_held();
+        removed.map_err(|source| MigrateError::Snapshots { directory: self.directory.clone(), source })
+    }
+
+    fn remove_all_but_held(&self) -> io::Result<()> {
         let held = self.kept.held.as_ref().map(|held| held.snapshot);
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
@@ -132,17 +132,17 @@ impl State {
     }
 
     /// There is nothing left to remember.
-    pub fn forget(self) -> Result<(), String> {
-        fs::remove_dir_all(&self.directory).map_err(|error| self.unusable(&error))
+    pub fn forget(self) -> Result<()> {
+        fs::remove_dir_all(&self.directory).map_err(|source| self.unusable(source))
     }
 
-    fn save(&self) -> Result<(), String> {
-        let text = toml::to_string(&self.kept).map_err(|error| error.to_string())?;
-        marks::replace(&self.directory.join(FILE), text.as_bytes()).map_err(|error| self.unusable(&error))
+    fn save(&self) -> Result<()> {
+        let text = toml::to_string(&self.kept).map_err(|error| self.unusable(io::Error::other(error)))?;
+        marks::replace(&self.directory.join(FILE), text.as_bytes()).map_err(|source| self.unusable(source))
     }
 
-    fn unusable(&self, error: &io::Error) -> String {
-        format!("can't use {}: {error}", self.directory.display())
+    fn unusable(&self, source: io::Error) -> MigrateError {
+        MigrateError::Unusable { directory: self.directory.clone(), source }
     }
 }
 
@@ -181,10 +181,10 @@ mod tests {
     fn a_run_at_the_same_time_or_with_another_end_is_refused() {
         let data = TempDir::new().unwrap();
         let mut first = state(&data);
-        assert!(State::open(data.path(), "/new").unwrap_err().contains("at work"));
+        assert!(matches!(State::open(data.path(), "/new"), Err(MigrateError::AtWork { .. })));
         first.claim("shop").unwrap();
         drop(first);
-        let refused = State::open(data.path(), "/elsewhere").unwrap_err();
+        let refused = State::open(data.path(), "/elsewhere").unwrap_err().to_string();
         assert!(refused.contains("/new") && refused.contains("moving"), "{refused}");
     }
 }

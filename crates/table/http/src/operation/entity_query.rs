@@ -42,7 +42,8 @@ pub async fn get(
             (timestamp, format.one(EntityView { partition, row, timestamp, properties }))
         })
     });
-    let (timestamp, content) = shown.map_err(service::Error::Fault)?;
+    let (timestamp, content) =
+        shown.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
     let content = content.holding(held);
     Ok(Answer {
         status: 200,
@@ -88,7 +89,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
             format.set(views, stored, &mut held)
         })
     });
-    let (content, shown) = shown.map_err(service::Error::Fault)?;
+    let (content, shown) = shown.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
     // The page goes on with the first entity that had no room in it.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

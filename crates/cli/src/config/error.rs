@@ -1,0 +1,55 @@
+//! What can be wrong with the operator's settings. Each says which setting, and what it takes; none shows a key.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::REQUEST_MIB_MIN;
+
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    #[error("can't read the settings file {}: {source}; check its path and its permissions", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    /// Without the parser's own error, which quotes the line, and lines hold keys.
+    #[error("{} is not a valid configuration{}: {message}", .path.display(), place_text(*.at))]
+    Invalid { path: PathBuf, at: Option<usize>, message: String },
+    #[error(
+        "can't read {setting}-file {} of account {account}: {source}; check its path and its permissions",
+        .path.display()
+    )]
+    KeyFile { account: String, setting: &'static str, path: PathBuf, source: io::Error },
+    #[error("account {account} has both {setting} and {setting}-file; it takes one of them")]
+    KeyTwice { account: String, setting: &'static str },
+    #[error("account (PARTITA_ACCOUNTS) is empty; it takes name:key, or leave it out")]
+    AccountsEmpty,
+    /// As `front` says it.
+    #[error("{0}")]
+    Account(String),
+    /// As `front` says it.
+    #[error("{0}")]
+    Bearer(String),
+    #[error("development is for a server without accounts; leave out one")]
+    DevelopmentBesideAccounts,
+    #[error(
+        "there is no account, and {address} can be reached from elsewhere; name accounts, or serve the \
+         development account, whose key is published, with --development"
+    )]
+    DevelopmentForOthers { address: String },
+    #[error("HTTPS takes tls-cert and tls-key together, or dev-cert alone")]
+    CertificateIncomplete,
+    #[error("no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert")]
+    NothingToServe,
+    #[error("store says to keep data in a cluster and {other}; leave out one")]
+    TwoStores { other: &'static str },
+    #[error("request-mib is {0}; the largest request takes {REQUEST_MIB_MIN}")]
+    RequestMemory(usize),
+    #[error("throttle is {0:?}; it takes off, azure, or two rates such as 20000/2000")]
+    Throttle(String),
+    #[error("{setting} is 0; it takes 1 at least")]
+    Zero { setting: &'static str },
+}
+
+fn place_text(at: Option<usize>) -> String {
+    at.map_or(String::new(), |at| format!(" at byte {at}"))
+}

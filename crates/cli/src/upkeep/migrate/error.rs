@@ -1,0 +1,114 @@
+//! What can end `partita migrate`, and what to do then.
+
+use std::io;
+use std::path::PathBuf;
+
+use engine_cassandra::{OptionsError, Trouble};
+use engine_embedded::OpenError;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use crate::cluster::ClusterError;
+use crate::control::AskError;
+use crate::upkeep::backup::{CheckpointError, TurnError};
+use crate::upkeep::marks::{Mark, MarkError};
+
+pub type Result<T> = std::result::Result<T, MigrateError>;
+
+#[derive(Debug, Error)]
+pub enum MigrateError {
+    // What was asked for.
+    #[error("say where to move the data with --to")]
+    NoTarget,
+    #[error("{place} is both where from and where to")]
+    SamePlace { place: String },
+    #[error("{scheme}:// is no place this version knows; name a data directory or cassandra://HOST/KEYSPACE")]
+    Scheme { scheme: String },
+    #[error("a place is a data directory; an empty text is none")]
+    NoPlace,
+    #[error(transparent)]
+    Address(#[from] OptionsError),
+    #[error("{name:?} is no name of an account: 3 to 24 small letters and digits")]
+    AccountName { name: String },
+    #[error("the data in {} was moved to {} at {}; move it on from there", .data.display(), .moved.place, .moved.time)]
+    MovedElsewhere { data: PathBuf, moved: Mark },
+    #[error(
+        "the target has tables or properties of account {account} already; choose another target, or have them \
+         replaced by the source's with --replace"
+    )]
+    Occupied { account: String },
+
+    // Opening both ends.
+    #[error("can't start its threads: {source}; raise the system's limit on threads")]
+    Threads { source: io::Error },
+    #[error("there is no store in {}; name its data directory with --data", .data.display())]
+    NoStore { data: PathBuf },
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{source}; if its server runs, name the server's socket with --control")]
+    OpenSource { source: Box<MigrateError> },
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("a step was cut short: {0}; run the command again")]
+    CutShort(#[from] JoinError),
+
+    // What the move remembers.
+    #[error("can't use {}: {source}; check its permissions and its free space", .directory.display())]
+    Unusable { directory: PathBuf, source: io::Error },
+    #[error("another `partita migrate` is at work in {}; wait for it", .data.display())]
+    AtWork { data: PathBuf },
+    #[error("{} can't be read ({source}); remove {} to begin again", .file.display(), .directory.display())]
+    StateDamaged { file: PathBuf, directory: PathBuf, source: toml::de::Error },
+    #[error(
+        "a move with {begun} has been begun and not finished, and this is one with {asked}; finish that one, or \
+         remove {} to give it up",
+        .directory.display()
+    )]
+    OtherMove { begun: String, asked: String, directory: PathBuf },
+    #[error("the old snapshots in {} can't be removed: {source}; check its permissions", .directory.display())]
+    Snapshots { directory: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+
+    // The source, which others may be using.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(
+        "the checkpoint {} can't be taken to {}: {source}; is --data the server's data directory?",
+        .checkpoint.display(), .directory.display()
+    )]
+    OutOfReach { checkpoint: PathBuf, directory: PathBuf, source: io::Error },
+    #[error("a cluster has no snapshots")]
+    NoSnapshots,
+    #[error("the cluster's servers were not told: {0}; run the command again")]
+    Switch(#[from] Trouble),
+    #[error("the accounts of the source can't be listed: {0}")]
+    Accounts(#[source] ::store::Error),
+
+    // The move itself.
+    #[error(transparent)]
+    Move(#[from] ::migrate::Error),
+    #[error("no answer can be read: {source}; say --finish to finish without a question")]
+    NoAnswer { source: io::Error },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the server was thawed or restarted meanwhile, and may have taken writes")]
+    Thawed,
+    #[error("{source}; nothing was moved, and {}", afterwards(.thaw.as_deref(), .thawed_by))]
+    Unfinished {
+        source: Box<MigrateError>,
+        /// Why writes are still refused, if they are.
+        thaw: Option<Box<MigrateError>>,
+        thawed_by: String,
+    },
+}
+
+fn afterwards(thaw: Option<&MigrateError>, thawed_by: &str) -> String {
+    thaw.map_or("writes are taken again".to_owned(), |why| {
+        format!("writes are still refused, for {why}; `{thawed_by}` has them taken again")
+    })
+}
