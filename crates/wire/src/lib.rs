@@ -18,6 +18,7 @@ pub mod signing;
 pub mod token;
 pub mod url;
 mod version;
+mod xml_text;
 mod xml_tree;
 
 pub use entity_body::{EntityBody, read_table_name};
