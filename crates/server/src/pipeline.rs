@@ -206,6 +206,8 @@ async fn perform(
         request_id: &request.id,
         memory: &pipeline.memory,
         refusal_log: &pipeline.refusal_log,
+        body_bytes: body.len(),
+        place: None,
     };
     let call = Call {
         headers: request.headers(),
