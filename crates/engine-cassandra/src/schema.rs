@@ -45,7 +45,7 @@ pub enum InitError {
     #[error(
         "the cluster did not run {statement:?}: {source}; run the command again once the cluster can do it"
     )]
-    Statement { statement: String, source: ExecutionError },
+    Statement { statement: String, source: Box<ExecutionError> },
 }
 
 impl From<Trouble> for InitError {
@@ -129,7 +129,7 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
         statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
         match driver::query(session, statement, &()).await {
             Ok(_) => Ok(()),
-            Err(source) => Err(InitError::Statement { statement: text, source }),
+            Err(source) => Err(InitError::Statement { statement: text, source: Box::new(source) }),
         }
     };
     let there = tables_of(session, keyspace).await?;

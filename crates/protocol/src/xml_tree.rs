@@ -1,14 +1,17 @@
 //! Small XML documents as trees: names, texts, children. For the service's own documents, which have no
 //! attributes that matter and no namespaces.
 //!
-//! No DTD, so there are no entities to expand; depth and number of elements are bounded.
+//! No DTD, so there are no entities to expand; depth and number of tags are bounded.
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
+
+use crate::xml_text;
 
 // The deepest document, service properties, has five levels and some hundred elements.
 const DEPTH_MAX: usize = 8;
-const ELEMENTS_MAX: usize = 2000;
+/// Elements, comments and processing instructions.
+const TAGS_MAX: usize = 2000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Element {
@@ -23,47 +26,49 @@ impl Element {
         let text = std::str::from_utf8(body).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
         let mut reader = Reader::from_str(text);
-        reader.config_mut().expand_empty_elements = true;
         // The element at the bottom stands for the document.
         let mut open = vec![Self::default()];
-        let mut elements = 0;
+        let mut tags = 0;
         loop {
-            let text = match reader.read_event().ok()? {
-                Event::Start(tag) => {
-                    elements += 1;
-                    if open.len() > DEPTH_MAX || elements > ELEMENTS_MAX {
-                        return None;
-                    }
-                    let name = std::str::from_utf8(tag.local_name().into_inner()).ok()?.to_owned();
-                    open.push(Self { name, ..Self::default() });
-                    continue;
-                }
+            let text = xml_text::decode(xml_text::take(reader.get_mut())?)?;
+            open.last_mut()?.add_text(&text)?;
+            let event = reader.read_event().ok()?;
+            if !matches!(event, Event::End(_) | Event::CData(_) | Event::Eof) {
+                tags += 1;
+            }
+            match event {
+                _ if tags > TAGS_MAX => return None,
+                Event::Start(_) | Event::Empty(_) if open.len() > DEPTH_MAX => return None,
+                Event::Start(tag) => open.push(Self::named(&tag)?),
+                Event::Empty(tag) => open.last_mut()?.children.push(Self::named(&tag)?),
                 Event::End(_) => {
                     let closed = open.pop()?;
                     open.last_mut()?.children.push(closed);
-                    continue;
                 }
-                Event::Text(text) => text.xml10_content().ok()?.into_owned(),
-                Event::CData(text) => text.xml10_content().ok()?.into_owned(),
-                Event::GeneralRef(reference) => match reference.resolve_char_ref().ok()? {
-                    Some(character) => character.to_string(),
-                    None => {
-                        quick_xml::escape::resolve_predefined_entity(&reference.decode().ok()?)?.to_owned()
-                    }
-                },
-                Event::DocType(_) | Event::Empty(_) => return None,
+                Event::CData(text) => open.last_mut()?.add_text(&text.xml10_content().ok()?)?,
                 Event::Eof => break,
-                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
-            };
-            if text.contains(is_forbidden) {
-                return None;
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+                // Text was taken before, so that none can come here.
+                Event::DocType(_) | Event::Text(_) | Event::GeneralRef(_) => return None,
             }
-            open.last_mut()?.text.push_str(&text);
         }
         let document = open.pop().filter(|_| open.is_empty())?;
         let only_blanks = document.text.trim_ascii().is_empty();
         let mut roots = document.children.into_iter();
         roots.next().filter(|_| only_blanks && roots.len() == 0)
+    }
+
+    fn named(tag: &BytesStart<'_>) -> Option<Self> {
+        let name = std::str::from_utf8(tag.local_name().into_inner()).ok()?.to_owned();
+        Some(Self { name, ..Self::default() })
+    }
+
+    fn add_text(&mut self, text: &str) -> Option<()> {
+        if text.contains(is_forbidden) {
+            return None;
+        }
+        self.text.push_str(text);
+        Some(())
     }
 
     /// Text without the blanks around it.
@@ -123,14 +128,18 @@ mod tests {
         );
         check("<x:a xmlns:x='y'><![CDATA[<]]></x:a>", "a[<]");
         check("<!-- hello --><a/>", "a[]");
+        check("<a><b/>x<c></c></a>", "a[xb[]c[]]");
     }
 
     #[test]
     fn what_is_no_document_is_refused() {
         let deep = format!("{}{}", "<a>".repeat(20), "</a>".repeat(20));
-        let wide = format!("<a>{}</a>", "<b/>".repeat(3000));
+        let wide = format!("<a>{}</a>", "<b/>".repeat(TAGS_MAX));
+        let commented = format!("<a>{}</a>", "<!---->".repeat(TAGS_MAX));
         let bomb = "<!DOCTYPE a [<!ENTITY b \"bbbbbbbb\"><!ENTITY c \"&b;&b;&b;\">]><a>&c;</a>";
-        for body in ["", "x", "<a>", "<a></b>", "<a/><b/>", "<a/>x", "<a>&nope;</a>", bomb, &deep, &wide] {
+        for body in
+            ["", "x", "<a>", "<a></b>", "<a/><b/>", "<a/>x", "<a>&nope;</a>", bomb, &deep, &wide, &commented]
+        {
             check(body, "refused");
         }
         for body in [

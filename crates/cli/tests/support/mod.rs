@@ -29,8 +29,10 @@ pub struct Partita {
     pub banner: String,
 }
 
+/// The program under test. `PARTITA_UNDER_TEST` names another one, such as that of an earlier release.
 pub fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    let program = std::env::var_os("PARTITA_UNDER_TEST");
+    let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_partita").into()));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
         command.env_remove(name);
     }

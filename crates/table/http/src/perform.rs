@@ -53,6 +53,8 @@ pub async fn perform(
         request_id: &request.id,
         memory: &front.memory,
         refusal_log: &front.refusal_log,
+        body_bytes: body.len(),
+        place: None,
     };
     let call = Call {
         headers: request.headers(),

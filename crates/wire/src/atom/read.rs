@@ -1,8 +1,10 @@
 //! Reads the properties out of an Atom entry.
 //!
 //! Elements are known by namespace, whatever their prefix; all but `m:properties` is decoration and passed
-//! over (spec: table-operations 8.5). No DTD, so there are no entities to expand, and a bound on depth and
-//! attributes: the names of namespaces in scope are searched at every element.
+//! over (spec: table-operations 8.5). No DTD, so there are no entities to expand. Depth, attributes and tags are bounded:
+//! the names of namespaces in scope are searched at every element.
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::alphabet;
@@ -14,10 +16,13 @@ use quick_xml::name::{Namespace, ResolveResult};
 
 use super::{ATOM, DATA, METADATA};
 use crate::names;
+use protocol::xml_text;
 
 // A property lies four deep in an entry, and an entry declares half a dozen namespaces.
 const DEPTH_MAX: usize = 8;
 const ATTRIBUTES_MAX: usize = 16;
+/// Elements, comments and processing instructions. Beside its properties an entry has about ten.
+const TAGS_MAX: usize = 2 * limits::BODY_MEMBERS_MAX;
 
 /// .NET does not look at the bits after the last whole byte.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -63,6 +68,10 @@ fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec
             Node::Open(element) if xml.depth == 2 => in_content = element.is(Space::Atom, "content"),
             Node::Open(element) if in_content && element.is(Space::Metadata, "properties") => {
                 read_children(&mut xml, &mut properties, passes)?;
+                // Too many are refused whatever follows them, so that nothing of it is read.
+                if properties.len() > limits::BODY_MEMBERS_MAX {
+                    return Some(properties);
+                }
             }
             Node::Text(text) if xml.depth == 0 && !text.trim_ascii().is_empty() => return None,
             Node::End => return (seen_entry && xml.depth == 0).then_some(properties),
@@ -71,14 +80,14 @@ fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec
     }
 }
 
-/// What stands in `m:properties`, up to its end tag.
+/// What stands in `m:properties`, up to its end tag or to the first property that is too many.
 fn read_children(
     xml: &mut Xml<'_>,
     properties: &mut Vec<(String, Option<Value>)>,
     passes: &dyn Fn(&str) -> bool,
 ) -> Option<()> {
     let depth = xml.depth;
-    while xml.depth >= depth {
+    while xml.depth >= depth && properties.len() <= limits::BODY_MEMBERS_MAX {
         match xml.next()? {
             Node::Open(element) if xml.depth == depth + 1 && element.space == Space::Data => {
                 let text = read_text(xml)?;
@@ -86,10 +95,7 @@ fn read_children(
                     continue;
                 }
                 let value = if element.null { None } else { Some(value(element.kind, text)?) };
-                // One more than there may be is enough to refuse them all.
-                if properties.len() <= limits::BODY_MEMBERS_MAX {
-                    properties.push((element.name, value));
-                }
+                properties.push((element.name, value));
             }
             Node::End => return None,
             // What is in no namespace we know is an extension; ODataLib passes over it as well.
@@ -101,21 +107,21 @@ fn read_children(
 
 /// The text of an element, up to its end tag. Elements inside would be a complex value, which no property
 /// can hold.
-fn read_text(xml: &mut Xml<'_>) -> Option<String> {
-    let mut text = String::new();
+fn read_text<'i>(xml: &mut Xml<'i>) -> Option<Cow<'i, str>> {
+    let mut text = Cow::Borrowed("");
     loop {
         match xml.next()? {
-            Node::Text(piece) => text.push_str(&piece),
+            Node::Text(piece) => text += piece,
             Node::Close => return Some(text),
             Node::Open(_) | Node::End => return None,
         }
     }
 }
 
-fn value(kind: EdmType, text: String) -> Option<Value> {
+fn value(kind: EdmType, text: Cow<'_, str>) -> Option<Value> {
     let word = text.trim_ascii();
     Some(match kind {
-        EdmType::String => Value::String(text),
+        EdmType::String => Value::String(text.into_owned()),
         EdmType::Boolean => Value::Boolean(boolean(word)?),
         EdmType::Int32 => Value::Int32(word.parse().ok()?),
         EdmType::Int64 => Value::Int64(word.parse().ok()?),
@@ -151,10 +157,10 @@ fn double(word: &str) -> Option<f64> {
 }
 
 /// What an entry is read as: tags and text, everything else passed over or refused.
-enum Node {
+enum Node<'i> {
     Open(Element),
     Close,
-    Text(String),
+    Text(Cow<'i, str>),
     End,
 }
 
@@ -185,40 +191,59 @@ struct Xml<'i> {
     reader: NsReader<&'i [u8]>,
     /// Elements open now, the one just opened among them.
     depth: usize,
+    /// The element just opened is an empty one, and closes next.
+    is_empty: bool,
+    tags: usize,
 }
 
 impl<'i> Xml<'i> {
     fn new(text: &'i str) -> Self {
         // In a batch blank lines may stand before the declaration, where XML has no place for them.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
-        let mut reader = NsReader::from_str(text);
-        reader.config_mut().expand_empty_elements = true;
-        Self { reader, depth: 0 }
+        Self { reader: NsReader::from_str(text), depth: 0, is_empty: false, tags: 0 }
     }
 
-    fn next(&mut self) -> Option<Node> {
+    fn next(&mut self) -> Option<Node<'i>> {
+        if std::mem::take(&mut self.is_empty) {
+            self.depth -= 1;
+            return Some(Node::Close);
+        }
         loop {
+            let text = xml_text::take(self.reader.get_mut())?;
+            if !text.is_empty() {
+                return Some(Node::Text(xml_text::decode(text)?));
+            }
             return Some(match self.reader.read_event().ok()? {
-                Event::Start(tag) => {
-                    self.depth += 1;
-                    if self.depth > DEPTH_MAX {
-                        return None;
-                    }
-                    Node::Open(self.element(&tag)?)
+                Event::Start(tag) => Node::Open(self.open(&tag)?),
+                Event::Empty(tag) => {
+                    self.is_empty = true;
+                    Node::Open(self.open(&tag)?)
                 }
                 Event::End(_) => {
                     self.depth = self.depth.checked_sub(1)?;
                     Node::Close
                 }
-                Event::Text(text) => Node::Text(text.xml10_content().ok()?.into_owned()),
-                Event::CData(text) => Node::Text(text.xml10_content().ok()?.into_owned()),
-                Event::GeneralRef(name) => Node::Text(character(&name.decode().ok()?)?.into()),
-                // Empty elements arrive as a start and an end.
-                Event::DocType(_) | Event::Empty(_) => return None,
+                Event::CData(text) => Node::Text(text.xml10_content().ok()?),
                 Event::Eof => Node::End,
-                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {
+                    self.count_tag()?;
+                    continue;
+                }
+                // Text was taken before, so that none can come here.
+                Event::DocType(_) | Event::Text(_) | Event::GeneralRef(_) => return None,
             });
         }
+    }
+
+    fn open(&mut self, tag: &BytesStart<'_>) -> Option<Element> {
+        self.count_tag()?;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX { None } else { self.element(tag) }
+    }
+
+    fn count_tag(&mut self) -> Option<()> {
+        self.tags += 1;
+        (self.tags <= TAGS_MAX).then_some(())
     }
 
     fn element(&self, tag: &BytesStart<'_>) -> Option<Element> {
@@ -257,25 +282,6 @@ fn known(space: &ResolveResult<'_>) -> Option<Space> {
         ResolveResult::Bound(Namespace(uri)) if *uri == METADATA.as_bytes() => Space::Metadata,
         ResolveResult::Bound(_) | ResolveResult::Unbound => Space::Other,
         ResolveResult::Unknown(_) => return None,
-    })
-}
-
-/// What a reference stands for. Control characters are allowed as .NET allows them, so that what we write
-/// reads back; other names would need a DTD.
-fn character(reference: &str) -> Option<char> {
-    if let Some(number) = reference.strip_prefix('#') {
-        let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
-        // `from_str_radix` alone would take a sign.
-        let is_number = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        return char::from_u32(u32::from_str_radix(digits, radix).ok().filter(|_| is_number)?);
-    }
-    Some(match reference {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        _ => return None,
     })
 }
 
@@ -396,11 +402,36 @@ mod tests {
     }
 
     #[test]
-    fn no_more_properties_are_kept_than_an_entity_could_have() {
+    fn no_more_properties_are_read_than_an_entity_could_have() {
         let properties = |count| "<d:A m:null='true'/>".repeat(count);
         let all: Vec<&str> = vec!["A=null"; limits::BODY_MEMBERS_MAX];
         check(&properties(limits::BODY_MEMBERS_MAX), &all.join(" "));
         check(&properties(100 * limits::BODY_MEMBERS_MAX), "TooManyProperties");
+        // What follows the first that is too many is not looked at.
+        check(&format!("{}<&", properties(limits::BODY_MEMBERS_MAX + 1)), "TooManyProperties");
+        check(&format!("{}<&", properties(limits::BODY_MEMBERS_MAX)), "BodyNotReadable");
+    }
+
+    #[test]
+    fn an_entry_has_no_more_tags_than_properties_and_their_like_could_need() {
+        for tag in ["<x/>", "<m:x></m:x>", "<!-- x -->", "<?x?>"] {
+            // Beside them stand `entry`, `content`, `m:properties` and the property.
+            let tags = |count| format!("{}<d:A/>", tag.repeat(count));
+            check(&tags(TAGS_MAX - 4), r#"A=String("")"#);
+            check(&tags(TAGS_MAX - 3), "BodyNotReadable");
+        }
+        let keys = "<d:PartitionKey/>".repeat(TAGS_MAX);
+        let body = format!(
+            "<entry xmlns='{ATOM}'><content><m:properties xmlns:d='{DATA}' xmlns:m='{METADATA}'>{keys}</m:properties></content></entry>"
+        );
+        assert_eq!(read_properties_without_keys(body.as_bytes()), Err(Refusal::BodyNotReadable));
+    }
+
+    #[test]
+    fn text_is_read_up_to_the_element_it_stands_in() {
+        check("<d:A/>x<d:B>y</d:B>", r#"A=String("") B=String("y")"#);
+        check(&format!("<d:A>{}</d:A>", "&#1;".repeat(3)), r#"A=String("\u{1}\u{1}\u{1}")"#);
+        check("<x>&nope;</x><d:A/>", "BodyNotReadable");
     }
 
     #[test]

@@ -24,7 +24,8 @@ static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     let content_type = call.content_type()?.unwrap_or_default();
     // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
-    let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
+    let read = context.read(|| batch::read(content_type, call.body)).await;
+    let read = read.map_err(|_| Refusal::BodyNotReadable)?;
     // A query is a read, which the secondary serves.
     if context.site.secondary && !matches!(read, Batch::Query(_)) {
         return Err(Refusal::WritesNotAllowed.into());
@@ -35,13 +36,16 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
             let answers = change_set(context, call, &parts).await?;
             // What was written stays written, and has to be said.
             let mut held = context.memory.nothing();
-            held.grow_anyway(answers.iter().map(|answer| answer.body.len()).sum());
-            (batch::write_change_set(&batch_id, &request_id::new_guid(), &answers), held)
+            let bytes = answers.iter().map(|answer| answer.body.len()).sum();
+            held.grow_anyway(bytes);
+            let write = || batch::write_change_set(&batch_id, &request_id::new_guid(), &answers);
+            (context.write(bytes, write).await, held)
         }
         Batch::Query(part) => {
             let answer = query(context, call, &part).await?;
             let held = context.hold(answer.body.len())?;
-            (batch::write_query(&batch_id, &answer), held)
+            let write = || batch::write_query(&batch_id, &answer);
+            (context.write(answer.body.len(), write).await, held)
         }
         Batch::Closed => {
             (batch::write_change_set(&batch_id, &request_id::new_guid(), &[]), context.memory.nothing())
@@ -150,6 +154,9 @@ async fn change_set(
     let mut group = Group::new();
     let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
+    // The parts follow each other without a pause, so that all of them are one work.
+    let place = context.take_place(0).await;
+    let working = Context { place: Some(&place), ..*context };
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
             // The service blames the last operation that still fitted.
@@ -160,7 +167,7 @@ async fn change_set(
             Some(last) => last.next(context, outer, part),
             None => Inner::new(context, outer, part),
         };
-        match add(context, &inner, &mut group).await {
+        match add(&working, &inner, &mut group).await {
             Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
@@ -170,12 +177,16 @@ async fn change_set(
         }
         last = Some(inner);
     }
+    drop(place);
     match context.service.write_group(group).await {
         Ok(timestamps) => {
-            let answers = replies.into_iter().zip(timestamps);
-            Ok(answers
-                .map(|((reply, id, atom), timestamp)| part_answer(reply.answer(context, timestamp), id, atom))
-                .collect())
+            let place = context.take_place(0).await;
+            let working = Context { place: Some(&place), ..*context };
+            let mut answers = Vec::with_capacity(replies.len());
+            for ((reply, id, atom), timestamp) in replies.into_iter().zip(timestamps) {
+                answers.push(part_answer(reply.answer(&working, timestamp).await, id, atom));
+            }
+            Ok(answers)
         }
         Err(error) => {
             let failure = Failure::from(error);

@@ -7,7 +7,7 @@ use wire::url::Query;
 use wire::{Select, names, token};
 
 use super::show::EntityFormat;
-use super::{Call, Context, option, refuse_unknown_options, work_on};
+use super::{Call, Context, option, refuse_unknown_options};
 use crate::answer::{Answer, Failure};
 use crate::headers::X_PARTITA_EXAMINED;
 
@@ -36,14 +36,14 @@ pub async fn get(
     let stored = row.raw().bytes().len();
     let held = context.hold(stored + format.bytes_to_write(stored))?;
     // A damaged row shows itself only as it is written out.
-    let shown = work_on(stored, || {
+    let shown = context.write(stored, || {
         row.show(|timestamp, properties| {
             let (partition, row) = (key.partition.as_str(), key.row.as_str());
             (timestamp, format.one(EntityView { partition, row, timestamp, properties }))
         })
     });
     let (timestamp, content) =
-        shown.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
+        shown.await.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
     let content = content.holding(held);
     Ok(Answer {
         status: 200,
@@ -78,7 +78,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
         return Err(Refusal::Busy.into());
     }
     // A damaged row shows itself only as it is written out.
-    let shown = work_on(stored, || {
+    let shown = context.write(stored, || {
         page.entities.show(|entities| {
             let views = entities.map(|entity| EntityView {
                 partition: entity.partition,
@@ -89,7 +89,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
             format.set(views, stored, &mut held)
         })
     });
-    let (content, shown) = shown.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
+    let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
     // The page goes on with the first entity that had no room in it.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

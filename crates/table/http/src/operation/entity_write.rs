@@ -1,13 +1,13 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
-use model::{DateTime, ETag, EntityKey, TableName};
+use model::{DateTime, ETag, Entity, EntityKey, TableName};
 use service::Write;
 use store::{RowDraft, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, table, work_on};
+use super::{Call, Context, table};
 use crate::answer::{Answer, Failure, Preference};
 use crate::route::Operation;
 use front::Held;
@@ -47,7 +47,7 @@ pub struct Shown {
 pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
     let Prepared { table, write, reply } = prepare(context, call, operation).await?;
     let timestamp = context.service.write_entity(&table, write).await?;
-    Ok(reply.answer(context, timestamp))
+    Ok(reply.answer(context, timestamp).await)
 }
 
 /// Reads a write: table, then conditions, then body. Anything but a write of an entity is not allowed here.
@@ -75,7 +75,7 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
         Operation::PutEntity(name, key) => {
             let table = found(context, name).await?;
             let condition = call.condition.if_any()?;
-            let entity = changes(context, call)?.into_entity_at(key)?;
+            let entity = entity_at(context, call, key).await?;
             let write = match condition {
                 Some(version) => Write::update(entity, version),
                 None => Write::insert_or_replace(entity),
@@ -85,7 +85,7 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
         Operation::MergeEntity(name, key) => {
             let table = found(context, name).await?;
             let condition = call.condition.if_any()?;
-            let entity = changes(context, call)?.into_entity_at(key)?;
+            let entity = entity_at(context, call, key).await?;
             let write = match condition {
                 Some(version) => Write::merge(entity, version),
                 None => Write::insert_or_merge(entity),
@@ -120,15 +120,13 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let table = match found(context, name).await {
         Ok(table) => table,
         Err(failure) => {
-            if let Ok(entity) = body(context, call).and_then(|body| Ok(body.into_entity()?)) {
+            if let Ok((entity, _)) = entity(context, call).await {
                 reaches(context, &entity.key)?;
             }
             return Err(failure);
         }
     };
-    let body = body(context, call)?;
-    let offset_times: Vec<String> = body.offset_times.iter().map(|name| name.to_string()).collect();
-    let entity = body.into_entity()?;
+    let (entity, offset_times) = entity(context, call).await?;
     reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
@@ -164,15 +162,26 @@ async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failu
     Ok(table)
 }
 
-fn body<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
+/// The entity in a body, and the names of its times that were written with an offset.
+async fn entity<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<(Entity<'a>, Vec<String>), Failure> {
     let format = format::of_body(call.content_type()?, context.version)?;
-    Ok(EntityBody::read(format, call.body)?)
+    let read = || {
+        let body = EntityBody::read(format, call.body)?;
+        let offset_times = body.offset_times.iter().map(|name| name.to_string()).collect();
+        Ok((body.into_entity()?, offset_times))
+    };
+    context.read(read).await
 }
 
-/// A body whose keys count for nothing.
-fn changes<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<EntityBody<'a>, Failure> {
+/// The entity in a body whose keys count for nothing.
+async fn entity_at<'a>(
+    context: &Context<'_>,
+    call: &Call<'a>,
+    key: EntityKey,
+) -> Result<Entity<'a>, Failure> {
     let format = format::of_body(call.content_type()?, context.version)?;
-    Ok(EntityBody::read_without_keys(format, call.body)?)
+    let read = || EntityBody::read_without_keys(format, call.body)?.into_entity_at(key);
+    Ok(context.read(read).await?)
 }
 
 fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
@@ -180,7 +189,7 @@ fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
 }
 
 impl Reply {
-    pub fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
+    pub async fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
         let etag = Some(ETag(timestamp).text());
         match self {
             Self::Written { preference } => {
@@ -210,7 +219,7 @@ impl Reply {
                     select: None,
                     offset_times: &offset_times,
                 };
-                let content = work_on(draft.len(), || format.one(view)).holding(held);
+                let content = context.write(draft.len(), || format.one(view)).await.holding(held);
                 Answer {
                     status: 201,
                     etag,

@@ -4,6 +4,7 @@ mod batch;
 pub mod condition;
 mod entity_query;
 mod entity_write;
+mod long_work;
 mod service_document;
 mod show;
 mod table;
@@ -22,6 +23,7 @@ use wire::{Format, Version, names};
 use crate::answer::{Answer, Failure};
 use crate::route::Operation;
 use condition::Condition;
+use long_work::{LONG_WORK, Place, WRITTEN_PER_READ};
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,10 @@ pub struct Context<'a> {
     /// What the answer is to be held in.
     pub memory: &'a Arc<Memory>,
     pub refusal_log: &'a RefusalLog,
+    /// Of the whole request, also for a part of a batch.
+    pub body_bytes: usize,
+    /// Where the parts of a batch are worked on.
+    pub place: Option<&'a Place<'a>>,
 }
 
 /// One operation as it was asked, alone or as part of a batch.
@@ -51,19 +57,29 @@ pub struct Call<'a> {
     pub format: Format,
 }
 
-/// Work on more bytes than this is done where it keeps no other request waiting.
-const LONG_WORK_BYTES: usize = 256 * 1024;
-
-/// Does work that takes time by these bytes. If they are many, the other requests of this thread go to another one.
-fn work_on<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > LONG_WORK_BYTES { tokio::task::block_in_place(work) } else { work() }
-}
-
 impl Context<'_> {
     /// Memory for an answer of which no more than this is known; refused if there is none.
     fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
+    }
+
+    /// Where to read the body, or to write an answer of about so many bytes.
+    async fn take_place(&self, bytes: usize) -> Place<'static> {
+        LONG_WORK.place(bytes.max(self.body_bytes * WRITTEN_PER_READ)).await
+    }
+
+    /// Reads the body, or a part of it.
+    async fn read<T>(&self, read: impl FnOnce() -> T) -> T {
+        self.write(0, read).await
+    }
+
+    /// Writes an answer of about so many bytes.
+    async fn write<T>(&self, bytes: usize, write: impl FnOnce() -> T) -> T {
+        match self.place {
+            Some(place) => place.run(write),
+            None => self.take_place(bytes).await.run(write),
+        }
     }
 
     fn table(&self, name: TableName) -> TableRef {

@@ -20,7 +20,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
-    let update = Update::read(ServiceKind::Table, call.body).map_err(Refusal::from)?;
+    let update = context.read(|| Update::read(ServiceKind::Table, call.body)).await.map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
     Ok(Answer { status: 202, ..Answer::default() })
@@ -46,7 +46,7 @@ pub async fn set_policies(
     let table = context.table(table);
     // A missing table is told before a bad document.
     context.service.get_policies(&table).await?;
-    let policies = access_policies::read(call.body)?;
+    let policies = context.read(|| access_policies::read(call.body)).await?;
     context.service.set_policies(&table, access_policies::write(&policies).into()).await?;
     Ok(Answer { status: 204, ..Answer::default() })
 }

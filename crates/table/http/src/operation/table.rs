@@ -36,7 +36,7 @@ pub async fn get(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Res
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
     let body_format = format::of_body(call.content_type()?, context.version)?;
-    let name = read_table_name(body_format, call.body)?;
+    let name = context.read(|| read_table_name(body_format, call.body)).await?;
     // A name in a body is the store's to judge, unlike one in a URL.
     let judged = |refusal: Refusal| Failure { reached_the_store: true, ..refusal.into() };
     let name = TableName::parse(&name).map_err(judged)?;
