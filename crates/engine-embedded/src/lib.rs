@@ -13,6 +13,7 @@ mod database;
 mod db;
 mod directory;
 mod draft;
+mod fields;
 mod health;
 mod inspect;
 mod layout;
@@ -30,6 +31,7 @@ mod scan;
 mod split;
 mod survey;
 mod turns;
+mod upgrade;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -41,7 +43,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 use parking_lot::RwLock;
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::watch;
@@ -301,7 +303,7 @@ impl Engine for EmbeddedEngine {
 
     async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
         self.check_open()?;
-        Ok(self.catalog.service(account))
+        Ok(self.catalog.service(&(ServiceKind::Table, account.clone())).map(|record| record.document))
     }
 
     async fn replace_service_metadata(
@@ -310,7 +312,8 @@ impl Engine for EmbeddedEngine {
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
-        let work = Work::ReplaceServiceMetadata { account: account.clone(), expected, metadata };
+        let (service, account) = (ServiceKind::Table, account.clone());
+        let work = Work::ReplaceServiceMetadata { service, account, expected, metadata };
         Ok(self.commit(work).await? != Done::NotAsExpected)
     }
 

@@ -134,7 +134,7 @@ async fn a_new_store_is_sound_and_no_store_is_no_answer() {
     assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
     engine.close().await;
     assert_sound(directory.path());
-    fs::write(directory.path().join("FORMAT"), "partita-store 2\n").unwrap();
+    fs::write(directory.path().join("FORMAT"), "partita-store 3\n").unwrap();
     let newer = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
     assert!(matches!(newer, OpenError::NewerFormat { .. }), "{newer}");
 }

@@ -13,6 +13,7 @@ pub mod limits;
 mod refusal;
 #[cfg(feature = "serde")]
 pub mod serde;
+mod service_kind;
 mod table_name;
 mod value;
 
@@ -24,5 +25,6 @@ pub use etag::{ETag, IfMatch};
 pub use guid::Guid;
 pub use key::{Cut, Key, KeyFault, KeyRange, comparable_with_keys, is_too_long_for_a_key, ordinal_cmp};
 pub use refusal::{KeyName, Refusal};
+pub use service_kind::ServiceKind;
 pub use table_name::{AccountName, TableName};
 pub use value::{EdmType, Value, ValueCow, ValueRef, utf16_units};
