@@ -301,18 +301,23 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::SetTableMetadata(table.clone(), metadata)).await.map(drop)
     }
 
-    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error> {
         self.check_open()?;
-        Ok(self.catalog.service(&(ServiceKind::Table, account.clone())).map(|record| record.document))
+        Ok(self.catalog.service(&(service, account.clone())).map(|record| record.document))
     }
 
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
-        let (service, account) = (ServiceKind::Table, account.clone());
+        let account = account.clone();
         let work = Work::ReplaceServiceMetadata { service, account, expected, metadata };
         Ok(self.commit(work).await? != Done::NotAsExpected)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::support::{self, crash, files, hundred_rows, load, open, raw};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
-use model::TableName;
+use model::{ServiceKind, TableName};
 use store::suite::{account, insert, key, number, table};
 use store::{Change, Condition, Engine, TableRef, Transaction};
 use tempfile::TempDir;
@@ -61,7 +61,15 @@ async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
     load(&engine, &table("Big"), 5000).await;
     engine.create_table(&other).await.unwrap();
     assert!(
-        engine.replace_service_metadata(&account("second"), None, Bytes::from_static(b"cors")).await.unwrap()
+        engine
+            .replace_service_metadata(
+                &account("second"),
+                ServiceKind::Table,
+                None,
+                Bytes::from_static(b"cors")
+            )
+            .await
+            .unwrap()
     );
     engine.drop_table(&table("Gone")).await.unwrap();
     let odd = ["", " ", "é", "𝄞", "\u{ffff}", "\u{10ffff}", "a'b", "%"];

@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::support::{open, raw};
 use bytes::Bytes;
-use model::Value;
+use model::{ServiceKind, Value};
 use rocksdb::{DB, IteratorMode};
 use store::suite::{account, draft, key, table};
 use store::{Change, Condition, Engine, Transaction};
@@ -28,7 +28,12 @@ async fn bytes_are_as_documented() {
     engine.set_table_metadata(&table("Notes"), Bytes::from_static(b"acl")).await.unwrap();
     assert!(
         engine
-            .replace_service_metadata(&account("another"), None, Bytes::from_static(b"cors"))
+            .replace_service_metadata(
+                &account("another"),
+                ServiceKind::Table,
+                None,
+                Bytes::from_static(b"cors")
+            )
             .await
             .unwrap()
     );
@@ -73,7 +78,12 @@ async fn unknown_fields_stay_when_a_record_is_written_again() {
     let engine = open(directory.path());
     engine.create_table(&table("Books")).await.unwrap();
     let mine = account("devstoreaccount1");
-    assert!(engine.replace_service_metadata(&mine, None, Bytes::from_static(b"old")).await.unwrap());
+    assert!(
+        engine
+            .replace_service_metadata(&mine, ServiceKind::Table, None, Bytes::from_static(b"old"))
+            .await
+            .unwrap()
+    );
     engine.close().await;
     drop(engine);
     let keys = [&b"S\x01devstoreaccount1"[..], b"Tdevstoreaccount1\0books"];
@@ -86,7 +96,12 @@ async fn unknown_fields_stay_when_a_record_is_written_again() {
     let engine = open(directory.path());
     engine.set_table_metadata(&table("Books"), Bytes::from_static(b"acl")).await.unwrap();
     let old = Some(Bytes::from_static(b"old"));
-    assert!(engine.replace_service_metadata(&mine, old, Bytes::from_static(b"new")).await.unwrap());
+    assert!(
+        engine
+            .replace_service_metadata(&mine, ServiceKind::Table, old, Bytes::from_static(b"new"))
+            .await
+            .unwrap()
+    );
     engine.close().await;
     drop(engine);
     let found = entries(&raw(directory.path()), "meta");

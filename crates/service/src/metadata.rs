@@ -1,13 +1,16 @@
 //! What is kept beside the entities: a table's stored policies, an account's properties. Documents to this crate.
 
 use bytes::Bytes;
-use model::AccountName;
+use model::{AccountName, ServiceKind};
 use store::{Fault, TableRef};
 
 use crate::{Error, Result, Service};
 
 /// Changes of one account's properties that other servers may be quicker to make before the caller hears `Busy`.
 const CHANGE_ATTEMPTS: usize = 8;
+
+/// Whose properties are kept here: queues and blobs have documents of their own.
+const SERVICE: ServiceKind = ServiceKind::Table;
 
 impl Service {
     /// The table's stored access policies, if any were ever set.
@@ -22,7 +25,7 @@ impl Service {
 
     /// The account's service properties, if any were ever set.
     pub async fn get_properties(&self, account: &AccountName) -> Result<Option<Bytes>> {
-        Ok(self.engine.service_metadata(account).await?)
+        Ok(self.engine.service_metadata(account, SERVICE).await?)
     }
 
     /// Makes new properties of the present ones. Two changes at once are made one after the other, so that
@@ -36,9 +39,9 @@ impl Service {
         let _turn = self.properties.lock().await;
         let _pass = self.gate.pass().await?;
         for _ in 0..CHANGE_ATTEMPTS {
-            let present = self.engine.service_metadata(account).await?;
+            let present = self.engine.service_metadata(account, SERVICE).await?;
             let changed = change(present.clone()).map_err(Error::Fault)?;
-            if self.engine.replace_service_metadata(account, present, changed).await? {
+            if self.engine.replace_service_metadata(account, SERVICE, present, changed).await? {
                 return Ok(());
             }
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::KeyRange;
+use model::{KeyRange, ServiceKind};
 use store::suite::scan;
 use store::{Engine, TableRef, encoding};
 use tempfile::TempDir;
@@ -142,7 +142,7 @@ async fn contents(data: &Path) -> Contents {
             let found = Table { rows: rows.collect(), metadata };
             contents.tables.insert((account.to_string(), table.name.to_string()), found);
         }
-        if let Some(document) = engine.service_metadata(&account).await.unwrap() {
+        if let Some(document) = engine.service_metadata(&account, ServiceKind::Table).await.unwrap() {
             contents.services.insert(account.to_string(), document.to_vec());
         }
     }
