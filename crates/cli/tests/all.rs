@@ -11,6 +11,7 @@ mod cluster;
 mod commands;
 mod confined;
 mod crash;
+mod formats;
 mod hostile;
 mod migrate;
 mod model;

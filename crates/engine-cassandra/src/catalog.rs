@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{AccountName, TableName};
+use model::{AccountName, ServiceKind, TableName};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 use store::{Error, TableRef, TablesPage};
@@ -20,6 +20,7 @@ use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::directory::Directory;
 use crate::roster::{DOOMED, LIVE};
 use crate::slot;
+use crate::statements::Documents;
 use crate::trouble::{Trouble, undecodable};
 
 /// Stored policies and service properties of other servers are taken up within this time.
@@ -40,7 +41,7 @@ pub struct Catalog {
     lease: Duration,
     tables: Cached<(AccountName, String), Arc<Table>>,
     /// That an account has none is remembered too.
-    services: Cached<AccountName, Option<Bytes>>,
+    services: Cached<(AccountName, ServiceKind), Option<Bytes>>,
 }
 
 /// A row of `tables` as it is now.
@@ -267,13 +268,30 @@ impl Catalog {
         outcome
     }
 
-    pub async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
-        let read = || async { self.read_service(account).await.map(Some) };
-        Ok(self.services.get(account, read).await?.flatten())
+    pub async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error> {
+        let read = || async { self.read_service(account, service).await.map(Some) };
+        Ok(self.services.get(&(account.clone(), service), read).await?.flatten())
     }
 
-    async fn read_service(&self, account: &AccountName) -> Result<Option<Bytes>, Trouble> {
-        let rows = self.cluster.read(&self.cluster.statements.service_metadata, (account.as_str(),)).await?;
+    fn documents(&self, service: ServiceKind) -> &Documents {
+        let statements = &self.cluster.statements;
+        match service {
+            ServiceKind::Table => &statements.table_service,
+            ServiceKind::Queue => &statements.queue_service,
+            ServiceKind::Blob => &statements.blob_service,
+        }
+    }
+
+    async fn read_service(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Trouble> {
+        let rows = self.cluster.read(&self.documents(service).read, (account.as_str(),)).await?;
         let row = rows.maybe_first_row::<(Option<Vec<u8>>,)>().map_err(undecodable("service properties"))?;
         Ok(row.and_then(|(metadata,)| metadata).map(Bytes::from))
     }
@@ -283,6 +301,7 @@ impl Catalog {
     pub async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
@@ -291,9 +310,9 @@ impl Catalog {
             Some(CqlValue::Text(account.as_str().to_owned())),
             expected.map(|document| CqlValue::Blob(document.to_vec())),
         ];
-        let step = Conditional { statement: &self.cluster.statements.set_service_metadata, values };
+        let step = Conditional { statement: &self.documents(service).replace, values };
         let outcome = self.cluster.compare_and_set(vec![step]).await;
-        self.services.forget(account);
+        self.services.forget(&(account.clone(), service));
         match outcome {
             Ok(outcome) => Ok(outcome.is_applied()),
             Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 use scylla::client::session::Session;
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::Mutex;
@@ -213,19 +213,24 @@ impl Engine for CassandraEngine {
         self.catalog.set_table_metadata(table, metadata).await
     }
 
-    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error> {
         self.check_open()?;
-        self.catalog.service_metadata(account).await
+        self.catalog.service_metadata(account, service).await
     }
 
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
         let _pass = self.begin_write()?;
-        self.catalog.replace_service_metadata(account, expected, metadata).await
+        self.catalog.replace_service_metadata(account, service, expected, metadata).await
     }
 
     fn check_health(&self) -> Result<(), Fault> {

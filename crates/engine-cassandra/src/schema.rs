@@ -15,20 +15,23 @@ use crate::session::ConnectError;
 use crate::trouble::{Trouble, undecodable};
 
 /// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
-pub const VERSION: i32 = 2;
+pub const VERSION: i32 = 3;
 
 /// What the layout of each earlier number lacks. A table that is made anew has it.
-const UPGRADES: &[(i32, &[&str])] = &[(
-    1,
-    &[
-        "slots ADD IF NOT EXISTS lease int",
-        "slots ADD IF NOT EXISTS frozen uuid",
-        "switches ADD IF NOT EXISTS freeze uuid",
-        "tables WITH gc_grace_seconds = 345600",
-        "segments WITH gc_grace_seconds = 345600",
-        "purges WITH gc_grace_seconds = 60",
-    ],
-)];
+const UPGRADES: &[(i32, &[&str])] = &[
+    (
+        1,
+        &[
+            "slots ADD IF NOT EXISTS lease int",
+            "slots ADD IF NOT EXISTS frozen uuid",
+            "switches ADD IF NOT EXISTS freeze uuid",
+            "tables WITH gc_grace_seconds = 345600",
+            "segments WITH gc_grace_seconds = 345600",
+            "purges WITH gc_grace_seconds = 60",
+        ],
+    ),
+    (2, &["services ADD IF NOT EXISTS queue_metadata blob", "services ADD IF NOT EXISTS blob_metadata blob"]),
+];
 
 #[derive(Debug, Error)]
 pub enum InitError {
@@ -57,6 +60,8 @@ impl From<Trouble> for InitError {
 /// A tombstone stays for `gc_grace_seconds`. Where a row that came back from the dead would do harm, that is as long as a
 /// node may be away: four days. What keeps reads from meeting too many of them is said in docs/scaling.md.
 ///
+/// - `services`: a document for each service of an account. `metadata` is the table service's, the only one of schema 1 and
+///   2. Each service has a column, because a column can be added to a table with data in it and a key can't.
 /// - `tables`: an account's tables by folded name. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
 /// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to
 ///   the partition (`partition::State`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
@@ -67,7 +72,7 @@ impl From<Trouble> for InitError {
 /// - `switches`: what all servers are told: whether writes are refused (`freeze`).
 const TABLES: &[(&str, &str)] = &[
     ("schema_version", "(id int PRIMARY KEY, version int)"),
-    ("services", "(account text PRIMARY KEY, metadata blob)"),
+    ("services", "(account text PRIMARY KEY, metadata blob, queue_metadata blob, blob_metadata blob)"),
     (
         "tables",
         "(account text, name text, id uuid, shown text, state tinyint, metadata blob, \

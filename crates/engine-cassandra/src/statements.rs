@@ -68,9 +68,10 @@ pub struct Statements {
     pub doom_table: PreparedStatement,
     pub forget_table: PreparedStatement,
     pub set_table_metadata: PreparedStatement,
-    pub service_metadata: PreparedStatement,
     pub service_accounts: PreparedStatement,
-    pub set_service_metadata: PreparedStatement,
+    pub table_service: Documents,
+    pub queue_service: Documents,
+    pub blob_service: Documents,
     pub frozen: PreparedStatement,
     pub set_frozen: PreparedStatement,
     pub add_purge: PreparedStatement,
@@ -89,6 +90,13 @@ pub struct Statements {
 pub struct Ranges {
     pub from: PreparedStatement,
     pub between: PreparedStatement,
+}
+
+/// The documents of one service.
+#[derive(Debug)]
+pub struct Documents {
+    pub read: PreparedStatement,
+    pub replace: PreparedStatement,
 }
 
 const WHERE_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = ?";
@@ -127,6 +135,16 @@ impl Statements {
                     &format!("{columns} {WHERE_PARTITION} AND rk >= ? AND rk < ? LIMIT ?"),
                     consistency,
                 )
+                .await?,
+            })
+        };
+        // `column` is one of ours, never what a client sent.
+        let documents = async |column: &str| {
+            Ok::<_, Trouble>(Documents {
+                read: serial(&format!("SELECT {column} FROM services WHERE account = ?")).await?,
+                replace: conditional(&format!(
+                    "UPDATE services SET {column} = ? WHERE account = ? IF {column} = ?"
+                ))
                 .await?,
             })
         };
@@ -209,12 +227,10 @@ impl Statements {
                 "UPDATE tables SET metadata = ? WHERE account = ? AND name = ? IF id = ? AND state = 1 AND metadata = ?",
             )
             .await?,
-            service_metadata: serial("SELECT metadata FROM services WHERE account = ?").await?,
             service_accounts: quorum("SELECT DISTINCT account FROM services").await?,
-            set_service_metadata: conditional(
-                "UPDATE services SET metadata = ? WHERE account = ? IF metadata = ?",
-            )
-            .await?,
+            table_service: documents("metadata").await?,
+            queue_service: documents("queue_metadata").await?,
+            blob_service: documents("blob_metadata").await?,
             frozen: serial("SELECT frozen, freeze FROM switches WHERE id = 0").await?,
             set_frozen: conditional(
                 "UPDATE switches SET frozen = ?, freeze = ? WHERE id = 0 IF frozen = ? AND freeze = ?",

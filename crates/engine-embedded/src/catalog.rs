@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use model::{AccountName, TableName};
+use model::{AccountName, ServiceKind, TableName};
 use parking_lot::RwLock;
 use store::{TableRef, TablesPage};
 
-use crate::layout::{self, TableRecord};
+use crate::layout::{self, ServiceRecord, TableRecord};
+use crate::records::Records;
 
 /// A table as it stands. A change of its metadata makes another one with the same id.
 #[derive(Debug)]
@@ -47,16 +48,28 @@ impl Table {
 #[derive(Debug, Default)]
 pub struct Changes {
     pub tables: HashMap<Vec<u8>, Option<Arc<Table>>>,
-    pub services: HashMap<AccountName, Bytes>,
+    pub services: HashMap<(ServiceKind, AccountName), ServiceRecord>,
 }
 
 #[derive(Debug, Default)]
 pub struct Catalog {
     tables: RwLock<BTreeMap<Vec<u8>, Arc<Table>>>,
-    services: RwLock<HashMap<AccountName, Bytes>>,
+    services: RwLock<HashMap<(ServiceKind, AccountName), ServiceRecord>>,
 }
 
 impl Catalog {
+    /// All that the meta records of a store say.
+    pub fn new(records: Records) -> Self {
+        let mut changes = Changes { services: records.services.into_iter().collect(), ..Changes::default() };
+        for (account, record) in records.tables.into_values() {
+            let key = layout::table_key(&account, record.name.folded());
+            changes.tables.insert(key.clone(), Some(Arc::new(Table::new(key, record))));
+        }
+        let catalog = Self::default();
+        catalog.publish(changes);
+        catalog
+    }
+
     pub fn table(&self, table: &TableRef) -> Option<Arc<Table>> {
         self.table_by_key(&layout::table_key(&table.account, table.name.folded()))
     }
@@ -65,13 +78,14 @@ impl Catalog {
         self.tables.read().get(key).cloned()
     }
 
-    pub fn service(&self, account: &AccountName) -> Option<Bytes> {
-        self.services.read().get(account).cloned()
+    pub fn service(&self, owner: &(ServiceKind, AccountName)) -> Option<ServiceRecord> {
+        self.services.read().get(owner).cloned()
     }
 
     /// Those that have tables or service metadata, in order.
     pub fn accounts(&self) -> Vec<AccountName> {
-        let mut found: BTreeSet<AccountName> = self.services.read().keys().cloned().collect();
+        let mut found: BTreeSet<AccountName> =
+            self.services.read().keys().map(|(_, account)| account.clone()).collect();
         let tables = self.tables.read();
         // Only keys that could be read are in the map.
         found.extend(tables.keys().filter_map(|key| Some(layout::read_table_key(key)?.0)));

@@ -7,6 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use rocksdb::{ColumnFamily, DB};
 use store::Fault;
 
 use crate::db::{self, Db};
@@ -21,25 +22,35 @@ pub struct Checkpoint {
     pub commits: u64,
 }
 
+fn failed(directory: &Path, error: io::Error) -> Fault {
+    Fault::disk("could not make a checkpoint").about(directory.display()).because(error)
+}
+
 pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
-    let failed =
-        |error: io::Error| Fault::disk("could not make a checkpoint").about(data.display()).because(error);
     let directory = data.join(layout::STAGING_DIRECTORY);
-    clear(data).map_err(failed)?;
-    store::private_directory::create(&directory).map_err(failed)?;
+    clear(data).map_err(|error| failed(data, error))?;
+    let commits = make(db.rocks(), db.meta(), &directory, layout::FORMAT_VERSION)?;
+    Ok(Checkpoint { directory, commits })
+}
+
+/// Makes the directory a store of this format, with all that is committed. The answer is the number of commits that are
+/// surely in it. All of it is on the disk afterwards, except for the directory's own name.
+pub fn make(rocks: &DB, meta: &ColumnFamily, directory: &Path, format: u32) -> Result<u64, Fault> {
+    let failed = |error: io::Error| failed(directory, error);
+    store::private_directory::create(directory).map_err(failed)?;
     // Before the checkpoint: a commit that can be read is in the log, which is part of it.
-    let record = db.rocks().get_cf(db.meta(), layout::COMMIT_KEY);
+    let record = rocks.get_cf(meta, layout::COMMIT_KEY);
     let record = record.map_err(|error| db::fault("could not read the last commit", error))?;
     let commits = record.and_then(|bytes| CommitRecord::decode(&bytes)).map_or(0, |record| record.counter);
 
-    let taken = rocksdb::checkpoint::Checkpoint::new(db.rocks())
+    let taken = rocksdb::checkpoint::Checkpoint::new(rocks)
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(layout::DATABASE_DIRECTORY)));
-    taken.map_err(|error| db::fault("could not make a checkpoint", error).about(data.display()))?;
+    taken.map_err(|error| db::fault("could not make a checkpoint", error).about(directory.display()))?;
     write(&directory.join(layout::COMMITTED_FILE), &layout::committed_bytes(commits)).map_err(failed)?;
     // Last, because it makes a store of the directory.
-    write(&directory.join(layout::FORMAT_FILE), layout::format_text().as_bytes()).map_err(failed)?;
-    File::open(&directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
-    Ok(Checkpoint { directory, commits })
+    write(&directory.join(layout::FORMAT_FILE), layout::format_text(format).as_bytes()).map_err(failed)?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    Ok(commits)
 }
 
 /// Removes what an interrupted backup has left, but nothing that a backup has locked.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, Key};
+use model::{AccountName, DateTime, Key, ServiceKind};
 use store::{Error, Fault, Row, TableRef};
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -61,6 +61,7 @@ pub enum Work {
     Drop(TableRef),
     SetTableMetadata(TableRef, Bytes),
     ReplaceServiceMetadata {
+        service: ServiceKind,
         account: AccountName,
         expected: Option<Bytes>,
         metadata: Bytes,
@@ -166,8 +167,8 @@ fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
         Work::Create(table) => draft.create(&table)?,
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
-        Work::ReplaceServiceMetadata { account, expected, metadata } => {
-            if !draft.replace_service_metadata(account, expected.as_ref(), metadata) {
+        Work::ReplaceServiceMetadata { service, account, expected, metadata } => {
+            if !draft.replace_service_metadata(service, account, expected.as_ref(), metadata) {
                 return Ok(Done::NotAsExpected);
             }
         }

@@ -15,6 +15,8 @@ use crate::open::OpenError;
 pub struct Directory {
     pub path: PathBuf,
     pub lock: File,
+    /// What `FORMAT` says.
+    pub format: u32,
 }
 
 impl Directory {
@@ -23,7 +25,7 @@ impl Directory {
         let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
         store::private_directory::create(path).map_err(unwritable)?;
         // Before the lock, because even that would be a file of ours in a directory that is someone else's.
-        let is_new = !check_format(path)?;
+        let found = check_format(path)?;
         let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));
         let lock = lock.map_err(unwritable)?;
         match lock.try_lock() {
@@ -31,11 +33,23 @@ impl Directory {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { directory: path.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(unwritable(source)),
         }
-        // Again, because someone else may have made a store of it since.
-        if is_new && !check_format(path)? {
-            write_format(path).map_err(unwritable)?;
-        }
-        Ok(Self { path: path.to_owned(), lock })
+        // Again, because someone else may have made a store of it since, or upgraded it.
+        let format = match check_format(path)? {
+            Some(format) => format,
+            None if found.is_some() => return Err(OpenError::NoStore { directory: path.to_owned() }),
+            None => {
+                write_format(path, layout::FORMAT_VERSION).map_err(unwritable)?;
+                layout::FORMAT_VERSION
+            }
+        };
+        Ok(Self { path: path.to_owned(), lock, format })
+    }
+
+    /// Makes `FORMAT` say the format of this version. Programs that know only older ones refuse the store from then on.
+    pub fn mark_format(&mut self) -> io::Result<()> {
+        write_format(&self.path, layout::FORMAT_VERSION)?;
+        self.format = layout::FORMAT_VERSION;
+        Ok(())
     }
 
     pub fn database(&self) -> PathBuf {
@@ -80,8 +94,8 @@ impl Looked {
         let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
         let has_database = path.join(layout::DATABASE_DIRECTORY).is_dir();
         let lacks_format = match check_format(path) {
-            Ok(true) => false,
-            Ok(false) => return Err(OpenError::NoStore { directory: path.to_owned() }),
+            Ok(Some(_)) => false,
+            Ok(None) => return Err(OpenError::NoStore { directory: path.to_owned() }),
             Err(OpenError::NotPartita { .. }) if has_database => true,
             Err(error) => return Err(error),
         };
@@ -114,24 +128,26 @@ fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
     }
 }
 
-/// Whether the directory is a store; an error if it is one we can't read, or something else altogether.
-fn check_format(path: &Path) -> Result<bool, OpenError> {
+/// The format of the store, or `None` if the directory is free for a new one. An error if the store can't be read by this
+/// version, or the directory holds something else.
+fn check_format(path: &Path) -> Result<Option<u32>, OpenError> {
     let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
     let not_partita = || OpenError::NotPartita { directory: path.to_owned() };
     match fs::read_to_string(path.join(layout::FORMAT_FILE)) {
         Ok(text) => match layout::read_format(&text) {
-            Some(layout::FORMAT_VERSION) => Ok(true),
-            Some(found) => Err(OpenError::NewerFormat {
+            Some(found @ layout::FORMAT_OLDEST..=layout::FORMAT_VERSION) => Ok(Some(found)),
+            Some(found) if found > layout::FORMAT_VERSION => Err(OpenError::NewerFormat {
                 directory: path.to_owned(),
                 found,
                 supported: layout::FORMAT_VERSION,
             }),
-            None => Err(not_partita()),
+            // No release has written a format below the oldest.
+            Some(_) | None => Err(not_partita()),
         },
         Err(error) if error.kind() == ErrorKind::InvalidData => Err(not_partita()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let foreign = foreign_entry(path).map_err(unreadable)?;
-            if foreign { Err(not_partita()) } else { Ok(false) }
+            if foreign { Err(not_partita()) } else { Ok(None) }
         }
         Err(error) => Err(unreadable(error)),
     }
@@ -150,10 +166,10 @@ fn foreign_entry(path: &Path) -> io::Result<bool> {
 }
 
 /// Appears whole or not at all, also if the power fails.
-fn write_format(path: &Path) -> io::Result<()> {
+fn write_format(path: &Path, version: u32) -> io::Result<()> {
     let draft = path.join(layout::FORMAT_DRAFT_FILE);
     let mut file = File::create(&draft)?;
-    file.write_all(layout::format_text().as_bytes())?;
+    file.write_all(layout::format_text(version).as_bytes())?;
     file.sync_all()?;
     fs::rename(draft, path.join(layout::FORMAT_FILE))?;
     File::open(path)?.sync_all()

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, Key};
+use model::{AccountName, DateTime, Key, ServiceKind};
 use rocksdb::WriteBatch;
 use store::{Change, Condition, Error, Fault, Operation, RawRow, Reason, Row, TableRef, resolve};
 
 use crate::ahead::{Ahead, Found, FoundRow, Touched};
 use crate::catalog::{Catalog, Changes, Table};
 use crate::db::Db;
-use crate::layout::{self, CommitRecord, TableId, TableRecord};
+use crate::fields::Fields;
+use crate::layout::{self, CommitRecord, DroppingRecord, ServiceRecord, TableId, TableRecord};
 
 const TICK: Duration = Duration::from_nanos(100);
 
@@ -115,7 +116,7 @@ impl<'a> Draft<'a> {
         if self.table(&key).is_some() {
             return Err(Error::TableAlreadyExists);
         }
-        let record = TableRecord { id: TableId::random(), name: table.name.clone(), metadata: None };
+        let record = TableRecord::new(TableId::random(), table.name.clone());
         self.put_table(Table::new(key, record));
         Ok(())
     }
@@ -127,7 +128,7 @@ impl<'a> Draft<'a> {
         self.effects.batch.put_cf(
             self.db.meta(),
             layout::dropping_key(table.record.id),
-            layout::DROPPING_RECORD,
+            DroppingRecord::default().encode(),
         );
         self.hide(table.record.id);
         self.effects.changes.tables.insert(table.key.clone(), None);
@@ -141,20 +142,25 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// False, and nothing is changed, if the account's metadata is not what was expected.
+    /// False, and nothing is changed, if the service's metadata is not what was expected.
     pub fn replace_service_metadata(
         &mut self,
+        service: ServiceKind,
         account: AccountName,
         expected: Option<&Bytes>,
         metadata: Bytes,
     ) -> bool {
-        let changed = self.effects.changes.services.get(&account).cloned();
-        if changed.or_else(|| self.catalog.service(&account)).as_ref() != expected {
+        let owner = (service, account);
+        let changed = self.effects.changes.services.get(&owner).cloned();
+        let present = changed.or_else(|| self.catalog.service(&owner));
+        if present.as_ref().map(|record| &record.document) != expected {
             return false;
         }
-        let record = layout::service_record(&metadata);
-        self.effects.batch.put_cf(self.db.meta(), layout::service_key(&account), record);
-        self.effects.changes.services.insert(account, metadata);
+        let unknown = present.map_or_else(Fields::default, |record| record.unknown);
+        let record = ServiceRecord { document: metadata, unknown };
+        let key = layout::service_key(owner.0, &owner.1);
+        self.effects.batch.put_cf(self.db.meta(), key, record.encode());
+        self.effects.changes.services.insert(owner, record);
         true
     }
 

@@ -6,8 +6,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, Key, KeyRange, TableName};
+use model::{AccountName, DateTime, Key, KeyRange, ServiceKind, TableName};
 use store::encoding;
+
+use crate::fields::{Fields, Unusable};
 
 /// Names the version of everything below; checked before the database is touched.
 pub const FORMAT_FILE: &str = "FORMAT";
@@ -24,15 +26,21 @@ pub const DATABASE_DRAFT_DIRECTORY: &str = "db.new";
 
 /// A checkpoint, until a backup has taken it away.
 pub const STAGING_DIRECTORY: &str = "backup-staging";
+/// The store as it was before an upgrade to this format. It is there until the upgrade is sealed.
+pub const BEFORE_UPGRADE_DIRECTORY: &str = "before-format-2";
+/// The same while it is being made or removed.
+pub const BEFORE_UPGRADE_DRAFT_DIRECTORY: &str = "before-format-2.partial";
 
 pub const META_FAMILY: &str = "meta";
 pub const DATA_FAMILY: &str = "data";
 
 const FORMAT_NAME: &str = "partita-store";
-pub const FORMAT_VERSION: u32 = 1;
+/// The format that this version writes. It reads and upgrades every format from `FORMAT_OLDEST` on.
+pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_OLDEST: u32 = 1;
 
-pub fn format_text() -> String {
-    format!("{FORMAT_NAME} {FORMAT_VERSION}\n")
+pub fn format_text(version: u32) -> String {
+    format!("{FORMAT_NAME} {version}\n")
 }
 
 /// The version a `FORMAT` file names, if it is one of ours.
@@ -65,6 +73,10 @@ const ABOVE_ROWS: u8 = 0xFF;
 impl TableId {
     pub fn random() -> Self {
         Self(rand::random())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
     }
 
     pub fn row(self, partition: &Key, row: &Key) -> Vec<u8> {
@@ -118,21 +130,36 @@ const NAME_END: u8 = 0x00;
 pub enum MetaKey {
     Commit,
     Dropping(TableId),
-    Service(AccountName),
+    Service(ServiceKind, AccountName),
     /// The key itself is what tables are looked up by.
     Table,
 }
 
 impl MetaKey {
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
+    /// Reads the keys of every format. Programs of format 1 knew one service, and wrote no byte for it.
+    pub fn read(bytes: &[u8]) -> Result<Self, Unusable> {
+        let (kind, rest) = bytes.split_first().ok_or(Unusable::Damaged)?;
         match *kind {
-            COMMIT => rest.is_empty().then_some(Self::Commit),
-            DROPPING => Some(Self::Dropping(TableId(rest.try_into().ok()?))),
-            SERVICE => Some(Self::Service(AccountName::parse(std::str::from_utf8(rest).ok()?)?)),
-            TABLE => Some(Self::Table),
-            _ => None,
+            COMMIT if rest.is_empty() => Ok(Self::Commit),
+            DROPPING => TableId::from_bytes(rest).map(Self::Dropping).ok_or(Unusable::Damaged),
+            SERVICE => read_service_key(rest),
+            TABLE => Ok(Self::Table),
+            COMMIT => Err(Unusable::Damaged),
+            other => Err(Unusable::Newer(format!("the kind {:?}", char::from(other)))),
         }
+    }
+}
+
+fn read_service_key(rest: &[u8]) -> Result<MetaKey, Unusable> {
+    let account = |name: &[u8]| AccountName::parse(std::str::from_utf8(name).ok()?);
+    if let Some(account) = account(rest) {
+        return Ok(MetaKey::Service(ServiceKind::Table, account));
+    }
+    let (byte, name) = rest.split_first().ok_or(Unusable::Damaged)?;
+    let account = account(name).ok_or(Unusable::Damaged)?;
+    match encoding::service::from_byte(*byte) {
+        Some(service) => Ok(MetaKey::Service(service, account)),
+        None => Err(Unusable::Newer(format!("the service {byte:#04x}"))),
     }
 }
 
@@ -142,8 +169,8 @@ pub fn dropping_key(id: TableId) -> Vec<u8> {
     [&[DROPPING][..], &id.0].concat()
 }
 
-pub fn service_key(account: &AccountName) -> Vec<u8> {
-    [&[SERVICE][..], account.as_str().as_bytes()].concat()
+pub fn service_key(service: ServiceKind, account: &AccountName) -> Vec<u8> {
+    [&[SERVICE, encoding::service::to_byte(service)][..], account.as_str().as_bytes()].concat()
 }
 
 /// Sorts tables by account and then by lower-case name.
@@ -158,17 +185,52 @@ pub fn read_table_key(key: &[u8]) -> Option<(AccountName, &str)> {
     Some((AccountName::parse(account)?, folded))
 }
 
-const RECORD_FORMAT: u8 = 1;
+/// The first byte of every record of format 1, and of commit records in all formats. Other records are `Fields`.
+const RECORD_FORMAT_1: u8 = 1;
 
-/// What `dropping` and service records begin with, and all there is in the former.
-pub const DROPPING_RECORD: &[u8] = &[RECORD_FORMAT];
-
-pub fn service_record(metadata: &[u8]) -> Vec<u8> {
-    [&[RECORD_FORMAT][..], metadata].concat()
+/// A dropped table whose space is not given back yet. It has no fields of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DroppingRecord {
+    /// Fields of later versions.
+    pub unknown: Fields,
 }
 
-pub fn read_service_record(bytes: &[u8]) -> Option<Bytes> {
-    bytes.strip_prefix(&[RECORD_FORMAT]).map(Bytes::copy_from_slice)
+impl DroppingRecord {
+    pub fn encode(&self) -> Vec<u8> {
+        self.unknown.write()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unusable> {
+        match bytes {
+            [RECORD_FORMAT_1] => Ok(Self::default()),
+            _ => Ok(Self { unknown: Fields::read(bytes)?.into_unknown()? }),
+        }
+    }
+}
+
+/// What a service keeps with an account: a document that it reads and replaces as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceRecord {
+    pub document: Bytes,
+    /// Fields of later versions.
+    pub unknown: Fields,
+}
+
+const DOCUMENT_FIELD: u8 = 1;
+
+impl ServiceRecord {
+    pub fn encode(&self) -> Vec<u8> {
+        self.unknown.clone().with(DOCUMENT_FIELD, self.document.clone()).write()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unusable> {
+        if let Some(document) = bytes.strip_prefix(&[RECORD_FORMAT_1]) {
+            return Ok(Self { document: Bytes::copy_from_slice(document), unknown: Fields::default() });
+        }
+        let mut fields = Fields::read(bytes)?;
+        let document = fields.take(DOCUMENT_FIELD).ok_or(Unusable::Damaged)?;
+        Ok(Self { document, unknown: fields.into_unknown()? })
+    }
 }
 
 /// Written with every group: which commit it was, and the latest timestamp given so far.
@@ -182,11 +244,11 @@ impl CommitRecord {
     pub const NONE: Self = Self { counter: 0, last_stamp: DateTime::MIN };
 
     pub fn encode(self) -> Vec<u8> {
-        [&[RECORD_FORMAT][..], &self.counter.to_le_bytes(), &self.last_stamp.ticks().to_le_bytes()].concat()
+        [&[RECORD_FORMAT_1][..], &self.counter.to_le_bytes(), &self.last_stamp.ticks().to_le_bytes()].concat()
     }
 
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (counter, ticks) = bytes.strip_prefix(&[RECORD_FORMAT])?.split_first_chunk::<8>()?;
+        let (counter, ticks) = bytes.strip_prefix(&[RECORD_FORMAT_1])?.split_first_chunk::<8>()?;
         let last_stamp = DateTime::from_ticks(i64::from_le_bytes(ticks.try_into().ok()?))?;
         Some(Self { counter: u64::from_le_bytes(*counter), last_stamp })
     }
@@ -199,108 +261,74 @@ pub struct TableRecord {
     /// In the case it was created with.
     pub name: TableName,
     pub metadata: Option<Bytes>,
+    /// Fields of later versions.
+    pub unknown: Fields,
 }
 
-const NO_METADATA: u8 = 0;
-const METADATA: u8 = 1;
-const _: () = assert!(model::limits::TABLE_NAME_MAX <= u8::MAX as usize); // a name's length is one byte
+const ID_FIELD: u8 = 1;
+const NAME_FIELD: u8 = 2;
+const METADATA_FIELD: u8 = 3;
 
 impl TableRecord {
-    pub fn encode(&self) -> Vec<u8> {
-        let name = self.name.as_str().as_bytes();
-        let mut out = vec![RECORD_FORMAT];
-        out.extend(self.id.0);
-        out.push(name.len() as u8);
-        out.extend(name);
-        match &self.metadata {
-            None => out.push(NO_METADATA),
-            Some(metadata) => {
-                out.push(METADATA);
-                out.extend(metadata);
-            }
-        }
-        out
+    pub fn new(id: TableId, name: TableName) -> Self {
+        Self { id, name, metadata: None, unknown: Fields::default() }
     }
 
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (id, rest) = bytes.strip_prefix(&[RECORD_FORMAT])?.split_first_chunk()?;
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = self.unknown.clone();
+        fields = fields.with(ID_FIELD, Bytes::copy_from_slice(&self.id.0));
+        fields = fields.with(NAME_FIELD, Bytes::copy_from_slice(self.name.as_str().as_bytes()));
+        if let Some(metadata) = &self.metadata {
+            fields = fields.with(METADATA_FIELD, metadata.clone());
+        }
+        fields.write()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unusable> {
+        if bytes.first() == Some(&RECORD_FORMAT_1) {
+            return Self::decode_format_1(bytes).ok_or(Unusable::Damaged);
+        }
+        let mut fields = Fields::read(bytes)?;
+        let id = fields.take(ID_FIELD).and_then(|id| TableId::from_bytes(&id)).ok_or(Unusable::Damaged)?;
+        let name = fields.take(NAME_FIELD).and_then(|name| parse_name(&name)).ok_or(Unusable::Damaged)?;
+        let metadata = fields.take(METADATA_FIELD);
+        Ok(Self { id, name, metadata, unknown: fields.into_unknown()? })
+    }
+
+    /// Format 1: the id, a length and the name, then whether there is metadata, which takes the rest.
+    fn decode_format_1(bytes: &[u8]) -> Option<Self> {
+        let (id, rest) = bytes.strip_prefix(&[RECORD_FORMAT_1])?.split_first_chunk()?;
         let (length, rest) = rest.split_first()?;
         let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-        let name = TableName::parse(std::str::from_utf8(name).ok()?).ok()?;
         let metadata = match rest {
-            [NO_METADATA] => None,
-            [METADATA, metadata @ ..] => Some(Bytes::copy_from_slice(metadata)),
+            [0] => None,
+            [1, metadata @ ..] => Some(Bytes::copy_from_slice(metadata)),
             _ => return None,
         };
-        Some(Self { id: TableId(*id), name, metadata })
+        Some(Self { metadata, ..Self::new(TableId(*id), parse_name(name)?) })
     }
+}
+
+fn parse_name(bytes: &[u8]) -> Option<TableName> {
+    TableName::parse(std::str::from_utf8(bytes).ok()?).ok()
+}
+
+/// Whether an entry is in the layout of an older format. Commit records have one layout in all formats.
+pub fn is_outdated(key: &[u8], value: &[u8]) -> bool {
+    key != COMMIT_KEY && value.first() == Some(&RECORD_FORMAT_1)
+}
+
+/// The entry as this version writes it.
+pub fn in_newest_layout(key: &[u8], value: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Unusable> {
+    Ok(match MetaKey::read(key)? {
+        MetaKey::Commit => (key.to_vec(), value.to_vec()),
+        MetaKey::Dropping(_) => (key.to_vec(), DroppingRecord::decode(value)?.encode()),
+        MetaKey::Service(service, account) => {
+            (service_key(service, &account), ServiceRecord::decode(value)?.encode())
+        }
+        MetaKey::Table => (key.to_vec(), TableRecord::decode(value)?.encode()),
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::Cut;
-
-    #[test]
-    fn format_names_are_told_from_others() {
-        assert_eq!(read_format(&format_text()), Some(FORMAT_VERSION));
-        assert_eq!(read_format("partita-store 12\n"), Some(12));
-        for foreign in ["", "partita-store", "partita-stores 1", "partita-store one", "rocksdb 1"] {
-            assert_eq!(read_format(foreign), None, "{foreign}");
-        }
-    }
-
-    #[test]
-    fn a_damaged_committed_file_reads_as_none() {
-        for counter in [0, 1, 77, u64::MAX] {
-            let bytes = committed_bytes(counter);
-            assert_eq!(read_committed(&bytes), Some(counter));
-            for at in 0..bytes.len() {
-                let mut flipped = bytes;
-                flipped[at] ^= 4;
-                assert_eq!(read_committed(&flipped), None);
-                assert_eq!(read_committed(&bytes[..at]), None);
-            }
-        }
-    }
-
-    #[test]
-    fn records_read_back_and_a_record_cut_short_does_not() {
-        let name = TableName::parse("Books").unwrap();
-        let commit = CommitRecord { counter: 9, last_stamp: DateTime::MIN_STORED };
-        assert_eq!(CommitRecord::decode(&commit.encode()), Some(commit));
-        assert_eq!(CommitRecord::decode(&commit.encode()[..16]), None);
-        for metadata in [None, Some(Bytes::new()), Some(Bytes::from_static(b"policies"))] {
-            let table = TableRecord { id: TableId::random(), name: name.clone(), metadata };
-            let bytes = table.encode();
-            assert_eq!(TableRecord::decode(&bytes), Some(table));
-            assert_eq!(TableRecord::decode(&bytes[..20]), None);
-        }
-        assert_eq!(read_service_record(&service_record(b"cors")), Some(Bytes::from_static(b"cors")));
-    }
-
-    #[test]
-    fn meta_keys_read_back() {
-        let (account, id) = (AccountName::parse("devstoreaccount1").unwrap(), TableId::random());
-        assert_eq!(MetaKey::read(COMMIT_KEY), Some(MetaKey::Commit));
-        assert_eq!(MetaKey::read(&dropping_key(id)), Some(MetaKey::Dropping(id)));
-        assert_eq!(MetaKey::read(&table_key(&account, "books")), Some(MetaKey::Table));
-        assert_eq!(read_table_key(&table_key(&account, "books")), Some((account.clone(), "books")));
-        assert_eq!(MetaKey::read(&service_key(&account)), Some(MetaKey::Service(account)));
-        assert_eq!(MetaKey::read(b"X"), None);
-    }
-
-    #[test]
-    fn rows_of_a_table_lie_within_its_bounds_and_no_others() {
-        let (id, other) = (TableId([7; 16]), TableId([8; 16]));
-        let (start, end) = id.all();
-        for (partition, row) in [("", ""), ("\u{10ffff}", "\u{ffff}"), ("p", "r")] {
-            let key = model::EntityKey::parse(partition, row).unwrap();
-            let (inside, outside) = (id.row(&key.partition, &key.row), other.row(&key.partition, &key.row));
-            assert!(start <= inside && inside < end && outside >= end);
-            assert_eq!(encoding::key::decode_key(TableId::strip(&inside)).unwrap(), key);
-        }
-        assert_eq!(id.range(&KeyRange::all()).unwrap().1, end);
-        assert_eq!(id.range(&KeyRange { start: Cut::before("b", ""), end: Cut::before("a", "") }), None);
-    }
-}
+mod tests;

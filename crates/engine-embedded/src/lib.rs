@@ -13,6 +13,7 @@ mod database;
 mod db;
 mod directory;
 mod draft;
+mod fields;
 mod health;
 mod layout;
 mod open;
@@ -28,6 +29,7 @@ mod scan;
 mod split;
 mod survey;
 mod turns;
+mod upgrade;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -39,7 +41,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 use parking_lot::RwLock;
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::watch;
@@ -293,18 +295,24 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::SetTableMetadata(table.clone(), metadata)).await.map(drop)
     }
 
-    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error> {
         self.check_open()?;
-        Ok(self.catalog.service(account))
+        Ok(self.catalog.service(&(service, account.clone())).map(|record| record.document))
     }
 
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
-        let work = Work::ReplaceServiceMetadata { account: account.clone(), expected, metadata };
+        let account = account.clone();
+        let work = Work::ReplaceServiceMetadata { service, account, expected, metadata };
         Ok(self.commit(work).await? != Done::NotAsExpected)
     }
 

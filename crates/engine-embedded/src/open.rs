@@ -4,20 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forensics::log_tail;
-use rocksdb::{ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode};
+use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode};
 use store::Fault;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::catalog::{Catalog, Changes, Table};
+use crate::catalog::Catalog;
 use crate::checkpoint;
 use crate::commit::CommittedFile;
 use crate::counters::Tally;
 use crate::database::{self, Found};
 use crate::db::Db;
 use crate::directory::Directory;
-use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
+use crate::fields::Unusable;
+use crate::layout::{self, CommitRecord, TableId};
 use crate::options::{Options, Tuning};
+use crate::records::Records;
+use crate::upgrade::{self, Pace, Upgrade};
 
 /// Why a directory could not be opened, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -28,11 +31,18 @@ pub enum OpenError {
     )]
     InUse { directory: PathBuf },
     #[error(
-        "the data directory {} is in store format {found}, but this version reads only format {supported}; \
+        "the data directory {} is in store format {found}, but this version reads no format above {supported}; \
          use the version that wrote it, or a newer one",
         .directory.display()
     )]
     NewerFormat { directory: PathBuf, found: u32, supported: u32 },
+    /// Of a format that this version reads, but with something in it that was added later.
+    #[error(
+        "the data directory {} was used by a newer version: the meta record {record} can't be used, because {why}; \
+         use the version that wrote it, or a newer one",
+        .directory.display()
+    )]
+    NewerRecord { directory: PathBuf, record: String, why: String },
     #[error(
         "the directory {} holds something that is not a Partita store; choose an empty or a new directory",
         .directory.display()
@@ -57,6 +67,11 @@ pub enum OpenError {
         .directory.display()
     )]
     NoThread { directory: PathBuf, source: std::io::Error },
+    #[error(
+        "the data directory {} could not be upgraded: {source}; check free space and start again",
+        .directory.display()
+    )]
+    NotUpgraded { directory: PathBuf, source: Fault },
     #[error("the data directory {} could not be looked through: {source}", .directory.display())]
     Interrupted { directory: PathBuf, source: Fault },
 }
@@ -72,15 +87,26 @@ pub struct Opened {
 }
 
 pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -> Result<Opened, OpenError> {
-    let directory = Directory::claim(&options.directory)?;
-    let failed = |error| open_error(&directory.path, &error);
-    let unwritable = |source| OpenError::Unwritable { directory: directory.path.clone(), source };
+    open_at_pace(options, tally, closing, &mut Pace::usual())
+}
+
+/// The same, with an upgrade that is watched.
+pub fn open_at_pace(
+    options: &Options,
+    tally: &Arc<Tally>,
+    closing: watch::Sender<()>,
+    pace: &mut Pace<'_>,
+) -> Result<Opened, OpenError> {
+    let mut directory = Directory::claim(&options.directory)?;
+    let path = options.directory.as_path();
+    let failed = |error| open_error(path, &error);
+    let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
     let noted = directory.committed()?.unwrap_or(0);
     let tuning = Tuning::new(options).map_err(failed)?;
     match database::find(&directory.database()).map_err(unwritable)? {
-        Found::Remains => return Err(current_missing(&directory.path)),
+        Found::Remains => return Err(current_missing(path)),
         Found::Nothing if noted > 0 && !options.accept_loss => {
-            return Err(missing_commits(&directory.path, noted));
+            return Err(missing_commits(path, noted));
         }
         Found::Nothing => database::create(&directory, &tuning)?,
         Found::Database => {
@@ -92,21 +118,32 @@ pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -
     }
     let families = families(&tuning);
     let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families).map_err(failed)?;
-    let Meta { catalog, last, dropping } = read_meta(&rocks, tally, &directory.path)?;
-    if last.counter < noted {
-        let missing = noted - last.counter;
+    let mut records = read_meta(&rocks, path)?;
+    let found = records.last.map_or(0, |last| last.counter);
+    if found < noted {
+        let missing = noted - found;
         if !options.accept_loss {
-            return Err(missing_commits(&directory.path, missing));
+            return Err(missing_commits(path, missing));
         }
         warn!(missing, "opened without acknowledged commits, as asked");
     }
-    let committed = directory.committed_file(last.counter)?;
-    if let Err(error) = checkpoint::clear(&directory.path) {
+    let committed = directory.committed_file(found)?;
+    if let Err(error) = checkpoint::clear(path) {
         warn!(%error, "what an interrupted backup has left could not be removed");
     }
+    if upgrade::is_needed(&directory, &records) {
+        records =
+            Upgrade { directory: &mut directory, rocks: &rocks, committed: &committed, pace }.run(records)?;
+    }
+    upgrade::clear(path);
     directory.sync()?;
+    tally.opened_records.add(records.count());
+    tally.pending_drops.add(records.dropping.len());
+    let last = records.last.unwrap_or(CommitRecord::NONE);
+    let dropping = records.dropping.iter().copied().collect();
+    let catalog = Catalog::new(records);
     let db = Db::new(rocks, tuning.database, tally.clone(), directory.lock, closing);
-    info!(directory = %directory.path.display(), commits = last.counter, "store opened");
+    info!(directory = %path.display(), commits = last.counter, "store opened");
     Ok(Opened { db, catalog, last, committed, dropping })
 }
 
@@ -147,39 +184,18 @@ pub fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
     ]
 }
 
-struct Meta {
-    catalog: Catalog,
-    last: CommitRecord,
-    dropping: Vec<TableId>,
+/// All meta records. Every one of them must be readable.
+pub fn read_meta(rocks: &DB, directory: &Path) -> Result<Records, OpenError> {
+    let mut records = Records::default();
+    for entry in rocks.iterator_cf(meta_family(rocks, directory)?, IteratorMode::Start) {
+        let (key, value) = entry.map_err(|error| open_error(directory, &error))?;
+        records.take(&key, &value).map_err(|why| unusable_record(directory, &key, &why))?;
+    }
+    Ok(records)
 }
 
-fn read_meta(rocks: &DB, tally: &Tally, directory: &Path) -> Result<Meta, OpenError> {
-    let failed = |error| open_error(directory, &error);
-    let (mut changes, mut last, mut dropping) = (Changes::default(), CommitRecord::NONE, Vec::new());
-    let Some(family) = rocks.cf_handle(layout::META_FAMILY) else {
-        return Err(unreadable_meta(directory, &[]));
-    };
-    for entry in rocks.iterator_cf(family, IteratorMode::Start) {
-        let (key, value) = entry.map_err(failed)?;
-        tally.opened_records.add(1);
-        let unreadable = || unreadable_meta(directory, &key);
-        match MetaKey::read(&key).ok_or_else(unreadable)? {
-            MetaKey::Commit => last = CommitRecord::decode(&value).ok_or_else(unreadable)?,
-            MetaKey::Dropping(id) => dropping.push(id),
-            MetaKey::Service(account) => {
-                let metadata = layout::read_service_record(&value).ok_or_else(unreadable)?;
-                changes.services.insert(account, metadata);
-            }
-            MetaKey::Table => {
-                let record = TableRecord::decode(&value).ok_or_else(unreadable)?;
-                changes.tables.insert(key.to_vec(), Some(Arc::new(Table::new(key.to_vec(), record))));
-            }
-        }
-    }
-    let catalog = Catalog::default();
-    catalog.publish(changes);
-    tally.pending_drops.add(dropping.len());
-    Ok(Meta { catalog, last, dropping })
+pub fn meta_family<'a>(rocks: &'a DB, directory: &Path) -> Result<&'a ColumnFamily, OpenError> {
+    rocks.cf_handle(layout::META_FAMILY).ok_or_else(|| unusable_record(directory, &[], &Unusable::Damaged))
 }
 
 fn current_missing(directory: &Path) -> OpenError {
@@ -198,9 +214,17 @@ fn missing_commits(directory: &Path, missing: u64) -> OpenError {
     OpenError::Damaged { directory: directory.to_owned(), missing: Some(missing), detail, source: None }
 }
 
-fn unreadable_meta(directory: &Path, key: &[u8]) -> OpenError {
-    let detail = format!("the meta record {key:02x?} is unreadable; restore a backup");
-    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
+pub fn unusable_record(directory: &Path, key: &[u8], why: &Unusable) -> OpenError {
+    let directory = directory.to_owned();
+    match why {
+        Unusable::Newer(_) => {
+            OpenError::NewerRecord { directory, record: format!("{key:02x?}"), why: why.to_string() }
+        }
+        Unusable::Damaged => {
+            let detail = format!("the meta record {key:02x?} is unreadable; restore a backup");
+            OpenError::Damaged { directory, missing: None, detail, source: None }
+        }
+    }
 }
 
 pub fn open_error(directory: &Path, error: &rocksdb::Error) -> OpenError {

@@ -242,7 +242,8 @@ fn is_there(db: &Db, snapshot: &Snapshot<'_>, catalog: &Catalog, table: &Table) 
     let is_same = |record: &TableRecord| record.id == table.record.id;
     let stored = snapshot.get_pinned_cf(db.meta(), &table.key);
     let stored = stored.map_err(|error| db::fault("could not read a table's record", error))?;
-    let shown = stored.and_then(|bytes| TableRecord::decode(&bytes)).is_some_and(|record| is_same(&record));
+    let shown =
+        stored.and_then(|bytes| TableRecord::decode(&bytes).ok()).is_some_and(|record| is_same(&record));
     Ok(shown && catalog.table_by_key(&table.key).is_some_and(|found| is_same(&found.record)))
 }
 

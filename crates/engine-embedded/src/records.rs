@@ -1,43 +1,59 @@
 //! What a store says of its tables, and what makes a row of them a sound one.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use model::{AccountName, DateTime};
+use model::{AccountName, DateTime, ServiceKind};
 use store::{RowView, encoding};
 
-use crate::layout::{self, CommitRecord, MetaKey, TableId, TableRecord};
+use crate::fields::Unusable;
+use crate::layout::{self, CommitRecord, DroppingRecord, MetaKey, ServiceRecord, TableId, TableRecord};
 use crate::report::RowPlace;
 
 /// The meta records.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Records {
     pub tables: HashMap<TableId, (AccountName, TableRecord)>,
-    pub services: BTreeMap<AccountName, Vec<u8>>,
+    pub services: BTreeMap<(ServiceKind, AccountName), ServiceRecord>,
     pub dropping: HashSet<TableId>,
     pub last: Option<CommitRecord>,
+    /// How many of them are in the layout of an older format.
+    pub outdated: usize,
 }
 
 impl Records {
-    /// Takes one more, if it can be read and does not contradict those before it.
-    pub fn take(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
+    /// Takes one more, of any format, if it can be read and does not contradict those before it.
+    pub fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), Unusable> {
         match MetaKey::read(key)? {
-            MetaKey::Commit => self.last = Some(CommitRecord::decode(value)?),
+            MetaKey::Commit => self.last = Some(CommitRecord::decode(value).ok_or(Unusable::Damaged)?),
             MetaKey::Dropping(id) => {
-                (value == layout::DROPPING_RECORD).then_some(())?;
+                DroppingRecord::decode(value)?;
                 self.dropping.insert(id);
             }
-            MetaKey::Service(account) => {
-                self.services.insert(account, layout::read_service_record(value)?.to_vec());
+            MetaKey::Service(service, account) => {
+                let record = ServiceRecord::decode(value)?;
+                // Under a key of format 1 and under one of format 2: the one read first stays.
+                match self.services.entry((service, account)) {
+                    Entry::Vacant(place) => place.insert(record),
+                    Entry::Occupied(_) => return Err(Unusable::Damaged),
+                };
             }
             MetaKey::Table => {
-                let (account, folded) = layout::read_table_key(key)?;
-                let record = TableRecord::decode(value).filter(|record| record.name.folded() == folded)?;
+                let (account, folded) = layout::read_table_key(key).ok_or(Unusable::Damaged)?;
+                let record = TableRecord::decode(value)?;
                 // Two tables with the same rows: the first one keeps them.
-                (!self.tables.contains_key(&record.id)).then_some(())?;
+                if record.name.folded() != folded || self.tables.contains_key(&record.id) {
+                    return Err(Unusable::Damaged);
+                }
                 self.tables.insert(record.id, (account, record));
             }
         }
-        Some(())
+        self.outdated += usize::from(layout::is_outdated(key, value));
+        Ok(())
+    }
+
+    pub fn count(&self) -> usize {
+        self.tables.len() + self.services.len() + self.dropping.len() + usize::from(self.last.is_some())
     }
 
     /// A row by its name, whether or not its table's is known.

@@ -149,7 +149,7 @@ impl Writer {
         let name = TableName::parse(&text).map_err(|refusal| {
             Fault::bug("a name for a table without a record is not valid").because(refusal)
         })?;
-        let record = TableRecord { id, name, metadata: None };
+        let record = TableRecord::new(id, name);
         let key = layout::table_key(&self.heir, record.name.folded());
         self.put(layout::META_FAMILY, &key, &record.encode())?;
         self.tables.insert(id, record);
@@ -192,12 +192,12 @@ impl Finder for Writer {
             self.put(layout::META_FAMILY, &key, &record.encode())?;
             self.tables.insert(*id, record.clone());
         }
-        for (account, metadata) in &records.services {
-            self.put(layout::META_FAMILY, &layout::service_key(account), &layout::service_record(metadata))?;
+        for ((service, account), record) in &records.services {
+            self.put(layout::META_FAMILY, &layout::service_key(*service, account), &record.encode())?;
         }
         // Where there is one account only, its owner is who will look for them.
         let mut accounts: Vec<&AccountName> = records.tables.values().map(|(account, _)| account).collect();
-        accounts.extend(records.services.keys());
+        accounts.extend(records.services.keys().map(|(_, account)| account));
         accounts.sort();
         accounts.dedup();
         if let [only] = accounts[..] {

@@ -16,8 +16,9 @@ use forensics::table_file::{Step, TableFile};
 use store::{Fault, RowView};
 
 use crate::directory::Looked;
+use crate::fields::Unusable;
 use crate::layout::{self, CommitRecord, TableId};
-use crate::open::OpenError;
+use crate::open::{self, OpenError};
 use crate::records::{self, Records};
 use crate::report::{Damage, Place, Report, TableCount};
 
@@ -75,7 +76,7 @@ pub fn survey(
     // A first start that was cut short leaves no database, and nothing that could be missing.
     let is_new = noted.unwrap_or(0) == 0 && survey.names("").is_empty();
     if !is_new {
-        survey.run(noted, finder)?;
+        survey.run(directory, noted, finder)?;
     }
     Ok(survey.report)
 }
@@ -112,7 +113,12 @@ struct Survey<'p> {
 }
 
 impl Survey<'_> {
-    fn run(&mut self, noted: Option<u64>, finder: &mut dyn Finder) -> Result<(), SurveyError> {
+    fn run(
+        &mut self,
+        directory: &Path,
+        noted: Option<u64>,
+        finder: &mut dyn Finder,
+    ) -> Result<(), SurveyError> {
         let (tables, first_log) = match Manifest::read(&self.database) {
             Ok(manifest) => {
                 for family in [&mut self.meta, &mut self.data] {
@@ -146,7 +152,7 @@ impl Survey<'_> {
         }
         let commits = self.commits_in_table_files();
         self.take_logs(&logs, commits, noted);
-        let records = self.read_records();
+        let records = self.read_records(directory)?;
         self.report.commits = records.last.map_or(0, |record| record.counter);
         finder.records(&records)?;
         self.read_rows(&records, finder)
@@ -208,11 +214,15 @@ impl Survey<'_> {
 
     /// The number of the last commit that the log is not needed for.
     fn commits_in_table_files(&self) -> u64 {
-        // Its key is the least one there is.
         let mut meta = Merge::new(self.meta.files.clone(), Memory::new(), Vec::new());
-        let record = meta.advance().then(|| meta.row()).flatten();
-        let record = record.filter(|(key, _)| *key == layout::COMMIT_KEY);
-        record.and_then(|(_, value)| CommitRecord::decode(value)).map_or(0, |record| record.counter)
+        while meta.advance()
+            && let Some((key, value)) = meta.row().filter(|(key, _)| *key <= layout::COMMIT_KEY)
+        {
+            if key == layout::COMMIT_KEY {
+                return CommitRecord::decode(value).map_or(0, |record| record.counter);
+            }
+        }
+        0
     }
 
     /// Takes what the logs have, and compares the commits found with those that were.
@@ -292,17 +302,22 @@ impl Survey<'_> {
         commit
     }
 
-    fn read_records(&mut self) -> Records {
+    /// An error if there is a record that only a newer version knows: then rows may mean what this one can't judge.
+    fn read_records(&mut self, directory: &Path) -> Result<Records, OpenError> {
         let mut records = Records::default();
         let mut merge = self.meta.merge();
         while merge.advance() {
             let Some((key, value)) = merge.row() else { break };
-            if records.take(key, value).is_none() {
-                let text = String::from_utf8_lossy(key).replace('\0', "/");
-                self.report.add(Damage::new(
-                    None,
-                    format!("the meta record {text:?} can't be read, or contradicts another"),
-                ));
+            match records.take(key, value) {
+                Ok(()) => {}
+                Err(newer @ Unusable::Newer(_)) => return Err(open::unusable_record(directory, key, &newer)),
+                Err(Unusable::Damaged) => {
+                    let text = String::from_utf8_lossy(key).replace('\0', "/");
+                    self.report.add(Damage::new(
+                        None,
+                        format!("the meta record {text:?} can't be read, or contradicts another"),
+                    ));
+                }
             }
         }
         self.so_far.bytes += merge.take_bytes_read();
@@ -315,7 +330,7 @@ impl Survey<'_> {
         if records.last.is_none() && !records.tables.is_empty() {
             self.report.add(Damage::new(None, "the record of the last commit is missing"));
         }
-        records
+        Ok(records)
     }
 
     fn read_rows(&mut self, records: &Records, finder: &mut dyn Finder) -> Result<(), SurveyError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::support::{self, crash, files, hundred_rows, load, open, raw};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
-use model::TableName;
+use model::{ServiceKind, TableName};
 use store::{Change, Condition, Engine, TableRef, Transaction};
 use store_suite::{account, insert, key, number, table};
 use tempfile::TempDir;
@@ -61,7 +61,15 @@ async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
     load(&engine, &table("Big"), 5000).await;
     engine.create_table(&other).await.unwrap();
     assert!(
-        engine.replace_service_metadata(&account("second"), None, Bytes::from_static(b"cors")).await.unwrap()
+        engine
+            .replace_service_metadata(
+                &account("second"),
+                ServiceKind::Table,
+                None,
+                Bytes::from_static(b"cors")
+            )
+            .await
+            .unwrap()
     );
     engine.drop_table(&table("Gone")).await.unwrap();
     let odd = ["", " ", "é", "𝄞", "\u{ffff}", "\u{10ffff}", "a'b", "%"];
@@ -134,7 +142,7 @@ async fn a_new_store_is_sound_and_no_store_is_no_answer() {
     assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
     engine.close().await;
     assert_sound(directory.path());
-    fs::write(directory.path().join("FORMAT"), "partita-store 2\n").unwrap();
+    fs::write(directory.path().join("FORMAT"), "partita-store 3\n").unwrap();
     let newer = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
     assert!(matches!(newer, OpenError::NewerFormat { .. }), "{newer}");
 }

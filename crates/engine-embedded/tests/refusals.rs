@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use crate::support::{open, refusal};
+use crate::support::{open, raw, refusal};
 use engine_embedded::OpenError;
 use store::Engine;
 use tempfile::TempDir;
@@ -30,16 +30,46 @@ async fn a_directory_in_use() {
 async fn a_newer_format() {
     let directory = TempDir::new().unwrap();
     open(directory.path()).close().await;
-    assert_eq!(fs::read_to_string(directory.path().join("FORMAT")).unwrap(), "partita-store 1\n");
-    fs::write(directory.path().join("FORMAT"), "partita-store 2\n").unwrap();
+    assert_eq!(fs::read_to_string(directory.path().join("FORMAT")).unwrap(), "partita-store 2\n");
+    fs::write(directory.path().join("FORMAT"), "partita-store 3\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::NewerFormat { found: 2, supported: 1, .. }));
-    check(&error, directory.path(), "is in store format 2, but this version reads only format 1");
+    assert!(matches!(error, OpenError::NewerFormat { found: 3, supported: 2, .. }));
+    check(&error, directory.path(), "is in store format 3, but this version reads no format above 2");
+}
+
+/// A program that does not keep up what such a record asks for would damage the data.
+#[tokio::test]
+async fn a_record_that_only_a_newer_version_understands() {
+    let books = &b"Tdevstoreaccount1\0books"[..];
+    let of_books = [b"\x02\x01\x10sixteen bytes...\x02\x05Books", &b"\x81\x01!"[..]].concat();
+    for (key, value, why) in [
+        (&b"Xdesign of a table"[..], &b"\x02"[..], "it has the kind 'X'"),
+        (b"S\x07devstoreaccount1", b"\x02\x01\x00", "it has the service 0x07"),
+        (b"S\x01devstoreaccount1", b"\x02\x01\x00\x90\x00", "it has the field 0x90"),
+        (books, &of_books, "it has the field 0x81"),
+    ] {
+        let directory = TempDir::new().unwrap();
+        open(directory.path()).close().await;
+        let rocks = raw(directory.path());
+        rocks.put_cf(rocks.cf_handle("meta").unwrap(), key, value).unwrap();
+        drop(rocks);
+        let checked = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+        for error in [refusal(directory.path()), checked] {
+            assert!(matches!(error, OpenError::NewerRecord { .. }), "{error}");
+            check(&error, directory.path(), why);
+            check(&error, directory.path(), "use the version that wrote it, or a newer one");
+        }
+    }
 }
 
 #[test]
 fn a_foreign_directory_is_left_alone() {
-    for (name, content) in [("notes.txt", "dear diary"), ("FORMAT", "another-store 1\n"), ("db", "")] {
+    for (name, content) in [
+        ("notes.txt", "dear diary"),
+        ("FORMAT", "another-store 1\n"),
+        ("FORMAT", "partita-store 0\n"),
+        ("db", ""),
+    ] {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join(name), content).unwrap();
         let error = refusal(directory.path());

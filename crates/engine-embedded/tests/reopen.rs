@@ -4,7 +4,7 @@
 
 use crate::support::{bytes_of, crash, files, open, raw};
 use bytes::Bytes;
-use model::{DateTime, KeyRange};
+use model::{DateTime, KeyRange, ServiceKind};
 use store::{Condition, Engine, Error, Transaction};
 use store_suite::{account, insert, key, scan, table};
 use tempfile::TempDir;
@@ -18,12 +18,11 @@ async fn fill(engine: &dyn Engine) {
     let delete = Transaction::of_one(key("p", "07"), Condition::Exists, store::Change::Delete);
     engine.apply(&books, delete).await.unwrap();
     engine.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
-    assert!(
-        engine
-            .replace_service_metadata(&account("devstoreaccount1"), None, Bytes::from_static(b"cors"))
-            .await
-            .unwrap()
-    );
+    for service in ServiceKind::ALL {
+        let document = Bytes::from(format!("properties of {service:?}"));
+        let mine = account("devstoreaccount1");
+        assert!(engine.replace_service_metadata(&mine, service, None, document).await.unwrap());
+    }
     engine.create_table(&table("Gone")).await.unwrap();
     engine.apply(&table("Gone"), insert("p", "r", 1)).await.unwrap();
     engine.drop_table(&table("Gone")).await.unwrap();
@@ -40,8 +39,10 @@ async fn check(engine: &dyn Engine) {
     assert_eq!(page.entities.len(), 49);
     assert!(engine.get(&books, &key("p", "07")).await.unwrap().is_none());
     assert_eq!(engine.table_metadata(&books).await.unwrap().as_deref(), Some(&b"policies"[..]));
-    let service = engine.service_metadata(&account("devstoreaccount1")).await.unwrap();
-    assert_eq!(service.as_deref(), Some(&b"cors"[..]));
+    for service in ServiceKind::ALL {
+        let document = engine.service_metadata(&account("devstoreaccount1"), service).await.unwrap();
+        assert_eq!(document, Some(Bytes::from(format!("properties of {service:?}"))));
+    }
     assert!(matches!(engine.find_table(&table("Gone")).await, Err(Error::TableNotFound)));
     assert_eq!(engine.find_table(&table("again")).await.unwrap().as_str(), "AGAIN");
     assert!(engine.get(&table("again"), &key("p", "old")).await.unwrap().is_none());

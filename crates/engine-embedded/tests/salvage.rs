@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::support::{self, ROWS_PER_TRANSACTION, crash, files, load, open};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, Place, Report, SalvageError, Salvaged};
-use model::KeyRange;
+use model::{KeyRange, ServiceKind};
 use store::{Change, Condition, Engine, TableRef, Transaction};
 use store_suite::{account, insert, number, scan, table};
 use tempfile::TempDir;
@@ -45,7 +45,12 @@ async fn store(directory: &Path) -> Rows {
     engine.set_table_metadata(&table("Small"), Bytes::from_static(b"policies")).await.unwrap();
     assert!(
         engine
-            .replace_service_metadata(&account("devstoreaccount1"), None, Bytes::from_static(b"cors"))
+            .replace_service_metadata(
+                &account("devstoreaccount1"),
+                ServiceKind::Queue,
+                None,
+                Bytes::from_static(b"cors")
+            )
             .await
             .unwrap()
     );
@@ -121,8 +126,10 @@ async fn a_sound_store_is_salvaged_whole() {
     assert_eq!(rows(&engine, &table("Big")).await, all);
     let policies = engine.table_metadata(&table("Small")).await.unwrap();
     assert_eq!(policies, Some(Bytes::from_static(b"policies")));
-    let cors = engine.service_metadata(&account("devstoreaccount1")).await.unwrap();
+    let cors = engine.service_metadata(&account("devstoreaccount1"), ServiceKind::Queue).await.unwrap();
     assert_eq!(cors, Some(Bytes::from_static(b"cors")));
+    let none = engine.service_metadata(&account("devstoreaccount1"), ServiceKind::Table).await.unwrap();
+    assert_eq!(none, None);
 }
 
 #[tokio::test]

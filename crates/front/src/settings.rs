@@ -111,19 +111,19 @@ impl Settings {
     async fn stored(
         &self,
         account: &AccountName,
-        _service: ServiceKind,
+        service: ServiceKind,
     ) -> Result<Option<Bytes>, store::Error> {
-        self.engine.service_metadata(account).await
+        self.engine.service_metadata(account, service).await
     }
 
     async fn replace(
         &self,
         account: &AccountName,
-        _service: ServiceKind,
+        service: ServiceKind,
         expected: Option<Bytes>,
         document: Bytes,
     ) -> Result<bool, store::Error> {
-        self.engine.replace_service_metadata(account, expected, document).await
+        self.engine.replace_service_metadata(account, service, expected, document).await
     }
 }
 

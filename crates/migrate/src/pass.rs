@@ -1,7 +1,7 @@
 //! One pass: the target is brought from what it holds to what a snapshot holds.
 
 use bytes::Bytes;
-use model::AccountName;
+use model::{AccountName, ServiceKind};
 use store::TableRef;
 
 use crate::error::{Error, Side};
@@ -69,17 +69,22 @@ impl Pass<'_> {
             self.table(&settler, &table).await?;
             self.passed.tables += 1;
         }
-        self.properties(account).await
+        for service in ServiceKind::ALL {
+            self.properties(account, service).await?;
+        }
+        Ok(())
     }
 
-    async fn properties(&self, account: &AccountName) -> Result<(), Error> {
+    async fn properties(&self, account: &AccountName, service: ServiceKind) -> Result<(), Error> {
         let of = |side| Error::of_account(side, account);
-        let wanted = persist(|| self.snapshot.service_metadata(account)).await.map_err(of(Side::Source))?;
-        let found = persist(|| self.target.service_metadata(account)).await.map_err(of(Side::Target))?;
+        let wanted = persist(|| self.snapshot.service_metadata(account, service)).await;
+        let wanted = wanted.map_err(of(Side::Source))?;
+        let found = persist(|| self.target.service_metadata(account, service)).await;
+        let found = found.map_err(of(Side::Target))?;
         match wanted {
             None if found.is_some() => Err(Error::PropertiesStay { account: account.clone() }),
             Some(wanted) if found.as_ref() != Some(&wanted) => {
-                self.replace_properties(account, found, wanted).await.map_err(of(Side::Target))
+                self.replace_properties(account, service, found, wanted).await.map_err(of(Side::Target))
             }
             _ => Ok(()),
         }
@@ -89,15 +94,17 @@ impl Pass<'_> {
     async fn replace_properties(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         mut found: Option<Bytes>,
         wanted: Bytes,
     ) -> Result<(), store::Error> {
         while found.as_ref() != Some(&wanted) {
-            let replace = || self.target.replace_service_metadata(account, found.clone(), wanted.clone());
+            let replace =
+                || self.target.replace_service_metadata(account, service, found.clone(), wanted.clone());
             if persist(replace).await? {
                 return Ok(());
             }
-            found = persist(|| self.target.service_metadata(account)).await?;
+            found = persist(|| self.target.service_metadata(account, service)).await?;
         }
         Ok(())
     }

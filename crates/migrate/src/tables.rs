@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use model::{AccountName, TableName, limits};
+use model::{AccountName, ServiceKind, TableName, limits};
 use store::TableRef;
 
 use crate::Shared;
@@ -17,8 +17,12 @@ pub type Tables = BTreeMap<String, TableName>;
 pub async fn is_empty(engine: &Shared, account: &AccountName) -> Result<bool, Error> {
     let failed = Error::of_account(Side::Target, account);
     let tables = persist(|| engine.list_tables(account, "", 1)).await.map_err(&failed)?;
-    Ok(tables.names.is_empty()
-        && persist(|| engine.service_metadata(account)).await.map_err(failed)?.is_none())
+    let mut is_empty = tables.names.is_empty();
+    for service in ServiceKind::ALL {
+        let document = persist(|| engine.service_metadata(account, service)).await.map_err(&failed)?;
+        is_empty &= document.is_none();
+    }
+    Ok(is_empty)
 }
 
 pub async fn list(side: Side, engine: &Shared, account: &AccountName) -> Result<Tables, Error> {

@@ -1,6 +1,6 @@
 //! Whether two stores hold the same of an account, every byte of it.
 
-use model::AccountName;
+use model::{AccountName, ServiceKind};
 use sha2::{Digest as _, Sha256};
 use store::{StoredRef, TableRef};
 
@@ -58,13 +58,15 @@ pub async fn verify(
 
 async fn check_properties(source: &Shared, target: &Shared, account: &AccountName) -> Result<(), Error> {
     let of = |side| Error::of_account(side, account);
-    let ours = persist(|| source.service_metadata(account)).await.map_err(of(Side::Source))?;
-    let theirs = persist(|| target.service_metadata(account)).await.map_err(of(Side::Target))?;
-    if ours == theirs {
-        return Ok(());
+    for service in ServiceKind::ALL {
+        let ours = persist(|| source.service_metadata(account, service)).await.map_err(of(Side::Source))?;
+        let theirs = persist(|| target.service_metadata(account, service)).await.map_err(of(Side::Target))?;
+        if ours != theirs {
+            let found = Found::OtherMetadata;
+            return Err(Difference { account: account.clone(), table: None, key: None, found }.into());
+        }
     }
-    let found = Found::OtherMetadata;
-    Err(Difference { account: account.clone(), table: None, key: None, found }.into())
+    Ok(())
 }
 
 async fn check_tables(

@@ -7,8 +7,8 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use migrate::{Difference, Error, Found, Passed, Shared, Side, Step, Watch, pass, verify};
-use model::{AccountName, EntityKey};
+use migrate::{Difference, Error, Found, Passed, Shared, Side, Step, Watch, is_empty, pass, verify};
+use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
 use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
 use store_suite::{account, insert, key, number, table};
@@ -66,12 +66,20 @@ async fn moved(source: &Shared, target: &Shared) -> Passed {
 async fn all_that_an_account_has_arrives() {
     let (source, books) = filled(7, 130).await;
     source.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
-    source.replace_service_metadata(&books.account, None, Bytes::from_static(b"cors")).await.unwrap();
+    let document = |service: ServiceKind| Bytes::from(format!("properties of {service:?}"));
+    for service in ServiceKind::ALL {
+        let set = source.replace_service_metadata(&books.account, service, None, document(service));
+        assert!(set.await.unwrap());
+    }
     source.create_table(&table("EMPTY")).await.unwrap();
     let target = memory();
     let passed = moved(&source, &target).await;
     assert_eq!(passed, Passed { tables: 2, entities: 910, stored: 910, removed: 0, dropped_tables: 0 });
     assert_eq!(target.find_table(&table("empty")).await.unwrap().as_str(), "EMPTY");
+    for service in ServiceKind::ALL {
+        let arrived = target.service_metadata(&books.account, service).await.unwrap();
+        assert_eq!(arrived, Some(document(service)));
+    }
     let row =
         |engine: Shared| async move { engine.get(&table("Books"), &key("p003", "r077")).await.unwrap() };
     let (there, here) = (row(target.clone()).await.unwrap(), row(source.clone()).await.unwrap());
@@ -187,8 +195,13 @@ async fn every_planted_difference_is_found_and_named() {
                 differs(Some("Books"), None, Found::OtherMetadata)
             }
             6 => {
-                let before = target.service_metadata(&books.account).await.unwrap();
-                assert!(target.replace_service_metadata(&books.account, before, Bytes::new()).await.unwrap());
+                let before = target.service_metadata(&books.account, ServiceKind::Table).await.unwrap();
+                assert!(
+                    target
+                        .replace_service_metadata(&books.account, ServiceKind::Table, before, Bytes::new())
+                        .await
+                        .unwrap()
+                );
                 differs(None, None, Found::OtherMetadata)
             }
             _ => {
@@ -218,10 +231,14 @@ async fn the_same_entities_have_the_same_digest_and_others_another() {
 #[tokio::test]
 async fn service_properties_that_can_not_be_taken_back_are_said() {
     let (source, books) = filled(1, 1).await;
-    let target = memory();
-    target.replace_service_metadata(&books.account, None, Bytes::from_static(b"cors")).await.unwrap();
-    let refused = pass(&source, None, &target, &accounts(), UNSEEN).await;
-    assert!(matches!(refused, Err(Error::PropertiesStay { .. })), "{refused:?}");
+    for service in ServiceKind::ALL {
+        let target = memory();
+        let cors = Bytes::from_static(b"cors");
+        target.replace_service_metadata(&books.account, service, None, cors).await.unwrap();
+        assert!(!is_empty(&target, &books.account).await.unwrap());
+        let refused = pass(&source, None, &target, &accounts(), UNSEEN).await;
+        assert!(matches!(refused, Err(Error::PropertiesStay { .. })), "{refused:?}");
+    }
 }
 
 #[tokio::test]

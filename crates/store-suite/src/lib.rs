@@ -51,6 +51,7 @@ where
         tables::a_dropped_table_leaves_nothing_behind,
         metadata::metadata_lives_and_dies_with_its_owner,
         metadata::service_metadata_is_replaced_only_if_it_is_what_was_expected,
+        metadata::documents_of_two_services_do_not_disturb_each_other,
         metadata::accounts_with_tables_or_metadata_are_listed,
         loading::loaded_rows_come_back_byte_for_byte,
         loading::loading_replaces_and_removes,

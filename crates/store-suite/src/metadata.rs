@@ -1,6 +1,7 @@
 //! What the service keeps beside the rows: of a table and of an account.
 
 use bytes::Bytes;
+use model::ServiceKind;
 use store::TableRef;
 
 use crate::Shared;
@@ -10,36 +11,46 @@ pub async fn metadata_lives_and_dies_with_its_owner(engine: Shared) {
     let table = created(&engine, "Books").await;
     let (mine, theirs) = (account("devstoreaccount1"), account("another"));
     assert_eq!(engine.table_metadata(&table).await.unwrap(), None);
-    assert_eq!(engine.service_metadata(&mine).await.unwrap(), None);
+    assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), None);
     for text in [&b"one"[..], b"two", b""] {
         engine.set_table_metadata(&table, Bytes::copy_from_slice(text)).await.unwrap();
         assert_eq!(engine.table_metadata(&table).await.unwrap().as_deref(), Some(text));
-        let before = engine.service_metadata(&mine).await.unwrap();
-        assert!(engine.replace_service_metadata(&mine, before, Bytes::copy_from_slice(text)).await.unwrap());
-        assert_eq!(engine.service_metadata(&mine).await.unwrap().as_deref(), Some(text));
+        let before = engine.service_metadata(&mine, ServiceKind::Table).await.unwrap();
+        assert!(
+            engine
+                .replace_service_metadata(&mine, ServiceKind::Table, before, Bytes::copy_from_slice(text))
+                .await
+                .unwrap()
+        );
+        assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap().as_deref(), Some(text));
     }
-    assert_eq!(engine.service_metadata(&theirs).await.unwrap(), None);
+    assert_eq!(engine.service_metadata(&theirs, ServiceKind::Table).await.unwrap(), None);
 }
 
 pub async fn service_metadata_is_replaced_only_if_it_is_what_was_expected(engine: Shared) {
     let mine = account("devstoreaccount1");
     let document = |text: &'static str| Bytes::from_static(text.as_bytes());
     let replace = async |expected: Option<&'static str>, by| {
-        engine.replace_service_metadata(&mine, expected.map(document), document(by)).await.unwrap()
+        engine
+            .replace_service_metadata(&mine, ServiceKind::Table, expected.map(document), document(by))
+            .await
+            .unwrap()
     };
     assert!(!replace(Some("one"), "two").await, "nothing is there");
-    assert_eq!(engine.service_metadata(&mine).await.unwrap(), None);
+    assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), None);
     assert!(replace(None, "one").await);
     assert!(!replace(None, "two").await, "something is there");
     assert!(!replace(Some("other"), "two").await);
-    assert_eq!(engine.service_metadata(&mine).await.unwrap(), Some(document("one")));
+    assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), Some(document("one")));
     assert!(replace(Some("one"), "two").await);
     // Of many who start from the same, one gets through.
     let attempts = (0..8).map(|n| {
         let (engine, mine) = (engine.clone(), mine.clone());
         let by = Bytes::from(format!("by {n}"));
         tokio::spawn(async move {
-            engine.replace_service_metadata(&mine, Some(Bytes::from_static(b"two")), by).await
+            engine
+                .replace_service_metadata(&mine, ServiceKind::Table, Some(Bytes::from_static(b"two")), by)
+                .await
         })
     });
     let mut replaced = 0;
@@ -55,11 +66,36 @@ pub async fn accounts_with_tables_or_metadata_are_listed(engine: Shared) {
     for table in [of("zeta", "Books"), of("beta", "Books"), of("beta", "Authors")] {
         engine.create_table(&table).await.unwrap();
     }
-    for owner in ["gamma", "beta"] {
+    for (owner, service) in [("gamma", ServiceKind::Queue), ("beta", ServiceKind::Table)] {
         let cors = Bytes::from_static(b"cors");
-        assert!(engine.replace_service_metadata(&account(owner), None, cors).await.unwrap());
+        assert!(engine.replace_service_metadata(&account(owner), service, None, cors).await.unwrap());
     }
     assert_eq!(engine.list_accounts().await.unwrap(), ["beta", "gamma", "zeta"].map(account));
     engine.drop_table(&of("zeta", "Books")).await.unwrap();
     assert_eq!(engine.list_accounts().await.unwrap(), ["beta", "gamma"].map(account));
+}
+
+pub async fn documents_of_two_services_do_not_disturb_each_other(engine: Shared) {
+    let mine = account("devstoreaccount1");
+    let document = |service: ServiceKind, version: u8| Bytes::from(format!("{service:?} {version}"));
+    for service in ServiceKind::ALL {
+        // What another service has stored is nothing that this one could expect.
+        assert_eq!(engine.service_metadata(&mine, service).await.unwrap(), None);
+        for other in ServiceKind::ALL {
+            let by = Bytes::from_static(b"never");
+            let replaced =
+                engine.replace_service_metadata(&mine, service, Some(document(other, 1)), by).await;
+            assert!(!replaced.unwrap());
+        }
+        assert!(engine.replace_service_metadata(&mine, service, None, document(service, 1)).await.unwrap());
+    }
+    for changed in ServiceKind::ALL {
+        let (before, after) = (document(changed, 1), document(changed, 2));
+        assert!(engine.replace_service_metadata(&mine, changed, Some(before), after).await.unwrap());
+        for service in ServiceKind::ALL {
+            let expected = document(service, if service <= changed { 2 } else { 1 });
+            assert_eq!(engine.service_metadata(&mine, service).await.unwrap(), Some(expected));
+        }
+    }
+    assert_eq!(engine.list_accounts().await.unwrap(), [mine], "an account is listed once");
 }

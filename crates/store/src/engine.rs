@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
 use crate::{Error, Fault, Page, Scan, StoredRow, Transaction};
 
@@ -75,20 +75,26 @@ pub trait Engine: Send + Sync + 'static {
 
     async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error>;
 
-    /// What `replace_service_metadata` stored last for the account, or nothing. May be a few seconds old where
-    /// several servers share the data, but not older than the last replacement that this engine was asked for.
-    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error>;
+    /// What `replace_service_metadata` stored last for this service of the account, or nothing. May be a few seconds old
+    /// where several servers share the data, but not older than the last replacement that this engine was asked for.
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error>;
 
-    /// Stores the account's metadata if what is stored is `expected`; else changes nothing and answers false. Whoever
-    /// changes a part reads first, and reads again after a false: then nobody undoes what another has set.
+    /// Stores the metadata of one service of the account if what is stored is `expected`; else changes nothing and answers
+    /// false. Each service has a document of its own. Whoever changes a part reads first, and reads again after a false:
+    /// then nobody undoes what another has set.
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error>;
 
-    /// The accounts that have tables or service metadata, in order.
+    /// The accounts that have tables, or metadata of any service, in order.
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error>;
 
     /// Distinct rows of one partition as another engine had them, timestamps included; `None` removes a row. Replaces

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
 use crate::encoding::key;
 use crate::{
@@ -24,7 +24,7 @@ pub struct MemoryEngine {
 struct State {
     /// By account and lower-case name.
     tables: BTreeMap<(AccountName, String), Table>,
-    services: BTreeMap<AccountName, Bytes>,
+    services: BTreeMap<(AccountName, ServiceKind), Bytes>,
     last_stamp: Option<DateTime>,
     closed: bool,
 }
@@ -159,27 +159,34 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    async fn service_metadata(&self, account: &AccountName) -> Result<Option<Bytes>, Error> {
-        Ok(self.state()?.services.get(account).cloned())
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, Error> {
+        Ok(self.state()?.services.get(&(account.clone(), service)).cloned())
     }
 
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
         let mut state = self.state()?;
-        let as_expected = state.services.get(account) == expected.as_ref();
+        let owner = (account.clone(), service);
+        let as_expected = state.services.get(&owner) == expected.as_ref();
         if as_expected {
-            state.services.insert(account.clone(), metadata);
+            state.services.insert(owner, metadata);
         }
         Ok(as_expected)
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
         let state = self.state()?;
-        let owners = state.tables.keys().map(|(account, _)| account).chain(state.services.keys());
+        let documents = state.services.keys().map(|(account, _)| account);
+        let owners = state.tables.keys().map(|(account, _)| account).chain(documents);
         Ok(owners.collect::<BTreeSet<_>>().into_iter().cloned().collect())
     }
 

@@ -1,8 +1,9 @@
 //! A keyspace that an earlier release made, with what its servers left in it.
 
+use bytes::Bytes;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
-use engine_cassandra::{CassandraEngine, ConnectError, Options, connect, init};
-use model::KeyRange;
+use engine_cassandra::{CassandraEngine, ConnectError, InitError, Options, connect, init};
+use model::{KeyRange, ServiceKind};
 use scylla::client::session::Session;
 use store::Engine;
 use store_suite::{insert, key, scan, table};
@@ -26,6 +27,15 @@ const TABLES: [&str; 9] = [
     "slots (id int PRIMARY KEY, owner uuid, high bigint)",
     "switches (id int PRIMARY KEY, frozen boolean)",
 ];
+/// What schema 2 has beside it.
+const SCHEMA_2: [&str; 6] = [
+    "slots ADD lease int",
+    "slots ADD frozen uuid",
+    "switches ADD freeze uuid",
+    "tables WITH gc_grace_seconds = 345600",
+    "segments WITH gc_grace_seconds = 345600",
+    "purges WITH gc_grace_seconds = 60",
+];
 const REPLICATION: &str = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
 
 async fn make_schema_1(nodes: &[String]) -> (Options, Session) {
@@ -41,6 +51,20 @@ async fn make_schema_1(nodes: &[String]) -> (Options, Session) {
     run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, 1)")).await;
     session.use_keyspace(keyspace, true).await.unwrap();
     (options, session)
+}
+
+async fn make_schema_2(nodes: &[String]) -> (Options, Session) {
+    let (options, session) = make_schema_1(nodes).await;
+    for change in SCHEMA_2 {
+        session.query_unpaged(format!("ALTER TABLE {}.{change}", options.keyspace), ()).await.unwrap();
+    }
+    set_version(&session, &options, 2).await;
+    (options, session)
+}
+
+async fn set_version(session: &Session, options: &Options, version: i32) {
+    let text = format!("UPDATE {}.schema_version SET version = ? WHERE id = 0 IF EXISTS", options.keyspace);
+    session.query_unpaged(text, (version,)).await.unwrap();
 }
 
 /// A row as some release stored it: its stamp and body.
@@ -127,5 +151,45 @@ async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
     assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["Authors", "Books"]);
     engine.drop_table(&books).await.unwrap();
     engine.close().await;
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_of_schema_2_keeps_its_properties_and_gets_room_for_those_of_other_services() {
+    let Some(nodes) = nodes() else { return };
+    let (options, session) = make_schema_2(&nodes).await;
+    fill(&session, &nodes).await;
+    let mine = table("Books").account;
+    let text = "UPDATE services SET metadata = ? WHERE account = ? IF metadata = null";
+    session.query_unpaged(text, (b"cors".to_vec(), mine.as_str())).await.unwrap();
+    let refused = CassandraEngine::connect(options.clone()).await;
+    let Err(ConnectError::Wrong(findings)) = refused else { panic!("{refused:?}") };
+    assert!(findings.to_string().contains("has schema 2"), "{findings}");
+
+    let made = init(&session, &options.keyspace, REPLICATION).await.unwrap();
+    assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(2), false, 0));
+    // As after an upgrade that was cut short before its last statement.
+    set_version(&session, &options, 2).await;
+    assert_eq!(init(&session, &options.keyspace, REPLICATION).await.unwrap().upgraded_from, Some(2));
+
+    let engine = CassandraEngine::connect(options.clone()).await.unwrap();
+    assert_eq!(seen(&engine).await, ["p|r"]);
+    let cors = Some(Bytes::from_static(b"cors"));
+    assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), cors);
+    for service in [ServiceKind::Queue, ServiceKind::Blob] {
+        assert_eq!(engine.service_metadata(&mine, service).await.unwrap(), None);
+        let document = Bytes::from(format!("{service:?}"));
+        assert!(engine.replace_service_metadata(&mine, service, None, document.clone()).await.unwrap());
+        assert_eq!(engine.service_metadata(&mine, service).await.unwrap(), Some(document));
+    }
+    assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), cors);
+    engine.close().await;
+
+    set_version(&session, &options, 99).await;
+    let refused = CassandraEngine::connect(options.clone()).await;
+    let Err(ConnectError::Wrong(findings)) = refused else { panic!("{refused:?}") };
+    assert!(findings.to_string().contains("run the release that made it"), "{findings}");
+    let refused = init(&session, &options.keyspace, REPLICATION).await;
+    assert!(matches!(refused, Err(InitError::Version { version: 99, .. })), "{refused:?}");
     drop_keyspace(&options).await;
 }

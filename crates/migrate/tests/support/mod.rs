@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use migrate::Shared;
-use model::{AccountName, DateTime, EntityKey, Key, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 
 /// Passes on what a store is asked, save for what stands in the braces.
@@ -91,8 +91,8 @@ passing_on!(Counting {
     apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
     table_metadata(table: &TableRef) -> Option<Bytes>;
     set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
-    service_metadata(account: &AccountName) -> Option<Bytes>;
-    replace_service_metadata(account: &AccountName, expected: Option<Bytes>, metadata: Bytes) -> bool;
+    service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
+    replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;
 );
 
@@ -152,7 +152,7 @@ passing_on!(Balky {
     apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
     table_metadata(table: &TableRef) -> Option<Bytes>;
     set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
-    service_metadata(account: &AccountName) -> Option<Bytes>;
-    replace_service_metadata(account: &AccountName, expected: Option<Bytes>, metadata: Bytes) -> bool;
+    service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
+    replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;
 );

@@ -4,5 +4,6 @@ pub mod key;
 mod property;
 pub mod raw;
 pub mod row;
+pub mod service;
 pub mod shown;
-mod varint;
+pub mod varint;

@@ -162,6 +162,7 @@ async fn properties_logs_and_metrics_are_each_services_own() {
         async move { ask(&address, "127.0.0.1", "GET", &target, "").await }
     };
     check(&get(ground.toys.clone()).await, &["<Read>true</Read>"]);
+    check(&get(ground.tables.clone()).await, &["<Read>false</Read>"]);
     check(
         &ask(&ground.toys, "127.0.0.1", "GET", &format!("/devstoreaccount1/toys?{sas}"), "").await,
         &["200"],
@@ -182,7 +183,7 @@ async fn properties_logs_and_metrics_are_each_services_own() {
     check(&shown, &["200 OK"]);
     let logs = ground.end().await;
     let account = logs.path().join("devstoreaccount1");
-    assert!(account.join("queue").is_dir());
+    assert!(account.join("queue").is_dir() && !account.join("table").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Tables that are created and dropped, and what is stored with them, without an answer.
 
 use bytes::Bytes;
+use model::ServiceKind;
 use store::{Engine as _, Error};
 use store_suite::table;
 
@@ -69,24 +70,43 @@ async fn policies_that_arrive_late_do_not_come_back_over_later_ones() {
     for before in [Option::None, Some("lenient")] {
         if let Some(before) = before {
             ground.witness.set_table_metadata(&table, before.into()).await.unwrap();
-            let present = ground.witness.service_metadata(&account).await.unwrap();
-            assert!(ground.witness.replace_service_metadata(&account, present, before.into()).await.unwrap());
+            let present = ground.witness.service_metadata(&account, ServiceKind::Table).await.unwrap();
+            assert!(
+                ground
+                    .witness
+                    .replace_service_metadata(&account, ServiceKind::Table, present, before.into())
+                    .await
+                    .unwrap()
+            );
         }
-        let present = ground.witness.service_metadata(&account).await.unwrap();
+        let present = ground.witness.service_metadata(&account, ServiceKind::Table).await.unwrap();
         let late = Bytes::from(format!("{MARK}{before:?}"));
         let _open = ground.between.expect(Aim::Rows, &[RequestLost, RequestLost]);
         for outcome in [
             ground.engine.set_table_metadata(&table, late.clone()).await,
-            ground.engine.replace_service_metadata(&account, present.clone(), late.clone()).await.map(drop),
+            ground
+                .engine
+                .replace_service_metadata(&account, ServiceKind::Table, present.clone(), late.clone())
+                .await
+                .map(drop),
         ] {
             assert!(matches!(outcome, Err(Error::OutcomeUnknown)), "{outcome:?}");
         }
         ground.between.expect_nothing();
         ground.witness.set_table_metadata(&table, revoked.clone()).await.unwrap();
-        assert!(ground.witness.replace_service_metadata(&account, present, revoked.clone()).await.unwrap());
+        assert!(
+            ground
+                .witness
+                .replace_service_metadata(&account, ServiceKind::Table, present, revoked.clone())
+                .await
+                .unwrap()
+        );
         ground.deliver_lost("policies").await;
         assert_eq!(ground.witness.table_metadata(&table).await.unwrap(), Some(revoked.clone()));
-        assert_eq!(ground.witness.service_metadata(&account).await.unwrap(), Some(revoked.clone()));
+        assert_eq!(
+            ground.witness.service_metadata(&account, ServiceKind::Table).await.unwrap(),
+            Some(revoked.clone())
+        );
     }
     ground.finish().await;
 }

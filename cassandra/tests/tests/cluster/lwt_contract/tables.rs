@@ -95,6 +95,20 @@ async fn service_properties_change_from_what_they_were() {
 }
 
 #[tokio::test]
+async fn documents_of_two_services_are_compared_apart() {
+    let Some((p, account)) = account().await else { return };
+    let set_queue = "UPDATE services SET queue_metadata = ? WHERE account = ? IF queue_metadata = ?";
+    let (none, x, y) = (None::<Vec<u8>>, Some(b"x".to_vec()), Some(b"y".to_vec()));
+    assert_eq!(p.ask(SET_SERVICE, (&x, &account, &none)).await, APPLIED);
+    // The row is there, but not this column.
+    assert_eq!(p.ask(set_queue, (&y, &account, &x)).await, ["[applied] queue_metadata", "false -"]);
+    assert_eq!(p.ask(set_queue, (&y, &account, &none)).await, APPLIED);
+    assert_eq!(p.ask(SET_SERVICE, (&y, &account, &y)).await, ["[applied] metadata", "false 0x78"]);
+    let all = "SELECT metadata, queue_metadata, blob_metadata FROM services WHERE account = ?";
+    assert_eq!(p.read(all, (&account,)).await, ["metadata queue_metadata blob_metadata", "0x78 0x79 -"]);
+}
+
+#[tokio::test]
 async fn a_slot_is_taken_by_one_and_renewed_in_order() {
     let Some(p) = partition().await else { return };
     let id = i32::from_be_bytes(p.tid.as_bytes()[..4].try_into().unwrap());
