@@ -16,7 +16,8 @@ use partita_client::{Entity, Error, Result, Stored, Table, partition_key, row_ke
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
-/// use partita_client::{DateTime, Value, patterns::series::Series};
+/// use partita_client::{DateTime, Value};
+/// use partita_client_patterns::series::Series;
 ///
 /// let power = Series::hourly(&table);
 /// power.put("meter-7", DateTime::now(), 1.25).await?;

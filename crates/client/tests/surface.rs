@@ -133,7 +133,7 @@ async fn entities_come_and_go_as_json() {
     for service in services() {
         let table = table(&service, "Json").await;
         let json = |row: &str| {
-            format!(r#"{{"PartitionKey":"p","RowKey":"{row}","L@odata.type":"Edm.Int64","L":"7","D":1.0}}"#)
+            format!(r#"{{"PartitionKey":"p","RowKey":"{row}","L@odata.type":"Edm.Int64","L":"7","D":1.5}}"#)
         };
         table.apply(Operation::json(OperationKind::Insert, "p", "0", json("0"))).await.unwrap();
         let rest = ["1", "2"].map(|row| Operation::json(OperationKind::UpsertReplace, "p", row, json(row)));
@@ -147,7 +147,7 @@ async fn entities_come_and_go_as_json() {
             let read: serde_json::Value = serde_json::from_slice(&page.json).unwrap();
             for entity in read["value"].as_array().unwrap() {
                 let read = Entity::from_json(entity.to_string().as_bytes()).unwrap();
-                assert_eq!(read.properties, Entity::new("", "").with("L", 7_i64).with("D", 1.0).properties);
+                assert_eq!(read.properties, Entity::new("", "").with("L", 7_i64).with("D", 1.5).properties);
                 rows.push(read.row_key);
             }
             // In another process, say.

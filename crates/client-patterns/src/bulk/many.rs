@@ -10,7 +10,8 @@ use partita_client::{Result, Stored, Table};
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
-/// use partita_client::{Entity, patterns::bulk::get_many};
+/// use partita_client::Entity;
+/// use partita_client_patterns::bulk::get_many;
 ///
 /// let found = get_many::<Entity>(&table, [("novels", "emma"), ("novels", "persuasion")], 8).await?;
 /// for book in found.into_iter().flatten() {

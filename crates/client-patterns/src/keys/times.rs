@@ -12,7 +12,8 @@ const DIGITS: usize = 19;
 /// A time to the tick (100 ns), the oldest first: its ticks as .NET counts them, 19 digits.
 ///
 /// ```
-/// use partita_client::{DateTime, patterns::keys};
+/// use partita_client::DateTime;
+/// use partita_client_patterns::keys;
 ///
 /// let time = DateTime::parse("2026-01-31T12:00:00Z").unwrap();
 /// assert_eq!(keys::oldest_first(time), "0639054576000000000");
@@ -29,7 +30,8 @@ pub fn parse_oldest_first(key: &str) -> Result<DateTime> {
 /// A time to the tick, the newest first: what .NET writes as `DateTime.MaxValue.Ticks - time.Ticks` with 19 digits.
 ///
 /// ```
-/// use partita_client::{DateTime, patterns::keys};
+/// use partita_client::DateTime;
+/// use partita_client_patterns::keys;
 ///
 /// let time = DateTime::parse("2026-01-31T12:00:00Z").unwrap();
 /// assert_eq!(keys::newest_first(time), "2516324399999999999");
@@ -49,7 +51,8 @@ pub fn parse_newest_first(key: &str) -> Result<DateTime> {
 /// one tick. The first rows of the partition are then its last ones in time: `table.query().filter(…).take(50)`.
 ///
 /// ```
-/// use partita_client::{DateTime, patterns::keys};
+/// use partita_client::DateTime;
+/// use partita_client_patterns::keys;
 ///
 /// let now = DateTime::now();
 /// assert_ne!(keys::log_tail(now), keys::log_tail(now));
@@ -70,7 +73,8 @@ pub fn log_time(key: &str) -> Result<DateTime> {
 /// The rows of [`log_tail`], and those of [`newest_first`], from this time on up to that, which is not among them.
 ///
 /// ```
-/// use partita_client::{DateTime, patterns::keys, row_key};
+/// use partita_client::{DateTime, row_key};
+/// use partita_client_patterns::keys;
 ///
 /// let day = |text| DateTime::parse(text).unwrap();
 /// let filter = keys::log_between(row_key(), day("2026-01-30"), day("2026-01-31"));
@@ -92,7 +96,8 @@ fn log_range(from: DateTime, until: DateTime) -> (String, String) {
 /// The day of a time, `20260131`: for partitions and tables by the day.
 ///
 /// ```
-/// use partita_client::{DateTime, patterns::keys};
+/// use partita_client::DateTime;
+/// use partita_client_patterns::keys;
 ///
 /// let time = DateTime::parse("2026-01-31T23:59:59Z").unwrap();
 /// assert_eq!((keys::day(time), keys::hour(time)), ("20260131".into(), "2026013123".into()));

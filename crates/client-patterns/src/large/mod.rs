@@ -9,7 +9,8 @@
 //!
 //! ```no_run
 //! # async fn run(table: partita_client::Table) -> Result<(), Box<dyn std::error::Error>> {
-//! use partita_client::{Entity, patterns::large::Large};
+//! use partita_client::Entity;
+//! use partita_client_patterns::large::Large;
 //!
 //! let files = Large::new(&table);
 //! let file = tokio_file("report.pdf").await?;

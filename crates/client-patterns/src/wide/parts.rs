@@ -68,7 +68,7 @@ fn check(rows: &[Entity]) -> Result<()> {
     }
     Err(Error::Invalid(format!(
         "the entity with RowKey '{}' takes {} rows and {bytes} bytes; a transaction takes {} and {}, \
-         so keep long values apart (`patterns::large`)",
+         so keep long values apart (`partita_client_patterns::large`)",
         first.row_key,
         rows.len(),
         limits::BATCH_OPERATIONS_MAX,
