@@ -118,6 +118,7 @@ impl Service {
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;
         let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
         if table.name.is_metrics() && !only_deletes() {
+            self.require_table(table).await?;
             return Err(Refusal::WritesNotAllowed.into());
         }
         let partition = Some(transaction.partition().as_str());

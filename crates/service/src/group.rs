@@ -28,6 +28,11 @@ impl Group {
         self.operations.is_empty()
     }
 
+    /// The table of the writes so far.
+    pub fn table(&self) -> Option<&TableRef> {
+        self.place.as_ref().map(|(table, _)| table)
+    }
+
     /// Whether another write would be one too many.
     pub fn is_full(&self) -> bool {
         self.operations.len() >= limits::BATCH_OPERATIONS_MAX

@@ -203,6 +203,10 @@ async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Res
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(&inner.condition))?;
     let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
+    // Once for all parts, which have one table.
+    if group.table() != Some(&table) {
+        context.service.require_table(&table).await?;
+    }
     group.push(&table, write)?;
     Ok(reply)
 }

@@ -18,13 +18,13 @@ pub async fn get(
     key: EntityKey,
 ) -> Result<Answer, Failure> {
     let table = context.table(table);
-    context.service.require_table(&table).await?;
-    refuse_unknown_options(call.query)?;
-    let select = select(context, call.query)?;
-    // To a token with a range, what lies outside of it does not exist.
-    if !context.grant.covers(&key) {
-        return Err(Refusal::ResourceNotFound.into());
-    }
+    let check = || {
+        refuse_unknown_options(call.query)?;
+        let select = select(context, call.query)?;
+        // To a token with a range, what lies outside of it does not exist.
+        if context.grant.covers(&key) { Ok(select) } else { Err(Refusal::ResourceNotFound.into()) }
+    };
+    let select = context.unless_missing(&table, check()).await?;
     let row = context.service.get_entity(&table, &key).await?;
     let format = EntityFormat {
         context,
@@ -55,15 +55,18 @@ pub async fn get(
 
 pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> Result<Answer, Failure> {
     let table = context.table(table);
-    context.service.require_table(&table).await?;
-    refuse_unknown_options(call.query)?;
-    let select = select(context, call.query)?;
-    let query = EntityQuery {
-        filter: option(call.query, names::FILTER),
-        top: option(call.query, names::TOP).map(EntityQuery::top).transpose()?,
-        within: Some(context.grant.range()),
-        from: continuation(call.query)?,
+    let check = || {
+        refuse_unknown_options(call.query)?;
+        let select = select(context, call.query)?;
+        let query = EntityQuery {
+            filter: option(call.query, names::FILTER),
+            top: option(call.query, names::TOP).map(EntityQuery::top).transpose()?,
+            within: Some(context.grant.range()),
+            from: continuation(call.query)?,
+        };
+        Ok((select, query))
     };
+    let (select, query) = context.unless_missing(&table, check()).await?;
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
     let format = EntityFormat {

@@ -1,6 +1,6 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
-use model::{DateTime, ETag, Entity, EntityKey, TableName};
+use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
 use service::Write;
 use store::{RowDraft, TableRef};
 use wire::entity_json::EntityView;
@@ -50,7 +50,8 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -
     Ok(reply.answer(context, timestamp).await)
 }
 
-/// Reads a write: table, then conditions, then body. Anything but a write of an entity is not allowed here.
+/// Reads a write: conditions, then body. Anything but a write of an entity is not allowed here. A table that is missing
+/// is found when the write is made, or before something else is refused.
 pub async fn prepare(
     context: &Context<'_>,
     call: &Call<'_>,
@@ -73,9 +74,8 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
     match operation {
         Operation::InsertEntity(name) => insert(context, call, name).await,
         Operation::PutEntity(name, key) => {
-            let table = found(context, name).await?;
-            let condition = call.condition.if_any()?;
-            let entity = entity_at(context, call, key).await?;
+            let table = context.table(name);
+            let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
                 Some(version) => Write::update(entity, version),
                 None => Write::insert_or_replace(entity),
@@ -83,9 +83,8 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
             Ok(Prepared { table, write, reply: written(context, call) })
         }
         Operation::MergeEntity(name, key) => {
-            let table = found(context, name).await?;
-            let condition = call.condition.if_any()?;
-            let entity = entity_at(context, call, key).await?;
+            let table = context.table(name);
+            let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
                 Some(version) => Write::merge(entity, version),
                 None => Write::insert_or_merge(entity),
@@ -93,12 +92,13 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
             Ok(Prepared { table, write, reply: written(context, call) })
         }
         Operation::DeleteEntity(name, key) => {
-            let table = found(context, name).await?;
-            let write = Write::delete(key, call.condition.required()?);
+            let table = context.table(name);
+            let condition = call.condition.required().map_err(Failure::from);
+            let write = Write::delete(key, context.unless_missing(&table, condition).await?);
             Ok(Prepared { table, write, reply: Reply::Deleted })
         }
         Operation::RefuseIn(name, refusal) => {
-            found(context, name).await?;
+            context.service.require_table(&context.table(name)).await?;
             Err(refusal.into())
         }
         Operation::QueryTables
@@ -117,16 +117,9 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
 }
 
 async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Prepared, Failure> {
-    let table = match found(context, name).await {
-        Ok(table) => table,
-        Err(failure) => {
-            if let Ok((entity, _)) = entity(context, call).await {
-                reaches(context, &entity.key)?;
-            }
-            return Err(failure);
-        }
-    };
-    let (entity, offset_times) = entity(context, call).await?;
+    let table = context.table(name);
+    let read = entity(context, call).await;
+    let (entity, offset_times) = context.unless_missing(&table, read).await?;
     reaches(context, &entity.key)?;
     let preference = table::preference(context, call);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
@@ -156,10 +149,18 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     Ok(Prepared { table, write, reply })
 }
 
-async fn found(context: &Context<'_>, name: TableName) -> Result<TableRef, Failure> {
-    let table = context.table(name);
-    context.service.require_table(&table).await?;
-    Ok(table)
+/// The condition of an update, and its entity.
+async fn change<'a>(
+    context: &Context<'_>,
+    call: &Call<'a>,
+    table: &TableRef,
+    key: EntityKey,
+) -> Result<(Option<&'a IfMatch>, Entity<'a>), Failure> {
+    let read = match call.condition.if_any() {
+        Ok(condition) => entity_at(context, call, key).await.map(|entity| (condition, entity)),
+        Err(refusal) => Err(refusal.into()),
+    };
+    context.unless_missing(table, read).await
 }
 
 /// The entity in a body, and the names of its times that were written with an offset.

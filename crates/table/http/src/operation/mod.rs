@@ -86,6 +86,15 @@ impl Context<'_> {
         TableRef { account: self.site.account.clone(), name }
     }
 
+    /// The service says that a table is missing before it says what else is wrong. An engine finds a missing table itself,
+    /// so that the table is looked for here only if something is wrong.
+    async fn unless_missing<T>(&self, table: &TableRef, checked: Result<T, Failure>) -> Result<T, Failure> {
+        if checked.is_err() {
+            self.service.require_table(table).await?;
+        }
+        checked
+    }
+
     /// Refuses what the caller may not do, and tells the log.
     fn permits(&self, need: &Need) -> Result<(), Refusal> {
         self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
