@@ -10,6 +10,8 @@ use bytes::Bytes;
 use lru::LruCache;
 use model::{DateTime, Key};
 use rand::Rng as _;
+use scylla::deserialize::row::DeserializeRow;
+use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 use store::{Error, Fault, Transaction};
 use tokio::sync::oneshot;
@@ -250,24 +252,10 @@ impl Writer {
         id: &PartitionId,
         rows: impl Iterator<Item = &KeyBytes>,
     ) -> Result<Vec<ReadRow>, Trouble> {
-        let keys: Vec<&[u8]> = rows.map(KeyBytes::as_bytes).collect();
-        let values = (id.table, id.key.as_bytes(), keys);
-        let rows = self.cluster.read(&self.cluster.statements.stamps_of, values).await?;
-        let mut found = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<StampColumns>().map_err(undecodable("rows of a partition"))? {
-            let (key, stamp, epoch, registered, written) = row.map_err(undecodable("rows of a partition"))?;
-            if found.is_empty() {
-                self.note_state(id, State::from_columns(epoch, registered, written)?);
-            }
-            stamp.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
-            found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: None });
-        }
-        Ok(found)
-    }
-
-    fn note_state(&self, id: &PartitionId, state: State) {
-        state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
-        self.remember(id, state);
+        let without_body = |(key, stamp, epoch, registered, written): StampColumns| {
+            (key, stamp, None, epoch, registered, written)
+        };
+        self.read_by_key(id, rows, &self.cluster.statements.stamps_of, without_body).await
     }
 
     /// Rows by key, all of one moment.
@@ -276,13 +264,27 @@ impl Writer {
         id: &PartitionId,
         rows: impl Iterator<Item = &KeyBytes>,
     ) -> Result<Vec<ReadRow>, Trouble> {
+        self.read_by_key(id, rows, &self.cluster.statements.rows_of, |columns: RowColumns| columns).await
+    }
+
+    /// What a statement reads of rows by key. The clock and the partition's state are brought up to what it found.
+    async fn read_by_key<C>(
+        &self,
+        id: &PartitionId,
+        rows: impl Iterator<Item = &KeyBytes>,
+        statement: &PreparedStatement,
+        columns_of: impl Fn(C) -> RowColumns,
+    ) -> Result<Vec<ReadRow>, Trouble>
+    where
+        C: for<'r> DeserializeRow<'r, 'r>,
+    {
         let keys: Vec<&[u8]> = rows.map(KeyBytes::as_bytes).collect();
         let values = (id.table, id.key.as_bytes(), keys);
-        let rows = self.cluster.read(&self.cluster.statements.rows_of, values).await?;
+        let rows = self.cluster.read(statement, values).await?;
         let mut found = Vec::with_capacity(rows.rows_num());
-        for row in rows.rows::<RowColumns>().map_err(undecodable("rows of a partition"))? {
-            let (key, stamp, body, epoch, registered, written) =
-                row.map_err(undecodable("rows of a partition"))?;
+        for row in rows.rows::<C>().map_err(undecodable("rows of a partition"))? {
+            let row = row.map_err(undecodable("rows of a partition"))?;
+            let (key, stamp, body, epoch, registered, written) = columns_of(row);
             if found.is_empty() {
                 self.note_state(id, State::from_columns(epoch, registered, written)?);
             }
@@ -290,6 +292,11 @@ impl Writer {
             found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: body.map(Bytes::from) });
         }
         Ok(found)
+    }
+
+    fn note_state(&self, id: &PartitionId, state: State) {
+        state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
+        self.remember(id, state);
     }
 
     /// False if the partition is not as expected; why has been learned.

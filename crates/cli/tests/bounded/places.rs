@@ -26,7 +26,8 @@ fn open(streams: &mut [TcpStream]) -> usize {
 
 /// Answered, although every place was taken, and though all but one of those who took them are still there.
 fn is_let_in(mut newcomer: TcpStream, others: &mut [TcpStream]) {
-    newcomer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // Sooner than a handshake that takes too long is given up, which makes room by itself after ten seconds.
+    newcomer.set_read_timeout(Some(Duration::from_secs(6))).unwrap();
     newcomer.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = [0; 12];
     newcomer.read_exact(&mut answer).unwrap();
