@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::error;
 use crate::workload::Workload;
 use connection::DEVELOPMENT;
 
@@ -102,7 +103,7 @@ pub struct BenchCommand {
 }
 
 impl BenchCommand {
-    pub fn workloads(&self) -> Result<Vec<Workload>, String> {
+    pub fn workloads(&self) -> error::Result<Vec<Workload>> {
         Workload::parse_list(&self.workloads)
     }
 }

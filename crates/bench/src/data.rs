@@ -4,6 +4,7 @@
 
 use std::io::Write as _;
 
+use crate::error::{BenchError, Result};
 use crate::random::{Random, mix};
 
 /// Entities of a partition, unless the whole data set is smaller.
@@ -13,12 +14,12 @@ pub const PAGE_ROWS: u64 = 1000;
 /// One in so many entities has a given `Bucket`.
 pub const BUCKETS: u64 = 100;
 /// What the nine properties beside `Notes` take.
-const SMALL_VALUES_BYTES: usize = 2 + 19 + 7 + 4 + 20 + 36 + NAME_BYTES + CITY_BYTES + DIGEST_BYTES;
+pub const SMALL_VALUES_BYTES: usize = 2 + 19 + 7 + 4 + 20 + 36 + NAME_BYTES + CITY_BYTES + DIGEST_BYTES;
 const NAME_BYTES: usize = 24;
 const CITY_BYTES: usize = 12;
 const DIGEST_BYTES: usize = 64;
 /// A string property holds 32 Ki characters.
-const VALUE_BYTES_MAX: usize = 32_000;
+pub const VALUE_BYTES_MAX: usize = 32_000;
 const OFFSETS: u64 = 64 * 1024;
 
 /// How much data there is, and of what size.
@@ -33,15 +34,12 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    pub fn new(entities: u64, value_bytes: usize) -> Result<Self, String> {
+    pub fn new(entities: u64, value_bytes: usize) -> Result<Self> {
         if entities < PAGE_ROWS {
-            return Err(format!("--entities {entities} is too few; one page alone holds {PAGE_ROWS}"));
+            return Err(BenchError::TooFewEntities(entities));
         }
         if !(SMALL_VALUES_BYTES + 1..=VALUE_BYTES_MAX).contains(&value_bytes) {
-            let least = SMALL_VALUES_BYTES + 1;
-            return Err(format!(
-                "--value-bytes {value_bytes} can't be; it takes {least} to {VALUE_BYTES_MAX}"
-            ));
+            return Err(BenchError::ValueBytes { bytes: value_bytes });
         }
         let partitions = (entities / PARTITION_ROWS).max(1);
         let notes_bytes = value_bytes - SMALL_VALUES_BYTES;
@@ -214,7 +212,7 @@ mod tests {
 
     #[test]
     fn sizes_that_do_not_serve_are_refused() {
-        let error = |entities, bytes| DataSet::new(entities, bytes).unwrap_err();
+        let error = |entities, bytes| DataSet::new(entities, bytes).unwrap_err().to_string();
         assert_eq!(error(10, 1024), "--entities 10 is too few; one page alone holds 1000");
         assert_eq!(error(1000, 10), "--value-bytes 10 can't be; it takes 189 to 32000");
     }

@@ -6,6 +6,7 @@
 mod batch;
 mod command;
 mod data;
+mod error;
 mod measure;
 mod process;
 mod random;
@@ -22,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use command::BenchCommand;
+pub use error::BenchError;
 
 use connection::{Endpoint, Target};
 use data::DataSet;
+use error::Result;
 use measure::{Limits, Measured};
 use process::Process;
 use report::{EndpointReport, Ratio, Report};
@@ -38,25 +41,25 @@ const TABLE_PREFIX_MAX: usize = 50;
 const DEFAULT_ROUNDS_COMPARED: usize = 3;
 
 /// Measures and prints. An error if anything went wrong, a single operation included.
-pub fn run(command: &BenchCommand) -> Result<(), String> {
+pub fn run(command: &BenchCommand) -> Result<()> {
     let runtime = match command.threads {
-        0 => return Err("--threads 0 can't do anything; it takes 1 or more".to_owned()),
+        0 => return Err(BenchError::NoThreads),
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
         threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
     let (report, closed) =
-        runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(bench(command))?;
+        runtime.map_err(|source| BenchError::Threads { source })?.block_on(bench(command))?;
     let text = if command.json { report.json()? } else { report.text() };
     // Whoever closes the pipe has read enough.
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     match report.failed() {
         0 => closed,
-        failed => Err(format!("{failed} operations failed; the report has one of each kind")),
+        failed => Err(BenchError::OperationsFailed(failed)),
     }
 }
 
 /// The report, and whether the tables made for it are gone: what was measured is worth telling either way.
-async fn bench(command: &BenchCommand) -> Result<(Report, Result<(), String>), String> {
+async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     let plan = plan(command)?;
     let (workloads, seed) = (plan.workloads.clone(), plan.seed);
     let ends =
@@ -108,7 +111,7 @@ async fn measure_in_turns(
     sessions: &mut [Session],
     workloads: &[Workload],
     rounds: usize,
-) -> Result<Vec<Vec<Vec<Measured>>>, String> {
+) -> Result<Vec<Vec<Vec<Measured>>>> {
     let mut all = Vec::new();
     for workload in workloads {
         let mut of_endpoints = vec![Vec::new(); sessions.len()];
@@ -123,24 +126,25 @@ async fn measure_in_turns(
 }
 
 /// Ctrl-C ends the work, and leaves time to clean up after it.
-async fn unless_interrupted<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         outcome = work => outcome,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+        _ = tokio::signal::ctrl_c() => Err(BenchError::Interrupted),
     }
 }
 
-async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session, String> {
-    let endpoint = Endpoint::parse(text)?;
-    let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
+async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session> {
+    let endpoint = Endpoint::parse(text).map_err(BenchError::Endpoint)?;
+    let connector = || connection::connector(command.ca.as_deref()).map_err(BenchError::Endpoint);
+    let tls = if endpoint.tls { Some(connector()?) } else { None };
     let server = pid.map(Process::with_id).transpose()?;
     let data = DataSet::new(command.entities, command.value_bytes)?;
     Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await
 }
 
-fn plan(command: &BenchCommand) -> Result<Plan, String> {
+fn plan(command: &BenchCommand) -> Result<Plan> {
     if command.connections == 0 {
-        return Err("--connections 0 can't measure anything; it takes 1 or more".to_owned());
+        return Err(BenchError::NoConnections);
     }
     check_table(&command.table)?;
     let time = match (command.seconds, command.count) {
@@ -164,15 +168,12 @@ fn plan(command: &BenchCommand) -> Result<Plan, String> {
     })
 }
 
-fn check_table(prefix: &str) -> Result<(), String> {
+fn check_table(prefix: &str) -> Result<()> {
     let fits = prefix.len() <= TABLE_PREFIX_MAX
         && prefix.starts_with(|first: char| first.is_ascii_alphabetic())
         && prefix.chars().all(|each| each.is_ascii_alphanumeric());
     if fits {
         return Ok(());
     }
-    Err(format!(
-        "--table {prefix:?} can't begin a table's name; it takes a letter, then letters and digits, \
-         {TABLE_PREFIX_MAX} in all"
-    ))
+    Err(BenchError::TablePrefix(prefix.to_owned()))
 }

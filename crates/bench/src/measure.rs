@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::error::{BenchError, Result};
 use crate::process::{Memory, Process};
 use crate::tally::{Failure, Tally};
 use crate::worker::Worker;
@@ -43,7 +44,7 @@ pub async fn measure(
     workload: Workload,
     limits: Limits,
     server: Option<&Process>,
-) -> Result<(Vec<Worker>, Measured), String> {
+) -> Result<(Vec<Worker>, Measured)> {
     let client = Process::this();
     let server_before = server.map(Process::cpu_time).transpose()?;
     let client_before = client.cpu_time()?;
@@ -65,7 +66,7 @@ async fn run(
     workload: Workload,
     limits: Limits,
     start: Instant,
-) -> Result<(Vec<Worker>, Tally), String> {
+) -> Result<(Vec<Worker>, Tally)> {
     let started = Arc::new(AtomicU64::new(0));
     let deadline = limits.time.map(|time| start + time);
     let mut tasks = JoinSet::new();
@@ -76,7 +77,7 @@ async fn run(
     let patience = limits.time.map_or(Duration::MAX, |time| time.saturating_add(PATIENCE));
     let joined = async {
         while let Some(ended) = tasks.join_next().await {
-            let (worker, tally) = ended.map_err(|error| format!("a connection's task ended: {error}"))?;
+            let (worker, tally) = ended?;
             workers.push(worker);
             sum.add(tally);
         }
@@ -84,11 +85,7 @@ async fn run(
     };
     match tokio::time::timeout(patience, joined).await {
         Ok(outcome) => outcome.map(|()| (workers, sum)),
-        Err(_) => Err(format!(
-            "{}: the server left an operation unanswered for {} seconds",
-            workload.name(),
-            PATIENCE.as_secs()
-        )),
+        Err(_) => Err(BenchError::Unanswered { workload, seconds: PATIENCE.as_secs() }),
     }
 }
 

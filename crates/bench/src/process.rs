@@ -6,6 +6,8 @@ use std::time::Duration;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
+use crate::error::{BenchError, Result};
+
 /// A process, by its id or as this one.
 #[derive(Clone, Debug)]
 pub struct Process(Pid);
@@ -23,29 +25,29 @@ impl Process {
     }
 
     /// Fails if there is no such process.
-    pub fn with_id(id: u32) -> Result<Self, String> {
+    pub fn with_id(id: u32) -> Result<Self> {
         let process = i32::try_from(id).map(|id| Self(Pid::from_raw(id)));
-        let process = process.map_err(|_| format!("{id} is no process id; is the server running?"))?;
+        let process = process.map_err(|_| BenchError::NotAProcess(id))?;
         process.cpu_time().map(|_| process)
     }
 
     /// User and system time of all threads, living and ended. By the process's own clock, since `/proc` counts in
     /// hundredths of a second, and a short measurement may see none pass.
-    pub fn cpu_time(&self) -> Result<Duration, String> {
-        clock_getcpuclockid(self.0).and_then(clock_gettime).map(Duration::from).map_err(|error| {
-            format!("can't read the processor time of process {}: {error}; is the server running?", self.0)
-        })
+    pub fn cpu_time(&self) -> Result<Duration> {
+        clock_getcpuclockid(self.0)
+            .and_then(clock_gettime)
+            .map(Duration::from)
+            .map_err(|source| BenchError::ProcessorTime { process: self.0.as_raw(), source })
     }
 
-    pub fn memory(&self) -> Result<Memory, String> {
+    pub fn memory(&self) -> Result<Memory> {
         let text = self.read("status")?;
-        parse_memory(&text).ok_or_else(|| format!("/proc/{}/status has no VmRSS and VmHWM", self.0))
+        parse_memory(&text).ok_or(BenchError::NoMemory(self.0.as_raw()))
     }
 
-    fn read(&self, file: &str) -> Result<String, String> {
+    fn read(&self, file: &str) -> Result<String> {
         let path = format!("/proc/{}/{file}", self.0);
-        fs::read_to_string(&path)
-            .map_err(|error| format!("can't read {path}: {error}; is the server running?"))
+        fs::read_to_string(&path).map_err(|source| BenchError::Unreadable { path, source })
     }
 }
 
@@ -84,7 +86,7 @@ mod tests {
     fn a_process_that_is_not_there_is_named() {
         // Linux has no ids above 2^22.
         for id in [u32::MAX, (1 << 22) + 1] {
-            assert!(Process::with_id(id).unwrap_err().contains("is the server running?"), "{id}");
+            assert!(Process::with_id(id).unwrap_err().to_string().contains("is the server running?"), "{id}");
         }
     }
 }

@@ -54,8 +54,8 @@ impl Report {
         self.endpoints.iter().flat_map(|endpoint| &endpoint.workloads).map(|summary| summary.failed).sum()
     }
 
-    pub fn json(&self) -> Result<String, String> {
-        serde_json::to_string_pretty(self).map_err(|error| error.to_string())
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
     }
 
     pub fn text(&self) -> String {

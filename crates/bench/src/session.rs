@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::batch;
 use crate::data::DataSet;
+use crate::error::{BenchError, Result};
 use crate::measure::{self, Limits, Measured};
 use crate::process::Process;
 use crate::tally::Failure;
@@ -45,6 +46,13 @@ pub struct Plan {
     pub trust: bool,
 }
 
+/// A request of our own that was not answered as it should have been.
+struct Refused {
+    /// Nothing if there was no answer.
+    status: Option<u16>,
+    failure: Failure,
+}
+
 #[derive(Debug)]
 pub struct Session {
     plan: Plan,
@@ -63,7 +71,7 @@ impl Session {
         server: Option<Process>,
         data: DataSet,
         plan: Plan,
-    ) -> Result<Self, String> {
+    ) -> Result<Self> {
         // A table just deleted can't be made again for a while on Azure, hence a name for each run.
         let run = format!("{:08x}", crate::random::mix(plan.seed ^ epoch_nanos()) as u32);
         let data_table = match plan.data_table {
@@ -96,7 +104,7 @@ impl Session {
         }
     }
 
-    async fn prepare(&mut self) -> Result<(), String> {
+    async fn prepare(&mut self) -> Result<()> {
         if self.plan.workloads.iter().any(|workload| !workload.needs_data()) {
             self.create(self.shared.written_table.clone(), true).await?;
         }
@@ -105,13 +113,10 @@ impl Session {
         }
         let table = self.shared.data_table.clone();
         match self.plan.data_table {
-            DataTable::Reused => self.first_worker()?.expect_loaded().await.map_err(|failure| {
-                format!(
-                    "table {table} does not hold the data set of --entities and --value-bytes ({}: {}); \
-                         load it with --keep, and without --reuse",
-                    failure.label, failure.sample
-                )
-            }),
+            DataTable::Reused => {
+                let loaded = self.first_worker()?.expect_loaded().await;
+                loaded.map_err(|failure| BenchError::NotLoaded { table, failure })
+            }
             table_is => {
                 self.create(table, table_is == DataTable::Temporary).await?;
                 self.load().await
@@ -124,7 +129,7 @@ impl Session {
     }
 
     /// Runs a workload once, after its warm-up.
-    pub async fn measure(&mut self, workload: Workload) -> Result<Measured, String> {
+    pub async fn measure(&mut self, workload: Workload) -> Result<Measured> {
         if let Some(limits) = self.plan.warmup {
             let workers = std::mem::take(&mut self.workers);
             (self.workers, _) = measure::measure(workers, workload, limits, None).await?;
@@ -138,19 +143,21 @@ impl Session {
     }
 
     /// Deletes what this run made.
-    pub async fn close(mut self) -> Result<(), String> {
+    pub async fn close(mut self) -> Result<()> {
         for table in std::mem::take(&mut self.made) {
             let path = format!("/Tables('{table}')");
             let request = Request { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
             let deleted = tokio::time::timeout(CLOSE_TIME_MAX, self.control_request(request, &[204])).await;
-            deleted
-                .unwrap_or_else(|_| Err("no answer in time".to_owned()))
-                .map_err(|why| format!("can't delete table {table}: {why}"))?;
+            match deleted {
+                Ok(Ok(())) => {}
+                Ok(Err(Refused { failure, .. })) => return Err(BenchError::NotDeleted { table, failure }),
+                Err(_) => return Err(BenchError::NotDeletedInTime { table }),
+            }
         }
         Ok(())
     }
 
-    async fn create(&mut self, table: String, delete_after: bool) -> Result<(), String> {
+    async fn create(&mut self, table: String, delete_after: bool) -> Result<()> {
         let body = format!("{{\"TableName\":\"{table}\"}}");
         let request = Request {
             method: "POST",
@@ -159,33 +166,37 @@ impl Session {
             headers: JSON,
             body: Some(body.as_bytes()),
         };
-        self.control_request(request, &[201, 204]).await.map_err(|why| {
-            let way_out =
-                if why.starts_with("409") { "; --reuse takes it, another --table avoids it" } else { "" };
-            format!("can't make table {table} at {}: {why}{way_out}", self.url())
-        })?;
+        if let Err(Refused { status, failure }) = self.control_request(request, &[201, 204]).await {
+            let exists = status == Some(409);
+            return Err(BenchError::NotMade { table, url: self.url(), exists, failure });
+        }
         if delete_after {
             self.made.push(table);
         }
         Ok(())
     }
 
-    async fn control_request(&mut self, request: Request<'_>, expected: &[u16]) -> Result<(), String> {
+    async fn control_request(
+        &mut self,
+        request: Request<'_>,
+        expected: &[u16],
+    ) -> std::result::Result<(), Refused> {
         let response = self.control.send(request, Instant::now()).await;
-        let failure = match response {
-            Ok(response) if expected.contains(&response.status) => return Ok(()),
-            Ok(response) => Failure::status(&response),
-            Err(trouble) => trouble.into(),
-        };
-        Err(format!("{}: {}", failure.label, failure.sample))
+        match response {
+            Ok(response) if expected.contains(&response.status) => Ok(()),
+            Ok(response) => {
+                Err(Refused { status: Some(response.status), failure: Failure::status(&response) })
+            }
+            Err(trouble) => Err(Refused { status: None, failure: trouble.into() }),
+        }
     }
 
-    fn first_worker(&mut self) -> Result<&mut Worker, String> {
-        self.workers.first_mut().ok_or_else(|| "every connection is gone".to_owned())
+    fn first_worker(&mut self) -> Result<&mut Worker> {
+        self.workers.first_mut().ok_or(BenchError::NoConnectionLeft)
     }
 
     /// Fills the table in batches, over all connections.
-    async fn load(&mut self) -> Result<(), String> {
+    async fn load(&mut self) -> Result<()> {
         let (rows, entities) = (self.shared.data.rows, self.shared.data.entities());
         let batch = batch::operations(&self.shared.data);
         let batches_a_partition = rows.div_ceil(batch);
@@ -213,10 +224,7 @@ impl Session {
             });
         }
         while let Some(ended) = tasks.join_next().await {
-            let worker: Result<Worker, Failure> = ended.map_err(|error| error.to_string())?;
-            let worker =
-                worker.map_err(|failure| format!("can't load: {}: {}", failure.label, failure.sample))?;
-            self.workers.push(worker);
+            self.workers.push(ended?.map_err(BenchError::Load)?);
         }
         if shows {
             let _ = writeln!(std::io::stderr(), "\rloaded {entities} of {entities} entities ");

@@ -1,6 +1,7 @@
 //! What a measurement counted: operations, entities, latencies and everything that went wrong.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -20,6 +21,12 @@ pub struct Failure {
     pub sample: String,
     /// There is nobody to send the next one to.
     pub fatal: bool,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.label, self.sample)
+    }
 }
 
 impl Failure {

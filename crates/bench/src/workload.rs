@@ -1,5 +1,7 @@
 //! The workloads there are, and what each needs to find.
 
+use crate::error::{BenchError, Result};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
     Insert,
@@ -49,18 +51,17 @@ impl Workload {
     }
 
     /// Names with commas between, or `all`. In the order given, each once.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+    pub fn parse_list(text: &str) -> Result<Vec<Self>> {
         let mut found = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let named: Vec<Self> =
                 Self::ALL.into_iter().filter(|w| name == "all" || name == w.name()).collect();
             if named.is_empty() {
-                let names = Self::ALL.map(Self::name).join(", ");
-                return Err(format!("{name:?} is no workload; there are all, {names}"));
+                return Err(BenchError::UnknownWorkload { name: name.to_owned() });
             }
             found.extend(named.into_iter().filter(|workload| !found.contains(workload)).collect::<Vec<_>>());
         }
-        if found.is_empty() { Err("no workload is named; all runs every one".to_owned()) } else { Ok(found) }
+        if found.is_empty() { Err(BenchError::NoWorkload) } else { Ok(found) }
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
     fn lists_are_read_in_their_order_and_wrong_names_are_named() {
         let check = |text: &str, expected: &str| {
             let shown = Workload::parse_list(text).map_or_else(
-                |error| error,
+                |error| error.to_string(),
                 |list| list.into_iter().map(Workload::name).collect::<Vec<_>>().join(" "),
             );
             assert_eq!(shown, expected, "{text}");

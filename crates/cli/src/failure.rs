@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
 
@@ -41,7 +42,9 @@ pub enum Failure {
     Manual(#[from] ManualError),
     #[error(transparent)]
     Sas(#[from] SasError),
-    /// `bench`, `export` and `import` say it in words.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// `export` and `import` say it in words.
     #[error("{0}")]
     Tool(String),
 }

@@ -182,7 +182,7 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Restore(flags) => println!("{}", restore::run(&flags)?),
         Command::Migrate(flags) => println!("{}", migrate::run(&flags)?),
         Command::Store(command) => return Ok(upkeep::store::run(&command)?),
-        Command::Bench(command) => bench::run(&command).map_err(Failure::Tool)?,
+        Command::Bench(command) => bench::run(&command)?,
         Command::Export(command) => transfer::export(&command).map_err(Failure::Tool)?,
         Command::Import(command) => transfer::import(&command).map_err(Failure::Tool)?,
         Command::Health(flags) => println!("{}", health::run(&flags)?),

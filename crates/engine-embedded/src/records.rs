@@ -72,11 +72,11 @@ impl Records {
 /// The table and the row, if key and row are what this crate would have written.
 pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), String> {
     let (id, rest) = TableId::split(key).ok_or_else(|| format!("the key {key:02x?} is too short"))?;
-    let entity = encoding::key::decode_key(rest).map_err(|fault| fault.to_string())?;
+    let entity = encoding::key::decode_key(rest).map_err(|fault| fault.happened())?;
     if encoding::key::encode(&entity) != rest {
         return Err("its key is not written as it should be".to_owned());
     }
-    let row = RowView::open(value).map_err(|fault| fault.to_string())?;
+    let row = RowView::open(value).map_err(|fault| fault.happened())?;
     entity
         .check_properties(row.properties())
         .map_err(|refusal| format!("a row beyond the limits: {refusal}"))?;

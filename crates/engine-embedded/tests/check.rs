@@ -166,8 +166,8 @@ async fn a_row_that_is_whole_on_the_disk_but_means_nothing_is_named() {
     let damage: Vec<String> = check(directory.path()).damage.iter().map(ToString::to_string).collect();
     let expected = [
         "the meta record \"Tshop/books\" can't be read",
-        "unreadable row of 8 bytes; devstoreaccount1/Books(PartitionKey='p00000',RowKey='r00')",
-        "unreadable key [6e, 6f, 20",
+        "a stored row of 8 bytes can't be read; devstoreaccount1/Books(PartitionKey='p00000',RowKey='r00')",
+        "the stored key [6e, 6f, 20",
         "1 rows belong to a table that no record names (id 07070707070707070707070707070707)",
     ];
     assert_eq!(damage.len(), expected.len(), "{damage:#?}");

@@ -127,6 +127,17 @@ impl Fault {
         self.0.kind
     }
 
+    /// What happened, to what, and why, for those who give advice of their own.
+    pub fn happened(&self) -> String {
+        let Parts { what, place, .. } = &*self.0;
+        let mut text = what.to_string();
+        if let Some(place) = place {
+            text.push_str(&format!(" ({place})"));
+        }
+        append_causes(&mut text, self.chain());
+        text
+    }
+
     /// The errors that it comes from, the nearest first.
     pub fn chain(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         std::iter::successors(self.source(), |error| (*error).source())
@@ -142,13 +153,8 @@ impl Error for Fault {
 /// What happened, to what, why, and what to do: one line for the operator, without the kind.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { kind, what, place, advice, .. } = &*self.0;
-        let mut text = what.to_string();
-        if let Some(place) = place {
-            text.push_str(&format!(" ({place})"));
-        }
-        append_causes(&mut text, self.chain());
-        write!(f, "{text}; {}", advice.as_deref().unwrap_or(kind.advice()))
+        let advice = self.0.advice.as_deref().unwrap_or(self.kind().advice());
+        write!(f, "{}; {advice}", self.happened())
     }
 }
 

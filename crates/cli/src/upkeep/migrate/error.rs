@@ -58,7 +58,7 @@ pub enum MigrateError {
     #[error("another `partita migrate` is at work in {}; wait for it", .data.display())]
     AtWork { data: PathBuf },
     #[error("{} can't be read ({source}); remove {} to begin again", .file.display(), .directory.display())]
-    StateDamaged { file: PathBuf, directory: PathBuf, source: toml::de::Error },
+    StateDamaged { file: PathBuf, directory: PathBuf, source: Box<toml::de::Error> },
     #[error(
         "a move with {begun} has been begun and not finished, and this is one with {asked}; finish that one, or \
          remove {} to give it up",
@@ -91,7 +91,7 @@ pub enum MigrateError {
 
     // The move itself.
     #[error(transparent)]
-    Move(#[from] ::migrate::Error),
+    Move(Box<::migrate::Error>),
     #[error("no answer can be read: {source}; say --finish to finish without a question")]
     NoAnswer { source: io::Error },
     #[error("interrupted")]
@@ -105,6 +105,12 @@ pub enum MigrateError {
         thaw: Option<Box<MigrateError>>,
         thawed_by: String,
     },
+}
+
+impl From<::migrate::Error> for MigrateError {
+    fn from(error: ::migrate::Error) -> Self {
+        Self::Move(Box::new(error))
+    }
 }
 
 fn afterwards(thaw: Option<&MigrateError>, thawed_by: &str) -> String {

@@ -55,10 +55,10 @@ impl State {
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         let kept = match fs::read_to_string(directory.join(FILE)) {
-            Ok(text) => toml::from_str(&text).map_err(|source| MigrateError::StateDamaged {
+            Ok(text) => toml::from_str(&text).map_err(|error| MigrateError::StateDamaged {
                 file: directory.join(FILE),
                 directory: directory.clone(),
-                source,
+                source: Box::new(error),
             })?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Kept { place: place.to_owned(), claimed: BTreeSet::new(), held: None }

@@ -1,0 +1,79 @@
+//! What ends a run before it is measured, or makes its figures worthless.
+
+use std::io;
+
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use crate::TABLE_PREFIX_MAX;
+use crate::data::{PAGE_ROWS, SMALL_VALUES_BYTES, VALUE_BYTES_MAX};
+use crate::tally::Failure;
+use crate::workload::Workload;
+
+pub type Result<T> = std::result::Result<T, BenchError>;
+
+#[derive(Debug, Error)]
+pub enum BenchError {
+    // What was asked for.
+    #[error("--threads 0 can't do anything; it takes 1 or more")]
+    NoThreads,
+    #[error("--connections 0 can't measure anything; it takes 1 or more")]
+    NoConnections,
+    #[error(
+        "--table {0:?} can't begin a table's name; it takes a letter, then letters and digits, \
+         {TABLE_PREFIX_MAX} in all"
+    )]
+    TablePrefix(String),
+    #[error("{name:?} is no workload; there are all, {}", Workload::ALL.map(Workload::name).join(", "))]
+    UnknownWorkload { name: String },
+    #[error("no workload is named; all runs every one")]
+    NoWorkload,
+    #[error("--entities {0} is too few; one page alone holds {PAGE_ROWS}")]
+    TooFewEntities(u64),
+    #[error("--value-bytes {bytes} can't be; it takes {} to {VALUE_BYTES_MAX}", SMALL_VALUES_BYTES + 1)]
+    ValueBytes { bytes: usize },
+    /// As the connection says it: the endpoint's address, or the authority's file.
+    #[error("{0}")]
+    Endpoint(String),
+
+    // This machine.
+    #[error("can't start its threads: {source}; raise the system's limit on threads")]
+    Threads { source: io::Error },
+    #[error("{0} is no process id; is the server running?")]
+    NotAProcess(u32),
+    #[error("can't read the processor time of process {process}: {source}; is the server running?")]
+    ProcessorTime { process: i32, source: nix::Error },
+    #[error("can't read {path}: {source}; is the server running?")]
+    Unreadable { path: String, source: io::Error },
+    #[error("/proc/{0}/status has no VmRSS and VmHWM; is the server running?")]
+    NoMemory(i32),
+    #[error("a connection's task ended: {0}; run it again")]
+    TaskEnded(#[from] JoinError),
+    #[error("interrupted")]
+    Interrupted,
+
+    // The endpoint.
+    #[error("can't make table {table} at {url}: {failure}{}", if *.exists { EXISTS } else { "" })]
+    NotMade { table: String, url: String, exists: bool, failure: Failure },
+    #[error("can't delete table {table}: {failure}; delete it by hand")]
+    NotDeleted { table: String, failure: Failure },
+    #[error("can't delete table {table}: no answer in time; delete it by hand")]
+    NotDeletedInTime { table: String },
+    #[error(
+        "table {table} does not hold the data set of --entities and --value-bytes ({failure}); load it with --keep, \
+         and without --reuse"
+    )]
+    NotLoaded { table: String, failure: Failure },
+    #[error("can't load: {0}")]
+    Load(Failure),
+    #[error("every connection is gone; is the server running?")]
+    NoConnectionLeft,
+    #[error("{}: the server left an operation unanswered for {seconds} seconds", .workload.name())]
+    Unanswered { workload: Workload, seconds: u64 },
+    #[error("{0} operations failed; the report has one of each kind")]
+    OperationsFailed(u64),
+    #[error("the report can't be written as JSON: {0}")]
+    Report(#[from] serde_json::Error),
+}
+
+const EXISTS: &str = "; --reuse takes it, another --table avoids it";
