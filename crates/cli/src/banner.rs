@@ -21,7 +21,10 @@ pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
     if let Some(Tls { source: CertificateSource::Development(directory), .. }) = &config.tls {
         let authority = directory.join("authority.pem");
         let authority = std::path::absolute(&authority).unwrap_or(authority);
-        lines.push(format!("  Authority          {} (let HTTPS clients trust it)", authority.display()));
+        lines.push(format!(
+            "  Authority          {} (configure HTTPS clients to trust it)",
+            authority.display()
+        ));
     }
     let key = if config.development { account::DEVELOPMENT_KEY } else { "<key>" };
     for (scheme, name, endpoint) in endpoints() {

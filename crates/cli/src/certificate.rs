@@ -12,7 +12,7 @@ use rcgen::{
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "can't make a development certificate in {}: {source}; name another directory with --dev-cert",
+    "can't create a development certificate in {}: {source}; name another directory with --dev-cert",
     .directory.display()
 )]
 pub struct CertificateError {

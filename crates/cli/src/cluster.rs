@@ -15,7 +15,8 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine, ClusterError> {
     if sends_password_in_clear(&options) {
         tracing::warn!(
-            "the password goes to the cluster without TLS, for anyone on the way to read; add tls=true"
+            "the password is sent to the cluster without TLS, so others on the network can read it; add \
+             tls=true"
         );
     }
     let deadline = Instant::now() + wait;
@@ -29,7 +30,7 @@ pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine
         if !error.is_temporary() || left.is_zero() {
             return Err(ClusterError::new(error, wait));
         }
-        tracing::warn!(%error, seconds_left = left.as_secs(), "the cluster can't be used yet; trying again");
+        tracing::warn!(%error, seconds_left = left.as_secs(), "the cluster can't be used yet; retrying");
         tokio::time::sleep(pause.min(left)).await;
         pause = (pause * 2).min(RETRY_MAX);
     }
@@ -37,7 +38,7 @@ pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine
 
 #[derive(Debug, Error)]
 pub enum ClusterError {
-    #[error("{source} (waited {} s; --store-wait-seconds waits longer)", .waited.as_secs())]
+    #[error("{source} (gave up after {} s; --store-wait-seconds sets a longer wait)", .waited.as_secs())]
     Unready { source: ConnectError, waited: Duration },
     #[error(transparent)]
     Refused(ConnectError),

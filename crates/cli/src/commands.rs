@@ -14,7 +14,7 @@ use tokio::task::JoinError;
 use crate::config::{Config, Flags, SettingsError};
 use crate::control::{self, BindError, Control};
 
-/// Accounts and keys, those of bearer tokens too, so that keys can be rotated while requests go on.
+/// Reloads accounts and keys, including those of bearer tokens, so that keys can be rotated without a restart.
 pub struct Reload {
     pub flags: Flags,
     pub accounts: SharedAccounts,
@@ -26,11 +26,11 @@ pub struct Reload {
 /// Why a server did not do what a command asked for. The asker is told in these words.
 #[derive(Debug, Error)]
 pub enum CommandError {
-    #[error("accounts and keys stay as they were: {source}")]
+    #[error("accounts and keys are unchanged: {source}")]
     Settings { source: SettingsError },
     #[error(
-        "accounts and keys stay as they were: there is no account any more, and the development account does not \
-         take their place; name accounts again, then reload"
+        "accounts and keys are unchanged: no account is configured any more, and a reload never selects the \
+         development account; name accounts again, then reload"
     )]
     AccountsGone,
     #[error("this server has no data directory; there is nothing here to back up")]
@@ -41,9 +41,9 @@ pub enum CommandError {
         "the checkpoint was made, but its path is unknown: {source}; start the server with an absolute --data"
     )]
     NoPath { source: io::Error },
-    #[error("the command was cut short: {0}; ask again")]
+    #[error("the command was interrupted: {0}; ask again")]
     CutShort(#[source] JoinError),
-    #[error("this server does not know that command; is it older than the one that asks?")]
+    #[error("this server does not know that command; it may be older than the program that sent it")]
     Unknown,
 }
 
@@ -59,14 +59,14 @@ impl Reload {
 
     fn replace(&self) -> Result<String, CommandError> {
         match Config::from_flags(self.flags.clone()) {
-            // Keys that were lost from a file must not become the one that everybody knows.
+            // If a file has lost its keys, the server must not fall back to the published one.
             Ok(config) if config.development && !self.development.load(Ordering::Relaxed) => {
                 Err(CommandError::AccountsGone)
             }
             Ok(config) => {
                 self.development.store(config.development, Ordering::Relaxed);
                 let names: Vec<&str> = config.accounts.iter().map(|account| account.name.as_str()).collect();
-                let done = format!("accounts and keys were read anew: {}", names.join(", "));
+                let done = format!("reloaded accounts and keys: {}", names.join(", "));
                 self.accounts.replace(config.accounts());
                 self.bearer.replace(config.bearer);
                 Ok(done)
@@ -99,7 +99,7 @@ pub fn listen_for_commands(
         Err(error) => {
             tracing::warn!(
                 %error,
-                "`partita reload`, `backup` and `migrate` can't reach this server; SIGHUP reloads too"
+                "`partita reload`, `backup` and `migrate` can't reach this server; SIGHUP still reloads"
             );
             return Ok(None);
         }
@@ -116,9 +116,9 @@ pub fn listen_for_commands(
 fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, CommandError> {
     let engine = engine.ok_or(CommandError::NothingToBackUp)?;
     let taken = engine.checkpoint().inspect_err(|fault| {
-        tracing::error!(kind = %fault.kind(), %fault, "no checkpoint for a backup");
+        tracing::error!(kind = %fault.kind(), %fault, "could not make a checkpoint for a backup");
     })?;
-    tracing::info!(commits = taken.commits, "checkpoint for a backup made");
+    tracing::info!(commits = taken.commits, "made a checkpoint for a backup");
     let directory =
         std::path::absolute(&taken.directory).map_err(|source| CommandError::NoPath { source })?;
     Ok(format!("{} {}", taken.commits, directory.display()))
@@ -127,14 +127,14 @@ fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, CommandError> {
 /// Commands run on threads that may wait.
 fn freeze(gate: &Gate) -> String {
     let since = tokio::runtime::Handle::current().block_on(gate.close()).to_fixed_string();
-    tracing::warn!(%since, "frozen: writes are refused until `partita thaw`, reads go on");
+    tracing::warn!(%since, "frozen: writes are refused until `partita thaw`; reads continue");
     format!("frozen since {since}")
 }
 
 fn thaw(gate: &Gate) -> String {
     match tokio::runtime::Handle::current().block_on(gate.open()) {
         Some(since) => {
-            tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are taken again");
+            tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are accepted again");
             format!("thawed; it was frozen since {}", since.to_fixed_string())
         }
         None => "was not frozen".to_owned(),

@@ -40,7 +40,7 @@ const REQUEST_MIB: usize = 256;
 /// A body of the largest size, and its answer.
 const REQUEST_MIB_MIN: usize = 16;
 
-/// What it comes to.
+/// The settings after flags, variables, file and defaults are combined.
 #[derive(Debug)]
 pub struct Config {
     /// Where to serve plain HTTP, if at all.

@@ -29,7 +29,7 @@ const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// What can be asked of a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Read accounts and keys anew.
+    /// Reload accounts and keys.
     Reload,
     /// Make a checkpoint beside the data. Answered with the number of its last commit and its directory.
     Checkpoint,
@@ -78,7 +78,7 @@ pub enum BindError {
     #[error("{} is the control socket of another server; choose another place with --control", .path.display())]
     Taken { path: PathBuf },
     #[error(
-        "{} is in the way of the control socket; move it away, or choose another place with --control",
+        "{} exists and is not a socket; move it away, or choose another place with --control",
         .path.display()
     )]
     InTheWay { path: PathBuf },
@@ -156,7 +156,7 @@ async fn converse(stream: UnixStream, run: Arc<Run>) {
     let mut reader = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX));
     let read = tokio::time::timeout(COMMAND_TIME_MAX, reader.read_line(&mut line)).await;
     if !matches!(read, Ok(Ok(_))) {
-        tracing::debug!("a command did not come in time");
+        tracing::debug!("a command did not arrive in time");
         return;
     }
     let outcome = match Command::parse(line.trim()) {

@@ -15,7 +15,7 @@ pub enum LogFormat {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{level:?} is no log level ({source}); use error, warn, info, debug or trace")]
+#[error("{level:?} is not a log level ({source}); use error, warn, info, debug or trace")]
 pub struct LevelError {
     level: String,
     source: tracing_subscriber::filter::ParseError,

@@ -102,19 +102,19 @@ pub enum SasError {
     Account(String),
     #[error("the account has no key; write NAME:KEY")]
     NoKey,
-    #[error("permissions are {0:?}; they take letters of raud, in that order")]
+    #[error("permissions are {0:?}; use letters of raud, in that order")]
     Permissions(String),
     #[error("a token grants nothing without --permissions or a --policy")]
     GrantsNothing,
-    #[error("--starts is {0:?}; it takes a time such as 2030-01-01T00:00:00Z")]
+    #[error("--starts is {0:?}; use a time such as 2030-01-01T00:00:00Z")]
     Starts(String),
-    #[error("--expires is {0:?}; it takes a time such as 2030-01-01T00:00:00Z, or 90m, 8h, 7d")]
+    #[error("--expires is {0:?}; use a time such as 2030-01-01T00:00:00Z, or 90m, 8h, 7d")]
     Expires(String),
     #[error("the token is not UTF-8 once decoded; copy it again, whole")]
     NotText,
-    #[error("this is no valid token: {0}")]
+    #[error("this is not a valid token: {0}")]
     Malformed(#[from] Malformed),
-    #[error("there is no token here: it would have a sig")]
+    #[error("there is no token here: a token has a sig")]
     NoToken,
     #[error("this is a token for a queue or for blobs; only those for tables and accounts are explained")]
     OtherService,
@@ -225,7 +225,13 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, SasError> {
             let from = bound(&table.start_partition, &table.start_row);
             line("keys", &format!("from {from} to {}", bound(&table.end_partition, &table.end_row)));
             if !table.identifier.is_empty() {
-                line("policy", &format!("{:?} of the table says what the token does not", table.identifier));
+                line(
+                    "policy",
+                    &format!(
+                        "{:?} of the table provides the terms that the token does not have",
+                        table.identifier
+                    ),
+                );
             }
         }
         Sas::Account(grant) => {
@@ -256,7 +262,7 @@ fn explain(flags: &ExplainFlags, now: DateTime) -> Result<String, SasError> {
     if !named {
         let caller = Caller { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), https: flags.url.starts_with("https://") };
         match sas::admit(sas, None, now, caller, ServiceKind::Table).and_then(access::grant) {
-            Ok(_) => line("from here", "it would be let in now"),
+            Ok(_) => line("from here", "it would be accepted now"),
             Err(denied) => {
                 line(
                     "from here",
@@ -285,7 +291,7 @@ const RESOURCE_WORDS: Words = &[('s', "the service"), ('c', "tables"), ('o', "en
 fn words(letters: &str, words: Words) -> String {
     let known = |letter| words.iter().find(|(known, _)| *known == letter).map(|(_, word)| *word);
     let list: Vec<&str> = letters.chars().filter_map(known).collect();
-    if list.is_empty() { "nothing of its own".to_owned() } else { list.join(", ") }
+    if list.is_empty() { "no permissions of its own".to_owned() } else { list.join(", ") }
 }
 
 #[cfg(test)]
@@ -343,7 +349,7 @@ mod tests {
             "read, add on entities of table Books",
             "from partition \"A\" to partition \"B\", row \"7\"",
             "right, by key 1 of account devstoreaccount1",
-            "it would be let in now",
+            "it would be accepted now",
         ] {
             assert!(told.contains(part), "{part}:\n{told}");
         }
@@ -353,7 +359,7 @@ mod tests {
         let told = run_with(&format!("explain {expired}")).unwrap();
         assert!(told.contains("REFUSED with AuthenticationFailed: the token expired"), "{told}");
         let https = run_with("account --permissions r --protocol https").unwrap();
-        assert!(run_with(&format!("explain https://h/?{https}")).unwrap().contains("let in now"));
+        assert!(run_with(&format!("explain https://h/?{https}")).unwrap().contains("accepted now"));
         assert!(
             run_with(&format!("explain http://h/?{https}"))
                 .unwrap()

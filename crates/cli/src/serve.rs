@@ -58,9 +58,9 @@ pub enum ServeError {
     #[error(transparent)]
     Open(OpenError),
     /// The engine says what is wrong and what could be done; which flag does it is known here.
-    #[error("{0}; `partita check` says what is damaged, and --salvage saves the rest")]
+    #[error("{0}; `partita check` shows the damage, and with --salvage saves the rest")]
     Damaged(#[source] OpenError),
-    #[error("{0} (--accept-loss); `partita check` says what is damaged, and --salvage saves the rest")]
+    #[error("{0} (--accept-loss); `partita check` shows the damage, and with --salvage saves the rest")]
     CommitsMissing(#[source] OpenError),
     #[error("opening the store was cut short: {0}; start again")]
     CutShort(#[source] JoinError),
@@ -103,10 +103,10 @@ fn raise_file_limit(connections: usize) {
         Ok(allowed) if allowed < wanted => tracing::warn!(
             allowed,
             wanted,
-            "fewer files may be open than --max-connections needs; raise the system's limit (ulimit -n, LimitNOFILE)"
+            "the limit of open files is too low for --max-connections; raise it (ulimit -n, LimitNOFILE)"
         ),
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+        Err(error) => tracing::warn!(%error, "could not raise the limit of open files"),
     }
 }
 
@@ -141,7 +141,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
                 listeners,
                 Arc::new(MemoryEngine::new()),
                 failed,
-                "in memory; nothing is kept",
+                "in memory; it is gone after exit",
             )
             .await
         }
@@ -204,7 +204,7 @@ async fn serve_with(
     let mut outcome = Ok(());
     let stop = async {
         tokio::select! {
-            signal = stop_signal => tracing::info!(signal, "stopping: finishing requests under way"),
+            signal = stop_signal => tracing::info!(signal, "stopping: finishing requests in flight"),
             fault = failed => {
                 // What the disk holds is unknown: acknowledging anything more would be a lie.
                 tracing::error!(kind = %fault.kind(), %fault, "the store failed; stopping");
@@ -221,7 +221,7 @@ async fn serve_with(
 /// Whoever may read the files needs no key.
 fn warn_if_open_to_others(data: &Path) {
     if let Ok(true) = private_directory::is_open_to_others(data) {
-        tracing::warn!(data = %data.display(), "other users of this machine may read the data; chmod 700 keeps them out");
+        tracing::warn!(data = %data.display(), "other users of this machine can read the data; chmod 700 prevents this");
     }
 }
 
@@ -248,9 +248,9 @@ async fn refresh(certificate: Arc<Certificate>) {
     loop {
         tokio::time::sleep(CERTIFICATE_CHECK_INTERVAL).await;
         match certificate.refresh() {
-            Ok(true) => tracing::info!("the certificate was read anew"),
+            Ok(true) => tracing::info!("reloaded the certificate"),
             Ok(false) => {}
-            Err(error) => tracing::error!(error, "the certificate stays as it was"),
+            Err(error) => tracing::error!(error, "could not reload the certificate; keeping the old one"),
         }
     }
 }

@@ -355,7 +355,7 @@ fn keys_are_read_anew_on_a_hangup_and_a_bad_file_changes_nothing() {
     std::fs::write(&jwks, "nonsense").unwrap();
     hang_up();
     let deadline = Instant::now() + Duration::from_secs(20);
-    while !setting.log().contains("stay as they were") {
+    while !setting.log().contains("are unchanged") {
         assert!(Instant::now() < deadline, "the bad file was not noticed");
         std::thread::sleep(Duration::from_millis(10));
     }

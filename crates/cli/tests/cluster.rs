@@ -31,9 +31,9 @@ fn on(store: &str) -> Partita {
 fn a_cluster_that_does_not_answer_is_waited_for_and_named() {
     // Nothing listens on port 1.
     let said = refused(&["--store", "cassandra://127.0.0.1:1,localhost:1/k", "--store-wait-seconds", "1"]);
-    assert!(said.contains("trying again"), "{said}");
+    assert!(said.contains("retrying"), "{said}");
     assert!(said.contains("tried 127.0.0.1:1, localhost:1"), "{said}");
-    assert!(said.contains("waited 1 s; --store-wait-seconds"), "{said}");
+    assert!(said.contains("gave up after 1 s; --store-wait-seconds"), "{said}");
     let at_once = partita(&["store", "check", "cassandra://127.0.0.1:1/k"]);
     assert!(!at_once.status.success());
 }
@@ -88,7 +88,11 @@ fn a_keyspace_is_made_once_and_then_left_alone() {
         assert!(!output.status.success() && said(&output).contains(expected), "{}", said(&output));
     }
     let made = init(&["--replication-factor", "1"]);
-    assert!(made.status.success() && said(&made).contains("made tables schema_version"), "{}", said(&made));
+    assert!(
+        made.status.success() && said(&made).contains("created tables schema_version"),
+        "{}",
+        said(&made)
+    );
     let again = init(&["--replication-factor", "1"]);
     assert!(again.status.success() && said(&again).contains("nothing was changed"), "{}", said(&again));
 }

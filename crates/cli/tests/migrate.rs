@@ -174,10 +174,10 @@ fn nothing_acknowledged_is_missing_after_a_move_under_load() {
     assert_eq!(client.send("PUT", service, &headers, PROPERTIES.as_bytes()).status, 202);
     let refused = partita(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&places.new)]);
     let refused = String::from_utf8(refused.stderr).unwrap();
-    assert!(refused.contains("not all of it is there") && refused.contains("--finish"), "{refused}");
+    assert!(refused.contains("is not complete yet") && refused.contains("--finish"), "{refused}");
     wait_for(&done, 100);
     let shown = places.succeed(&["--finish"]);
-    assert!(shown.contains("are the same on both sides"), "{shown}");
+    assert!(shown.contains("are equal on both sides"), "{shown}");
     assert!(shown.contains(&format!("partita serve --data {}", text(&places.new))), "{shown}");
     let known: Vec<_> = writers.into_iter().map(|writer| writer.thread.join().unwrap()).collect();
 
@@ -220,7 +220,7 @@ fn a_cluster_is_moved_to_under_load_and_moved_from_again() {
     assert!(shown.contains("pass 1") && shown.contains("--finish"), "{shown}");
     wait_for(&done, 50);
     let shown = succeed(&[&there[..], &["--finish"]].concat());
-    assert!(shown.contains("are the same on both sides"), "{shown}");
+    assert!(shown.contains("are equal on both sides"), "{shown}");
     let known = writer.thread.join().unwrap();
     assert!(server.stop().success());
 
@@ -239,7 +239,7 @@ fn a_cluster_is_moved_to_under_load_and_moved_from_again() {
 
     let back = text(&places.new);
     let shown = succeed(&["migrate", "--from", &store, "--data", &back, "--finish"]);
-    assert!(shown.contains("are the same on both sides"), "{shown}");
+    assert!(shown.contains("are equal on both sides"), "{shown}");
     let server = Partita::in_directory(&places.new);
     let mut client = server.client();
     assert_eq!(etag(&mut client, "Books", "0"), changed);
@@ -353,7 +353,7 @@ fn a_difference_is_found_and_the_server_goes_on() {
     assert!(new.stop().success());
     let shown = places.fail(&["--finish"]);
     assert!(shown.contains("table Books, PartitionKey \"p2\", RowKey \"17\""), "{shown}");
-    assert!(shown.contains("writes are taken again"), "{shown}");
+    assert!(shown.contains("writes are accepted again"), "{shown}");
     assert_eq!(put(&mut server.client(), "Books", "18", 2).status, 204);
     assert!(!places.old.join("MOVED").exists());
     // Now it is known that the target has to be looked at.
@@ -367,7 +367,7 @@ fn without_a_server_one_pass_does() {
     let server = served(&places, 30);
     assert!(server.stop().success());
     let shown = places.succeed(&[]);
-    assert!(shown.contains("are the same on both sides") && shown.contains("--finish"), "{shown}");
+    assert!(shown.contains("are equal on both sides") && shown.contains("--finish"), "{shown}");
     assert!(!places.old.join("MOVED").exists());
     let shown = succeed(&[
         "migrate",
@@ -400,7 +400,11 @@ fn what_a_target_has_already_is_not_replaced_unasked() {
     assert!(shown.contains("in use by another process"), "{shown}");
     assert!(other.stop().success());
     let shown = places.fail(&["--finish"]);
-    assert!(shown.contains("account devstoreaccount1 already") && shown.contains("--replace"), "{shown}");
+    assert!(
+        shown.contains("already has tables or properties of account devstoreaccount1")
+            && shown.contains("--replace"),
+        "{shown}"
+    );
     let new = Partita::in_directory(&places.new);
     assert_eq!(new.client().send("GET", "/Tables('Precious')", &READ, b"").status, 200);
     assert!(new.stop().success());
@@ -416,5 +420,5 @@ fn a_place_that_holds_no_store_is_not_moved() {
     assert!(shown.contains("there is no store in"), "{shown}");
     assert!(!places.old.exists() && !places.new.exists());
     let shown = fail(&["migrate", "--data", &text(&places.old), "--to", &text(&places.old)]);
-    assert!(shown.contains("both where from and where to"), "{shown}");
+    assert!(shown.contains("both the source and the target"), "{shown}");
 }

@@ -533,7 +533,7 @@ fn memory_keeps_nothing_and_the_default_directory_keeps_all() {
     };
     for _ in 0..2 {
         let server = start(&["--in-memory"]);
-        assert!(server.banner.contains("in memory; nothing is kept"), "{}", server.banner);
+        assert!(server.banner.contains("in memory; it is gone after exit"), "{}", server.banner);
         assert_eq!(tables(&mut server.client()), "{\"value\":[]}");
         create_table(&mut server.client(), "Gone");
         assert!(server.stop().success());

@@ -71,13 +71,13 @@ fn reload_tells_what_came_of_it() {
     };
 
     std::fs::write(&config, text(NEW)).unwrap();
-    assert_eq!(reload(), (true, "accounts and keys were read anew: shop\n".to_owned()));
+    assert_eq!(reload(), (true, "reloaded accounts and keys: shop\n".to_owned()));
     // Answered after the fact: nothing has to be waited for.
     assert_eq!((status(&server, OLD), status(&server, NEW)), (403, 200));
 
     std::fs::write(&config, "nonsense = 1").unwrap();
     let (done, shown) = reload();
-    assert!(!done && shown.contains("stay as they were") && shown.contains("nonsense"), "{shown}");
+    assert!(!done && shown.contains("are unchanged") && shown.contains("nonsense"), "{shown}");
     assert_eq!(status(&server, NEW), 200);
 
     assert!(server.stop().success());
@@ -112,7 +112,7 @@ fn a_reload_without_accounts_keeps_those_there_were() {
     };
     std::fs::write(&config, "in-memory = true\n").unwrap();
     let (done, said) = reload();
-    assert!(!done && said.contains("no account any more"), "{said}");
+    assert!(!done && said.contains("no account is configured any more"), "{said}");
     let development = server.client().send("GET", "/Tables", &[("Accept", "application/json")], b"");
     assert_eq!((status(&server, OLD), development.status), (200, 404));
     std::fs::write(&config, format!("in-memory = true\n{}", accounts.replace(OLD, NEW))).unwrap();

@@ -155,7 +155,7 @@ fn copies_share_what_the_backup_before_has_and_only_the_newest_are_kept() {
     fs::write(backups.join("mine"), "").unwrap();
     for more in [&[][..], &["--no-verify"]] {
         let shown = backup(more);
-        assert!(shown.contains("shared with the backup before"), "{shown}");
+        assert!(shown.contains("shared with the previous backup"), "{shown}");
         let shared: Vec<u64> =
             files(&first, "sst").iter().map(|table| fs::metadata(table).unwrap().nlink()).collect();
         assert!(shared.iter().any(|links| *links > 1), "{shared:?}");
@@ -216,7 +216,7 @@ fn an_interrupted_backup_leaves_nothing_that_looks_whole() {
     fs::create_dir_all(partial.join("db")).unwrap();
     fs::write(partial.join("FORMAT"), "partita-store 1\n").unwrap();
     let shown = fail(&["restore", &text(&partial), "--data", &text(&directory.path().join("no"))], 1);
-    assert!(shown.contains("not a whole backup"), "{shown}");
+    assert!(shown.contains("not a complete backup"), "{shown}");
     succeed(&["backup", &text(&backups), "--data", &text(&data)]);
     assert!(names(&backups).iter().all(|name| !name.ends_with(".partial")), "{:?}", names(&backups));
     assert!(!data.join("backup-staging").exists());

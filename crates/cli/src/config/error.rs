@@ -21,7 +21,7 @@ pub enum SettingsError {
     KeyFile { account: String, setting: &'static str, path: PathBuf, source: io::Error },
     #[error("account {account} has both {setting} and {setting}-file; it takes one of them")]
     KeyTwice { account: String, setting: &'static str },
-    #[error("account (PARTITA_ACCOUNTS) is empty; it takes name:key, or leave it out")]
+    #[error("account (PARTITA_ACCOUNTS) is empty; set it to name:key, or leave it out")]
     AccountsEmpty,
     /// As `front` says it.
     #[error("{0}")]
@@ -29,24 +29,24 @@ pub enum SettingsError {
     /// As `front` says it.
     #[error("{0}")]
     Bearer(String),
-    #[error("development is for a server without accounts; leave out one")]
+    #[error("development is for a server without accounts; leave out one of them")]
     DevelopmentBesideAccounts,
     #[error(
-        "there is no account, and {address} can be reached from elsewhere; name accounts, or serve the \
-         development account, whose key is published, with --development"
+        "no account is configured, and other machines can reach {address}; configure accounts, or serve the \
+         development account, whose key is public, with --development"
     )]
     DevelopmentForOthers { address: String },
-    #[error("HTTPS takes tls-cert and tls-key together, or dev-cert alone")]
+    #[error("HTTPS needs tls-cert and tls-key together, or dev-cert alone")]
     CertificateIncomplete,
-    #[error("no-http leaves nothing to serve without tls-cert and tls-key, or dev-cert")]
+    #[error("with no-http there is nothing to serve without tls-cert and tls-key, or dev-cert")]
     NothingToServe,
     #[error("store says to keep data in a cluster and {other}; leave out one")]
     TwoStores { other: &'static str },
-    #[error("request-mib is {0}; the largest request takes {REQUEST_MIB_MIN}")]
+    #[error("request-mib is {0}; the largest request needs {REQUEST_MIB_MIN}")]
     RequestMemory(usize),
     #[error("throttle is {0:?}; it takes off, azure, or two rates such as 20000/2000")]
     Throttle(String),
-    #[error("{setting} is 0; it takes 1 at least")]
+    #[error("{setting} is 0; it must be at least 1")]
     Zero { setting: &'static str },
 }
 

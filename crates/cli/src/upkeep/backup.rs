@@ -56,14 +56,14 @@ pub enum BackupError {
     #[error(transparent)]
     Turn(#[from] TurnError),
     #[error(
-        "the server's checkpoint {} can't be seen from here; run this command where the server runs",
+        "can't find the server's checkpoint {}; run this command on the server's machine",
         .checkpoint.display()
     )]
     OutOfSight { checkpoint: PathBuf },
     #[error("there is no store in {}; name its data directory with --data", .data.display())]
     NoStore { data: PathBuf },
     #[error(
-        "a server has {} open, but none answers at {}; name its socket with --control",
+        "a server has {} open but does not answer at {}; name its socket with --control",
         .directory.display(), .socket.display()
     )]
     SocketUnknown { directory: PathBuf, socket: PathBuf },
@@ -75,9 +75,9 @@ pub enum BackupError {
     Unwritten { backups: PathBuf, source: io::Error },
     #[error(transparent)]
     Check(#[from] CheckError),
-    #[error("no backup was made, for the store or what was read of it is damaged.\n{damage}")]
+    #[error("no backup was made, because the store, or the copy of it, is damaged.\n{damage}")]
     Damaged { damage: String },
-    #[error("{} is whole, but older backups could not be deleted: {source}; delete them by hand", .backup.display())]
+    #[error("{} is complete, but older backups could not be deleted: {source}; delete them by hand", .backup.display())]
     NotDeleted { backup: PathBuf, source: io::Error },
 }
 
@@ -86,7 +86,7 @@ pub enum BackupError {
 pub enum TurnError {
     #[error("can't open {}: {source}; check its path and its permissions", .directory.display())]
     Unreadable { directory: PathBuf, source: io::Error },
-    #[error("another backup is being made of or in {}; wait for it", .directory.display())]
+    #[error("another backup of or in {} is in progress; wait for it", .directory.display())]
     Taken { directory: PathBuf },
     #[error("can't lock {}: {source}; its file system has to have locks", .directory.display())]
     NoLock { directory: PathBuf, source: io::Error },
@@ -97,7 +97,7 @@ pub enum TurnError {
 pub enum CheckpointError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("the server gave a strange answer: {answer:?}; is it of another version?")]
+    #[error("the server gave an unexpected answer: {answer:?}; is it of another version?")]
     Strange { answer: String },
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -256,7 +256,7 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
         done += file.bytes;
         progress.show(done, total, "");
     }
-    Ok(format!("{} copied, {} shared with the backup before", size(copied), size(total - copied)))
+    Ok(format!("{} copied, {} shared with the previous backup", size(copied), size(total - copied)))
 }
 
 /// Whether the earlier backup has this very file, so that a link will do.

@@ -37,8 +37,8 @@ pub const UNCHECKED: u8 = 2;
 #[derive(Debug, Error)]
 pub enum CheckError {
     #[error(
-        "the data directory {} is in use by a running server; stop it, or check a backup of it: `partita backup` \
-         checks what it made",
+        "the data directory {} is in use by a running server; stop it, or check a backup of it: `partita \
+         backup` makes one and checks it",
         .directory.display()
     )]
     InUse { directory: PathBuf },
@@ -88,7 +88,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, CheckError> {
         if let (Some(salvaged), Some(target)) = (&salvaged, &flags.salvage) {
             print!("{}", salvaged_text(salvaged, target));
         } else if !report.is_sound() {
-            println!("Restore a backup, or save what can be read: partita check --salvage NEWDIRECTORY");
+            println!("Restore a backup, or save what is readable: partita check --salvage NEWDIRECTORY");
         }
     }
     Ok(if report.is_sound() { SOUND } else { DAMAGED }.into())
@@ -152,7 +152,8 @@ pub fn damage_text(report: &Report) -> String {
     if report.doubtful_rows > 0 {
         let _ = writeln!(
             text,
-            "{} entities lie in such places by other files, and may be older than what was lost there",
+            "{} entities at these places come from other files, and may be older versions of what is lost \
+             there",
             report.doubtful_rows
         );
     }
@@ -164,7 +165,7 @@ fn salvaged_text(salvaged: &Salvaged, target: &Path) -> String {
     for table in &salvaged.named {
         let _ = writeln!(
             text,
-            "  {} of them are in {}/{}: no record tells their table's name, perhaps it was dropped",
+            "  {} of them are in {}/{}: the name of their table is lost, or the table was dropped",
             table.entities, table.account, table.table
         );
     }

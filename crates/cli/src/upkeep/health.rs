@@ -24,7 +24,7 @@ pub struct HealthFlags {
 /// Why a server can't be used.
 #[derive(Debug, Error)]
 pub enum HealthError {
-    #[error("--listen {listen} can't be asked: {source}; it takes HOST:PORT, such as 127.0.0.1:10002")]
+    #[error("can't use --listen {listen}: {source}; it takes HOST:PORT, such as 127.0.0.1:10002")]
     Address { listen: String, source: io::Error },
     #[error("--listen {listen} can't be asked: it has no address")]
     NoAddress { listen: String },

@@ -28,14 +28,14 @@ pub struct Mark {
 #[derive(Debug, Error)]
 pub enum MarkError {
     #[error(
-        "the data in {} was moved to {} at {}; use that: {}. --accept-migration takes what was left here all the \
-         same, without what was written there since",
+        "the data in {} was moved to {} at {}; use that: {}. --accept-migration uses the old data here \
+         anyway, without what was written there since",
         .data.display(), .mark.place, .mark.time, .mark.instead
     )]
     Moved { data: PathBuf, mark: Mark },
     #[error(
-        "the data of {} is being moved to {} and not all of it is there; finish that first: {}. --accept-migration \
-         takes what there is",
+        "the data of {} is being moved to {}, which is not complete yet; finish that first: {}. \
+         --accept-migration uses the incomplete data",
         .mark.place, .data.display(), .mark.instead
     )]
     Arriving { data: PathBuf, mark: Mark },

@@ -105,7 +105,7 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     let passed = journey.approach().await?;
     let left =
         format!("{} had {} changes", if is_served { "the last pass" } else { "this pass" }, passed.changed());
-    if !flags.finish && !confirm(&format!("{left}; finish now? Writes are refused until it is done"))? {
+    if !flags.finish && !confirm(&format!("{left}; finish now? Writes are refused meanwhile"))? {
         let compared = if is_served { None } else { Some(journey.verify().await?) };
         journey.pause().await;
         let compared = compared.map(|verified| format!("{}\n", table_lines(&verified))).unwrap_or_default();
@@ -130,7 +130,7 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     }
     if !left.is_empty() {
         text.push_str(&format!(
-            "\nNot moved, and served from there only with --accept-migration: {}.",
+            "\nNot moved, and now served from the source only with --accept-migration: {}.",
             left.join(", ")
         ));
     }
@@ -156,12 +156,12 @@ fn unmark(to: &Place) -> Result<()> {
     Ok(marks::remove(directory, ARRIVING)?)
 }
 
-/// With writes refused from here on; taken again if this does not come to its end.
+/// With writes refused from here on; accepted again if this does not come to its end.
 async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
     let interrupted = interrupted();
     journey.source.freeze().await?;
     let thawed_by = journey.source.thawed_by();
-    eprintln!("writes are refused from now on; should this command die, `{thawed_by}` has them taken again");
+    eprintln!("writes are refused from now on; if this command dies, run `{thawed_by}` to accept them again");
     let finished = tokio::select! {
         finished = last_steps(journey, data, to) => finished,
         () = interrupted => Err(MigrateError::Interrupted),
@@ -219,7 +219,7 @@ fn table_lines(verified: &Verified) -> String {
         ));
     }
     let (tables, entities) = (verified.tables.len(), verified.entities());
-    lines.push(format!("compared: {tables} tables with {entities} entities are the same on both sides"));
+    lines.push(format!("compared: {tables} tables with {entities} entities are equal on both sides"));
     lines.join("\n")
 }
 

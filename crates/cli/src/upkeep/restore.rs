@@ -31,26 +31,27 @@ const PARTIAL: &str = "restore.partial";
 #[derive(Debug, Error)]
 pub enum RestoreError {
     #[error(
-        "{} is not a whole backup; name one of the directories that `partita backup` made",
+        "{} is not a complete backup; name one of the directories that `partita backup` has made",
         .backup.display()
     )]
     NotWhole { backup: PathBuf },
     #[error("can't use {}: {source}; check its path and its permissions", .data.display())]
     Unusable { data: PathBuf, source: io::Error },
     #[error(
-        "{} is not empty (there is {name:?}); restore to a directory that is missing or empty, or move this one away",
+        "{} is not empty (it contains {name:?}); restore to a directory that is missing or empty, or move \
+         this one away",
         .data.display()
     )]
     Occupied { data: PathBuf, name: String },
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error(
-        "the backup {} is damaged; restore another one, or save what can be read of this one: \
+        "the backup {} is damaged; restore another one, or save what is readable of this one: \
          partita check --data {} --salvage {}\n{damage}",
         .backup.display(), .backup.display(), .data.display()
     )]
     Damaged { backup: PathBuf, data: PathBuf, damage: String },
-    #[error("could not restore to {}: {source}; nothing is served from it, so try again", .data.display())]
+    #[error("could not restore to {}: {source}; it is not a store yet, so you can run the command again", .data.display())]
     Unwritten { data: PathBuf, source: io::Error },
 }
 

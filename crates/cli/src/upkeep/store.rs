@@ -66,7 +66,7 @@ impl StoreFlags {
 fn datacenter(text: &str) -> Result<(String, usize), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let pair = pair.and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
-    pair.filter(|(_, count)| *count > 0).ok_or_else(|| "it takes NAME=COUNT, such as east=3".to_owned())
+    pair.filter(|(_, count)| *count > 0).ok_or_else(|| "use NAME=COUNT, such as east=3".to_owned())
 }
 
 /// Why nothing was done on a cluster.
@@ -76,9 +76,9 @@ pub enum StoreError {
     Threads { source: io::Error },
     #[error(transparent)]
     Address(#[from] OptionsError),
-    #[error("replication-factor is 0; it takes 1 at least")]
+    #[error("replication-factor is 0; it must be at least 1")]
     NoCopies,
-    #[error("{0}; --replication-factor and --datacenter say how many")]
+    #[error("{0}; set the number with --replication-factor or --datacenter")]
     Replication(#[source] ReplicationError),
     #[error(transparent)]
     Init(InitError),
@@ -118,15 +118,15 @@ async fn init(flags: &InitFlags) -> Result<ExitCode, StoreError> {
     };
     let made = engine_cassandra::init_store(options, &replication).await?;
     if made.keyspace {
-        println!("made keyspace {} with {replication}", options.keyspace);
+        println!("created keyspace {} with {replication}", options.keyspace);
     }
     if let Some(before) = made.upgraded_from {
-        println!("keyspace {} had schema {before} and was brought up to date", options.keyspace);
+        println!("upgraded keyspace {} from schema {before}", options.keyspace);
     }
     match made.tables.as_slice() {
         [] if made.upgraded_from.is_some() => {}
-        [] => println!("keyspace {} is there with all its tables; nothing was changed", options.keyspace),
-        tables => println!("made tables {}", tables.join(", ")),
+        [] => println!("keyspace {} exists with all its tables; nothing was changed", options.keyspace),
+        tables => println!("created tables {}", tables.join(", ")),
     }
     // That the cluster itself is not sound is no failure of making tables in it.
     check(options).await.map(|_| ExitCode::SUCCESS)
@@ -144,7 +144,8 @@ async fn check(options: &Options) -> Result<ExitCode, StoreError> {
     }
     if findings.is_refused() {
         println!(
-            "servers refuse to start on {options} before this is changed; unsafe=true in the address accepts what is unsafe"
+            "servers refuse to start on {options} until this is changed; unsafe=true in the address accepts \
+             the findings marked unsafe"
         );
         return Ok(ExitCode::FAILURE);
     }
@@ -156,7 +157,8 @@ async fn switch(options: Options, freeze: bool) -> Result<ExitCode, StoreError> 
     let engine = CassandraEngine::connect(options.clone()).await?;
     let outcome = if freeze {
         eprintln!(
-            "waiting until no server has a write under way: some seconds, or a minute and a half if one has died"
+            "waiting until no server has a write in flight: some seconds, or a minute and a half if a \
+             server has died"
         );
         engine.freeze().await
     } else {
@@ -164,6 +166,6 @@ async fn switch(options: Options, freeze: bool) -> Result<ExitCode, StoreError> 
     };
     engine.close().await;
     outcome.map_err(|source| StoreError::Switch { options: Box::new(options.clone()), source })?;
-    println!("{options}: writes are {}", if freeze { "refused by all servers" } else { "taken again" });
+    println!("{options}: writes are {}", if freeze { "refused by all servers" } else { "accepted again" });
     Ok(ExitCode::SUCCESS)
 }

@@ -18,23 +18,23 @@ pub type Result<T> = std::result::Result<T, MigrateError>;
 #[derive(Debug, Error)]
 pub enum MigrateError {
     // What was asked for.
-    #[error("say where to move the data with --to")]
+    #[error("name the target with --to")]
     NoTarget,
-    #[error("{place} is both where from and where to")]
+    #[error("{place} is both the source and the target")]
     SamePlace { place: String },
-    #[error("{scheme}:// is no place this version knows; name a data directory or cassandra://HOST/KEYSPACE")]
+    #[error("{scheme}:// is not supported; name a data directory or cassandra://HOST/KEYSPACE")]
     Scheme { scheme: String },
-    #[error("a place is a data directory; an empty text is none")]
+    #[error("the name of the store is empty; name a data directory or cassandra://HOST/KEYSPACE")]
     NoPlace,
     #[error(transparent)]
     Address(#[from] OptionsError),
-    #[error("{name:?} is no name of an account: 3 to 24 small letters and digits")]
+    #[error("{name:?} is not an account name: use 3 to 24 lower-case letters and digits")]
     AccountName { name: String },
-    #[error("the data in {} was moved to {} at {}; move it on from there", .data.display(), .moved.place, .moved.time)]
+    #[error("the data in {} was moved to {} at {}; move it from there", .data.display(), .moved.place, .moved.time)]
     MovedElsewhere { data: PathBuf, moved: Mark },
     #[error(
-        "the target has tables or properties of account {account} already; choose another target, or have them \
-         replaced by the source's with --replace"
+        "the target already has tables or properties of account {account}; choose another target, or \
+         replace them with --replace"
     )]
     Occupied { account: String },
 
@@ -60,8 +60,8 @@ pub enum MigrateError {
     #[error("{} can't be read ({source}); remove {} to begin again", .file.display(), .directory.display())]
     StateDamaged { file: PathBuf, directory: PathBuf, source: Box<toml::de::Error> },
     #[error(
-        "a move with {begun} has been begun and not finished, and this is one with {asked}; finish that one, or \
-         remove {} to give it up",
+        "a migration with {begun} is not finished, and this one is with {asked}; finish that one, or remove \
+         {} to cancel it",
         .directory.display()
     )]
     OtherMove { begun: String, asked: String, directory: PathBuf },
@@ -78,7 +78,7 @@ pub enum MigrateError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     #[error(
-        "the checkpoint {} can't be taken to {}: {source}; is --data the server's data directory?",
+        "can't move the checkpoint {} to {}: {source}; is --data the server's data directory?",
         .checkpoint.display(), .directory.display()
     )]
     OutOfReach { checkpoint: PathBuf, directory: PathBuf, source: io::Error },
@@ -92,11 +92,11 @@ pub enum MigrateError {
     // The move itself.
     #[error(transparent)]
     Move(Box<::migrate::Error>),
-    #[error("no answer can be read: {source}; say --finish to finish without a question")]
+    #[error("can't read the answer: {source}; say --finish to finish without a question")]
     NoAnswer { source: io::Error },
     #[error("interrupted")]
     Interrupted,
-    #[error("the server was thawed or restarted meanwhile, and may have taken writes")]
+    #[error("the server was thawed or restarted meanwhile, and may have accepted writes")]
     Thawed,
     #[error("{source}; nothing was moved, and {}", afterwards(.thaw.as_deref(), .thawed_by))]
     Unfinished {
@@ -114,7 +114,7 @@ impl From<::migrate::Error> for MigrateError {
 }
 
 fn afterwards(thaw: Option<&MigrateError>, thawed_by: &str) -> String {
-    thaw.map_or("writes are taken again".to_owned(), |why| {
-        format!("writes are still refused, for {why}; `{thawed_by}` has them taken again")
+    thaw.map_or("writes are accepted again".to_owned(), |why| {
+        format!("writes are still refused, because {why}; run `{thawed_by}` to accept them again")
     })
 }

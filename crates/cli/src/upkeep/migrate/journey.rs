@@ -64,7 +64,7 @@ impl Journey {
                     let accounts = journey.accounts(&engine).await?;
                     journey.held = Some(Snapshot { engine, number, accounts, is_kept: true });
                 }
-                Err(error) => eprintln!("the snapshot of the run before is of no use: {error}"),
+                Err(error) => eprintln!("can't use the snapshot of the previous run: {error}"),
             }
         }
         Ok(journey)

@@ -36,7 +36,7 @@ pub trait Source: Send {
 
     async fn thaw(&mut self) -> Result<()>;
 
-    /// The command with which others have writes taken again.
+    /// The command with which others have writes accepted again.
     fn thawed_by(&self) -> String;
 
     /// Lets go of it.
@@ -173,7 +173,8 @@ impl Source for Cluster {
 
     async fn freeze(&mut self) -> Result<()> {
         eprintln!(
-            "asking the cluster's servers to refuse writes; up to half a minute until none is under way any more"
+            "asking the cluster's servers to refuse writes; it takes up to half a minute until none is in \
+             flight"
         );
         Ok(self.engine.freeze().await?)
     }
