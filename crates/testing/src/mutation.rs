@@ -14,8 +14,8 @@ use proptest::test_runner::TestRunner;
 
 /// Fewer cases than this say nothing about shares.
 const CASES_MIN: u32 = 256;
-/// Places of one input that are changed.
-const CHANGES_MAX: usize = 3;
+/// Places of one input that are changed at most.
+const CHANGES_MAX: usize = 2;
 /// The longest stretch that is taken out, or stands there twice.
 const STRETCH_MAX: usize = 24;
 
@@ -107,10 +107,12 @@ fn changed<T: Flip + Debug + 'static>(
     valid: impl Strategy<Value = Vec<T>>,
     change: impl Strategy<Value = Change<T>>,
 ) -> impl Strategy<Value = Vec<T>> {
-    (vec(valid, 2), vec(change, 1..=CHANGES_MAX)).prop_map(|(mut inputs, changes)| {
+    // Most are changed once: of two changes one mostly hides what the other does.
+    let few = prop_oneof![3 => Just(1), 1 => Just(CHANGES_MAX)];
+    (vec(valid, 2), vec(change, CHANGES_MAX), few).prop_map(|(mut inputs, changes, few)| {
         let other = inputs.pop().unwrap_or_default();
         let mut input = inputs.pop().unwrap_or_default();
-        changes.iter().for_each(|change| change.apply(&mut input, &other));
+        changes.iter().take(few).for_each(|change| change.apply(&mut input, &other));
         input
     })
 }
@@ -118,13 +120,13 @@ fn changed<T: Flip + Debug + 'static>(
 /// Bytes on which readers of lengths and tags are most likely to be wrong.
 const TRICKY_BYTES: [u8; 8] = [0, 1, 2, 8, 0x7f, 0x80, 0xfe, 0xff];
 
-/// Valid bytes, changed in one to three places.
+/// Valid bytes, changed in one or two places.
 pub fn bytes_near(valid: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let byte = || prop_oneof![select(&TRICKY_BYTES[..]), any::<u8>()];
     changed(valid, change(byte(), vec(byte(), 1..4)))
 }
 
-/// Valid text, changed in one to three places. What is inserted are pieces of the language, and now and then a character of
+/// Valid text, changed in one or two places. What is inserted are pieces of the language, and now and then a character of
 /// any kind.
 pub fn text_near(
     valid: impl Strategy<Value = String>,
@@ -178,6 +180,7 @@ pub fn check_near<S: Strategy>(
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
     let percent = accepted.get() * 100 / all.get().max(1);
+    println!("{percent} % of {} inputs were accepted", all.get());
     assert!(
         accepted_percent.contains(&percent),
         "{} of {} inputs were accepted, which is {percent} % and not {accepted_percent:?} %: change the generator",
