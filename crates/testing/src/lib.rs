@@ -1,6 +1,12 @@
 //! What the tests of several crates share.
 
+mod mutation;
+mod patience;
+
 use std::process::Command;
+
+pub use mutation::{Reading, bytes_near, check_near, text_near};
+pub use patience::{Patience, wait_until};
 
 /// Set to 1, this makes a test fail that can't run here; `./test` sets it.
 const REQUIRE_ALL: &str = "PARTITA_REQUIRE_ALL";

@@ -144,6 +144,8 @@ fn unreadable(error: std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use testing::{Reading, bytes_near, check_near, text_near};
 
     /// Each record as `line-end row` or `line-end error`.
     fn read(text: &'static [u8], format: Format, from: u64) -> Result<Vec<String>, String> {
@@ -187,6 +189,61 @@ mod tests {
                 .unwrap_err()
                 .starts_with("line 1: no column is called PartitionKey")
         );
+    }
+
+    /// Line, end, and keys with body or what is wrong.
+    type Found = Vec<(u64, u64, Result<(Keys, Vec<u8>), String>)>;
+
+    fn read_all(bytes: &[u8], format: Format, from: u64) -> Result<Found, String> {
+        let mut input = Input::new(std::io::Cursor::new(bytes.to_vec()), format)?;
+        input.skip_to(from)?;
+        let mut found = Vec::new();
+        while let Some(record) = input.next()? {
+            found.push((record.line, record.end, record.entity));
+        }
+        Ok(found)
+    }
+
+    fn check(bytes: &[u8], format: Format) -> Result<Reading, TestCaseError> {
+        let Ok(found) = read_all(bytes, format, 0) else { return Ok(Reading::Refused) };
+        prop_assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1), "in order");
+        prop_assert!(found.last().is_none_or(|(_, end, _)| *end <= bytes.len() as u64));
+        for (at, (_, end, entity)) in found.iter().enumerate() {
+            // A run that is taken up after any record goes on with the next.
+            let rest = read_all(bytes, format, *end);
+            prop_assert_eq!(rest.as_ref().map(Vec::as_slice), Ok(&found[at + 1..]));
+            let Ok((keys, body)) = entity else { continue };
+            // A server that takes the body finds the entity that the file names.
+            if let Ok(read) = wire::EntityBody::read(wire::format::BodyFormat::Json, body) {
+                prop_assert_eq!(read.partition_key.as_deref(), Some(keys.partition.as_str()));
+                prop_assert_eq!(read.row_key.as_deref(), Some(keys.row.as_str()));
+            }
+        }
+        let is_good = found.iter().all(|(_, _, entity)| entity.is_ok());
+        Ok(if is_good { Reading::Accepted } else { Reading::Refused })
+    }
+
+    #[test]
+    fn lines_that_are_nearly_entities_are_each_one_entity_or_one_mistake() {
+        let line = ("[a-zé]{0,9}", "[a-z\\\\]{0,9}", "[a-z, ]{0,20}").prop_map(|(partition, row, text)| {
+            let row = row.replace('\\', "\\\\");
+            format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"Text\":\"{text}\"}}\n")
+        });
+        let file = proptest::collection::vec(line, 1..4).prop_map(|lines| lines.concat());
+        let pieces = &["\n", "\r\n", "\"", "{", "}", ":", ",", "null", "\"RowKey\":\"x\",", "\u{feff}", "\\"];
+        check_near(text_near(file, pieces), 8..=85, |text| check(text.as_bytes(), Format::Jsonl));
+    }
+
+    #[test]
+    fn records_that_are_nearly_csv_are_each_one_entity_or_one_mistake() {
+        let record = ("[a-zé]{0,9}", "[a-z]{0,9}", "[a-z,\"\n ]{0,20}").prop_map(|(partition, row, text)| {
+            let mut record = Vec::new();
+            csv::write_record(&mut record, [partition.as_str(), &row, &text]);
+            record
+        });
+        let file = proptest::collection::vec(record, 1..4)
+            .prop_map(|records| [b"PartitionKey,RowKey,Text\r\n".to_vec(), records.concat()].concat());
+        check_near(bytes_near(file), 8..=85, |bytes| check(&bytes, Format::Csv));
     }
 
     #[test]

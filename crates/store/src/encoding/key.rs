@@ -157,12 +157,5 @@ mod tests {
                 prop_assert_eq!(below, place < cut);
             }
         }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            if let Ok(key) = decode_key(&bytes) {
-                prop_assert!(decode_key(&encode(&key)).is_ok());
-            }
-        }
     }
 }

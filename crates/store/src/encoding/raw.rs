@@ -158,18 +158,5 @@ mod tests {
             prop_assert_eq!(shown(row.as_bytes()).unwrap(), (DateTime::MIN_STORED, list.len()));
             prop_assert!(shown(&row.as_bytes()[..cut.index(row.as_bytes().len())]).is_err());
         }
-
-        #[test]
-        fn any_bytes_give_a_value_or_a_fault(mut bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            if let Some(first) = bytes.first_mut() {
-                *first = 1;
-            }
-            let raw = RawRow::new(&bytes);
-            let _ = raw.timestamp();
-            let mut found = [None, None];
-            if raw.find(&["A", ""], &mut found).is_ok() && let Ok(row) = raw.open() {
-                prop_assert_eq!(found, [row.property("A"), row.property("")]);
-            }
-        }
     }
 }

@@ -202,16 +202,6 @@ pub(super) mod tests {
             let length = (row.as_bytes().len() as f64 * cut) as usize;
             prop_assert!(RowView::open(&row.as_bytes()[..length]).is_err());
         }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            if let Some(first) = bytes.first_mut() {
-                *first = FORMAT;
-            }
-            if let Ok(row) = RowView::open(&bytes) {
-                prop_assert_eq!(row.properties().count(), row.properties().len());
-            }
-        }
     }
 
     #[test]

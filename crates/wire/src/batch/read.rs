@@ -436,24 +436,5 @@ mod tests {
             let expected = if parts.is_empty() { "closed".to_owned() } else { expected.join("\n") };
             prop_assert_eq!(show(read(TYPE, &body)), expected);
         }
-
-        #[test]
-        fn never_panics(content_type in ".{0,40}", body in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&content_type, &body);
-            let _ = read(TYPE, &body);
-        }
-
-        #[test]
-        fn never_panics_on_what_looks_like_a_batch(
-            pieces in prop::collection::vec(
-                prop_oneof![
-                    Just("--b"), Just("--c"), Just("--"), Just("\r\n"), Just("\n"), Just(" "), Just(":"),
-                    Just("Content-Type: multipart/mixed; boundary=c"), Just("PUT /T HTTP/1.1"), Just("GET"), Just("é"),
-                ],
-                0..40,
-            ),
-        ) {
-            let _ = read(TYPE, pieces.concat().as_bytes());
-        }
     }
 }

@@ -1,0 +1,11 @@
+//! Every test of this folder in one program: each program more is linked for long.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+mod entities;
+mod errors;
+mod group;
+mod kit;
+mod query;
+mod tables;
+mod throttling;

@@ -1,0 +1,226 @@
+//! The in-memory engine with a list of what it was asked, and short ways to say what tests say often.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{
+    AccountName, Cut, DateTime, Entity, EntityKey, Key, KeyRange, Properties, Refusal, ServiceKind,
+    TableName, Value, ValueCow,
+};
+use service::{Error, Service, Write};
+use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+
+#[derive(Default)]
+pub struct Recorder {
+    engine: MemoryEngine,
+    asked: Mutex<Vec<String>>,
+    /// What the next call is answered with.
+    error: Mutex<Option<store::Error>>,
+    /// What the next `get` finds.
+    row: Mutex<Option<StoredRow>>,
+}
+
+impl Recorder {
+    fn note(&self, asked: String) -> Result<(), store::Error> {
+        self.asked.lock().unwrap().push(asked);
+        self.error.lock().unwrap().take().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl Engine for Recorder {
+    async fn create_table(&self, table: &TableRef) -> Result<(), store::Error> {
+        self.note(format!("create {}", table.name))?;
+        self.engine.create_table(table).await
+    }
+
+    async fn drop_table(&self, table: &TableRef) -> Result<(), store::Error> {
+        self.note(format!("drop {}", table.name))?;
+        self.engine.drop_table(table).await
+    }
+
+    async fn find_table(&self, table: &TableRef) -> Result<TableName, store::Error> {
+        self.note(format!("find {}", table.name))?;
+        self.engine.find_table(table).await
+    }
+
+    async fn list_tables(
+        &self,
+        account: &AccountName,
+        from: &str,
+        limit: usize,
+    ) -> Result<TablesPage, store::Error> {
+        self.note(format!("list {limit} from {from:?}"))?;
+        self.engine.list_tables(account, from, limit).await
+    }
+
+    async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, store::Error> {
+        self.note(format!("get {}/{}", key.partition.as_str(), key.row.as_str()))?;
+        if let Some(row) = self.row.lock().unwrap().take() {
+            return Ok(Some(row));
+        }
+        self.engine.get(table, key).await
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, store::Error> {
+        let ranges: Vec<String> = scan.ranges.iter().map(show_range).collect();
+        let filter = if scan.filter.is_some() { " filtered" } else { "" };
+        self.note(format!("scan {} for {}{filter}", ranges.join(" "), scan.budget.rows))?;
+        self.engine.scan(table, scan).await
+    }
+
+    async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, store::Error> {
+        let rows = transaction.operations().iter().map(|operation| {
+            let change = match operation.change {
+                Change::Put(_) => "put",
+                Change::Merge(_) => "merge",
+                Change::Delete => "delete",
+            };
+            format!("{change} {:?} {}", operation.condition, operation.row.as_str())
+        });
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        self.note(format!("apply {}: {rows}", transaction.partition().as_str()))?;
+        self.engine.apply(table, transaction).await
+    }
+
+    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, store::Error> {
+        self.engine.table_metadata(table).await
+    }
+
+    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), store::Error> {
+        self.engine.set_table_metadata(table, metadata).await
+    }
+
+    async fn service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+    ) -> Result<Option<Bytes>, store::Error> {
+        self.engine.service_metadata(account, service).await
+    }
+
+    async fn replace_service_metadata(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, store::Error> {
+        self.engine.replace_service_metadata(account, service, expected, metadata).await
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountName>, store::Error> {
+        self.engine.list_accounts().await
+    }
+
+    async fn load(
+        &self,
+        table: &TableRef,
+        partition: &Key,
+        rows: Vec<(Key, Option<StoredRow>)>,
+    ) -> Result<(), store::Error> {
+        self.engine.load(table, partition, rows).await
+    }
+
+    fn check_health(&self) -> Result<(), Fault> {
+        self.engine.check_health()
+    }
+
+    async fn close(&self) {
+        self.engine.close().await;
+    }
+}
+
+/// `a/b..a/c+`: from the entity b of the partition a up to c, and c too. `a+` is behind all of a.
+fn show_range(range: &KeyRange) -> String {
+    let cut = |cut: &Cut| match cut {
+        Cut::Before(partition, row) => format!("{partition}/{row}"),
+        Cut::After(partition, row) => format!("{partition}/{row}+"),
+        Cut::AfterPartition(partition) => format!("{partition}+"),
+        Cut::End => "end".to_owned(),
+    };
+    format!("{}..{}", cut(&range.start), cut(&range.end))
+}
+
+/// A service, and what its engine is asked.
+pub struct Ground {
+    pub service: Service,
+    pub recorder: Arc<Recorder>,
+}
+
+impl Ground {
+    /// With an empty table, of which the engine remembers nothing.
+    pub async fn with(name: &str) -> Self {
+        let ground = Self::empty();
+        ground.service.create_table(&table(name)).await.unwrap();
+        ground.forget();
+        ground
+    }
+
+    pub fn empty() -> Self {
+        let recorder = Arc::new(Recorder::default());
+        Self { service: Service::new(recorder.clone()), recorder }
+    }
+
+    /// What the engine was asked since the last time.
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.recorder.asked.lock().unwrap())
+    }
+
+    pub fn forget(&self) {
+        self.asked();
+    }
+
+    /// The next call of the engine fails so.
+    pub fn fail_next(&self, error: store::Error) {
+        *self.recorder.error.lock().unwrap() = Some(error);
+    }
+
+    /// The next entity that is asked for by its key is stored as these bytes.
+    pub fn find_next(&self, row: &[u8]) {
+        *self.recorder.row.lock().unwrap() = Some(StoredRow::new(row.to_vec()));
+    }
+
+    pub async fn insert(&self, name: &str, partition: &str, row: &str, properties: &[(&str, Value)]) {
+        let write = Write::insert(entity(partition, row, properties));
+        self.service.write_entity(&table(name), write).await.unwrap();
+    }
+}
+
+pub fn account() -> AccountName {
+    AccountName::parse("shop").unwrap()
+}
+
+pub fn table(name: &str) -> TableRef {
+    TableRef { account: account(), name: TableName::parse(name).unwrap() }
+}
+
+pub fn key(partition: &str, row: &str) -> EntityKey {
+    EntityKey::parse(partition, row).unwrap()
+}
+
+pub fn entity(partition: &str, row: &str, properties: &[(&str, Value)]) -> Entity<'static> {
+    let owned = |(name, value): &(&str, Value)| ((*name).to_owned().into(), ValueCow::Owned(value.clone()));
+    let properties = Properties::new(properties.iter().map(owned).collect()).unwrap();
+    Entity::new(key(partition, row), properties).unwrap()
+}
+
+pub fn number(value: i32) -> Value {
+    Value::Int32(value)
+}
+
+/// The refusal, and the index of the operation that it is about.
+pub fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> (Refusal, Option<usize>) {
+    match result {
+        Err(Error::Refused { refusal, index }) => (refusal, index),
+        other => panic!("no refusal: {other:?}"),
+    }
+}
+
+/// A refusal that is not about one operation of several.
+pub fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Refusal {
+    let (refusal, index) = refusal(result);
+    assert_eq!(index, None, "{refusal:?}");
+    refusal
+}
