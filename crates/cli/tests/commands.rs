@@ -89,7 +89,7 @@ fn a_command_that_fails_names_its_input_and_the_way_out_in_one_line() {
         (&["check", "--data", &newer], 2, &[&*newer, "format 99", "or a newer one"]),
         (&["backup", &backups, "--data", &missing], 1, &[&*missing, "no store", "--data"]),
         (&["backup", &below, "--data", &missing], 1, &[&*below, "check its path"]),
-        (&["restore", &missing, "--data", &new], 1, &[&*missing, "whole backup", "partita backup"]),
+        (&["restore", &missing, "--data", &new], 1, &[&*missing, "complete backup", "partita backup"]),
         (&["reload", "--data", &missing], 1, &[&*missing, "no server listens", "--data", "--control"]),
         (&["freeze", "--control", &missing], 1, &[&*missing, "no server listens", "--control"]),
         (&["migrate", "--data", &missing, "--to", &new], 1, &[&*missing, "no store", "--data"]),

@@ -530,7 +530,7 @@ mod tests {
             shown_twelve.ends_with(": yes") && shown_twelve.matches("put").count() == 12,
             "{shown_twelve}"
         );
-        assert_eq!(shown(&[merges(&rows)], &knowledge), ": 15 OverLimit(RequestBodyTooLarge)");
+        assert_eq!(shown(&[merges(&rows)], &knowledge), ": 15 OverLimit(Shared(RequestBodyTooLarge))");
     }
 
     #[test]

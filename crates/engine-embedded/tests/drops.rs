@@ -32,7 +32,9 @@ async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
         (after.point_gets, after.seeks, after.rows_read),
         (before.point_gets, before.seeks, before.rows_read)
     );
-    assert_eq!(after.commits, before.commits + 1);
+    // The drop, and perhaps already the end of the reclaim that follows it.
+    let commits = after.commits - before.commits;
+    assert!((1..=2).contains(&commits), "{commits}");
     assert!(matches!(engine.get(&books, &key(&partition_name(1), "r00")).await, Err(Error::TableNotFound)));
 
     eventually("the dropped table is reclaimed", || engine.counters().pending_drops == 0).await;

@@ -5,15 +5,13 @@ use model::Refusal;
 use service::Error;
 use store::{RawRow, Reason};
 
+use crate::kit::named;
+
 /// As one line, so that a belief fits into one.
 fn show(error: Error) -> String {
-    let name = |refusal| match refusal {
-        Refusal::Shared(shared) => format!("{shared:?}"),
-        own => format!("{own:?}"),
-    };
     match error {
-        Error::Refused { refusal, index: None } => name(refusal),
-        Error::Refused { refusal, index: Some(index) } => format!("{} of {index}", name(refusal)),
+        Error::Refused { refusal, index: None } => named(&refusal),
+        Error::Refused { refusal, index: Some(index) } => format!("{} of {index}", named(&refusal)),
         Error::Fault(_) => "fault".to_owned(),
     }
 }

@@ -224,3 +224,11 @@ pub fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Refusal {
     assert_eq!(index, None, "{refusal:?}");
     refusal
 }
+
+/// The name of a refusal, whether it is the table's own or shared.
+pub fn named(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Shared(shared) => format!("{shared:?}"),
+        own => format!("{own:?}"),
+    }
+}

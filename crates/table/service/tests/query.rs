@@ -166,14 +166,13 @@ async fn pages_of_any_size_put_together_are_the_answer() {
 async fn no_more_rows_are_asked_for_than_a_page_may_hold() {
     let ground = twelve().await;
     for (top, asked) in [
-        (None, Some("scan /..end for 1000")),
-        (Some(7), Some("scan /..end for 7")),
-        (Some(limits::PAGE_ENTITIES_MAX + 1), Some("scan /..end for 1000")),
-        (Some(0), None),
+        (None, "scan /..end for 1000"),
+        (Some(7), "scan /..end for 7"),
+        (Some(limits::PAGE_ENTITIES_MAX + 1), "scan /..end for 1000"),
+        (Some(0), "find Books"),
     ] {
         ask(&ground, EntityQuery { top, ..EntityQuery::default() }).await;
-        let expected: Vec<&str> = std::iter::once("find Books").chain(asked).collect();
-        assert_eq!(ground.asked(), expected, "{top:?}");
+        assert_eq!(ground.asked(), [asked], "{top:?}");
     }
 }
 
@@ -213,7 +212,7 @@ async fn a_query_without_the_memory_for_it_is_refused_before_it_reads() {
     let mut little = RequestMemory::new(64 * 1024).nothing();
     let outcome = ground.service.query_entities(&table(BOOKS), filtered(&long), &mut little).await;
     assert_eq!(refused(outcome), Refusal::Busy);
-    assert_eq!(ground.asked(), ["find Books"]);
+    assert_eq!(ground.asked(), Vec::<String>::new());
     let mut much = plenty();
     ground.service.query_entities(&table(BOOKS), filtered(&long), &mut much).await.unwrap();
 }

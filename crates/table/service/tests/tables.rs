@@ -3,7 +3,7 @@
 use model::{Refusal, TableName, limits};
 use service::TableQuery;
 
-use crate::kit::{Ground, account, refused, table};
+use crate::kit::{Ground, account, named, refused, table};
 
 async fn with(names: &[&str]) -> Ground {
     let ground = Ground::empty();
@@ -63,7 +63,7 @@ async fn list(ground: &Ground, filter: Option<&str>, top: Option<usize>, from: O
             let next = page.next.map(|next| format!(" then {next}")).unwrap_or_default();
             format!("{}{next}", names.join(" "))
         }
-        Err(error) => format!("{:?}", refused(Err::<(), _>(error))),
+        Err(error) => named(&refused(Err::<(), _>(error))),
     }
 }
 

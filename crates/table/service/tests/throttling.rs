@@ -46,7 +46,7 @@ async fn a_partition_in_debt_is_refused_and_the_engine_is_not_asked() {
     assert_eq!(ground.asked(), Vec::<String>::new());
     for filter in ["PartitionKey eq 'p'", "PartitionKey eq 'p' and RowKey eq 'r'"] {
         assert_eq!(refused(query(&ground.service, filter).await), Refusal::Busy, "{filter}");
-        assert_eq!(ground.asked(), ["find Books"], "{filter}");
+        assert_eq!(ground.asked(), Vec::<String>::new(), "{filter}");
     }
     get(&ground.service, "other").await.unwrap();
     query(&ground.service, "PartitionKey eq 'other'").await.unwrap();
