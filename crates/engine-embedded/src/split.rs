@@ -120,18 +120,29 @@ mod tests {
 
     #[test]
     fn halfway_lies_strictly_between() {
-        let mut random = rand::rng();
-        for _ in 0..10_000 {
+        const PAIRS: usize = 10_000;
+        let (mut random, mut found) = (rand::rng(), 0);
+        for _ in 0..PAIRS {
             let mut bytes = || -> Vec<u8> {
                 let length = random.random_range(0..24);
                 (0..length).map(|_| random.random_range(0..3)).collect()
             };
             let (a, b) = (bytes(), bytes());
             let (low, high) = if a < b { (a, b) } else { (b, a) };
-            if let Some(middle) = between(&low, &high) {
-                assert!(low < middle && middle < high, "{low:?} {middle:?} {high:?}");
+            let middle = between(&low, &high);
+            if let Some(middle) = &middle {
+                found += 1;
+                assert!(low < *middle && *middle < high, "{low:?} {middle:?} {high:?}");
             }
+            // Where a byte lies between the first two that differ, there is a place for certain.
+            let common = low.iter().zip(&high).take_while(|(a, b)| a == b).count();
+            let digit = |bytes: &[u8]| bytes.get(common).copied().unwrap_or(0);
+            assert!(
+                middle.is_some() || digit(&high) < digit(&low) + 2,
+                "nothing between {low:?} and {high:?}"
+            );
         }
+        assert!(found > PAIRS / 2, "{found} of {PAIRS}");
         assert_eq!(between(b"a", b"a"), None);
         assert_eq!(between(b"b", b"a"), None);
         assert!(between(b"a\0", b"a\x01").is_some());

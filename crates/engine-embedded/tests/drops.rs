@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::support::{bytes_of, eventually, files, load, open, partition_name, raw};
@@ -125,9 +127,10 @@ async fn reads_beside_a_drop_see_the_whole_table_or_none() {
     let books = table("Books");
     for _ in 0..30 {
         load(&engine, &books, 300).await;
+        let read = Arc::new(AtomicUsize::new(0));
         let readers: Vec<_> = (0..4)
             .map(|_| {
-                let (engine, books) = (engine.clone(), books.clone());
+                let (engine, books, read) = (engine.clone(), books.clone(), read.clone());
                 tokio::spawn(async move {
                     loop {
                         match engine.scan(&books, scan(vec![KeyRange::all()], 1000)).await {
@@ -140,11 +143,12 @@ async fn reads_beside_a_drop_see_the_whole_table_or_none() {
                             Err(Error::TableNotFound) => break,
                             Err(other) => panic!("{other}"),
                         }
+                        read.fetch_add(1, Ordering::Relaxed);
                     }
                 })
             })
             .collect();
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        eventually("the readers read", || read.load(Ordering::Relaxed) >= 4).await;
         engine.drop_table(&books).await.unwrap();
         for reader in readers {
             reader.await.unwrap();

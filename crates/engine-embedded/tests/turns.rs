@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::support::{load, partition_name};
+use crate::support::{eventually, load, partition_name};
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Cut, KeyRange};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
@@ -34,12 +36,6 @@ fn slow(from: Cut) -> (Arc<Slow>, Scan) {
     (filter.clone(), Scan { ranges, budget, filter: Some(filter), lasts: false })
 }
 
-async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 async fn loaded(concurrent_scans: usize, waiting_scans: usize) -> (TempDir, Arc<EmbeddedEngine>) {
     let directory = TempDir::new().unwrap();
     let options = Options { concurrent_scans, waiting_scans, ..Options::new(directory.path()) };
@@ -54,7 +50,7 @@ async fn a_long_scan_gives_way_and_goes_on_where_it_was() {
     let (counted, long) = slow(Cut::start());
     let reader = engine.clone();
     let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
-    until(|| counted.0.load(Ordering::Relaxed) > 0).await;
+    eventually("the long scan reads", || counted.0.load(Ordering::Relaxed) > 0).await;
 
     let short = scan(vec![KeyRange::partition(&partition_name(7))], 1000);
     assert_eq!(engine.scan(&table("Books"), short).await.unwrap().entities.len(), 100);
@@ -82,18 +78,18 @@ async fn one_scan_too_many_is_told_so() {
     let (counted, long) = slow(Cut::start());
     let reader = engine.clone();
     let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
-    until(|| counted.0.load(Ordering::Relaxed) > 0).await;
+    eventually("the long scan reads", || counted.0.load(Ordering::Relaxed) > 0).await;
     let all = || scan(vec![KeyRange::all()], 1);
     // One who has given up waiting leaves its place to the next.
     let gave_up = tokio::time::timeout(Duration::from_millis(20), engine.scan(&table("Books"), all())).await;
     assert!(gave_up.is_err());
-    let waiting = tokio::spawn({
-        let engine = engine.clone();
-        async move { engine.scan(&table("Books"), all()).await }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(matches!(engine.scan(&table("Books"), all()).await, Err(Error::Busy)));
-    assert!(waiting.await.unwrap().is_ok());
+    let books = table("Books");
+    let mut waiting = pin!(engine.scan(&books, all()));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut context).is_pending(), "who is polled once stands in line");
+    let mut refused = pin!(engine.scan(&books, all()));
+    assert!(matches!(refused.as_mut().poll(&mut context), Poll::Ready(Err(Error::Busy))));
+    assert!(waiting.await.is_ok());
     assert!(long.await.unwrap().is_ok());
     engine.close().await;
 }

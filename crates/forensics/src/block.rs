@@ -220,19 +220,139 @@ mod tests {
         assert_eq!(Block::new(bytes).unwrap().advance(), None);
     }
 
-    #[test]
-    fn any_bytes_are_walked_or_refused() {
-        for _ in 0..20_000 {
-            let length = rand::random_range(0..60);
-            let mut bytes: Vec<u8> = (0..length).map(|_| rand::random_range(0..8)).collect();
-            bytes.extend([1, 0, 0, 0]);
-            if let Some(mut block) = Block::new(bytes.clone()) {
-                while block.advance() == Some(true) {}
+    type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
+        while number >= 0x80 {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+
+    /// As in a table file: each key shares what it can with the one before.
+    fn block(entries: &Entries) -> Vec<u8> {
+        let (mut bytes, mut before) = (Vec::new(), &[][..]);
+        for (key, value) in entries {
+            let shared = key.iter().zip(before).take_while(|(a, b)| a == b).count();
+            for length in [shared, key.len() - shared, value.len()] {
+                put_varint(&mut bytes, length as u64);
             }
-            for short in [false, true] {
-                Block::new(bytes.clone()).and_then(|block| block.index(short));
+            bytes.extend_from_slice(&key[shared..]);
+            bytes.extend_from_slice(value);
+            before = key;
+        }
+        bytes.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+        bytes
+    }
+
+    fn walk(bytes: Vec<u8>) -> Option<Entries> {
+        let mut block = Block::new(bytes)?;
+        let mut entries = Vec::new();
+        while block.advance()? {
+            entries.push((block.key().to_vec(), block.value().to_vec()));
+        }
+        Some(entries)
+    }
+
+    fn any_entries() -> Entries {
+        let bytes = |most| (0..rand::random_range(0..most)).map(|_| rand::random_range(b'a'..b'd')).collect();
+        let mut entries: Entries = (0..rand::random_range(0..6)).map(|_| (bytes(9), bytes(20))).collect();
+        entries.sort();
+        entries
+    }
+
+    fn change(bytes: &mut Vec<u8>) {
+        let at = rand::random_range(0..bytes.len());
+        match rand::random_range(0..4) {
+            0 => bytes[at] ^= 1 << rand::random_range(0..8),
+            1 => bytes[at] = rand::random_range(0..8),
+            2 => bytes.insert(at, rand::random_range(0..8)),
+            _ => drop(bytes.remove(at)),
+        }
+    }
+
+    #[test]
+    fn a_changed_block_holds_entries_that_read_back_or_is_refused() {
+        const BLOCKS: usize = 20_000;
+        let mut walked = 0;
+        for _ in 0..BLOCKS {
+            let entries = any_entries();
+            let mut bytes = block(&entries);
+            assert_eq!(walk(bytes.clone()), Some(entries));
+            change(&mut bytes);
+            let length = bytes.len();
+            if let Some(found) = walk(bytes) {
+                walked += 1;
+                let values: usize = found.iter().map(|(_, value)| value.len()).sum();
+                assert!(3 * found.len() + values <= length, "more than there was: {found:?}");
+                assert_eq!(walk(block(&found)), Some(found));
             }
         }
+        assert!((BLOCKS / 10..BLOCKS * 9 / 10).contains(&walked), "{walked} of {BLOCKS} could be walked");
+    }
+
+    /// An index in its short form; the blocks lie one behind the other, as they do in a file.
+    fn short_index(entries: &[(Vec<u8>, Handle)]) -> Vec<u8> {
+        let (mut bytes, mut before) = (Vec::new(), None::<&(Vec<u8>, Handle)>);
+        for entry @ (key, handle) in entries {
+            let alike =
+                |(other, _): &(Vec<u8>, Handle)| key.iter().zip(other).take_while(|(a, b)| a == b).count();
+            let shared = before.map_or(0, alike);
+            put_varint(&mut bytes, shared as u64);
+            put_varint(&mut bytes, (key.len() - shared) as u64);
+            bytes.extend_from_slice(&key[shared..]);
+            match before {
+                Some((_, last)) if shared > 0 => {
+                    let more = handle.size.wrapping_sub(last.size) as i64;
+                    put_varint(&mut bytes, (more << 1 ^ more >> 63) as u64);
+                }
+                _ => {
+                    put_varint(&mut bytes, handle.offset);
+                    put_varint(&mut bytes, handle.size);
+                }
+            }
+            before = Some(entry);
+        }
+        bytes.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn a_changed_index_leads_to_blocks_one_behind_the_other_or_is_refused() {
+        const INDEXES: usize = 20_000;
+        let mut read = 0;
+        for _ in 0..INDEXES {
+            let mut offset = 0;
+            let index = any_entries().into_iter().map(|(key, _)| {
+                let handle = Handle { offset, size: rand::random_range(0..5000) };
+                offset += handle.size + TRAILER;
+                (key, handle)
+            });
+            let index: Vec<_> = index.collect();
+            let long = index.iter().map(|(key, handle)| {
+                let mut value = Vec::new();
+                put_varint(&mut value, handle.offset);
+                put_varint(&mut value, handle.size);
+                (key.clone(), value)
+            });
+            let long = Block::new(block(&long.collect())).unwrap();
+            assert_eq!(long.index(false).as_ref(), Some(&index), "both forms say the same");
+            let mut bytes = short_index(&index);
+            assert_eq!(Block::new(bytes.clone()).unwrap().index(true).as_ref(), Some(&index));
+            change(&mut bytes);
+            if let Some(found) = Block::new(bytes).and_then(|block| block.index(true)) {
+                read += 1;
+                let again = Block::new(short_index(&found)).unwrap().index(true);
+                // A key that now begins otherwise stands alone, and then its handle is whole.
+                let follows = found.windows(2).all(|pair| {
+                    let alike = pair[0].0.first() == pair[1].0.first() && !pair[1].0.is_empty();
+                    !alike || pair[1].1.offset == pair[0].1.offset + pair[0].1.size + TRAILER
+                });
+                assert!(!follows || again.as_ref() == Some(&found), "{found:?} {again:?}");
+            }
+        }
+        assert!((INDEXES / 10..INDEXES * 9 / 10).contains(&read), "{read} of {INDEXES} could be read");
     }
 
     #[test]

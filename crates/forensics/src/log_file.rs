@@ -205,6 +205,44 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_log_gives_batches_that_were_written_in_their_order_and_no_others() {
+        const LOGS: usize = 300;
+        let mut read_all = 0;
+        for _ in 0..LOGS {
+            let sizes =
+                (0..rand::random_range(1..8_u8)).map(|_| [3, 100, 5_000, 40_000][rand::random_range(0..4)]);
+            let batches: Vec<Vec<u8>> = sizes.enumerate().map(|(n, size)| vec![n as u8 + 1; size]).collect();
+            let mut bytes = log(&batches);
+            let at = rand::random_range(0..bytes.len());
+            match rand::random_range(0..4) {
+                0 => bytes[at] ^= 1 << rand::random_range(0..8),
+                1 => bytes.truncate(at),
+                2 => drop(bytes.drain(at..bytes.len().min(at + rand::random_range(1..300)))),
+                _ => bytes.extend((0..rand::random_range(1..300)).map(|_| rand::random::<u8>())),
+            }
+            let parts = parts(&bytes);
+            let mut left = batches.iter();
+            for part in &parts {
+                match part {
+                    Ok(batch) => {
+                        assert!(left.any(|written| written == batch), "a batch that was not written");
+                    }
+                    Err((at, _)) => assert!(*at <= bytes.len() as u64),
+                }
+            }
+            let whole = parts.iter().filter(|part| part.is_ok()).count() == batches.len();
+            assert!(
+                whole
+                    || bytes.is_empty()
+                    || parts.iter().any(Result::is_err)
+                    || bytes.len() < log(&batches).len()
+            );
+            read_all += usize::from(whole);
+        }
+        assert!((LOGS / 10..LOGS * 9 / 10).contains(&read_all), "{read_all} of {LOGS} could be read whole");
+    }
+
+    #[test]
     fn a_batch_reads_back_with_a_number_for_each_change() {
         let mut bytes = vec![7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0];
         bytes.extend([5, 2, 1, b'k', 2, b'v', b'w', 4, 1, 1, b'd', 14, 2, 1, b'a', 1, b'z']);

@@ -1,6 +1,7 @@
 //! Any entity comes back, and nothing that is read, however damaged, makes it panic.
 
 use proptest::prelude::*;
+use testing::{Reading, bytes_near, check_near, text_near};
 
 use super::*;
 
@@ -90,12 +91,34 @@ proptest! {
             Err(error) => prop_assert!(error.to_string().contains(r#"property "secret" can't be decrypted"#)),
         }
     }
+}
 
-    #[test]
-    fn nothing_that_is_read_makes_it_panic(
-        entity in entity(), metadata: String, list: Vec<u8>,
-    ) {
-        let read = now(policy().decrypt(entity.with(KEY_DETAILS, metadata).with(PROPERTY_DETAILS, list)));
-        prop_assert!(matches!(read, Err(Error::Encryption(_))));
-    }
+#[test]
+fn metadata_that_was_changed_anywhere_is_an_error_or_has_no_meaning() {
+    let stored = (entity(), prop::sample::select(vec![true, false])).prop_map(|(entity, in_list)| {
+        let entity = entity.with("secret", "some text");
+        let stored = now(greedy(&entity).encrypt(entity.clone())).unwrap();
+        (entity, stored, in_list)
+    });
+    let stored = stored.prop_flat_map(|(entity, stored, in_list)| {
+        let Some(Value::Binary(list)) = stored.get(PROPERTY_DETAILS).cloned() else { panic!("no list") };
+        let key = stored.text(KEY_DETAILS).unwrap().to_owned();
+        let pieces = &["\"", ":", ",", "{", "}", "null", "1.0", "\"Protocol\":\"1.0\",", " ", "AES_CBC_256"];
+        let near = (bytes_near(Just(list.clone())), text_near(Just(key.clone()), pieces));
+        near.prop_map(move |(near_list, near_key)| {
+            let (list, key) = if in_list { (near_list, key.clone()) } else { (list.clone(), near_key) };
+            (entity.clone(), stored.clone().with(PROPERTY_DETAILS, list).with(KEY_DETAILS, key))
+        })
+    });
+    // Nearly every change is noticed, so what is counted is how many are still JSON.
+    check_near(stored, 30..=95, |(entity, stored)| {
+        let is_json = serde_json::from_str::<serde_json::Value>(stored.text(KEY_DETAILS).unwrap()).is_ok();
+        let read = now(greedy(&entity).decrypt(stored));
+        match &read {
+            Ok(read) => prop_assert_eq!(read, &entity),
+            Err(Error::Encryption(_)) => {}
+            Err(other) => prop_assert!(false, "{:?}", other),
+        }
+        Ok(if is_json { Reading::Accepted } else { Reading::Refused })
+    });
 }

@@ -170,6 +170,7 @@ mod tests {
     use std::cmp::Ordering;
 
     use proptest::prelude::*;
+    use testing::{Reading, check_near, text_near};
 
     use super::*;
     use partita_client::row_key;
@@ -269,12 +270,20 @@ mod tests {
             let continued = format!("{prefix}{text}");
             prop_assert!(inside(&continued));
         }
+    }
 
-        #[test]
-        fn whatever_is_split_was_joined_so(key in tricky()) {
-            if let Ok(parts) = split(&key) {
+    #[test]
+    fn whatever_is_split_was_joined_so() {
+        let near = text_near(
+            parts().prop_map(|parts| join(&parts)),
+            &["!", "\"", ".", "~", "}", "\"x", ".~", "~~0", "é"],
+        );
+        check_near(near, 10..=90, |key| {
+            let parts = split(&key);
+            if let Ok(parts) = &parts {
                 prop_assert_eq!(join(parts), key);
             }
-        }
+            Ok(Reading::of(&parts))
+        });
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use model::{Key, Value};
@@ -87,9 +87,8 @@ pub fn bytes_of(files: &[PathBuf]) -> u64 {
 }
 
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
+    let patience = testing::Patience::new(what);
     while !holds() {
-        assert!(started.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
 }
