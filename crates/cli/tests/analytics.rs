@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use crate::support::{Answer, Client, Partita};
 
@@ -70,7 +69,6 @@ fn requests_of_the_classes_turned_on_are_logged_one_line_each() {
     make_requests(&mut client);
     set_properties(&mut client, [false, true, true], false);
     client.send("DELETE", "/Tables('Books')", &JSON, b"");
-    std::thread::sleep(Duration::from_millis(50));
     make_requests(&mut client);
     let stranger = client.send_raw("POST", "/devstoreaccount1/Books", &JSON, b"{}");
     assert!(matches!(stranger.unwrap().status, 401 | 403));
@@ -149,16 +147,12 @@ fn metrics_tables_are_read_and_emptied_by_their_owner_but_never_written_or_liste
     let server = Partita::in_memory();
     let mut client = server.client();
     let table = "$MetricsHourPrimaryTransactionsTable";
-    let deadline = Instant::now() + Duration::from_secs(20);
     // On by default, as for a fresh account of the service.
-    let found = loop {
+    let found = testing::wait_until("the metrics of the first requests are there", || {
         let answer = rows(&mut client, table);
-        if answer.status == 200 && !answer.json()["value"].as_array().unwrap().is_empty() {
-            break answer.json();
-        }
-        assert!(Instant::now() < deadline, "{}", answer.text());
-        std::thread::sleep(Duration::from_millis(10));
-    };
+        let has_rows = answer.status == 200 && !answer.json()["value"].as_array().unwrap().is_empty();
+        has_rows.then(|| answer.json())
+    });
     let mut check = |method: &str, path: &str, body: &str, expected: (u16, &str)| {
         let mut headers = JSON.to_vec();
         headers.push(("If-Match", "*"));

@@ -7,7 +7,7 @@ use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::support::http::read_answer;
 use crate::support::{ACCOUNT, Answer, Client, Partita};
@@ -346,18 +346,10 @@ fn keys_are_read_anew_on_a_hangup_and_a_bad_file_changes_nothing() {
     assert_eq!((status(first), status(&second)), (200, 401));
     second.publish(&jwks);
     hang_up();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while status(&second) != 200 {
-        assert!(Instant::now() < deadline, "the new key is not there");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    testing::wait_until("the new key is there", || (status(&second) == 200).then_some(()));
     assert_eq!(status(first), 401);
     std::fs::write(&jwks, "nonsense").unwrap();
     hang_up();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !setting.log().contains("are unchanged") {
-        assert!(Instant::now() < deadline, "the bad file was not noticed");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    testing::wait_until("the bad file is noticed", || setting.log().contains("are unchanged").then_some(()));
     assert_eq!(status(&second), 200);
 }

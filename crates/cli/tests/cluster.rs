@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 use std::process::Output;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::support::cluster::{new_address, new_store, nodes, partita};
 use crate::support::{Partita, binary};
@@ -172,11 +170,9 @@ fn service_properties_set_through_two_servers_keep_what_the_other_set() {
     set(&first, &logging("1"));
     // Another server takes up what was set within seconds. From then on each goes on from what it knows.
     for server in [&first, &second] {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>") {
-            assert!(Instant::now() < deadline, "the properties were never taken up");
-            thread::sleep(Duration::from_millis(100));
-        }
+        testing::wait_until("the properties are taken up", || {
+            server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>").then_some(())
+        });
     }
     set(&first, cors);
     set(&second, &logging("7"));

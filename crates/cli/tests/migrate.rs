@@ -148,9 +148,7 @@ impl Writer {
 
 fn wait_for(done: &AtomicUsize, more: usize) {
     let wanted = done.load(Ordering::SeqCst) + more;
-    while done.load(Ordering::SeqCst) < wanted {
-        thread::sleep(Duration::from_millis(2));
-    }
+    testing::wait_until("more is written", || (done.load(Ordering::SeqCst) >= wanted).then_some(()));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn idle_connections_cost_little_and_keep_nobody_out() {
     println!("{count} idle connections: {} KiB each", grown / count as u64);
     assert!(grown / (count as u64) < 64, "grew by {grown} KiB");
 
-    // More than there are places: the newcomers get those of the idle.
+    // More than there are places: the newcomers get those of the idle, who have to have been idle for a second.
     thread::sleep(Duration::from_millis(1100));
     idle.extend((0..50).map(|_| target.connect()));
     target.is_well();

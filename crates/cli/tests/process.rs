@@ -101,16 +101,15 @@ fn finishes_the_request_under_way(signal: &str) {
     let body = "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"Text\":\"slowly written\"}";
     let mut upload = connect(server.address);
     upload.write_all(head(&client, "POST", "/Slow", body.len()).as_bytes()).unwrap();
+    is_under_way(&mut upload);
     upload.write_all(&body.as_bytes()[..20]).unwrap();
-    sleep(Duration::from_millis(200));
 
     testing::signal(server.process_id(), signal);
-    sleep(Duration::from_millis(300));
+    testing::wait_until("nobody new is let in", || TcpStream::connect(server.address).err());
+    testing::wait_until("no connection that stands idle is kept", || {
+        client.try_send("GET", "/Tables", &[], b"").err()
+    });
     assert_eq!(server.try_wait(), None, "it did not wait for the request");
-    // Nobody new is let in.
-    assert!(TcpStream::connect(server.address).is_err());
-    // Nor is a connection that stands idle kept.
-    assert!(client.try_send("GET", "/Tables", &[], b"").is_err());
 
     upload.write_all(&body.as_bytes()[20..]).unwrap();
     let answer = read(&upload).unwrap();
@@ -135,22 +134,31 @@ fn requests_that_never_end_do_not_hold_up_the_stop() {
     let mut server = Partita::start(&["--in-memory", "--shutdown-seconds", "1"]);
     let mut upload = connect(server.address);
     upload.write_all(head(&server.client(), "POST", "/Tables", 100).as_bytes()).unwrap();
-    sleep(Duration::from_millis(200));
+    is_under_way(&mut upload);
     server.terminate();
     assert_eq!(wait(&mut server).code(), Some(0));
 }
 
-/// The head of a signed request with a body of this length.
+/// The head of a signed request with a body of this length, which is sent once the server asks for it.
 fn head(client: &Client, method: &str, path: &str, length: usize) -> String {
     let target = format!("/{}{path}", client.account);
     let date = httpdate::fmt_http_date(SystemTime::now());
     let authorization = client.authorization(&target, &date);
+    let expect = if length > 0 { "Expect: 100-continue\r\n" } else { "" };
     format!(
         "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
          Authorization: {authorization}\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
-         Prefer: return-no-content\r\nContent-Length: {length}\r\n\r\n",
+         Prefer: return-no-content\r\n{expect}Content-Length: {length}\r\n\r\n",
         client.address
     )
+}
+
+/// Returns once the server has begun with a request: it has asked for the body.
+fn is_under_way(upload: &mut TcpStream) {
+    const ASKED: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut asked = [0; ASKED.len()];
+    upload.read_exact(&mut asked).unwrap();
+    assert_eq!(asked, ASKED, "{}", String::from_utf8_lossy(&asked));
 }
 
 fn connect(address: SocketAddr) -> TcpStream {

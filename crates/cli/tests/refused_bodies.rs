@@ -112,11 +112,9 @@ fn a_body_without_memory_for_it_is_told_to_come_back() {
     unfinished.write(&vec![b' '; announced - 1]);
     let mut probe = server.client();
     let body = vec![b' '; announced];
-    let is_busy = |_: &usize| {
-        std::thread::sleep(Duration::from_millis(10));
-        probe.send("POST", "/Tables", &[JSON, JSON_BODY], &body).status == 503
-    };
-    assert!((0..3000).find(is_busy).is_some(), "the memory is never taken");
+    testing::wait_until("the memory is taken", || {
+        (probe.send("POST", "/Tables", &[JSON, JSON_BODY], &body).status == 503).then_some(())
+    });
 
     let answer = hears(&server, &head, announced, announced - MIB);
     assert_eq!((answer.status, answer.code().as_str()), (503, "ServerBusy"));

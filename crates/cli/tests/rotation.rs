@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use std::time::{Duration, Instant};
-
 use crate::support::{self, Client, Partita};
 
 const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -19,23 +17,18 @@ fn hang_up(server: &Partita) {
 }
 
 fn wait_for(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    testing::wait_until(what, || holds().then_some(()));
 }
 
 #[test]
 fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let (config, key, key2) =
-        (directory.path().join("c.toml"), directory.path().join("k1"), directory.path().join("k2"));
+    let [config, key, key2, log] = ["c.toml", "k1", "k2", "log"].map(|name| directory.path().join(name));
     std::fs::write(&key, format!("{OLD}\n")).unwrap();
     std::fs::write(&key2, NEW).unwrap();
     let text = |lines: &str| format!("in-memory = true\n[[account]]\nname = 'shop'\n{lines}");
     std::fs::write(&config, text(&format!("key-file = {key:?}\n"))).unwrap();
-    let server = Partita::start(&["--config", &config.display().to_string()]);
+    let server = Partita::logging_to(&log, "error", &["--config", &config.display().to_string()]);
     assert_eq!((status(&server, OLD), status(&server, NEW)), (200, 403));
 
     std::fs::write(&config, text(&format!("key-file = {key:?}\nkey2-file = {key2:?}\n"))).unwrap();
@@ -49,7 +42,8 @@ fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
 
     std::fs::write(&config, "nonsense = 1").unwrap();
     hang_up(&server);
-    std::thread::sleep(Duration::from_millis(200));
+    let said = || std::fs::read_to_string(&log).unwrap();
+    wait_for("the bad file is noticed", || said().contains("accounts and keys are unchanged"));
     assert_eq!(
         (status(&server, OLD), status(&server, NEW)),
         (403, 200),

@@ -102,9 +102,7 @@ fn a_backup_of_a_running_server_has_every_write_acknowledged_before_it() {
             }
         })
     };
-    while written.load(Ordering::SeqCst) < 200 {
-        thread::sleep(Duration::from_millis(5));
-    }
+    testing::wait_until("200 entities are written", || (written.load(Ordering::SeqCst) >= 200).then_some(()));
     let before = written.load(Ordering::SeqCst);
     let shown = succeed(&["backup", &text(&backups), "--data", &text(&data)]);
     assert!(shown.contains("hard links") && shown.contains("checked"), "{shown}");

@@ -7,6 +7,7 @@ use engine_cassandra::{Options, Schedule, connect};
 use scylla::client::session::Session;
 use store::{Change, Condition, Engine, Transaction};
 use store_suite::{insert, key, table};
+use testing::Patience;
 
 async fn eager(nodes: &[String]) -> (Options, Session) {
     let mut options = fresh_keyspace(nodes).await;
@@ -34,10 +35,10 @@ async fn listed(session: &Session) -> usize {
     rows.rows::<(i64,)>().unwrap().filter(|row| row.as_ref().unwrap().0 % 2 == 0).count()
 }
 
-/// Comes to an end, or the test does not.
 async fn wait_until_empty(session: &Session, of: &str) {
+    let patience = Patience::new(format!("there are no rows in {of}"));
     while rows(session, of).await > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
 }
 
@@ -92,8 +93,9 @@ async fn a_partition_whose_last_row_is_deleted_is_struck_off() {
     assert_eq!(listed(&session).await, 1);
     let delete = Transaction::of_one(key("a", "r"), Condition::Exists, Change::Delete);
     engine.apply(&table, delete).await.unwrap();
+    let patience = Patience::new("the partition is struck off");
     while listed(&session).await > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
     engine.apply(&table, insert("a", "r", 2)).await.unwrap();
     assert_eq!(listed(&session).await, 1, "and listed again with the next");

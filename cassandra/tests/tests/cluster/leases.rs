@@ -8,6 +8,7 @@ use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{Options, connect};
 use store::{Engine, Error};
 use store_suite::{insert, table};
+use testing::Patience;
 use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,8 +57,9 @@ async fn a_freeze_is_answered_once_every_server_has_said_that_it_is_quiet() {
             }
         })
     };
+    let patience = Patience::new("three rows are written");
     while written.load(Ordering::SeqCst) < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
     first.freeze().await.unwrap();
     let frozen = written.load(Ordering::SeqCst);
@@ -74,8 +76,9 @@ async fn a_freeze_is_answered_once_every_server_has_said_that_it_is_quiet() {
     }
     assert_eq!(written.load(Ordering::SeqCst), frozen, "nothing was written after the answer");
     first.thaw().await.unwrap();
+    let patience = Patience::new("a row is written after the thaw");
     while written.load(Ordering::SeqCst) == frozen {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
     stop.store(true, Ordering::SeqCst);
     writer.await.unwrap();

@@ -1,13 +1,12 @@
 //! A server whose right to write was given to others while it was away.
 
-use std::time::Duration;
-
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraEngine, connect};
 use model::{DateTime, Key, Value};
 use scylla::client::session::Session;
 use store::{Engine, Error, StoredRow, TableRef};
 use store_suite::{draft, insert, table};
+use testing::Patience;
 use uuid::Uuid;
 
 type Slot = (i32, Option<Uuid>, Option<i64>);
@@ -50,14 +49,15 @@ async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
         let [lost] = held_slots(&session).await.try_into().unwrap();
         free(&session, lost).await;
         hurry(&engine, &table, &format!("r{loss}")).await;
-        // Comes to an end, or the test does not.
+        let patience = Patience::new("the server has taken another slot");
         let taken = loop {
             if let [taken] = held_slots(&session).await[..] {
                 break taken;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(patience.pause()).await;
         };
         assert_ne!(taken.1, lost.1, "another owner, so that what the first one sent late is refused");
+        let patience = Patience::new("the server writes again");
         for row in 0.. {
             match engine.apply(&table, insert("p", &format!("{loss}-{row}"), 1)).await {
                 Ok(stamps) => {
@@ -65,7 +65,7 @@ async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
                     last = stamps[0];
                     break;
                 }
-                Err(Error::Busy) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(Error::Busy) => tokio::time::sleep(patience.pause()).await,
                 Err(other) => panic!("{other}"),
             }
         }

@@ -53,7 +53,7 @@ fn a_silent_tls_handshake_gives_its_place_to_a_newcomer() {
     let (_, https) = server.banner.split_once("https://").unwrap();
     let https: std::net::SocketAddr = https.split('/').next().unwrap().parse().unwrap();
     let mut silent: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(https).unwrap()).collect();
-    // Idle for less is not idle.
+    // Idle for less is not idle: this is the time itself, and nothing tells that it has passed.
     thread::sleep(Duration::from_millis(1200));
     is_let_in(TcpStream::connect(server.address).unwrap(), &mut silent);
 }
@@ -67,6 +67,7 @@ fn a_refused_body_gives_its_place_to_a_newcomer() {
             .write_all(b"POST /devstoreaccount1/T HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
             .unwrap();
     }
+    // Idle for less is not idle: this is the time itself, and nothing tells that it has passed.
     thread::sleep(Duration::from_millis(1200));
     is_let_in(TcpStream::connect(server.address).unwrap(), &mut refused);
 }

@@ -22,6 +22,7 @@ use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session_builder::SessionBuilder;
 use store::{Engine as _, StoredRef, TableRef};
 use store_suite::{key, scan, table};
+use testing::Patience;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -61,8 +62,9 @@ impl Ground {
 
     /// Waits until the engine has a connection again.
     async fn reconnected(&self) {
+        let patience = Patience::new("the engine has a connection again");
         while self.engine.get(&self.table, &key("p", "r")).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(patience.pause()).await;
         }
     }
 

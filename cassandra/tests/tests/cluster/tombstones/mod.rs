@@ -13,6 +13,7 @@ use model::{AccountName, KeyRange};
 use scylla::client::session::Session;
 use store::{Change, Condition, Engine, Error, TableRef, Transaction};
 use store_suite::{insert, key, scan, table};
+use testing::Patience;
 
 use ground::{MANY, eager, is_readable, keyspace, repeat, segment, stored, table_id, too_many};
 
@@ -27,13 +28,17 @@ async fn seen(engine: &CassandraEngine, table: &TableRef, range: KeyRange) -> Ve
     page.entities.iter().map(|entity| format!("{}|{}", entity.partition, entity.row_key)).collect()
 }
 
+/// Reading past hundreds of thousands of tombstones takes minutes.
+const JANITOR_TIME_MAX: Duration = Duration::from_secs(1200);
+
 /// What the janitor does sooner or later.
 async fn until<T>(mut done: impl AsyncFnMut() -> Option<T>) -> T {
+    let patience = Patience::lasting(JANITOR_TIME_MAX, "the janitor has done its work");
     loop {
         if let Some(done) = done().await {
             return done;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(patience.pause()).await;
     }
 }
 
