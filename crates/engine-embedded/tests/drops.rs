@@ -34,12 +34,12 @@ async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
         (after.point_gets, after.seeks, after.rows_read),
         (before.point_gets, before.seeks, before.rows_read)
     );
-    // The drop, and perhaps already the end of the reclaim that follows it.
-    let commits = after.commits - before.commits;
-    assert!((1..=2).contains(&commits), "{commits}");
     assert!(matches!(engine.get(&books, &key(&partition_name(1), "r00")).await, Err(Error::TableNotFound)));
 
     eventually("the dropped table is reclaimed", || engine.counters().pending_drops == 0).await;
+    // Counted only now: the reclaim begins at once, and its first commit may come before the drop's answer is looked at.
+    // One commit is the drop; two are its reclaim, which hides rows in shared files and then forgets the table.
+    assert_eq!(engine.counters().commits, before.commits + 3);
     eventually("its files are gone", || bytes_of(&files(directory.path(), "sst")) < before_bytes / 10).await;
     println!("{before_bytes} bytes reclaimed after {:?}", started.elapsed());
     let page = engine.scan(&other, scan(vec![KeyRange::all()], 2000)).await.unwrap();
