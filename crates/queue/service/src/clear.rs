@@ -30,7 +30,11 @@ impl QueueService {
 
     /// Removes the messages that were inserted before this time. How many it has read that had moved on.
     async fn clear_once(&self, live: &LiveQueue, before: DateTime, deadline: Instant) -> Result<u64> {
-        let mut range = range_from(&self.sweep_start(live));
+        let from = {
+            let head = live.head();
+            Some(head.hint()).filter(|_| !head.is_doubtful())
+        };
+        let mut range = range_from(&self.row_at(from));
         let mut moved = 0;
         loop {
             let budget = Budget { rows: ROWS, bytes: ROWS_BYTES, time: limits::QUERY_TIME_MAX };

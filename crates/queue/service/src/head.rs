@@ -25,8 +25,10 @@ pub struct Head {
     /// When the rows become visible that are being written, and how many of them.
     in_flight: BTreeMap<DateTime, usize>,
     reading: Option<Reading>,
-    /// A change ended without an answer: a message may lie below the hint, now or in a moment.
-    is_doubtful: bool,
+    /// Changes that ended without an answer since the last sweep: a message may lie below the hint, now or in a moment.
+    doubts: u64,
+    /// The hint when the last sweep began. Before the first sweep, nothing is known of what lies below the hint.
+    swept_from: Option<DateTime>,
     /// Rows removed since the hint was stored.
     removals: u64,
     counted: Counted,
@@ -84,9 +86,11 @@ pub struct Census {
 /// What a sweep has to know before it begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CensusStart {
-    /// It has to begin at the very start.
-    pub is_whole: bool,
+    /// Where it begins; `None` for the very start.
+    pub from: Option<DateTime>,
     changes: u64,
+    /// The doubts that it settles, and the hint; `None` if it only counts.
+    settles: Option<(u64, DateTime)>,
 }
 
 impl Head {
@@ -100,16 +104,17 @@ impl Head {
             taken: HashSet::new(),
             in_flight: BTreeMap::new(),
             reading: None,
-            is_doubtful: true,
+            doubts: 1,
+            swept_from: None,
             removals: 0,
             counted: Counted::default(),
         }
     }
 
-    /// Of a queue that was just created.
-    pub fn empty(now: DateTime) -> Self {
-        let counted = Counted { messages: Some(0), is_exact: true, ..Counted::default() };
-        Self { is_doubtful: false, counted, ..Self::unknown(now) }
+    /// Of a queue that was just created. `is_alone`: only this server changes it.
+    pub fn empty(now: DateTime, is_alone: bool) -> Self {
+        let counted = Counted { messages: Some(0), is_exact: is_alone, ..Counted::default() };
+        Self { doubts: 0, swept_from: Some(now), counted, ..Self::unknown(now) }
     }
 
     pub fn hint(&self) -> DateTime {
@@ -117,7 +122,7 @@ impl Head {
     }
 
     pub fn is_doubtful(&self) -> bool {
-        self.is_doubtful
+        self.doubts > 0
     }
 
     pub fn messages(&self) -> Option<u64> {
@@ -127,7 +132,7 @@ impl Head {
     /// Whether a sweep would find something to do.
     pub fn wants_sweep(&self, now: DateTime) -> bool {
         let has_expired = self.counted.next_expiry.is_some_and(|expiry| expiry <= now);
-        self.is_doubtful || !self.counted.is_exact || has_expired
+        self.is_doubtful() || !self.counted.is_exact || has_expired
     }
 
     // Taking.
@@ -279,7 +284,7 @@ impl Head {
 
     /// A change ended without an answer.
     pub fn doubt(&mut self) {
-        self.is_doubtful = true;
+        self.doubts += 1;
         self.counted.is_exact = false;
         self.forget();
         if let Some(reading) = &mut self.reading {
@@ -289,10 +294,16 @@ impl Head {
 
     // Sweeping and storing the hint.
 
-    pub fn begin_census(&mut self) -> CensusStart {
-        let start = CensusStart { is_whole: self.is_doubtful, changes: self.counted.changes };
-        self.is_doubtful = false;
-        start
+    /// If only this server changes the queue, a sweep finds all from the hint on unless that is doubtful. If others do, it
+    /// begins where the hint was at the last sweep: what they have put below the hint since is above that, less a margin.
+    pub fn begin_census(&self, is_alone: bool) -> CensusStart {
+        let from = if is_alone { Some(self.hint).filter(|_| !self.is_doubtful()) } else { self.swept_from };
+        CensusStart { from, changes: self.counted.changes, settles: Some((self.doubts, self.hint)) }
+    }
+
+    /// The same for one that only counts and leaves the rest to the next.
+    pub fn begin_count(&self) -> CensusStart {
+        CensusStart { from: Some(self.hint), changes: self.counted.changes, settles: None }
     }
 
     /// `is_alone`: only this server changes the queue.
@@ -303,6 +314,10 @@ impl Head {
             self.counted.messages = Some(census.messages);
             self.counted.is_exact = is_exact;
         }
+        if let Some((doubts, hint)) = start.settles {
+            self.doubts -= doubts;
+            self.swept_from = Some(hint);
+        }
         let earliest = [census.next_expiry, self.counted.next_expiry.filter(|_| !is_exact)];
         self.counted.next_expiry = earliest.into_iter().flatten().min();
         if let Some(first) = census.first
@@ -311,11 +326,6 @@ impl Head {
             self.hint = first;
             self.forget();
         }
-    }
-
-    /// The sweep came to no end.
-    pub fn abandon_census(&mut self, start: CensusStart) {
-        self.is_doubtful |= start.is_whole;
     }
 
     /// Rows removed since the hint was stored last.

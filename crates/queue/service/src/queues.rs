@@ -46,7 +46,7 @@ impl QueueService {
         match self.engine.create_table(&table, Some(Document::new(metadata.clone()).write())).await {
             Ok(()) => {
                 self.live.forget(queue);
-                let head = Head::empty(self.clock.tick());
+                let head = Head::empty(self.clock.tick(), !self.is_shared);
                 self.live.insert(LiveQueue::new(queue.clone(), table, head));
                 Ok(Creation::Created)
             }
@@ -113,7 +113,7 @@ impl QueueService {
         let known = live.head().messages();
         let messages = match known {
             Some(messages) => messages,
-            None => self.sweep_live(&live, sweep::Pace::Hurried).await?.messages,
+            None => self.sweep_live(&live, sweep::Purpose::Count).await?.messages,
         };
         Ok((metadata, messages))
     }

@@ -38,21 +38,23 @@ const SWEEP_MARGIN: Duration = Duration::from_secs(60);
 const EXPIRED_ROWS: usize = 1000;
 const EXPIRED_BYTES: usize = 4 * 1024 * 1024;
 
-/// How fast a sweep reads.
+/// What a sweep is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Somebody waits for the result.
-    Hurried,
-    /// Others come first.
-    Steady,
+pub enum Purpose {
+    /// Somebody waits for the number of messages.
+    Count,
+    /// Somebody waits for the end of it.
+    Errand,
+    /// Nobody waits, and others come first.
+    Upkeep,
 }
 
-impl Pace {
+impl Purpose {
     /// Of one page.
     fn time(self) -> Duration {
         match self {
-            Self::Hurried => Duration::from_millis(200),
-            Self::Steady => Duration::from_millis(20),
+            Self::Count | Self::Errand => Duration::from_millis(200),
+            Self::Upkeep => Duration::from_millis(20),
         }
     }
 }
@@ -103,56 +105,46 @@ impl QueueService {
             false => live.head().wants_sweep(self.clock.tick()),
         };
         if is_wanted && times.swept.is_none_or(|swept| swept.elapsed() >= rest) {
-            self.sweep_live(live, Pace::Steady).await?;
+            self.sweep_live(live, Purpose::Upkeep).await?;
         }
         Ok(())
     }
 
     /// Removes expired messages and counts the others.
     pub async fn sweep(&self, queue: &QueueRef) -> Result<Swept> {
-        self.sweep_live(&*self.live(queue).await?, Pace::Hurried).await
+        self.sweep_live(&*self.live(queue).await?, Purpose::Errand).await
     }
 
-    pub(crate) async fn sweep_live(&self, live: &LiveQueue, pace: Pace) -> Result<Swept> {
+    pub(crate) async fn sweep_live(&self, live: &LiveQueue, purpose: Purpose) -> Result<Swept> {
         let _turn = live.sweeping.lock().await;
         let began = Instant::now();
-        let start_row = self.sweep_start(live);
-        let start = live.head().begin_census();
-        let swept = self.survey(live, start_row, pace).await;
+        let start = match purpose {
+            Purpose::Count => live.head().begin_count(),
+            Purpose::Errand | Purpose::Upkeep => live.head().begin_census(!self.is_shared),
+        };
+        let swept = self.survey(live, self.row_at(start.from), purpose).await;
         let mut times = live.times();
         times.swept = Some(Instant::now());
         times.sweep_took = began.elapsed();
         drop(times);
-        match swept {
-            Ok((census, removed)) => {
-                live.head().end_census(start, census, !self.is_shared);
-                Ok(Swept { messages: u64::try_from(census.messages).unwrap_or(0), removed })
-            }
-            Err(error) => {
-                live.head().abandon_census(start);
-                Err(error)
-            }
-        }
+        let (census, removed) = swept?;
+        live.head().end_census(start, census, !self.is_shared);
+        Ok(Swept { messages: u64::try_from(census.messages).unwrap_or(0), removed })
     }
 
-    /// The row key below which there is no message, as far as anybody can know.
-    pub(crate) fn sweep_start(&self, live: &LiveQueue) -> String {
-        let head = live.head();
-        let start = match (head.is_doubtful(), self.is_shared) {
-            (true, _) => return String::new(),
-            (false, true) => earlier(head.hint(), SWEEP_MARGIN),
-            (false, false) => head.hint(),
-        };
-        format!("{:016x}", start.ticks())
+    /// The first row key to read, for what begins at this time or at the very start.
+    pub(crate) fn row_at(&self, from: Option<DateTime>) -> String {
+        let margin = if self.is_shared { SWEEP_MARGIN } else { Duration::ZERO };
+        from.map_or_else(String::new, |from| format!("{:016x}", earlier(from, margin).ticks()))
     }
 
-    async fn survey(&self, live: &LiveQueue, start: String, pace: Pace) -> Result<(Census, u64)> {
+    async fn survey(&self, live: &LiveQueue, start: String, purpose: Purpose) -> Result<(Census, u64)> {
         let (mut census, mut removed) = (Census::default(), 0);
         let mut range = message_row::range_from(&start);
         loop {
             let began = Instant::now();
             let surveyor = Arc::new(Surveyor { now: self.clock.tick(), findings: Mutex::default() });
-            let budget = Budget { rows: EXPIRED_ROWS, bytes: EXPIRED_BYTES, time: pace.time() };
+            let budget = Budget { rows: EXPIRED_ROWS, bytes: EXPIRED_BYTES, time: purpose.time() };
             let filter = Some(surveyor.clone() as Arc<dyn RowFilter>);
             let scan = Scan { ranges: vec![range.clone()], budget, filter, lasts: false };
             let page = self.engine.scan(&live.table, scan).await;
@@ -174,7 +166,7 @@ impl QueueService {
             }
             let Some(next) = page.next else { return Ok((census, removed)) };
             range = KeyRange { start: Cut::before(next.partition.as_str(), next.row.as_str()), ..range };
-            if pace == Pace::Steady {
+            if purpose == Purpose::Upkeep {
                 tokio::time::sleep(began.elapsed() * 4).await;
             }
         }

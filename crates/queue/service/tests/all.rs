@@ -9,3 +9,4 @@ mod model;
 mod oracle;
 mod queues;
 mod side_by_side;
+mod walk;

@@ -78,6 +78,11 @@ impl Ground {
         Self { service, clock, time, engine, queue: queue("orders") }
     }
 
+    /// As one of several servers on one store.
+    pub fn shared(self, is_shared: bool) -> Self {
+        Self { service: self.service.shared(is_shared), ..self }
+    }
+
     /// As after a restart: nothing is in memory.
     pub fn again(&self) -> Self {
         Self::on(self.engine.clone(), self.time.clone())

@@ -1,201 +1,48 @@
-//! Random operations under virtual time, each answer judged by the oracle. Everything in memory is lost again and again, and
-//! the embedded engine is dropped without being closed.
+//! Walks of random operations on the engine in memory, where everything that the service has in memory is lost again and
+//! again, and on the embedded engine, which is dropped without being closed.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine_embedded::{EmbeddedEngine, Options};
-use queue_model::{DateTime, Metadata, Refusal};
-use queue_service::Error;
 use store::{Engine, MemoryEngine};
 use tempfile::TempDir;
 
-use crate::kit::{Ground, Random, VirtualTime, seconds, setting, text};
-use crate::oracle::{Oracle, When};
+use crate::kit::setting;
+use crate::walk::{Reopen, Walk};
 
-struct Walk {
-    ground: Ground,
-    oracle: Oracle,
-    random: Random,
-    /// Of the embedded engine's store.
-    directory: Option<TempDir>,
-    restarts: usize,
-}
-
-fn embedded(directory: &Path) -> Arc<dyn Engine> {
-    Arc::new(EmbeddedEngine::open(Options::new(directory)).unwrap())
-}
-
-fn known(error: Error) -> Refusal {
-    match error {
-        Error::Refused(refusal) => refusal,
-        Error::Fault(fault) => panic!("{fault}"),
-    }
-}
-
-impl Walk {
-    async fn new(seed: u64, is_embedded: bool) -> Self {
-        let directory = is_embedded.then(|| TempDir::new().unwrap());
-        let engine = directory.as_ref().map_or_else(
-            || Arc::new(MemoryEngine::new()) as Arc<dyn Engine>,
-            |directory| embedded(directory.path()),
-        );
-        let ground = Ground::on(engine, VirtualTime::new());
-        ground.service.create(&ground.queue, &Metadata::default()).await.unwrap();
-        Self { ground, oracle: Oracle::default(), random: Random::new(seed), directory, restarts: 0 }
-    }
-
-    async fn step(&mut self) {
-        match self.random.below(100) {
-            0..25 => self.put().await,
-            25..45 => self.get().await,
-            45..55 => self.peek().await,
-            55..70 => self.update().await,
-            70..84 => self.delete().await,
-            84..94 => self.pass_time(),
-            94..96 => self.count().await,
-            96..98 => self.sweep().await,
-            98 => self.restart().await,
-            _ if self.random.below(10) == 0 => self.clear().await,
-            _ => self.store_hint().await,
-        }
-    }
-
-    fn now(&self) -> DateTime {
-        self.ground.clock.tick()
-    }
-
-    fn visibility(&mut self) -> Duration {
-        seconds(self.random.of(&[0, 0, 1, 2, 3, 5, 30, 31, 604_800]))
-    }
-
-    async fn put(&mut self) {
-        let content = "x".repeat(self.random.below(40));
-        let visibility = self.visibility();
-        let longer = visibility + seconds(self.random.of(&[1, 5, 40, 700_000]));
-        let ttl = (self.random.below(4) > 0).then_some(longer);
-        let after = self.now();
-        let put = self.ground.service.put(&self.ground.queue, text(&content), visibility, ttl).await.unwrap();
-        let when = When { after, before: self.now() };
-        self.oracle.put(put, &content, visibility, ttl, when);
-    }
-
-    async fn get(&mut self) {
-        let count = self.random.of(&[1, 1, 2, 5, 32]);
-        let visibility = self.visibility().max(seconds(1));
-        let after = self.now();
-        let got = self.ground.get(count, visibility.as_secs()).await;
-        self.oracle.got(&got, count, visibility, When { after, before: self.now() });
-    }
-
-    async fn peek(&mut self) {
-        let count = self.random.of(&[1, 3, 32]);
-        let after = self.now();
-        let shown = self.ground.service.peek(&self.ground.queue, count).await.unwrap();
-        self.oracle.peeked(&shown, count, When { after, before: self.now() });
-    }
-
-    /// One that was given lately, or long ago.
-    fn receipt(&mut self) -> Option<(queue_model::MessageId, queue_model::PopReceipt)> {
-        let all = self.oracle.receipts.len();
-        let lately = if self.random.below(3) > 0 { 12.min(all) } else { all };
-        (all > 0).then(|| self.oracle.receipts[all - 1 - self.random.below(lately)])
-    }
-
-    async fn update(&mut self) {
-        let Some((id, receipt)) = self.receipt() else { return };
-        let visibility = self.visibility();
-        let content = (self.random.below(2) == 0).then(|| "y".repeat(self.random.below(40)));
-        let after = self.now();
-        let (service, queue) = (&self.ground.service, &self.ground.queue);
-        let answer = service.update(queue, id, &receipt, visibility, content.as_deref().map(text)).await;
-        let when = When { after, before: self.now() };
-        self.oracle.updated((id, receipt), visibility, content.as_deref(), answer.map_err(known), when);
-    }
-
-    async fn delete(&mut self) {
-        let Some((id, receipt)) = self.receipt() else { return };
-        let after = self.now();
-        let answer = self.ground.service.delete_message(&self.ground.queue, id, &receipt).await;
-        let when = When { after, before: self.now() };
-        self.oracle.deleted((id, receipt), answer.map_err(known), when);
-    }
-
-    fn pass_time(&mut self) {
-        let now = self.now();
-        let moments = self.oracle.moments(now);
-        let duration = match self.random.below(3) {
-            // To just before, at or after a moment at which something happens.
-            0 if !moments.is_empty() => {
-                let moment = self.random.of(&moments).ticks() + self.random.of(&[-40, -1, 0, 1, 40]);
-                Duration::from_nanos(100 * u64::try_from(moment - now.ticks()).unwrap_or(0))
-            }
-            1 => seconds(self.random.of(&[1, 2, 3])),
-            _ => seconds(self.random.of(&[1, 10, 40, 3600, 86_400])),
-        };
-        self.ground.time.pass(duration);
-    }
-
-    async fn count(&mut self) {
-        let after = self.now();
-        let count = self.ground.count().await;
-        self.oracle.counted(count, When { after, before: self.now() });
-    }
-
-    async fn sweep(&mut self) {
-        let after = self.now();
-        let swept = self.ground.service.sweep(&self.ground.queue).await.unwrap();
-        self.oracle.swept(swept.messages, When { after, before: self.now() });
-    }
-
-    async fn clear(&mut self) {
-        self.ground.service.clear(&self.ground.queue, seconds(60)).await.unwrap();
-        self.oracle.cleared();
-    }
-
-    async fn store_hint(&mut self) {
-        self.ground.service.close().await;
-    }
-
-    /// Nothing that was in memory is left, and the engine was not closed.
-    async fn restart(&mut self) {
-        self.restarts += 1;
-        // The clock is ahead of the time by the number of its ticks; a restart takes longer than that.
-        self.ground.time.pass(Duration::from_millis(10));
-        let time = self.ground.time.clone();
-        let engine = match &self.directory {
-            None => self.ground.engine.clone(),
-            Some(directory) => {
-                let nowhere = Ground::on(Arc::new(MemoryEngine::new()), time.clone());
-                drop(std::mem::replace(&mut self.ground, nowhere));
-                embedded(directory.path())
-            }
-        };
-        self.ground = Ground::on(engine, time);
-    }
-}
-
-async fn walk(is_embedded: bool, walks: u64, steps: u64) {
+async fn walks(name: &str, walks: u64, steps: u64, is_shared: bool, reopen: impl Fn() -> Reopen) {
     let (first, steps) = (setting("PARTITA_SEED", 1), setting("PARTITA_STEPS", steps));
     for seed in first..first + setting("PARTITA_WALKS", walks) {
-        println!("PARTITA_SEED={seed} PARTITA_STEPS={steps}, embedded: {is_embedded}");
-        let mut walk = Walk::new(seed, is_embedded).await;
-        for _ in 0..steps {
-            walk.step().await;
-        }
-        walk.sweep().await;
-        walk.count().await;
+        println!("PARTITA_SEED={seed} PARTITA_STEPS={steps}, {name}");
+        let mut walk = Walk::new(seed, reopen(), is_shared).await;
+        walk.run(steps).await;
         println!("{} receipts, {} restarts", walk.oracle.receipts.len(), walk.restarts);
     }
 }
 
+fn in_memory() -> Reopen {
+    Box::new(|before| before.unwrap_or_else(|| Arc::new(MemoryEngine::new())))
+}
+
+fn on_disk() -> Reopen {
+    let directory = TempDir::new().unwrap();
+    Box::new(move |before| {
+        drop(before);
+        Arc::new(EmbeddedEngine::open(Options::new(directory.path())).unwrap()) as Arc<dyn Engine>
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_those_of_the_oracle_in_memory() {
-    walk(false, 40, 1500).await;
+    walks("in memory", 40, 1500, false, in_memory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_those_of_the_oracle_though_others_may_change_the_queue() {
+    walks("in memory, shared", 20, 1500, true, in_memory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_those_of_the_oracle_on_disk() {
-    walk(true, 4, 1500).await;
+    walks("on disk", 4, 1500, false, on_disk).await;
 }
