@@ -12,7 +12,7 @@ use wire::signing::sas::{AccountSas, Malformed, Sas, TableSas, Terms};
 use wire::url::Query;
 
 use front::ServiceKind;
-use front::account::Account;
+use front::account::{Account, AccountError};
 use front::sas::{self, Caller};
 use table_http::access;
 
@@ -97,9 +97,8 @@ pub struct ExplainFlags {
 /// Why there is no token, or nothing to say of one.
 #[derive(Debug, Error)]
 pub enum SasError {
-    /// As `front` says it.
-    #[error("{0}")]
-    Account(String),
+    #[error(transparent)]
+    Account(#[from] AccountError),
     #[error("the account has no key; write NAME:KEY")]
     NoKey,
     #[error("permissions are {0:?}; use letters of raud, in that order")]
@@ -159,7 +158,7 @@ pub fn run(command: &SasCommand, now: DateTime) -> Result<String, SasError> {
 }
 
 fn account(text: Option<&str>) -> Result<Account, SasError> {
-    text.map_or_else(|| Ok(Account::development()), Account::parse).map_err(SasError::Account)
+    Ok(text.map_or_else(|| Ok(Account::development()), Account::parse)?)
 }
 
 fn signed(sas: &Sas, account_text: Option<&str>) -> Result<String, SasError> {

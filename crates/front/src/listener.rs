@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use store::{Engine, Gate};
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -206,15 +207,15 @@ async fn serve(
         let _ = stream.set_nodelay(true);
         let (door, tls, watcher) = (door.clone(), listener.tls.clone(), connections.watcher());
         tokio::spawn(async move {
-            let ended = match tls {
+            let served = match tls {
                 None => serve_connection(stream, peer, door, bounds, watcher, &place).await,
                 Some(tls) => match handshake(tls, stream, &place).await {
                     Ok(stream) => serve_connection(stream, peer, door, bounds, watcher, &place).await,
                     Err(error) => Err(error),
                 },
             };
-            if let Err(error) = ended {
-                tracing::debug!(error, %peer, "connection ended");
+            if let Err(error) = served {
+                tracing::debug!(%error, %peer, "connection ended");
             }
             drop(place);
         });
@@ -225,18 +226,33 @@ async fn serve(
     }
 }
 
-/// Until keys are agreed on, a connection is as idle as one that says nothing: its place may be needed.
+/// Why a connection ended before its client closed it.
+#[derive(Debug, Error)]
+enum ConnectionError {
+    #[error("the TLS handshake failed: {0}")]
+    Handshake(#[source] std::io::Error),
+    #[error("the TLS handshake took longer than {HANDSHAKE_TIME_MAX:?}")]
+    HandshakeTime,
+    #[error("closed during its TLS handshake to make room for another connection")]
+    SparedInHandshake,
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error("closed while idle to make room for another connection")]
+    SparedIdle,
+}
+
+/// Until its TLS handshake is complete, a connection counts as idle and may be closed to make room.
 async fn handshake(
     tls: TlsAcceptor,
     stream: TcpStream,
     place: &Place,
-) -> Result<tokio_rustls::server::TlsStream<TcpStream>, String> {
+) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ConnectionError> {
     tokio::select! {
-        agreed = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match agreed {
-            Ok(agreed) => agreed.map_err(|error| error.to_string()),
-            Err(_) => Err("the TLS handshake took too long".to_owned()),
+        accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
+            Ok(accepted) => accepted.map_err(ConnectionError::Handshake),
+            Err(_) => Err(ConnectionError::HandshakeTime),
         },
-        () = place.entry.connection.spared() => Err("no keys yet, and its place was needed".to_owned()),
+        () = place.entry.connection.spared() => Err(ConnectionError::SparedInHandshake),
     }
 }
 
@@ -247,7 +263,7 @@ async fn serve_connection(
     bounds: Bounds,
     watcher: Watcher,
     place: &Place,
-) -> Result<(), String> {
+) -> Result<(), ConnectionError> {
     let connection = place.entry.connection.clone();
     let serve = service_fn(move |request| {
         let (door, under_way) = (door.clone(), connection.begin());
@@ -270,8 +286,8 @@ async fn serve_connection(
         .max_buf_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(stream), serve);
     tokio::select! {
-        served = watcher.watch(connection) => served.map_err(|error| error.to_string()),
-        () = place.entry.connection.spared() => Err("idle, and its place was needed".to_owned()),
+        served = watcher.watch(connection) => served.map_err(ConnectionError::Http),
+        () = place.entry.connection.spared() => Err(ConnectionError::SparedIdle),
     }
 }
 

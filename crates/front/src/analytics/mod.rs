@@ -10,6 +10,7 @@ mod outcome;
 mod tally;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,7 @@ pub use keeper::Keeper;
 pub use metrics_tables::MetricsTables;
 use protocol::service_properties::ServiceProperties;
 use tally::Tally;
+use thiserror::Error;
 
 use crate::operation_info::Class;
 use common::ServiceKind;
@@ -35,6 +37,11 @@ struct Window {
     minute: i64,
 }
 
+/// The thread that writes the request log can't be started.
+#[derive(Debug, Error)]
+#[error("can't start the thread of the request log: {0}; raise the system's limit on threads")]
+pub struct RequestLogError(#[source] io::Error);
+
 #[derive(Debug)]
 pub struct Analytics {
     /// By the name of the operation.
@@ -44,9 +51,8 @@ pub struct Analytics {
 
 impl Analytics {
     /// Without a directory, requests are counted but not logged.
-    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, String> {
-        let log = log.map(LogFiles::new).transpose();
-        let log = log.map_err(|error| format!("can't start the request log: {error}"))?;
+    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, RequestLogError> {
+        let log = log.map(LogFiles::new).transpose().map_err(RequestLogError)?;
         Ok(Arc::new(Self { counted: Mutex::default(), log }))
     }
 
