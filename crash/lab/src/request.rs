@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use connection::{Client, UnsignedRequest, SendError};
+use connection::{Client, SendError, UnsignedRequest};
 use serde_json::Value;
 
 use crate::operation::{Change, Condition, Operation, Outcome, Place, Stamp, Verb};

@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::tally::Failure;
 use crate::worker::{Shared, Worker};
 use crate::workload::Workload;
-use connection::{Client, UnsignedRequest, Target};
+use connection::{Client, Target, UnsignedRequest};
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                     Prefer: return-no-content\r\n";
@@ -146,7 +146,8 @@ impl Session {
     pub async fn close(mut self) -> Result<()> {
         for table in std::mem::take(&mut self.made) {
             let path = format!("/Tables('{table}')");
-            let request = UnsignedRequest { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
+            let request =
+                UnsignedRequest { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
             let deleted = tokio::time::timeout(CLOSE_TIME_MAX, self.control_request(request, &[204])).await;
             match deleted {
                 Ok(Ok(())) => {}

@@ -34,9 +34,7 @@ pub fn connector(authority: Option<&Path>) -> Result<TlsConnector, ConnectorErro
         let mut found = false;
         for certificate in certificates {
             let certificate = certificate.map_err(unreadable)?;
-            roots
-                .add(certificate)
-                .map_err(|source| ConnectorError::Certificate { path: path(), source })?;
+            roots.add(certificate).map_err(|source| ConnectorError::Certificate { path: path(), source })?;
             found = true;
         }
         if !found {

@@ -14,7 +14,7 @@ use protocol::signing::jwt::{IssuerKeys, JwksError, JwtError};
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::access::{Denied, Roles};
+use crate::access::{Denial, Roles};
 use common::ServiceKind;
 
 /// How far the issuer's clock may differ from ours; the usual value for JWTs.
@@ -200,16 +200,17 @@ impl Trust {
         version: Version,
         https: bool,
         now: SystemTime,
-    ) -> Result<(Roles, Identity), Denied> {
+    ) -> Result<(Roles, Identity), Denial> {
         if !https && !self.over_http {
-            return Err(Denied::failed("bearer tokens are accepted over HTTPS only"));
+            return Err(Denial::failed("bearer tokens are accepted over HTTPS only"));
         }
         let refusal = if audience.0.sends_challenge(version) {
             Refusal::BearerTokenNotAccepted
         } else {
             Refusal::AuthenticationFailed
         };
-        let claims = self.check(token, audience, now).map_err(|error| Denied { refusal, why: error.to_string() })?;
+        let claims =
+            self.check(token, audience, now).map_err(|error| Denial { refusal, why: error.to_string() })?;
         let named = claims.roles.map(OneOrMany::into_vec).unwrap_or_default();
         let identity = Identity {
             object_id: claims.oid,
@@ -272,9 +273,7 @@ fn check_time(claims: &Claims, now: SystemTime) -> Result<(), TokenError> {
         return Err(TokenError::Expired { seconds: now - claims.exp });
     }
     match claims.nbf {
-        Some(start) if now < start - leeway => {
-            Err(TokenError::NotYetValid { seconds: start - now })
-        }
+        Some(start) if now < start - leeway => Err(TokenError::NotYetValid { seconds: start - now }),
         _ => Ok(()),
     }
 }

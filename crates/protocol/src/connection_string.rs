@@ -61,7 +61,9 @@ pub enum EndpointError {
     NoCredential,
     #[error("the AccountKey of {account} is not Base64; copy the whole of it")]
     KeyNotBase64 { account: String },
-    #[error("the {service} endpoint {url:?} {defect}; write http://host:port/account or https://account.host")]
+    #[error(
+        "the {service} endpoint {url:?} {defect}; write http://host:port/account or https://account.host"
+    )]
     Url { service: ServiceKind, url: String, defect: UrlDefect },
 }
 
@@ -239,8 +241,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let shown =
-            Endpoint::parse(text).map_or_else(|e| e.to_string(), |e| format!("{} for {}", e.url(), e.account));
+        let shown = Endpoint::parse(text)
+            .map_or_else(|e| e.to_string(), |e| format!("{} for {}", e.url(), e.account));
         assert_eq!(shown, expected, "{text}");
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use connection::{Client, UnsignedRequest, Response, Target, SendError};
+use connection::{Client, Response, SendError, Target, UnsignedRequest};
 use model::{DateTime, ETag, IfMatch};
 use serde_json::Value;
 
