@@ -1,7 +1,6 @@
 //! One connection to any Table endpoint, for the tools that load and judge servers.
 //!
-//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities, and never repeats a request
-//! that the server may have carried out.
+//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities, and never repeats a write.
 
 mod client;
 mod response;
