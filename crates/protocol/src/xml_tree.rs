@@ -1,7 +1,7 @@
-//! Small XML documents as trees: names, texts, children. For the service's own documents, which have no
-//! attributes that matter and no namespaces.
+//! Small XML documents as trees: names, texts, children. Attributes and namespaces are ignored: the service's documents
+//! need none.
 //!
-//! No DTD, so there are no entities to expand; depth and number of tags are bounded.
+//! A DTD is refused, so there are no entities to expand. Depth and number of tags are bounded.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -21,12 +21,12 @@ pub struct Element {
 }
 
 impl Element {
-    /// The one root of a document; `None` if it is not well formed.
+    /// The root of a document; `None` if the document is not well-formed.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
         let mut reader = Reader::from_str(text);
-        // The element at the bottom stands for the document.
+        // The first element stands for the document.
         let mut open = vec![Self::default()];
         let mut tags = 0;
         loop {
@@ -48,7 +48,7 @@ impl Element {
                 Event::CData(text) => open.last_mut()?.add_text(&text.xml10_content().ok()?)?,
                 Event::Eof => break,
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-                // Text was taken before, so that none can come here.
+                // Text and references have been taken above, so they never come here.
                 Event::DocType(_) | Event::Text(_) | Event::GeneralRef(_) => return None,
             }
         }
@@ -71,17 +71,17 @@ impl Element {
         Some(())
     }
 
-    /// Text without the blanks around it.
+    /// The text, trimmed.
     pub fn text(&self) -> &str {
         self.text.trim_ascii()
     }
 
-    /// The child of this name; an error if there are several.
-    pub fn child(&self, name: &str) -> Result<Option<&Self>, Repeated> {
+    /// The child of this name; an error if it is repeated.
+    pub fn child(&self, name: &str) -> Result<Option<&Self>, RepeatedChild> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         match (found.next(), found.next()) {
             (first, None) => Ok(first),
-            _ => Err(Repeated),
+            _ => Err(RepeatedChild),
         }
     }
 
@@ -91,16 +91,16 @@ impl Element {
     }
 }
 
-/// A child that may stand once stands more often.
+/// An element has more than one child of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated;
+pub struct RepeatedChild;
 
-/// Text as it stands between tags. A bare CR would be read as LF.
+/// Escapes text between tags. CR is escaped too, or it would be read as LF.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#xD;")
 }
 
-/// What XML has no place for, neither as it is nor as a reference.
+/// Characters that XML forbids, both as they are and as references.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') && !matches!(c, '\t' | '\n' | '\r')
 }
