@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use model::{DateTime, Refusal};
 use wire::error_body::ErrorText;
-use wire::{MetadataLevel, Version, names};
+use wire::{MetadataLevel, TableVersion, Version, names};
 
 use crate::TableHttp;
 use crate::answer::{Answer, Failure};

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method};
 use model::Refusal;
 use wire::format::{self, Negotiated};
 use wire::url::{Query, Resource};
-use wire::{Format, MetadataLevel, Version, names};
+use wire::{Format, MetadataLevel, TableVersion, Version, names};
 
 use crate::answer::Preference;
 use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};

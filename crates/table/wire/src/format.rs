@@ -2,7 +2,7 @@
 
 use model::Refusal;
 
-use crate::Version;
+use crate::{TableVersion, Version};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataLevel {

@@ -6,7 +6,7 @@
 use http::HeaderName;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use model::{IfMatch, Refusal};
-use wire::Version;
+use wire::{TableVersion, Version};
 
 use crate::route::Operation;
 use front::headers::Headers;

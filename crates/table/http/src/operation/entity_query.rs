@@ -4,7 +4,7 @@ use model::{ETag, EntityKey, Refusal, TableName};
 use service::EntityQuery;
 use wire::entity_json::EntityView;
 use wire::url::Query;
-use wire::{Select, names, token};
+use wire::{Select, TableVersion, names, token};
 
 use super::show::EntityFormat;
 use super::{Call, Context, option, refuse_unknown_options};

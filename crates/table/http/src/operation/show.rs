@@ -3,7 +3,7 @@
 use model::{DateTime, ETag, TableName, ValueRef, limits};
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
 use wire::entity_json::{self, EntityContext, EntityView};
-use wire::{Format, MetadataLevel, Select, Version, names, url};
+use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
 
 use super::Context;
 use crate::answer::Content;

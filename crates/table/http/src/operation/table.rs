@@ -2,7 +2,7 @@
 
 use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
-use wire::{format, names, read_table_name, token, url};
+use wire::{TableVersion, format, names, read_table_name, token, url};
 
 use super::{Call, Context, option, refuse_unknown_options, show};
 use crate::answer::{Answer, Failure, Preference};
