@@ -11,10 +11,10 @@ pub enum FilterError {
     #[error("{0}")]
     Syntax(String),
     /// Legal OData which the Table service does not offer: functions, arithmetic, property against property.
-    #[error("{}", Refusal::NotImplemented)]
+    #[error("{}", Refusal::Shared(common::Refusal::NotImplemented))]
     NotImplemented,
     /// A comparison with `null`.
-    #[error("{}", Refusal::InputNotValid)]
+    #[error("{}", Refusal::Shared(common::Refusal::InputNotValid))]
     NotValid,
 }
 

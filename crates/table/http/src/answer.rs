@@ -98,7 +98,7 @@ impl From<service::Error> for Failure {
             service::Error::Fault(fault) => {
                 let refusal = refusal_of(fault.kind());
                 // The only place where it is said: the client is told the refusal and no more.
-                if refusal == Refusal::Busy {
+                if refusal == common::Refusal::Busy {
                     tracing::warn!(kind = %fault.kind(), %fault, "the store put off a request");
                 } else {
                     tracing::error!(kind = %fault.kind(), %fault, "the store failed a request");
@@ -110,12 +110,12 @@ impl From<service::Error> for Failure {
 }
 
 /// What a client hears of a fault.
-fn refusal_of(kind: FaultKind) -> Refusal {
+fn refusal_of(kind: FaultKind) -> common::Refusal {
     match kind {
         // Nothing was changed, and the client does right to try again.
-        FaultKind::Busy => Refusal::Busy,
+        FaultKind::Busy => common::Refusal::Busy,
         // A cluster that merely did not answer is no fault: its engine says `Error::Busy`, or that it does not know.
-        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => Refusal::Internal,
+        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => common::Refusal::Internal,
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
             (FaultKind::Bug, 500, "InternalError"),
         ] {
             let refusal = refusal_of(kind);
-            assert_eq!((refusal.status(), refusal.code()), (status, code), "{kind}");
+            assert_eq!(refusal.answer(common::ServiceKind::Table), (status, code), "{kind}");
         }
     }
 

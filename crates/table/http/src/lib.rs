@@ -89,6 +89,6 @@ impl StorageService for TableHttp {
 
     fn facts(failure: &Failure) -> RefusalFacts {
         let (status, code) = failure.refusal.answer();
-        RefusalFacts { status, code, timed_out: failure.refusal == Refusal::TimedOut }
+        RefusalFacts { status, code, timed_out: failure.refusal == common::Refusal::TimedOut }
     }
 }

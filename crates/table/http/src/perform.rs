@@ -1,6 +1,6 @@
 //! The checks of a request to the Table service whose sender is known, in the service's order: read from top to bottom.
 
-use front::{Admission, Body, RequestBody, require_length, time_allowed};
+use front::{Admission, Body, RequestBody, ServiceKind, require_length, time_allowed};
 use http::Response;
 use model::{Refusal, limits};
 use service::Service;
@@ -27,12 +27,12 @@ pub async fn perform(
     }
     let operation = asked.operation.as_ref().map_err(Clone::clone)?;
     if site.secondary && asked.info.writes {
-        return Err(Refusal::WritesNotAllowed.into());
+        return Err(common::Refusal::WritesNotAllowed.into());
     }
     let need = operation.need(&asked.condition);
     grant.permits(&need).inspect_err(|refusal| {
         let why = format!("{grant} does not permit {need}");
-        front.log_denied(request, Some(asked.info.name), refusal.code(), &why);
+        front.log_denied(request, Some(asked.info.name), refusal.code(ServiceKind::Table), &why);
     })?;
 
     let headers = &request.head.headers;
@@ -65,6 +65,6 @@ pub async fn perform(
     };
     time?;
     let run = tokio::time::timeout_at(deadline, operation::run(&context, operation.clone(), &call));
-    let answer = run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))?;
+    let answer = run.await.unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
     Ok(respond::answer(request, asked, answer))
 }

@@ -73,7 +73,7 @@ pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Respo
     let is_service_document = is_known && asked.is_service_document;
     let mut response = if refusal.is_front_end() {
         front_end(request, asked, bearer, failure)
-    } else if *refusal == Refusal::HeaderValueInvalid {
+    } else if *refusal == common::Refusal::HeaderValueInvalid {
         let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
         let mut response = Response::new(Body::sized(text.version_xml()));
         put(response.headers_mut(), CONTENT_TYPE, "application/xml");
@@ -88,12 +88,12 @@ pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Respo
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
     // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
-    if (refusal.is_front_end() || is_service_document || *refusal == Refusal::HeaderValueInvalid)
+    if (refusal.is_front_end() || is_service_document || *refusal == common::Refusal::HeaderValueInvalid)
         && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
     {
         response.extensions_mut().insert(reason);
     }
-    if *refusal == Refusal::Frozen {
+    if *refusal == common::Refusal::Frozen {
         put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
     }
     response
@@ -146,7 +146,7 @@ fn front_end(
     };
     let mut response = Response::new(Body::sized(document));
     let headers = response.headers_mut();
-    if *refusal == Refusal::NoAuthenticationInformation {
+    if *refusal == common::Refusal::NoAuthenticationInformation {
         // The table server has seen this one, and has it answered in the front end's form.
         put(headers, SERVER, names::SERVER);
         echo(headers, request);
@@ -155,7 +155,12 @@ fn front_end(
     }
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
-    if matches!(*refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
+    if matches!(
+        *refusal,
+        Refusal::Shared(
+            common::Refusal::NoAuthenticationInformation | common::Refusal::BearerTokenNotAccepted
+        )
+    ) {
         put(headers, WWW_AUTHENTICATE, &bearer.challenge());
     }
     response

@@ -111,7 +111,7 @@ pub fn resolve_service(
             Err(refusal) => Err(refusal),
         },
         (Some("properties"), Some("service"), Ok(Resource::Service)) => Err(Refusal::MethodNotAllowed),
-        _ => Err(Refusal::QueryParameterValueInvalid),
+        _ => Err(common::Refusal::QueryParameterValueInvalid.into()),
     };
     Some(operation)
 }
@@ -120,7 +120,7 @@ pub fn resolve_service(
 pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Operation, Refusal> {
     let is_merge = *method == Method::PATCH || method.as_str() == "MERGE";
     match resource {
-        Resource::Service if *method == Method::GET => Err(Refusal::NotImplemented),
+        Resource::Service if *method == Method::GET => Err(common::Refusal::NotImplemented.into()),
         Resource::Service => Err(Refusal::MethodNotAllowed),
         Resource::Batch if *method == Method::POST => Ok(Operation::Batch),
         Resource::Batch => Err(Refusal::MethodNotAllowed),
@@ -131,7 +131,7 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
         },
         Resource::Table(name) => match *method {
             // An old name for entities alone: the service has no table of it to show.
-            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => Err(Refusal::ResourceNotFound),
+            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => Err(common::Refusal::ResourceNotFound.into()),
             Method::GET => Ok(Operation::GetTable(TableName::parse(&name)?)),
             Method::DELETE => Ok(Operation::DeleteTable(TableName::parse(&name)?)),
             _ => Err(Refusal::MethodNotAllowed),
@@ -168,7 +168,7 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
                     let refusal = Refusal::KeyCount { resource: format!("{account}.{table}") };
                     Ok(Operation::RefuseIn(name, refusal))
                 }
-                Method::GET => Ok(Operation::RefuseIn(name, Refusal::NotImplemented)),
+                Method::GET => Ok(Operation::RefuseIn(name, common::Refusal::NotImplemented.into())),
                 _ => Err(Refusal::MethodNotAllowed),
             }
         }
@@ -183,7 +183,7 @@ fn entity_table(name: &str) -> Result<TableName, Refusal> {
 /// A key out of a URL, where the service refuses in other words than in a body.
 fn url_key(text: String) -> Result<Key, Refusal> {
     Key::parse(text).map_err(|fault| match fault {
-        KeyFault::Forbidden => Refusal::InputOutOfRange,
+        KeyFault::Forbidden => common::Refusal::InputOutOfRange.into(),
         KeyFault::TooLong => Refusal::PropertyValueTooLarge,
     })
 }

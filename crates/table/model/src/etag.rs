@@ -57,7 +57,7 @@ impl IfMatch {
             return Ok(Self::Any);
         }
         if text.is_empty() {
-            return Err(Refusal::InputNotValid);
+            return Err(common::Refusal::InputNotValid.into());
         }
         let opaque = text
             .strip_prefix("W/\"")
@@ -66,7 +66,7 @@ impl IfMatch {
             .ok_or_else(|| Refusal::EtagNotValid { etag: text.to_owned() })?;
         // What is quoted twice is no time to the service, and it says so in words of its own.
         if opaque.starts_with("datetime''") && opaque.ends_with("''") {
-            return Err(Refusal::ConditionNotMet);
+            return Err(common::Refusal::ConditionNotMet.into());
         }
         let version = opaque
             .strip_prefix("datetime'")
@@ -106,8 +106,8 @@ mod tests {
         check("W/\"foo\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'2021-05-06T07%3A08%3A09.120Z'\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'never'\"", Ok(IfMatch::Foreign));
-        check("W/\"datetime''2021-05-06T07%3A08%3A09.12Z''\"", Err(Refusal::ConditionNotMet));
-        check("", Err(Refusal::InputNotValid));
+        check("W/\"datetime''2021-05-06T07%3A08%3A09.12Z''\"", Err(common::Refusal::ConditionNotMet.into()));
+        check("", Err(common::Refusal::InputNotValid.into()));
         check("abc", malformed("abc"));
         check("\"strong\"", malformed("\"strong\""));
         check("W/\"a\", W/\"b\"", malformed("W/\"a\", W/\"b\""));

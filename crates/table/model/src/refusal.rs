@@ -1,10 +1,10 @@
-//! Every "no" a client of tables can hear: status, code and words. What all services say is `common`'s.
+//! Every "no" of the Table service alone: status, code and words. Those of all services are `common::Refusal`; `Shared` holds
+//! them, and `?` and `into` convert them.
 //!
 //! The words are the service's own, with its spelling, because clients match on them. One variant is one
 //! answer; several answers share a code.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use common::ServiceKind;
 use thiserror::Error;
@@ -26,7 +26,7 @@ impl fmt::Display for KeyName {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// What the other services say too.
+    /// One that all services have.
     #[error("{}", .0.message(ServiceKind::Table))]
     Shared(common::Refusal),
 
@@ -117,53 +117,11 @@ impl From<common::Refusal> for Refusal {
     }
 }
 
-impl Refusal {
-    /// The caller's address is not one that its token is for.
-    pub fn source_ip_mismatch(ip: IpAddr) -> Self {
-        Self::Shared(common::Refusal::AuthorizationSourceIpMismatch { ip })
+/// A shared refusal can be compared with an answer of tables as it is.
+impl PartialEq<common::Refusal> for Refusal {
+    fn eq(&self, other: &common::Refusal) -> bool {
+        matches!(self, Self::Shared(shared) if shared == other)
     }
-}
-
-/// The shared ones by the names that they had here, for expressions and patterns.
-#[allow(non_upper_case_globals, reason = "they stand where variants stood")]
-impl Refusal {
-    pub const HeaderValueInvalid: Self = Self::Shared(common::Refusal::HeaderValueInvalid);
-    pub const UriInvalid: Self = Self::Shared(common::Refusal::UriInvalid);
-    pub const HostMissing: Self = Self::Shared(common::Refusal::HostMissing);
-    pub const QueryParameterValueInvalid: Self = Self::Shared(common::Refusal::QueryParameterValueInvalid);
-    pub const NoAuthenticationInformation: Self = Self::Shared(common::Refusal::NoAuthenticationInformation);
-    pub const BearerTokenNotAccepted: Self = Self::Shared(common::Refusal::BearerTokenNotAccepted);
-    pub const AuthenticationInfoMalformed: Self = Self::Shared(common::Refusal::AuthenticationInfoMalformed);
-    pub const AuthenticationFailed: Self = Self::Shared(common::Refusal::AuthenticationFailed);
-    pub const WritesNotAllowed: Self = Self::Shared(common::Refusal::WritesNotAllowed);
-    pub const AccountNotFound: Self = Self::Shared(common::Refusal::AccountNotFound);
-    pub const RequestBodyTooLarge: Self = Self::Shared(common::Refusal::RequestBodyTooLarge);
-    pub const ContentLengthMissing: Self = Self::Shared(common::Refusal::ContentLengthMissing);
-    pub const AuthorizationFailure: Self = Self::Shared(common::Refusal::AuthorizationFailure);
-    pub const AuthorizationPermissionMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationPermissionMismatch);
-    pub const AuthorizationResourceTypeMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationResourceTypeMismatch);
-    pub const AuthorizationServiceMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationServiceMismatch);
-    pub const AuthorizationProtocolMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationProtocolMismatch);
-    pub const CorsHeaderMissing: Self = Self::Shared(common::Refusal::CorsHeaderMissing);
-    pub const CorsPreflightFailure: Self = Self::Shared(common::Refusal::CorsPreflightFailure);
-    pub const NotImplemented: Self = Self::Shared(common::Refusal::NotImplemented);
-    pub const InputOutOfRange: Self = Self::Shared(common::Refusal::InputOutOfRange);
-    pub const ResourceNameLength: Self = Self::Shared(common::Refusal::ResourceNameLength);
-    pub const ResourceNameCharacters: Self = Self::Shared(common::Refusal::ResourceNameCharacters);
-    pub const InputNotValid: Self = Self::Shared(common::Refusal::InputNotValid);
-    pub const XmlNotValid: Self = Self::Shared(common::Refusal::XmlNotValid);
-    pub const XmlNodeValue: Self = Self::Shared(common::Refusal::XmlNodeValue);
-    pub const ResourceNotFound: Self = Self::Shared(common::Refusal::ResourceNotFound);
-    pub const ConditionNotMet: Self = Self::Shared(common::Refusal::ConditionNotMet);
-    pub const Internal: Self = Self::Shared(common::Refusal::Internal);
-    pub const TimedOut: Self = Self::Shared(common::Refusal::TimedOut);
-    pub const Busy: Self = Self::Shared(common::Refusal::Busy);
-    pub const AccountBusy: Self = Self::Shared(common::Refusal::AccountBusy);
-    pub const Frozen: Self = Self::Shared(common::Refusal::Frozen);
 }
 
 impl Refusal {

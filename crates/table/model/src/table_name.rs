@@ -21,11 +21,11 @@ impl TableName {
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
         let plain = starts_well && text.chars().all(|c| c.is_ascii_alphanumeric());
         if !plain && !is_metrics(text) && !text.is_empty() {
-            return Err(Refusal::ResourceNameCharacters);
+            return Err(common::Refusal::ResourceNameCharacters.into());
         }
         // A character is a unit in all that is left.
         if !(limits::TABLE_NAME_MIN..=limits::TABLE_NAME_MAX).contains(&text.len()) {
-            return Err(Refusal::ResourceNameLength);
+            return Err(common::Refusal::ResourceNameLength.into());
         }
         let written: Arc<str> = text.into();
         let is_folded = !text.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -72,27 +72,27 @@ impl fmt::Display for TableName {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Option<Refusal>) {
-        assert_eq!(TableName::parse(text).err(), expected, "{text}");
+    fn check(text: &str, expected: Option<common::Refusal>) {
+        assert_eq!(TableName::parse(text).err(), expected.map(Refusal::from), "{text}");
     }
 
     #[test]
     fn names_follow_the_rules() {
         check("abc", None);
         check("A1234567890123456789012345678901234567890123456789012345678901z", None);
-        check("ab", Some(Refusal::ResourceNameLength));
-        check("", Some(Refusal::ResourceNameLength));
-        check(&"a".repeat(64), Some(Refusal::ResourceNameLength));
-        check("1abc", Some(Refusal::ResourceNameCharacters));
-        check("my-table", Some(Refusal::ResourceNameCharacters));
-        check("-", Some(Refusal::ResourceNameCharacters));
-        check(&"-".repeat(64), Some(Refusal::ResourceNameCharacters));
-        check("ééé", Some(Refusal::ResourceNameCharacters));
+        check("ab", Some(common::Refusal::ResourceNameLength));
+        check("", Some(common::Refusal::ResourceNameLength));
+        check(&"a".repeat(64), Some(common::Refusal::ResourceNameLength));
+        check("1abc", Some(common::Refusal::ResourceNameCharacters));
+        check("my-table", Some(common::Refusal::ResourceNameCharacters));
+        check("-", Some(common::Refusal::ResourceNameCharacters));
+        check(&"-".repeat(64), Some(common::Refusal::ResourceNameCharacters));
+        check("ééé", Some(common::Refusal::ResourceNameCharacters));
         check("$MetricsTransactionsTable", None);
         check("$metricshourprimarytransactionstable", None);
-        check("$Metrics1", Some(Refusal::ResourceNameCharacters));
-        check("$Metré", Some(Refusal::ResourceNameCharacters));
-        check("$logs", Some(Refusal::ResourceNameCharacters));
+        check("$Metrics1", Some(common::Refusal::ResourceNameCharacters));
+        check("$Metré", Some(common::Refusal::ResourceNameCharacters));
+        check("$logs", Some(common::Refusal::ResourceNameCharacters));
     }
 
     #[test]

@@ -1,8 +1,5 @@
 //! Point reads and writes. A single write is a transaction of one: there is no other write path.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
@@ -89,7 +86,7 @@ impl Service {
         self.admit(table, partition)?;
         let found = self.engine.get(table, key).await?;
         self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.raw().bytes().len())));
-        found.ok_or_else(|| Refusal::ResourceNotFound.into())
+        found.ok_or_else(|| common::Refusal::ResourceNotFound.into())
     }
 
     /// The new timestamp, of which the ETag is another spelling.
@@ -119,7 +116,7 @@ impl Service {
         let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
         if table.name.is_metrics() && !only_deletes() {
             self.require_table(table).await?;
-            return Err(Refusal::WritesNotAllowed.into());
+            return Err(common::Refusal::WritesNotAllowed.into());
         }
         let partition = Some(transaction.partition().as_str());
         self.admit(table, partition)?;

@@ -31,6 +31,12 @@ impl From<Refusal> for Error {
     }
 }
 
+impl From<common::Refusal> for Error {
+    fn from(refusal: common::Refusal) -> Self {
+        Refusal::from(refusal).into()
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
@@ -39,16 +45,16 @@ impl From<store::Error> for Error {
             store::Error::Rejected { index, reason } => {
                 let refusal = match reason {
                     Reason::Exists => Refusal::EntityAlreadyExists,
-                    Reason::Missing => Refusal::ResourceNotFound,
+                    Reason::Missing => common::Refusal::ResourceNotFound.into(),
                     Reason::VersionDiffers => Refusal::UpdateConditionNotSatisfied,
                     Reason::OverLimit(refusal) => refusal,
                 };
                 Self::Refused { refusal, index: Some(index) }
             }
-            store::Error::Frozen => Refusal::Frozen.into(),
-            store::Error::Busy => Refusal::Busy.into(),
+            store::Error::Frozen => common::Refusal::Frozen.into(),
+            store::Error::Busy => common::Refusal::Busy.into(),
             // The SDKs take this answer for "may have happened", which is the truth.
-            store::Error::OutcomeUnknown => Refusal::TimedOut.into(),
+            store::Error::OutcomeUnknown => common::Refusal::TimedOut.into(),
             store::Error::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -56,11 +62,10 @@ impl From<store::Error> for Error {
 
 impl From<FilterError> for Error {
     fn from(error: FilterError) -> Self {
-        let refusal = match error {
-            FilterError::Syntax(message) => Refusal::Syntax { message },
-            FilterError::NotImplemented => Refusal::NotImplemented,
-            FilterError::NotValid => Refusal::InputNotValid,
-        };
-        refusal.into()
+        match error {
+            FilterError::Syntax(message) => Refusal::Syntax { message }.into(),
+            FilterError::NotImplemented => common::Refusal::NotImplemented.into(),
+            FilterError::NotValid => common::Refusal::InputNotValid.into(),
+        }
     }
 }

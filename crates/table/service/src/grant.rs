@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use model::{Cut, EntityKey, KeyRange, Refusal, TableName};
+use common::Refusal;
+use model::{Cut, EntityKey, KeyRange, TableName};
 
 /// What an operation asks of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

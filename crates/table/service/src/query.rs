@@ -101,8 +101,8 @@ impl Service {
     }
 }
 
-fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), Refusal> {
-    if held.resize(bytes) { Ok(()) } else { Err(Refusal::Busy) }
+fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), common::Refusal> {
+    if held.resize(bytes) { Ok(()) } else { Err(common::Refusal::Busy) }
 }
 
 fn from_continuation(ranges: Vec<KeyRange>, from: Option<(String, Option<String>)>) -> Vec<KeyRange> {
@@ -126,7 +126,8 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
 
 impl EntityQuery<'_> {
     /// A `$top` as it was written.
-    pub fn top(text: &str) -> std::result::Result<usize, Refusal> {
-        text.trim().parse().ok().filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(Refusal::InputNotValid)
+    pub fn top(text: &str) -> std::result::Result<usize, common::Refusal> {
+        let top = text.trim().parse().ok();
+        top.filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(common::Refusal::InputNotValid)
     }
 }

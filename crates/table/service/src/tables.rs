@@ -32,7 +32,7 @@ pub struct TablePage {
 impl Service {
     pub async fn create_table(&self, table: &TableRef) -> Result<()> {
         if table.name.folded() == RESERVED {
-            return Err(Refusal::InputNotValid.into());
+            return Err(common::Refusal::InputNotValid.into());
         }
         let _pass = self.gate.pass().await?;
         Ok(self.engine.create_table(table).await?)
@@ -40,7 +40,7 @@ impl Service {
 
     pub async fn delete_table(&self, table: &TableRef) -> Result<()> {
         if table.name.is_metrics() {
-            return Err(Refusal::WritesNotAllowed.into());
+            return Err(common::Refusal::WritesNotAllowed.into());
         }
         let _pass = self.gate.pass().await?;
         self.engine.drop_table(table).await.map_err(missing_table_is_a_resource)
@@ -60,7 +60,7 @@ impl Service {
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
         let filter = query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case);
         if filter.as_ref().is_some_and(asks_for_truth) {
-            return Err(Refusal::InputNotValid.into());
+            return Err(common::Refusal::InputNotValid.into());
         }
         let end = filter.as_ref().map_or(End::Never, End::of);
         let limit = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
@@ -103,7 +103,7 @@ impl Service {
 /// Operations on a table itself, unlike those on its entities, speak of a missing resource.
 fn missing_table_is_a_resource(error: store::Error) -> Error {
     match error {
-        store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
+        store::Error::TableNotFound => common::Refusal::ResourceNotFound.into(),
         other => other.into(),
     }
 }

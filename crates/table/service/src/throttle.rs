@@ -8,7 +8,8 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::{AccountName, Refusal};
+use common::Refusal;
+use model::AccountName;
 use store::TableRef;
 
 /// Entities of 1 KiB each second.

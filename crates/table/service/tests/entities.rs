@@ -110,7 +110,7 @@ async fn one_read_or_write_is_one_call_of_the_engine() {
 async fn a_table_that_is_missing_is_told_from_an_entity_that_is() {
     let ground = Ground::with(BOOKS).await;
     let get = async |name| refused(ground.service.get_entity(&table(name), &key("p", "r")).await.map(drop));
-    assert_eq!(get(BOOKS).await, Refusal::ResourceNotFound);
+    assert_eq!(get(BOOKS).await, common::Refusal::ResourceNotFound);
     assert_eq!(get("Films").await, Refusal::TableNotFound);
     let write = ground.service.write_entity(&table("Films"), Write::insert(entity("p", "r", &[]))).await;
     assert_eq!(refused(write), Refusal::TableNotFound);
@@ -129,13 +129,13 @@ async fn the_services_own_tables_are_emptied_and_never_filled() {
     ];
     for write in fills {
         let outcome = ground.service.write_entity(&table(METRICS), write).await;
-        assert_eq!(refused(outcome), Refusal::WritesNotAllowed);
+        assert_eq!(refused(outcome), common::Refusal::WritesNotAllowed);
         // Whether the table is there, and no more.
         assert_eq!(ground.asked(), [format!("find {METRICS}")]);
     }
     let delete = Write::delete(key("p", "r"), &IfMatch::Any);
     let outcome = ground.service.write_entity(&table(METRICS), delete).await;
-    assert_eq!(refused(outcome), Refusal::ResourceNotFound, "it was looked for");
+    assert_eq!(refused(outcome), common::Refusal::ResourceNotFound, "it was looked for");
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_group_with_one_change_does_not_fill_the_services_own_tables_either() 
     let mut group = service::Group::new();
     group.push(&table(METRICS), Write::delete(key("p", "a"), &IfMatch::Any)).unwrap();
     group.push(&table(METRICS), Write::insert_or_merge(entity("p", "b", &[]))).unwrap();
-    assert_eq!(refused(ground.service.write_group(group).await), Refusal::WritesNotAllowed);
+    assert_eq!(refused(ground.service.write_group(group).await), common::Refusal::WritesNotAllowed);
 }
 
 #[tokio::test]
@@ -161,6 +161,6 @@ async fn a_write_that_may_have_happened_is_not_tried_again() {
     let ground = Ground::with(BOOKS).await;
     ground.fail_next(Error::OutcomeUnknown);
     let outcome = ground.service.write_entity(&table(BOOKS), Write::insert(entity("p", "r", &[]))).await;
-    assert_eq!(refused(outcome), Refusal::TimedOut);
+    assert_eq!(refused(outcome), common::Refusal::TimedOut);
     assert_eq!(ground.asked().len(), 1);
 }

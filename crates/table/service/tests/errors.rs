@@ -62,8 +62,8 @@ fn a_fault_keeps_its_words_for_the_log() {
 fn every_error_of_a_filter_has_its_answer() {
     for (error, expected) in [
         (FilterError::Syntax("at 1".to_owned()), Refusal::Syntax { message: "at 1".to_owned() }),
-        (FilterError::NotImplemented, Refusal::NotImplemented),
-        (FilterError::NotValid, Refusal::InputNotValid),
+        (FilterError::NotImplemented, common::Refusal::NotImplemented.into()),
+        (FilterError::NotValid, common::Refusal::InputNotValid.into()),
     ] {
         assert_eq!(show(error.into()), show(expected.into()));
     }

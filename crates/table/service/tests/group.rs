@@ -82,5 +82,5 @@ async fn a_refusal_names_the_write_and_nothing_is_changed() {
     let outcome = ground.service.write_group(group).await;
     assert_eq!(refusal(outcome), (Refusal::EntityAlreadyExists, Some(1)), "the first that failed");
     let left = ground.service.get_entity(&table("Books"), &key("p", "a")).await;
-    assert_eq!(refused(left.map(drop)), Refusal::ResourceNotFound);
+    assert_eq!(refused(left.map(drop)), common::Refusal::ResourceNotFound);
 }

@@ -183,11 +183,11 @@ fn a_top_is_a_number_up_to_the_limit() {
         ("1", Ok(1)),
         (" 7 ", Ok(7)),
         ("1000", Ok(1000)),
-        ("1001", Err(Refusal::InputNotValid)),
-        ("-1", Err(Refusal::InputNotValid)),
-        ("", Err(Refusal::InputNotValid)),
-        ("ten", Err(Refusal::InputNotValid)),
-        ("99999999999999999999999", Err(Refusal::InputNotValid)),
+        ("1001", Err(common::Refusal::InputNotValid)),
+        ("-1", Err(common::Refusal::InputNotValid)),
+        ("", Err(common::Refusal::InputNotValid)),
+        ("ten", Err(common::Refusal::InputNotValid)),
+        ("99999999999999999999999", Err(common::Refusal::InputNotValid)),
     ] {
         assert_eq!(EntityQuery::top(text), expected, "{text:?}");
     }
@@ -211,7 +211,7 @@ async fn a_query_without_the_memory_for_it_is_refused_before_it_reads() {
     let long = format!("N eq 1{}", " or N eq 1".repeat(5_000));
     let mut little = RequestMemory::new(64 * 1024).nothing();
     let outcome = ground.service.query_entities(&table(BOOKS), filtered(&long), &mut little).await;
-    assert_eq!(refused(outcome), Refusal::Busy);
+    assert_eq!(refused(outcome), common::Refusal::Busy);
     assert_eq!(ground.asked(), Vec::<String>::new());
     let mut much = plenty();
     ground.service.query_entities(&table(BOOKS), filtered(&long), &mut much).await.unwrap();

@@ -29,8 +29,8 @@ async fn names_have_no_case_and_are_shown_as_they_were_created() {
 async fn a_missing_table_is_a_resource_to_operations_on_tables_alone() {
     let ground = with(&[]).await;
     let books = table("Books");
-    assert_eq!(refused(ground.service.get_table(&books).await), Refusal::ResourceNotFound);
-    assert_eq!(refused(ground.service.delete_table(&books).await), Refusal::ResourceNotFound);
+    assert_eq!(refused(ground.service.get_table(&books).await), common::Refusal::ResourceNotFound);
+    assert_eq!(refused(ground.service.delete_table(&books).await), common::Refusal::ResourceNotFound);
     assert_eq!(refused(ground.service.require_table(&books).await), Refusal::TableNotFound);
 }
 
@@ -38,7 +38,7 @@ async fn a_missing_table_is_a_resource_to_operations_on_tables_alone() {
 async fn the_name_of_the_set_of_tables_is_no_tables_name() {
     let ground = with(&[]).await;
     for name in ["Tables", "tables", "TABLES"] {
-        assert_eq!(refused(ground.service.create_table(&table(name)).await), Refusal::InputNotValid);
+        assert_eq!(refused(ground.service.create_table(&table(name)).await), common::Refusal::InputNotValid);
     }
     assert_eq!(ground.asked(), Vec::<String>::new());
     ground.service.create_table(&table("Tables2")).await.unwrap();
@@ -48,7 +48,7 @@ async fn the_name_of_the_set_of_tables_is_no_tables_name() {
 async fn the_services_own_tables_are_neither_dropped_nor_listed() {
     const METRICS: &str = "$MetricsCapacityBlob";
     let ground = with(&["Books", METRICS]).await;
-    assert_eq!(refused(ground.service.delete_table(&table(METRICS)).await), Refusal::WritesNotAllowed);
+    assert_eq!(refused(ground.service.delete_table(&table(METRICS)).await), common::Refusal::WritesNotAllowed);
     assert_eq!(ground.asked(), Vec::<String>::new());
     assert_eq!(list(&ground, None, None, None).await, "Books");
     assert_eq!(ground.service.get_table(&table(METRICS)).await.unwrap().as_str(), METRICS);

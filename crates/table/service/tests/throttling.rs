@@ -24,7 +24,7 @@ fn large(partition: &str) -> Write {
 
 async fn get(service: &Service, partition: &str) -> Result<(), service::Error> {
     match service.get_entity(&table(BOOKS), &key(partition, "r")).await {
-        Err(service::Error::Refused { refusal: Refusal::ResourceNotFound, .. }) => Ok(()),
+        Err(service::Error::Refused { refusal: Refusal::Shared(common::Refusal::ResourceNotFound), .. }) => Ok(()),
         other => other.map(drop),
     }
 }
@@ -40,12 +40,12 @@ async fn a_partition_in_debt_is_refused_and_the_engine_is_not_asked() {
     let ground = throttled(MUCH, LITTLE).await;
     ground.service.write_entity(&table(BOOKS), large("p")).await.unwrap();
     ground.forget();
-    assert_eq!(refused(get(&ground.service, "p").await), Refusal::Busy);
+    assert_eq!(refused(get(&ground.service, "p").await), common::Refusal::Busy);
     let write = ground.service.write_entity(&table(BOOKS), large("p")).await;
-    assert_eq!(refused(write), Refusal::Busy);
+    assert_eq!(refused(write), common::Refusal::Busy);
     assert_eq!(ground.asked(), Vec::<String>::new());
     for filter in ["PartitionKey eq 'p'", "PartitionKey eq 'p' and RowKey eq 'r'"] {
-        assert_eq!(refused(query(&ground.service, filter).await), Refusal::Busy, "{filter}");
+        assert_eq!(refused(query(&ground.service, filter).await), common::Refusal::Busy, "{filter}");
         assert_eq!(ground.asked(), Vec::<String>::new(), "{filter}");
     }
     get(&ground.service, "other").await.unwrap();
@@ -64,8 +64,8 @@ async fn a_query_over_several_partitions_is_the_accounts_alone() {
 async fn an_account_in_debt_is_refused_whatever_the_partition() {
     let ground = throttled(LITTLE, MUCH).await;
     ground.service.write_entity(&table(BOOKS), large("p")).await.unwrap();
-    assert_eq!(refused(get(&ground.service, "other").await), Refusal::AccountBusy);
-    assert_eq!(refused(query(&ground.service, "A eq 1").await), Refusal::AccountBusy);
+    assert_eq!(refused(get(&ground.service, "other").await), common::Refusal::AccountBusy);
+    assert_eq!(refused(query(&ground.service, "A eq 1").await), common::Refusal::AccountBusy);
 }
 
 #[tokio::test]
@@ -80,6 +80,6 @@ async fn each_way_of_reading_is_paid_for() {
         } else {
             query(&service, filter).await.unwrap();
         }
-        assert_eq!(refused(get(&service, "p").await), Refusal::AccountBusy, "{filter:?}");
+        assert_eq!(refused(get(&service, "p").await), common::Refusal::AccountBusy, "{filter:?}");
     }
 }

@@ -134,7 +134,8 @@ mod tests {
                 r#"{{"odata.error":{{"code":"TableNotFound","message":{{"lang":"en-US","value":"2:The table specified does not exist.\n{tail}\nTime:1601-01-01T00:00:00.0000000Z"}}}}}}"#
             )
         );
-        let xml = String::from_utf8(text(&Refusal::AuthenticationFailed, None).front_end_xml()).unwrap();
+        let refused = text(&common::Refusal::AuthenticationFailed.into(), None);
+        let xml = String::from_utf8(refused.front_end_xml()).unwrap();
         assert_eq!(xml.len(), 419, "the recorded Content-Length");
     }
 

@@ -24,7 +24,7 @@ impl Select {
                 "*" => all = true,
                 // No entity has a longer one.
                 name if utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX => {
-                    return Err(Refusal::InputNotValid);
+                    return Err(common::Refusal::InputNotValid.into());
                 }
                 name if is_property_name(name) => names.push(name),
                 _ => {
@@ -38,7 +38,7 @@ impl Select {
         names.sort_by(|a, b| ordinal_cmp(a, b));
         names.dedup();
         if names.len() > limits::SELECT_NAMES_MAX {
-            return Err(Refusal::InputNotValid);
+            return Err(common::Refusal::InputNotValid.into());
         }
         let names = names.into_iter().map(str::to_owned).collect();
         Ok(Self { raw: raw.to_owned(), names: (!all).then_some(names) })

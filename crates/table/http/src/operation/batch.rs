@@ -28,7 +28,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     let read = read.map_err(|_| Refusal::BodyNotReadable)?;
     // A query is a read, which the secondary serves.
     if context.site.secondary && !matches!(read, Batch::Query(_)) {
-        return Err(Refusal::WritesNotAllowed.into());
+        return Err(common::Refusal::WritesNotAllowed.into());
     }
     let batch_id = request_id::new_guid();
     let (body, held) = match read {

@@ -52,7 +52,7 @@ impl Condition {
 
     /// For a delete, which must say what it deletes.
     pub fn required(&self) -> Result<&IfMatch, Refusal> {
-        self.if_any()?.ok_or(Refusal::InputNotValid)
+        self.if_any()?.ok_or(common::Refusal::InputNotValid.into())
     }
 }
 
@@ -60,14 +60,14 @@ impl Condition {
 fn of_update(headers: Headers<'_>, version: Version, verb: &'static str) -> Result<Option<IfMatch>, Refusal> {
     let condition = sent(headers, verb)?.filter(|text| !text.is_empty());
     if condition.is_none() && !version.has_upsert() {
-        return Err(Refusal::InputNotValid);
+        return Err(common::Refusal::InputNotValid.into());
     }
     condition.map(|text| IfMatch::parse(&text)).transpose()
 }
 
 /// An empty `If-Match` is refused, as an absent one is.
 fn of_delete(headers: Headers<'_>) -> Result<Option<IfMatch>, Refusal> {
-    let condition = sent(headers, "DELETE")?.ok_or(Refusal::InputNotValid)?;
+    let condition = sent(headers, "DELETE")?.ok_or(common::Refusal::InputNotValid)?;
     IfMatch::parse(&condition).map(Some)
 }
 
@@ -84,7 +84,7 @@ fn sent(headers: Headers<'_>, verb: &'static str) -> Result<Option<String>, Refu
 fn joined(headers: Headers<'_>, name: &HeaderName) -> Result<Option<String>, Refusal> {
     let mut joined: Option<String> = None;
     for value in headers.texts(name) {
-        let value = value.required_readable(Refusal::InputNotValid)?.unwrap_or_default().trim();
+        let value = value.required_readable(common::Refusal::InputNotValid)?.unwrap_or_default().trim();
         joined = Some(joined.map_or_else(|| value.to_owned(), |before| before + ", " + value));
     }
     Ok(joined)

@@ -22,7 +22,7 @@ pub async fn get(
         refuse_unknown_options(call.query)?;
         let select = select(context, call.query)?;
         // To a token with a range, what lies outside of it does not exist.
-        if context.grant.covers(&key) { Ok(select) } else { Err(Refusal::ResourceNotFound.into()) }
+        if context.grant.covers(&key) { Ok(select) } else { Err(common::Refusal::ResourceNotFound.into()) }
     };
     let select = context.unless_missing(&table, check()).await?;
     let row = context.service.get_entity(&table, &key).await?;
@@ -78,7 +78,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     };
     let stored = page.entities.bytes();
     if page.entities.len() == 1 && !held.resize(stored + format.bytes_to_write(stored)) {
-        return Err(Refusal::Busy.into());
+        return Err(common::Refusal::Busy.into());
     }
     // A damaged row shows itself only as it is written out.
     let shown = context.write(stored, || {
@@ -124,11 +124,11 @@ fn select(context: &Context<'_>, query: &Query) -> Result<Option<Select>, Refusa
 /// Where to go on from. A row key alone says nothing; an empty token was never given.
 fn continuation(query: &Query) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
-        query.get(name).map(|text| token::decode(text).ok_or(Refusal::InputNotValid)).transpose()
+        query.get(name).map(|text| token::decode(text).ok_or(common::Refusal::InputNotValid)).transpose()
     };
     match (decoded(names::NEXT_PARTITION_KEY)?, decoded(names::NEXT_ROW_KEY)?) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(Refusal::InputNotValid),
+        (None, Some(_)) => Err(common::Refusal::InputNotValid.into()),
         (Some(partition), row) => Ok(Some((partition, row))),
     }
 }

@@ -12,7 +12,7 @@ mod table;
 use std::sync::Arc;
 
 use front::headers::Headers;
-use front::{Held, Memory, RefusalLog, Settings, Site, cut};
+use front::{Held, Memory, RefusalLog, ServiceKind, Settings, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
@@ -59,9 +59,9 @@ pub struct Call<'a> {
 
 impl Context<'_> {
     /// Memory for an answer of which no more than this is known; refused if there is none.
-    fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
+    fn hold(&self, bytes: usize) -> Result<Held, common::Refusal> {
         let mut held = self.memory.nothing();
-        if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
+        if held.resize(bytes) { Ok(held) } else { Err(common::Refusal::Busy) }
     }
 
     /// Where to read the body, or to write an answer of about so many bytes.
@@ -96,22 +96,22 @@ impl Context<'_> {
     }
 
     /// Refuses what the caller may not do, and tells the log.
-    fn permits(&self, need: &Need) -> Result<(), Refusal> {
+    fn permits(&self, need: &Need) -> Result<(), common::Refusal> {
         self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
     }
 
     /// Refuses entities that the caller may not write, and tells the log.
-    fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
+    fn reaches(&self, key: &EntityKey) -> Result<(), common::Refusal> {
         let outside = || format!("writing the entity {:?}, {:?}", key.partition.as_str(), key.row.as_str());
         self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, &outside()))
     }
 
-    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Display) {
+    fn log(&self, refusal: &common::Refusal, asked: &impl std::fmt::Display) {
         self.refusal_log.write(|| {
             let why = format!("{} does not permit {asked}", self.grant);
             tracing::warn!(
                 request_id = self.request_id,
-                code = refusal.code(),
+                code = refusal.code(ServiceKind::Table),
                 why = cut(&why),
                 "access refused"
             );
@@ -146,7 +146,7 @@ pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -
         Operation::RefuseIn(table, refusal) => {
             context.service.require_table(&context.table(table)).await?;
             // The store was asked for what lies beneath a table, not for a wrong number of keys.
-            let reached_the_store = refusal == Refusal::NotImplemented;
+            let reached_the_store = refusal == common::Refusal::NotImplemented;
             Err(Failure { reached_the_store, ..refusal.into() })
         }
     }
@@ -156,7 +156,7 @@ pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -
 fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
     let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
     if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
-        return Err(Refusal::NotImplemented);
+        return Err(common::Refusal::NotImplemented.into());
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fai
     let from = call
         .query
         .get(names::NEXT_TABLE_NAME)
-        .map(|text| token::decode(text).filter(|name| !name.is_empty()).ok_or(Refusal::InputNotValid));
+        .map(|text| token::decode(text).filter(|name| !name.is_empty()).ok_or(common::Refusal::InputNotValid));
     let query = TableQuery { filter: option(call.query, names::FILTER), top, from: from.transpose()? };
     let page = context.service.query_tables(&context.site.account, query).await?;
     let continuation = page.next.map(|name| (names::NEXT_TABLE_NAME_HEADER, token::encode(&name)));
@@ -41,7 +41,7 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fa
     let judged = |refusal: Refusal| Failure { reached_the_store: true, ..refusal.into() };
     let name = TableName::parse(&name).map_err(judged)?;
     if name.is_metrics() {
-        return Err(judged(Refusal::ResourceNameCharacters));
+        return Err(judged(common::Refusal::ResourceNameCharacters.into()));
     }
     let preference = preference(context, call);
     let table = context.table(name);

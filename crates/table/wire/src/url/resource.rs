@@ -37,7 +37,7 @@ impl Resource {
     pub fn parse(path: &str) -> Result<Self, Refusal> {
         let decoded = decode(path).ok_or(Refusal::QuerySyntax)?;
         if decoded.bytes().any(|b| b < b' ' || b == 0x7f) {
-            return Err(Refusal::InputOutOfRange);
+            return Err(common::Refusal::InputOutOfRange.into());
         }
         let path = if decoded.contains('\\') { Cow::Owned(decoded.replace('\\', "/")) } else { decoded };
         let path = path.strip_prefix('/').unwrap_or(&path);
@@ -52,7 +52,7 @@ impl Resource {
         let (name, inside) = segment(first)?;
         // Keys of nothing: the front end knows no such resource.
         if name.is_empty() && inside.is_some() {
-            return Err(Refusal::AccountNotFound);
+            return Err(common::Refusal::AccountNotFound.into());
         }
         match rest {
             None => Self::single(name, inside),
@@ -86,7 +86,7 @@ impl Resource {
             (names::TABLES, Predicate::Single(table)) => Ok(Self::Table(table)),
             (names::TABLES, Predicate::Named(mut named)) => match named.pop() {
                 Some((key, table)) if key == names::TABLE_NAME && named.is_empty() => Ok(Self::Table(table)),
-                _ => Err(Refusal::InputNotValid),
+                _ => Err(common::Refusal::InputNotValid.into()),
             },
             (name, Predicate::Empty) => Ok(Self::EntitySet(name.to_owned())),
             (name, Predicate::Single(_)) => Ok(Self::OneKey(name.to_owned())),
@@ -104,12 +104,12 @@ fn entity(table: &str, named: Vec<(String, String)>) -> Result<Resource, Refusal
         match name.as_str() {
             names::PARTITION_KEY => partition = Some(value),
             names::ROW_KEY => row = Some(value),
-            _ => return Err(Refusal::InputNotValid),
+            _ => return Err(common::Refusal::InputNotValid.into()),
         }
     }
     match (partition, row) {
         (Some(partition), Some(row)) => Ok(Resource::Entity { table: table.to_owned(), partition, row }),
-        _ => Err(Refusal::InputNotValid),
+        _ => Err(common::Refusal::InputNotValid.into()),
     }
 }
 
