@@ -3,7 +3,7 @@
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
-use crate::throttle::{Throttle, cost_of};
+use crate::throttle::cost_of;
 use crate::{Error, Group, Result, Service};
 
 /// One change to one entity, its properties already as they are stored.
@@ -123,16 +123,5 @@ impl Service {
         self.spend(table, partition, transaction.operations().iter().map(cost).sum());
         let _pass = self.gate.pass().await?;
         Ok(self.engine.apply(table, transaction).await?)
-    }
-
-    pub(crate) fn admit(&self, table: &TableRef, partition: Option<&str>) -> Result<()> {
-        let admit = |throttle: &Arc<Throttle>| throttle.admit(table, partition, Instant::now());
-        Ok(self.throttle.as_ref().map_or(Ok(()), admit)?)
-    }
-
-    pub(crate) fn spend(&self, table: &TableRef, partition: Option<&str>, cost: u64) {
-        if let Some(throttle) = &self.throttle {
-            throttle.spend(table, partition, cost, Instant::now());
-        }
     }
 }

@@ -12,6 +12,7 @@ mod throttle;
 
 use std::sync::Arc;
 
+use common::throttle::Throttle;
 use store::{Engine, Gate};
 
 pub use entities::Write;
@@ -20,8 +21,6 @@ pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::Group;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
-pub use throttle::Targets;
-use throttle::Throttle;
 
 /// One method per operation. Cheap to clone.
 #[derive(Clone)]
@@ -36,9 +35,9 @@ impl Service {
         Self { engine, throttle: None, gate: Arc::default() }
     }
 
-    /// Holds callers to these targets, as the cloud does.
-    pub fn throttled(self, targets: Targets) -> Self {
-        Self { throttle: Some(Arc::new(Throttle::new(targets))), ..self }
+    /// Holds callers to the targets of this throttle, which other services may share.
+    pub fn throttled(self, throttle: Arc<Throttle>) -> Self {
+        Self { throttle: Some(throttle), ..self }
     }
 
     /// Lets writes through only while this gate is open.

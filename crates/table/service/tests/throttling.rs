@@ -1,7 +1,10 @@
 //! Who has spent more than there is waits. A debt takes five seconds to pay off, far longer than these calls take.
 
+use std::sync::Arc;
+
+use common::throttle::{Targets, Throttle};
 use model::{Refusal, Value};
-use service::{EntityQuery, Service, Targets, Write};
+use service::{EntityQuery, Service, Write};
 use store::RequestMemory;
 
 use crate::kit::{Ground, entity, key, refused, table};
@@ -11,9 +14,13 @@ const BOOKS: &str = "Books";
 const LITTLE: u32 = 1;
 const MUCH: u32 = u32::MAX;
 
+fn throttle(account: u32, partition: u32) -> Arc<Throttle> {
+    Arc::new(Throttle::new(Targets { account, resource: partition }))
+}
+
 async fn throttled(account: u32, partition: u32) -> Ground {
     let ground = Ground::with(BOOKS).await;
-    let service = ground.service.clone().throttled(Targets { account, partition });
+    let service = ground.service.clone().throttled(throttle(account, partition));
     Ground { service, ..ground }
 }
 
@@ -73,8 +80,7 @@ async fn each_way_of_reading_is_paid_for() {
     let stored = throttled(MUCH, MUCH).await;
     stored.service.write_entity(&table(BOOKS), large("p")).await.unwrap();
     for filter in ["PartitionKey eq 'p'", "PartitionKey eq 'p' and A eq 1", ""] {
-        let targets = Targets { account: LITTLE, partition: LITTLE };
-        let service = Service::new(stored.recorder.clone()).throttled(targets);
+        let service = Service::new(stored.recorder.clone()).throttled(throttle(LITTLE, LITTLE));
         if filter.is_empty() {
             get(&service, "p").await.unwrap();
         } else {
