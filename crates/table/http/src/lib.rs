@@ -6,7 +6,6 @@ pub mod access;
 mod answer;
 mod headers;
 mod operation;
-mod operation_info;
 mod perform;
 mod respond;
 mod route;

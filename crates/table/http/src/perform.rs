@@ -7,7 +7,7 @@ use service::Service;
 
 use crate::access;
 use crate::answer::Failure;
-use crate::operation::{self, Call, Context};
+use crate::operation::{Call, Context};
 use crate::respond;
 use crate::table_request::TableRequest;
 
@@ -54,7 +54,7 @@ pub async fn perform(
         memory: &front.memory,
         refusal_log: &front.refusal_log,
         body_bytes: body.len(),
-        place: None,
+        permit: None,
     };
     let call = Call {
         headers: request.headers(),
@@ -64,7 +64,7 @@ pub async fn perform(
         format: asked.format(),
     };
     time?;
-    let run = tokio::time::timeout_at(deadline, operation::run(&context, operation.clone(), &call));
+    let run = tokio::time::timeout_at(deadline, operation.clone().run(&context, &call));
     let answer = run.await.unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
     Ok(respond::answer(request, asked, answer))
 }

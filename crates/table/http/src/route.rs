@@ -2,65 +2,16 @@
 
 use http::Method;
 use model::{EntityKey, Key, KeyFault, Refusal, TableName};
-use service::{Access, Need};
 use wire::names;
 use wire::url::{Query, Resource};
 
 use crate::headers::X_HTTP_METHOD;
-use crate::operation::condition::Condition;
+use crate::operation::Operation;
 use front::headers::Headers;
 
 /// What the hourly metrics' table was called before 2013-08-15, and what it is called.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
 const HOUR_METRICS: &str = "$MetricsHourPrimaryTransactionsTable";
-
-/// Every operation of the Table service this server knows.
-#[derive(Clone, Debug)]
-pub enum Operation {
-    QueryTables,
-    GetTable(TableName),
-    CreateTable,
-    DeleteTable(TableName),
-    QueryEntities(TableName),
-    GetEntity(TableName, EntityKey),
-    InsertEntity(TableName),
-    /// Update, or insert-or-replace without `If-Match`.
-    PutEntity(TableName, EntityKey),
-    /// Merge, or insert-or-merge without `If-Match`.
-    MergeEntity(TableName, EntityKey),
-    DeleteEntity(TableName, EntityKey),
-    Batch,
-    GetProperties,
-    SetProperties,
-    GetStatistics,
-    GetPolicies(TableName),
-    SetPolicies(TableName),
-    /// An address the service refuses only once it has found the table.
-    RefuseIn(TableName, Refusal),
-}
-
-impl Operation {
-    /// What it asks of the caller; an update without a condition may turn out an insert.
-    pub fn need(&self, condition: &Condition) -> Need {
-        let update = if condition.is_none() { Access::Upsert } else { Access::Update };
-        let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
-        match self {
-            Self::QueryTables | Self::GetTable(_) => Need::ListTables,
-            Self::CreateTable => Need::CreateTable,
-            Self::DeleteTable(_) => Need::DeleteTable,
-            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
-                entities(table, Access::Read)
-            }
-            Self::InsertEntity(table) => entities(table, Access::Insert),
-            Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
-            Self::DeleteEntity(table, _) => entities(table, Access::Delete),
-            Self::Batch => Need::Batch,
-            Self::GetProperties | Self::GetStatistics => Need::ReadService,
-            Self::SetProperties => Need::WriteService,
-            Self::GetPolicies(_) | Self::SetPolicies(_) => Need::Policies,
-        }
-    }
-}
 
 /// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
 pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method, Refusal> {

@@ -10,8 +10,8 @@ use wire::{Format, MetadataLevel, TableVersion, Version, names};
 use crate::answer::Preference;
 use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};
 use crate::operation::condition::Condition;
-use crate::operation_info;
-use crate::route::{self, Operation};
+use crate::operation::{self, Operation};
+use crate::route;
 use front::OperationInfo;
 use front::headers::{Headers, header};
 use front::{Address, Request};
@@ -54,8 +54,8 @@ impl TableRequest {
             Condition::read(operation, Headers::Request(headers), version)
         });
         let info = match &operation {
-            Ok(operation) => operation_info::of(operation, &condition),
-            Err(_) => &operation_info::UNKNOWN,
+            Ok(operation) => operation.info(&condition),
+            Err(_) => &operation::UNKNOWN,
         };
         let preference = effective.as_ref().ok().and_then(|method| preference(method, headers, version));
         // A method that can't be told is logged as the one it came with, and refused.
@@ -86,7 +86,7 @@ impl TableRequest {
             preference: None,
             operation: Err(Refusal::MethodNotAllowed),
             condition: Condition::None,
-            info: &operation_info::PREFLIGHT,
+            info: &operation::PREFLIGHT,
         }
     }
 

@@ -4,6 +4,7 @@ mod entities;
 mod error;
 mod grant;
 mod group;
+pub mod long_work;
 mod policies;
 mod query;
 mod residual;

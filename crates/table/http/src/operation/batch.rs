@@ -10,12 +10,11 @@ use wire::{Format, MetadataLevel, format, names};
 
 use super::condition::Condition;
 use super::entity_write::{self, Prepared, Reply};
-use super::{Call, Context};
+use super::{Call, Context, Operation};
 use crate::answer::{Answer, Content, Failure, Preference};
 use crate::headers::{DATA_SERVICE_VERSION, PREFER, X_HTTP_METHOD};
-use crate::operation_info;
 use crate::respond;
-use crate::route::{self, Operation};
+use crate::route;
 use front::headers::Headers;
 use front::request_id;
 
@@ -88,7 +87,7 @@ impl<'a> Inner<'a> {
             let method = route::effective_method(&method, headers)?;
             let resource = Resource::parse(path)?;
             let operation = route::resolve(&method, resource, context.site.account.as_str())?;
-            if operation_info::of(&operation, &Condition::None).shows_document {
+            if operation.info(&Condition::None).shows_document {
                 negotiated?;
             }
             Ok(operation)
@@ -154,9 +153,9 @@ async fn change_set(
     let mut group = Group::new();
     let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
-    // The parts follow each other without a pause, so that all of them are one work.
-    let place = context.take_place(0).await;
-    let working = Context { place: Some(&place), ..*context };
+    // The parts follow each other without a pause, so all of them are one piece of work.
+    let permit = context.work_permit(0).await;
+    let working = Context { permit: Some(&permit), ..*context };
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
             // The service blames the last operation that still fitted.
@@ -177,11 +176,11 @@ async fn change_set(
         }
         last = Some(inner);
     }
-    drop(place);
+    drop(permit);
     match context.service.write_group(group).await {
         Ok(timestamps) => {
-            let place = context.take_place(0).await;
-            let working = Context { place: Some(&place), ..*context };
+            let permit = context.work_permit(0).await;
+            let working = Context { permit: Some(&permit), ..*context };
             let mut answers = Vec::with_capacity(replies.len());
             for ((reply, id, atom), timestamp) in replies.into_iter().zip(timestamps) {
                 answers.push(part_answer(reply.answer(&working, timestamp).await, id, atom));

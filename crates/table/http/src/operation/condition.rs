@@ -8,7 +8,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use model::{IfMatch, Refusal};
 use wire::{TableVersion, Version};
 
-use crate::route::Operation;
+use super::Operation;
 use front::headers::Headers;
 
 /// What an operation asks of the entity that is there.

@@ -7,7 +7,8 @@ use wire::url::Query;
 use wire::{Select, TableVersion, names, token};
 
 use super::show::EntityFormat;
-use super::{Call, Context, option, refuse_unknown_options};
+use super::context::{option, refuse_unknown_options};
+use super::{Call, Context};
 use crate::answer::{Answer, Failure};
 use crate::headers::X_PARTITA_EXAMINED;
 

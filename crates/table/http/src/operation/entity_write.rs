@@ -7,9 +7,8 @@ use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, table};
+use super::{Call, Context, Operation, table};
 use crate::answer::{Answer, Failure, Preference};
-use crate::route::Operation;
 use front::Held;
 
 /// A write that was read and found valid, and how to answer once it is done.
@@ -101,18 +100,7 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
             context.service.require_table(&context.table(name)).await?;
             Err(refusal.into())
         }
-        Operation::QueryTables
-        | Operation::GetTable(_)
-        | Operation::CreateTable
-        | Operation::DeleteTable(_)
-        | Operation::QueryEntities(_)
-        | Operation::GetEntity(..)
-        | Operation::GetProperties
-        | Operation::SetProperties
-        | Operation::GetStatistics
-        | Operation::GetPolicies(_)
-        | Operation::SetPolicies(_)
-        | Operation::Batch => Err(model::Refusal::MethodNotAllowed.into()),
+        _ => Err(model::Refusal::MethodNotAllowed.into()),
     }
 }
 

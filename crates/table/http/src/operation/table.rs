@@ -4,7 +4,8 @@ use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
 use wire::{TableVersion, format, names, read_table_name, token, url};
 
-use super::{Call, Context, option, refuse_unknown_options, show};
+use super::context::{option, refuse_unknown_options};
+use super::{Call, Context, show};
 use crate::answer::{Answer, Failure, Preference};
 use crate::headers::PREFER;
 
