@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use filter::{Expr, Plan};
-use model::{Cut, EntityKey, KeyRange, Refusal, limits};
+use filter::{FilterError, Plan};
+use model::{Cut, EntityKey, KeyRange, limits};
 use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
 
+use crate::long_work::LONG_WORK;
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
 
@@ -44,17 +45,16 @@ impl Service {
     ) -> Result<EntityPage> {
         let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
-        let filter = query.filter.map_or(Ok(None), filter::parse);
+        let filter = FilterPlan::read(query.filter).await;
         let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         // The engine looks for the table, where it is asked for something.
         if filter.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
-        let filter = filter?;
+        let FilterPlan { ranges, residual } = filter?;
         if rows == 0 {
             return Ok(EntityPage::default());
         }
-        let Plan { ranges, residual } = filter::plan(filter);
         let ranges = clip(ranges, query.within);
         let ranges = from_continuation(ranges, query.from);
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
@@ -67,7 +67,7 @@ impl Service {
             reserve(held, page.entities.bytes())?;
             return Ok(page);
         }
-        let filter = residual.map(|residual| Arc::new(Residual::new(&residual)) as Arc<dyn RowFilter>);
+        let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
         let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
@@ -81,7 +81,7 @@ impl Service {
         &self,
         table: &TableRef,
         key: EntityKey,
-        residual: Option<Expr>,
+        residual: Option<Residual>,
     ) -> Result<EntityPage> {
         let partition = Some(key.partition.as_str());
         self.admit(table, partition)?;
@@ -91,13 +91,28 @@ impl Service {
         let examined = u64::from(found.is_some());
         if let Some(row) = found
             && residual
-                .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, row.raw()))
+                .map_or(Ok(true), |residual| residual.keeps(&key, row.raw()))
                 .map_err(|fault| Error::Fault(fault.about(table.place_of(&key))))?
         {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             entities.push(StoredRef { partition, row_key, row: row.raw() });
         }
         Ok(EntityPage { entities, examined, ..EntityPage::default() })
+    }
+}
+
+/// Where a filter's rows can lie, and what is left to ask of each row there.
+struct FilterPlan {
+    ranges: Vec<KeyRange>,
+    residual: Option<Residual>,
+}
+
+impl FilterPlan {
+    async fn read(text: Option<&str>) -> std::result::Result<Self, FilterError> {
+        LONG_WORK.permit_for_filter(text.map_or(0, str::len)).await.run(|| {
+            let Plan { ranges, residual } = filter::plan(text.map_or(Ok(None), filter::parse)?);
+            Ok(Self { ranges, residual: residual.as_ref().map(Residual::new) })
+        })
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use filter::{Comparison, Expr, Operator};
+use filter::{Comparison, Expr, FilterError, Operator};
 use model::{AccountName, Refusal, TableName, Value, ValueRef, limits};
 use store::TableRef;
 
+use crate::long_work::LONG_WORK;
 use crate::{Error, Result, Service};
 
 /// Comparisons of a listing's filter between two looks at the clock.
@@ -58,7 +59,9 @@ impl Service {
     }
 
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
-        let filter = query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case);
+        let permit = LONG_WORK.permit_for_filter(query.filter.map_or(0, str::len)).await;
+        let filter = permit.run(|| Ok::<_, FilterError>(query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case)))?;
+        drop(permit);
         if filter.as_ref().is_some_and(asks_for_truth) {
             return Err(common::Refusal::InputNotValid.into());
         }
