@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use filter::{Expr, FilterError, Prepared, Row, eval, parse, plan};
+use filter::{CompiledFilter, Expr, FilterError, PropertyLookup, eval, parse, plan};
 use libfuzzer_sys::fuzz_target;
 use model::{DateTime, Guid, Refusal, Value, ValueRef};
 
@@ -13,7 +13,7 @@ struct Entity {
     properties: Vec<(&'static str, Value)>,
 }
 
-impl Row for Entity {
+impl PropertyLookup for Entity {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(self.partition)),
@@ -64,12 +64,12 @@ fuzz_target!(|text: &str| {
     let planned = plan(Some(expr.clone()));
     assert!(planned.ranges.iter().all(|range| !range.is_empty()), "{shown}");
     assert!(planned.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "{shown}");
-    let prepared = Prepared::new(&expr);
-    let names: Vec<&str> = prepared.names().iter().map(String::as_str).collect();
+    let compiled = CompiledFilter::new(&expr);
+    let names: Vec<&str> = compiled.names().iter().map(String::as_str).collect();
     for entity in ENTITIES.iter() {
         let expected = eval(&expr, entity);
-        let holds = prepared.holds(|number| entity.property(names[number]));
-        assert_eq!(holds, expected, "{shown}: prepared, {} {}", entity.partition, entity.row);
+        let holds = compiled.holds(|number| entity.property(names[number]));
+        assert_eq!(holds, expected, "{shown}: compiled, {} {}", entity.partition, entity.row);
         let found = planned.ranges.iter().any(|range| range.contains(entity.partition, entity.row));
         let kept = found && planned.residual.as_ref().is_none_or(|residual| eval(residual, entity));
         assert_eq!(kept, expected, "{shown}: planned, {} {}", entity.partition, entity.row);

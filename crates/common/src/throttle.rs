@@ -69,13 +69,7 @@ impl Throttle {
         }
     }
 
-    pub fn spend(
-        &self,
-        account: &AccountName,
-        resource: Option<ResourceName<'_>>,
-        cost: u64,
-        now: Instant,
-    ) {
+    pub fn spend(&self, account: &AccountName, resource: Option<ResourceName<'_>>, cost: u64, now: Instant) {
         self.accounts.spend(account.clone(), cost, now);
         if let Some(resource) = resource {
             self.resources.spend(key(account, resource), cost, now);
@@ -153,9 +147,8 @@ mod tests {
     fn a_resource_in_debt_leaves_the_rest_of_its_account_alone() {
         let throttle = Throttle::new(Targets { account: 100, resource: 10 });
         let (mine, start) = (account("mine"), Instant::now());
-        let admit = |name, seconds| {
-            throttle.admit(&mine, queue(&[name]), start + Duration::from_secs_f64(seconds))
-        };
+        let admit =
+            |name, seconds| throttle.admit(&mine, queue(&[name]), start + Duration::from_secs_f64(seconds));
         throttle.spend(&mine, queue(&["a"]), 10, start);
         assert_eq!(admit("a", 0.0), Err(Target::Resource));
         assert_eq!(admit("b", 0.0), Ok(()));

@@ -10,12 +10,12 @@ use model::{Value, ValueRef, ordinal_cmp};
 use crate::{Comparison, Expr};
 
 /// Something a filter can be asked about.
-pub trait Row {
+pub trait PropertyLookup {
     /// The value of a property, PartitionKey, RowKey and Timestamp included.
     fn property(&self, name: &str) -> Option<ValueRef<'_>>;
 }
 
-pub fn eval(expr: &Expr, row: &(impl Row + ?Sized)) -> bool {
+pub fn eval(expr: &Expr, row: &(impl PropertyLookup + ?Sized)) -> bool {
     match expr {
         Expr::Constant(value) => *value,
         Expr::Compare(Comparison { property, operator, literal }) => {

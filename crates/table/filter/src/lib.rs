@@ -5,19 +5,19 @@
 //! accepts over the whole table.
 
 mod ast;
+mod compiled;
 mod error;
 mod eval;
 mod lexer;
 mod literal;
 mod parser;
 mod plan;
-mod prepared;
 mod region;
 mod span;
 
 pub use ast::{Comparison, Expr, Operator};
+pub use compiled::CompiledFilter;
 pub use error::FilterError;
-pub use eval::{Row, eval};
+pub use eval::{PropertyLookup, eval};
 pub use parser::parse;
 pub use plan::{Plan, plan};
-pub use prepared::Prepared;

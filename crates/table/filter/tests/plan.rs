@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use filter::{Expr, FilterError, Plan, Prepared, Row, eval, parse, plan};
+use filter::{CompiledFilter, Expr, FilterError, Plan, PropertyLookup, eval, parse, plan};
 use model::{DateTime, Guid, Value, ValueRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ struct Stored {
     properties: Vec<(String, Value)>,
 }
 
-impl Row for Stored {
+impl PropertyLookup for Stored {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(&self.partition)),
@@ -179,11 +179,11 @@ proptest! {
     }
 
     #[test]
-    fn a_prepared_filter_answers_as_its_tree_does(text in nested(condition()), rows in vec(stored(), 1..40)) {
+    fn a_compiled_filter_answers_as_its_tree_does(text in nested(condition()), rows in vec(stored(), 1..40)) {
         let expr = parsed(&text);
-        let prepared = Prepared::new(&expr);
+        let compiled = CompiledFilter::new(&expr);
         for row in &rows {
-            let answer = prepared.holds(|number| row.property(&prepared.names()[number]));
+            let answer = compiled.holds(|number| row.property(&compiled.names()[number]));
             prop_assert_eq!(answer, eval(&expr, row), "{}\n{:?}", text, row);
         }
     }
@@ -242,11 +242,11 @@ fn a_text_that_is_nearly_a_filter_means_one_thing_or_the_place_of_its_mistake_is
             let again = parse(&expr.to_string());
             let again = again.map_err(|error| TestCaseError::fail(format!("{expr}: {error}")))?;
             prop_assert_eq!(meaning(again.as_ref()), meaning(Some(&expr)), "{}", text);
-            let (plan, prepared) = (plan(Some(expr.clone())), Prepared::new(&expr));
+            let (plan, compiled) = (plan(Some(expr.clone())), CompiledFilter::new(&expr));
             for row in &rows {
                 let expected = eval(&expr, row);
                 prop_assert_eq!(answers(&plan, row), expected, "{}\n{:?}\n{:?}", text, row, plan);
-                let held = prepared.holds(|number| row.property(&prepared.names()[number]));
+                let held = compiled.holds(|number| row.property(&compiled.names()[number]));
                 prop_assert_eq!(held, expected, "{}\n{:?}", text, row);
             }
             Ok(Reading::Accepted)

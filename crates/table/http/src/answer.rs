@@ -10,7 +10,7 @@ use wire::names;
 
 /// An answer's own part: what every answer carries is added where it is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct TableAnswer {
     pub status: u16,
     pub etag: Option<String>,
     /// The address of what was created.
@@ -62,7 +62,7 @@ impl Preference {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct TableFailure {
     pub refusal: Refusal,
     /// Of the operation within its batch, if that is to be told.
     pub index: Option<usize>,
@@ -70,19 +70,19 @@ pub struct Failure {
     pub reached_the_store: bool,
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for TableFailure {
     fn from(refusal: Refusal) -> Self {
         Self { index: None, reached_the_store: refusal.reached_the_store(), refusal }
     }
 }
 
-impl From<common::Refusal> for Failure {
+impl From<common::Refusal> for TableFailure {
     fn from(refusal: common::Refusal) -> Self {
         Refusal::from(refusal).into()
     }
 }
 
-impl From<BodyFailure> for Failure {
+impl From<BodyFailure> for TableFailure {
     fn from(failure: BodyFailure) -> Self {
         match failure {
             BodyFailure::Refused(refusal) => refusal.into(),
@@ -91,7 +91,7 @@ impl From<BodyFailure> for Failure {
     }
 }
 
-impl From<service::Error> for Failure {
+impl From<service::Error> for TableFailure {
     fn from(error: service::Error) -> Self {
         match error {
             service::Error::Refused { refusal, index } => Self { index, ..refusal.into() },
@@ -115,7 +115,9 @@ fn refusal_of(kind: FaultKind) -> common::Refusal {
         // Nothing was changed, and the client does right to try again.
         FaultKind::Busy => common::Refusal::Busy,
         // A cluster that merely did not answer is no fault: its engine says `Error::Busy`, or that it does not know.
-        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => common::Refusal::Internal,
+        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => {
+            common::Refusal::Internal
+        }
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
             (store::Fault::disk("could not write a commit").into(), 500, "InternalError"),
         ] {
             let shown = error.to_string();
-            let Failure { refusal, .. } = service::Error::from(error).into();
+            let TableFailure { refusal, .. } = service::Error::from(error).into();
             assert_eq!((refusal.status(), refusal.code()), (status, code), "{shown}");
         }
     }

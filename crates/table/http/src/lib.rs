@@ -39,7 +39,7 @@ struct TableHttp {
 impl StorageService for TableHttp {
     const KIND: ServiceKind = ServiceKind::Table;
     type Asked = TableRequest;
-    type Failure = Failure;
+    type Failure = TableFailure;
 
     fn read(&self, request: &Request<'_>) -> TableRequest {
         TableRequest::read(request)
@@ -58,7 +58,7 @@ impl StorageService for TableHttp {
         &self,
         account: &AccountName,
         token: &Sas,
-    ) -> Result<Option<AccessPolicy>, Failure> {
+    ) -> Result<Option<AccessPolicy>, TableFailure> {
         let Sas::Table(token) = token else { return Ok(None) };
         let Ok(name) = TableName::parse(&token.table) else { return Ok(None) };
         if token.identifier.is_empty() {
@@ -78,7 +78,7 @@ impl StorageService for TableHttp {
         &self,
         admission: Admission<'_, TableRequest>,
         body: &mut RequestBody,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, TableFailure> {
         perform::perform(&self.service, admission, body).await
     }
 
@@ -86,7 +86,7 @@ impl StorageService for TableHttp {
         respond::failure(request, refused)
     }
 
-    fn facts(failure: &Failure) -> RefusalFacts {
+    fn facts(failure: &TableFailure) -> RefusalFacts {
         let (status, code) = failure.refusal.answer();
         RefusalFacts { status, code, timed_out: failure.refusal == common::Refusal::TimedOut }
     }

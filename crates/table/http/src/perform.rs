@@ -15,7 +15,7 @@ pub async fn perform(
     service: &Service,
     admission: Admission<'_, TableRequest>,
     body: &mut RequestBody,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, TableFailure> {
     let Admission { front, request, address, asked, proof } = admission;
     let site = &address.site;
     let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;

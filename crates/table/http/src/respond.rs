@@ -14,7 +14,7 @@ use wire::error_body::ErrorText;
 use wire::{MetadataLevel, TableVersion, Version, names};
 
 use crate::TableHttp;
-use crate::answer::{Answer, Failure};
+use crate::answer::{TableAnswer, TableFailure};
 use crate::table_request::TableRequest;
 use front::bearer::Bearer;
 use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
@@ -24,7 +24,7 @@ const HEADERS_USUAL: usize = 12;
 /// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
 const RETRY_AFTER_FROZEN: &str = "5";
 
-pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Response<Body> {
+pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) -> Response<Body> {
     let (body, content_type) = match answer.content {
         Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
         // An empty answer that is not "no content" ends in chunks too.
@@ -37,8 +37,8 @@ pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Re
     // Room for all of them at once: every answer passes here.
     headers.reserve(HEADERS_USUAL);
     let layout = match asked.is_service_document {
-        true => Headers::ServiceDocument,
-        false => Headers::Table { cache_control: true },
+        true => HeaderLayout::ServiceDocument,
+        false => HeaderLayout::Table { cache_control: true },
     };
     table_server_headers(headers, request, layout);
     match content_type {
@@ -102,14 +102,14 @@ pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Respo
 fn table_server(
     request: &Request<'_>,
     asked: &TableRequest,
-    failure: &Failure,
+    failure: &TableFailure,
     is_known: bool,
 ) -> Response<Body> {
     let version = request.served_version();
     let (content_type, document) = error_document(failure, asked.error_level(), version, &request.id);
     let mut response = Response::new(Body::chunked(document.into()));
     let headers = response.headers_mut();
-    table_server_headers(headers, request, Headers::Table { cache_control: failure.reached_the_store });
+    table_server_headers(headers, request, HeaderLayout::Table { cache_control: failure.reached_the_store });
     let preference = asked.preference.filter(|_| is_known && failure.reached_the_store);
     if let Some(preference) = preference {
         put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
@@ -122,11 +122,11 @@ fn table_server(
 }
 
 /// Refusals of the service's own documents look like the front end's, but come from the table server.
-fn service_document(request: &Request<'_>, failure: &Failure) -> Response<Body> {
+fn service_document(request: &Request<'_>, failure: &TableFailure) -> Response<Body> {
     let text = ErrorText::new(&failure.refusal, None, &request.id, DateTime::now());
     let mut response = Response::new(Body::sized(text.front_end_xml()));
     let headers = response.headers_mut();
-    table_server_headers(headers, request, Headers::ServiceDocument);
+    table_server_headers(headers, request, HeaderLayout::ServiceDocument);
     put(headers, CONTENT_TYPE, "application/xml");
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), failure.refusal.code());
     response
@@ -136,7 +136,7 @@ fn front_end(
     request: &Request<'_>,
     asked: &TableRequest,
     bearer: &Bearer,
-    failure: &Failure,
+    failure: &TableFailure,
 ) -> Response<Body> {
     let refusal = &failure.refusal;
     let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
@@ -168,7 +168,7 @@ fn front_end(
 
 /// An error in the table server's words; `level` is that of the JSON asked for, if JSON was.
 pub fn error_document(
-    failure: &Failure,
+    failure: &TableFailure,
     level: Option<MetadataLevel>,
     version: Version,
     request_id: &str,
@@ -183,13 +183,13 @@ pub fn error_document(
 
 /// Which headers the table server adds.
 #[derive(Clone, Copy)]
-enum Headers {
+enum HeaderLayout {
     Table { cache_control: bool },
     ServiceDocument,
 }
 
-fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: Headers) {
-    if let Headers::Table { cache_control } = layout {
+fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: HeaderLayout) {
+    if let HeaderLayout::Table { cache_control } = layout {
         if cache_control {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }

@@ -82,7 +82,9 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
         },
         Resource::Table(name) => match *method {
             // An old name for entities alone: the service has no table of it to show.
-            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => Err(common::Refusal::ResourceNotFound.into()),
+            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => {
+                Err(common::Refusal::ResourceNotFound.into())
+            }
             Method::GET => Ok(Operation::GetTable(TableName::parse(&name)?)),
             Method::DELETE => Ok(Operation::DeleteTable(TableName::parse(&name)?)),
             _ => Err(Refusal::MethodNotAllowed),

@@ -9,7 +9,7 @@ use wire::{Format, MetadataLevel, TableVersion, Version, names};
 
 use crate::answer::Preference;
 use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};
-use crate::operation::condition::Condition;
+use crate::operation::precondition::Precondition;
 use crate::operation::{self, Operation};
 use crate::route;
 use front::OperationInfo;
@@ -26,7 +26,7 @@ pub struct TableRequest {
     pub is_service_document: bool,
     pub preference: Option<Preference>,
     pub operation: Result<Operation, Refusal>,
-    pub condition: Condition,
+    pub condition: Precondition,
     /// Also of a request that will be refused, as far as it can be told.
     pub info: &'static OperationInfo,
 }
@@ -50,8 +50,8 @@ impl TableRequest {
             Ok(address) => route(method, address, query),
             Err(refusal) => Routed::refused((*refusal).into()),
         };
-        let condition = operation.as_ref().map_or(Condition::None, |operation| {
-            Condition::read(operation, Headers::Request(headers), version)
+        let condition = operation.as_ref().map_or(Precondition::None, |operation| {
+            Precondition::read(operation, Headers::Request(headers), version)
         });
         let info = match &operation {
             Ok(operation) => operation.info(&condition),
@@ -85,7 +85,7 @@ impl TableRequest {
             is_service_document: false,
             preference: None,
             operation: Err(Refusal::MethodNotAllowed),
-            condition: Condition::None,
+            condition: Precondition::None,
             info: &operation::PREFLIGHT,
         }
     }

@@ -47,7 +47,8 @@ async fn services_share_the_accounts_target_and_no_other() {
     const MUCH: u32 = 1_000_000;
     let sas = token("tq");
     let take = |toy: &str| format!("/devstoreaccount1/take/{toy}?{sas}");
-    let entity = |partition: &str| format!("/devstoreaccount1/Books(PartitionKey='{partition}',RowKey='')?{sas}");
+    let entity =
+        |partition: &str| format!("/devstoreaccount1/Books(PartitionKey='{partition}',RowKey='')?{sas}");
     let insert = async |ground: &Ground, kibibytes: usize| {
         let headers = "127.0.0.1\r\nContent-Type: application/json";
         let tables = format!("/devstoreaccount1/Tables?{sas}");

@@ -4,17 +4,17 @@ use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
 use crate::throttle::cost_of;
-use crate::{Error, Group, Result, Service};
+use crate::{Error, Result, Service, WriteGroup};
 
 /// One change to one entity, its properties already as they are stored.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct EntityWrite {
     key: EntityKey,
     condition: Condition,
     change: Change,
 }
 
-impl Write {
+impl EntityWrite {
     /// Shown in the order they came; every other write leaves its entity sorted by name.
     pub fn insert(entity: Entity<'_>) -> Self {
         let change = Change::Put(RowDraft::new(entity.properties.iter()));
@@ -90,7 +90,7 @@ impl Service {
     }
 
     /// The new timestamp, of which the ETag is another spelling.
-    pub async fn write_entity(&self, table: &TableRef, write: Write) -> Result<DateTime> {
+    pub async fn write_entity(&self, table: &TableRef, write: EntityWrite) -> Result<DateTime> {
         let partition = write.key().partition.clone();
         let stamps =
             self.apply(table, partition, vec![write.into_operation()]).await.map_err(Error::without_index)?;
@@ -100,7 +100,7 @@ impl Service {
     }
 
     /// All of the group's writes, or none. A refusal names the first that failed.
-    pub async fn write_group(&self, group: Group) -> Result<Vec<DateTime>> {
+    pub async fn write_group(&self, group: WriteGroup) -> Result<Vec<DateTime>> {
         let (table, partition, operations) = group.into_parts().ok_or(Refusal::BodyNotReadable)?;
         self.apply(&table, partition, operations).await
     }

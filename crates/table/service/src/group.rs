@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use model::{Key, Refusal, limits};
 use store::{Operation, TableRef};
 
-use crate::Write;
+use crate::EntityWrite;
 
 /// Writes to distinct entities of one partition of one table, checked as they are added.
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct WriteGroup {
     place: Option<(TableRef, Key)>,
     rows: HashSet<String>,
     operations: Vec<Operation>,
 }
 
-impl Group {
+impl WriteGroup {
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,7 +38,7 @@ impl Group {
         self.operations.len() >= limits::BATCH_OPERATIONS_MAX
     }
 
-    pub fn push(&mut self, table: &TableRef, write: Write) -> Result<(), Refusal> {
+    pub fn push(&mut self, table: &TableRef, write: EntityWrite) -> Result<(), Refusal> {
         let key = write.key();
         match &self.place {
             None => self.place = Some((table.clone(), key.partition.clone())),

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use common::throttle::Throttle;
 use store::{Engine, Gate};
 
-pub use entities::Write;
+pub use entities::EntityWrite;
 pub use error::{Error, Result};
 pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
-pub use group::Group;
+pub use group::WriteGroup;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
 

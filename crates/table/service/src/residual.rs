@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use filter::{Expr, Prepared};
+use filter::{CompiledFilter, Expr};
 use model::{EntityKey, ValueRef};
 use store::{Candidate, Fault, RowFilter};
 
@@ -15,7 +15,7 @@ const NAMES_PER_WORK: usize = 4;
 /// What the plan's ranges left to ask of each row.
 #[derive(Debug)]
 pub struct Residual {
-    filter: Prepared,
+    filter: CompiledFilter,
     /// Where each value the filter asks for comes from, by its number.
     sources: Vec<Source>,
     /// Names of custom properties, as they are stored and in order.
@@ -36,7 +36,7 @@ enum Source {
 
 impl Residual {
     pub fn new(expr: &Expr) -> Self {
-        let filter = Prepared::new(expr);
+        let filter = CompiledFilter::new(expr);
         // In order, because the filter's names are; a row wants them so if they are many.
         let mut names = Vec::new();
         let source = |name: &String| match name.as_str() {

@@ -60,7 +60,8 @@ impl Service {
 
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
         let permit = LONG_WORK.permit_for_filter(query.filter.map_or(0, str::len)).await;
-        let filter = permit.run(|| Ok::<_, FilterError>(query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case)))?;
+        let filter = permit
+            .run(|| Ok::<_, FilterError>(query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case)))?;
         drop(permit);
         if filter.as_ref().is_some_and(asks_for_truth) {
             return Err(common::Refusal::InputNotValid.into());
@@ -190,7 +191,7 @@ impl End {
 /// A table as filters see it.
 struct TableRow<'a>(&'a TableName);
 
-impl filter::Row for TableRow<'_> {
+impl filter::PropertyLookup for TableRow<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         (name == TABLE_NAME).then(|| ValueRef::String(self.0.folded()))
     }

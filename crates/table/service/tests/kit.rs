@@ -8,7 +8,7 @@ use model::{
     AccountName, Cut, DateTime, Entity, EntityKey, Key, KeyRange, Properties, Refusal, ServiceKind,
     TableName, Value, ValueCow,
 };
-use service::{Error, Service, Write};
+use service::{EntityWrite, Error, Service};
 use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 
 #[derive(Default)]
@@ -183,7 +183,7 @@ impl Ground {
     }
 
     pub async fn insert(&self, name: &str, partition: &str, row: &str, properties: &[(&str, Value)]) {
-        let write = Write::insert(entity(partition, row, properties));
+        let write = EntityWrite::insert(entity(partition, row, properties));
         self.service.write_entity(&table(name), write).await.unwrap();
     }
 }

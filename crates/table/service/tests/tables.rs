@@ -48,7 +48,10 @@ async fn the_name_of_the_set_of_tables_is_no_tables_name() {
 async fn the_services_own_tables_are_neither_dropped_nor_listed() {
     const METRICS: &str = "$MetricsCapacityBlob";
     let ground = with(&["Books", METRICS]).await;
-    assert_eq!(refused(ground.service.delete_table(&table(METRICS)).await), common::Refusal::WritesNotAllowed);
+    assert_eq!(
+        refused(ground.service.delete_table(&table(METRICS)).await),
+        common::Refusal::WritesNotAllowed
+    );
     assert_eq!(ground.asked(), Vec::<String>::new());
     assert_eq!(list(&ground, None, None, None).await, "Books");
     assert_eq!(ground.service.get_table(&table(METRICS)).await.unwrap().as_str(), METRICS);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use common::throttle::{Targets, Throttle};
 use model::{Refusal, Value};
-use service::{EntityQuery, Service, Write};
+use service::{EntityQuery, EntityWrite, Service};
 use store::RequestMemory;
 
 use crate::kit::{Ground, entity, key, refused, table};
@@ -25,13 +25,15 @@ async fn throttled(account: u32, partition: u32) -> Ground {
 }
 
 /// An entity of 60 KiB, which costs as much as sixty small ones.
-fn large(partition: &str) -> Write {
-    Write::insert_or_replace(entity(partition, "r", &[("A", Value::Binary(vec![7; 60 * 1024]))]))
+fn large(partition: &str) -> EntityWrite {
+    EntityWrite::insert_or_replace(entity(partition, "r", &[("A", Value::Binary(vec![7; 60 * 1024]))]))
 }
 
 async fn get(service: &Service, partition: &str) -> Result<(), service::Error> {
     match service.get_entity(&table(BOOKS), &key(partition, "r")).await {
-        Err(service::Error::Refused { refusal: Refusal::Shared(common::Refusal::ResourceNotFound), .. }) => Ok(()),
+        Err(service::Error::Refused {
+            refusal: Refusal::Shared(common::Refusal::ResourceNotFound), ..
+        }) => Ok(()),
         other => other.map(drop),
     }
 }

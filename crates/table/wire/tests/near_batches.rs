@@ -4,7 +4,7 @@ use model::limits;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use testing::{Reading, bytes_near, check_near, text_near};
-use wire::batch::{Batch, Operation, Part, read, request_content_type, write_request};
+use wire::batch::{Batch, BatchPart, PartRequest, read, request_content_type, write_request};
 
 #[derive(Clone, Debug)]
 struct Written {
@@ -40,7 +40,7 @@ fn written() -> impl Strategy<Value = Written> {
 }
 
 fn write(batch: &str, changes: &str, parts: &[Written]) -> Vec<u8> {
-    let operations = parts.iter().map(|part| Operation {
+    let operations = parts.iter().map(|part| PartRequest {
         method: part.method,
         url: &part.url,
         if_match: part.if_match,
@@ -53,7 +53,7 @@ fn batch() -> impl Strategy<Value = Vec<u8>> {
     vec(written(), 1..4).prop_map(|parts| write("b", "c", &parts))
 }
 
-fn parts<'a, 'b>(batch: &'b Batch<'a>) -> &'b [Part<'a>] {
+fn parts<'a, 'b>(batch: &'b Batch<'a>) -> &'b [BatchPart<'a>] {
     match batch {
         Batch::ChangeSet(parts) => parts,
         Batch::Closed => &[],

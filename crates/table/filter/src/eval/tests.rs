@@ -7,7 +7,7 @@ use crate::{Operator, parse};
 
 struct Properties(Vec<(&'static str, Value)>);
 
-impl Row for Properties {
+impl PropertyLookup for Properties {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_ref())
     }

@@ -3,15 +3,15 @@
 use http::Method;
 use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
-use service::Group;
-use wire::batch::{self, Batch, Part, PartAnswer};
+use service::WriteGroup;
+use wire::batch::{self, Batch, BatchPart, PartAnswer};
 use wire::url::{Query, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
-use super::condition::Condition;
-use super::entity_write::{self, Prepared, Reply};
+use super::entity_write::{self, Reply, WriteRequest};
+use super::precondition::Precondition;
 use super::{Call, Context, Operation};
-use crate::answer::{Answer, Content, Failure, Preference};
+use crate::answer::{Content, Preference, TableAnswer, TableFailure};
 use crate::headers::{DATA_SERVICE_VERSION, PREFER, X_HTTP_METHOD};
 use crate::respond;
 use crate::route;
@@ -20,7 +20,7 @@ use front::request_id;
 
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
-pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let content_type = call.content_type()?.unwrap_or_default();
     // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
     let read = context.read(|| batch::read(content_type, call.body)).await;
@@ -52,14 +52,14 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
     let content = content.holding(held);
-    Ok(Answer { status: 202, content: Some(content), ..Answer::default() })
+    Ok(TableAnswer { status: 202, content: Some(content), ..TableAnswer::default() })
 }
 
 /// One part made ready to be routed like a request of its own.
 struct Inner<'a> {
-    part: &'a Part<'a>,
+    part: &'a BatchPart<'a>,
     operation: Result<Operation, Refusal>,
-    condition: Condition,
+    condition: Precondition,
     headers: Headers<'a>,
     query: Query,
     format: Format,
@@ -67,7 +67,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let target = context.site.inner_path(part.target);
         let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
@@ -87,7 +87,7 @@ impl<'a> Inner<'a> {
             let method = route::effective_method(&method, headers)?;
             let resource = Resource::parse(path)?;
             let operation = route::resolve(&method, resource, context.site.account.as_str())?;
-            if operation.info(&Condition::None).shows_document {
+            if operation.info(&Precondition::None).shows_document {
                 negotiated?;
             }
             Ok(operation)
@@ -98,7 +98,7 @@ impl<'a> Inner<'a> {
     }
 
     /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
-    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let is_same = |name| self.headers.all(name).eq(headers.all(name));
         if self.part.target != part.target
@@ -135,22 +135,22 @@ fn condition(
     context: &Context<'_>,
     operation: &Result<Operation, Refusal>,
     headers: Headers<'_>,
-) -> Condition {
-    let read = operation.as_ref().map(|operation| Condition::read(operation, headers, context.version));
-    read.unwrap_or_else(|refusal| Condition::Refused(refusal.clone()))
+) -> Precondition {
+    let read = operation.as_ref().map(|operation| Precondition::read(operation, headers, context.version));
+    read.unwrap_or_else(|refusal| Precondition::Refused(refusal.clone()))
 }
 
 /// The answers to all parts, or to the one that made the whole fail.
 async fn change_set(
     context: &Context<'_>,
     outer: &Call<'_>,
-    parts: &[Part<'_>],
-) -> Result<Vec<PartAnswer>, Failure> {
+    parts: &[BatchPart<'_>],
+) -> Result<Vec<PartAnswer>, TableFailure> {
     if parts.is_empty() {
         return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
     }
     let alone = parts.len() == 1;
-    let mut group = Group::new();
+    let mut group = WriteGroup::new();
     let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
     // The parts follow each other without a pause, so all of them are one piece of work.
@@ -159,7 +159,7 @@ async fn change_set(
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
             // The service blames the last operation that still fitted.
-            let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
+            let failure = TableFailure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
             return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
         let inner = match &last {
@@ -170,7 +170,7 @@ async fn change_set(
             Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
-                let failure = Failure { index: Some(index), ..failure };
+                let failure = TableFailure { index: Some(index), ..failure };
                 return Ok(vec![failed(context, Some(&inner), failure, alone)]);
             }
         }
@@ -188,20 +188,25 @@ async fn change_set(
             Ok(answers)
         }
         Err(error) => {
-            let failure = Failure::from(error);
+            let failure = TableFailure::from(error);
             // Clients try again by the status of the whole.
             if failure.refusal.is_ours() {
-                return Err(Failure { index: None, ..failure });
+                return Err(TableFailure { index: None, ..failure });
             }
             Ok(vec![failed(context, last.as_ref(), failure, alone)])
         }
     }
 }
 
-async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
+async fn add(
+    context: &Context<'_>,
+    inner: &Inner<'_>,
+    group: &mut WriteGroup,
+) -> Result<Reply, TableFailure> {
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(&inner.condition))?;
-    let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
+    let WriteRequest { table, write, reply } =
+        entity_write::prepare(context, &inner.call(), operation).await?;
     // Once for all parts, which have one table.
     if group.table() != Some(&table) {
         context.service.require_table(&table).await?;
@@ -210,20 +215,24 @@ async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Res
     Ok(reply)
 }
 
-async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Result<PartAnswer, Failure> {
+async fn query(
+    context: &Context<'_>,
+    outer: &Call<'_>,
+    part: &BatchPart<'_>,
+) -> Result<PartAnswer, TableFailure> {
     let inner = Inner::new(context, outer, part);
     match run_query(context, &inner).await {
         Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
         // Clients try again by the status of the whole.
         Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
-            let failure = Failure { index: Some(0), ..failure };
+            let failure = TableFailure { index: Some(0), ..failure };
             Ok(error_part(context, &failure, inner.error_level, inner.content_id(), None))
         }
     }
 }
 
-async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, Failure> {
+async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnswer, TableFailure> {
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(&inner.condition))?;
     match operation {
@@ -237,9 +246,9 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, F
 
 /// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
 /// read last, which need not be the one that failed.
-fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
+fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: TableFailure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
-    let failure = Failure { index: failure.index.filter(|_| named), ..failure };
+    let failure = TableFailure { index: failure.index.filter(|_| named), ..failure };
     let inserted = last.filter(|inner| matches!(inner.operation, Ok(Operation::InsertEntity(_))));
     let preference =
         inserted.and_then(|inner| inner.headers.get(&PREFER).if_readable()).and_then(Preference::parse);
@@ -249,7 +258,7 @@ fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alo
 
 fn error_part(
     context: &Context<'_>,
-    failure: &Failure,
+    failure: &TableFailure,
     level: Option<MetadataLevel>,
     content_id: Option<String>,
     preference: Option<Preference>,
@@ -272,7 +281,7 @@ fn error_part(
 /// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
 ///
 /// `atom_version` is what a part that shows Atom says of itself.
-fn part_answer(answer: Answer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
+fn part_answer(answer: TableAnswer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
     let mut headers = Vec::with_capacity(8);
     let json =
         answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));

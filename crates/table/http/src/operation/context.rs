@@ -12,7 +12,7 @@ use store::TableRef;
 use wire::url::Query;
 use wire::{Format, Version, names};
 
-use super::condition::Condition;
+use super::precondition::Precondition;
 use crate::answer::Failure;
 
 /// What all operations of one request share.
@@ -40,7 +40,7 @@ pub struct Context<'a> {
 pub struct Call<'a> {
     pub headers: Headers<'a>,
     /// Of the entity that is there.
-    pub condition: &'a Condition,
+    pub condition: &'a Precondition,
     pub query: &'a Query,
     pub body: &'a [u8],
     /// What to answer in. Meaningless where nothing but an error could be shown.
@@ -78,7 +78,11 @@ impl Context<'_> {
 
     /// The service says that a table is missing before it says what else is wrong. An engine finds a missing table itself,
     /// so that the table is looked for here only if something is wrong.
-    pub async fn unless_missing<T>(&self, table: &TableRef, checked: Result<T, Failure>) -> Result<T, Failure> {
+    pub async fn unless_missing<T>(
+        &self,
+        table: &TableRef,
+        checked: Result<T, TableFailure>,
+    ) -> Result<T, TableFailure> {
         if checked.is_err() {
             self.service.require_table(table).await?;
         }

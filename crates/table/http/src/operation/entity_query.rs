@@ -6,10 +6,10 @@ use wire::entity_json::EntityView;
 use wire::url::Query;
 use wire::{Select, TableVersion, names, token};
 
-use super::show::EntityFormat;
 use super::context::{option, refuse_unknown_options};
+use super::show::EntityFormat;
 use super::{Call, Context};
-use crate::answer::{Answer, Failure};
+use crate::answer::{TableAnswer, TableFailure};
 use crate::headers::X_PARTITA_EXAMINED;
 
 pub async fn get(
@@ -17,7 +17,7 @@ pub async fn get(
     call: &Call<'_>,
     table: TableName,
     key: EntityKey,
-) -> Result<Answer, Failure> {
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
@@ -46,15 +46,19 @@ pub async fn get(
     let (timestamp, content) =
         shown.await.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
     let content = content.holding(held);
-    Ok(Answer {
+    Ok(TableAnswer {
         status: 200,
         etag: Some(ETag(timestamp).text()),
         content: Some(content),
-        ..Answer::default()
+        ..TableAnswer::default()
     })
 }
 
-pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> Result<Answer, Failure> {
+pub async fn query(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    table: TableName,
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
@@ -110,11 +114,11 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     // Azure has no such header, so it is there for those who ask only.
     let asked = call.headers.get(&X_PARTITA_EXAMINED).is_sent();
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
-    Ok(Answer {
+    Ok(TableAnswer {
         status: 200,
         continuation: next.into_iter().flatten().chain(examined).collect(),
         content: Some(content),
-        ..Answer::default()
+        ..TableAnswer::default()
     })
 }
 

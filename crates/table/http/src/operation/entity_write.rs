@@ -1,20 +1,20 @@
 //! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
 
 use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
-use service::Write;
+use service::EntityWrite;
 use store::{RowDraft, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
 use super::{Call, Context, Operation, table};
-use crate::answer::{Answer, Failure, Preference};
+use crate::answer::{Preference, TableAnswer, TableFailure};
 use front::Held;
 
 /// A write that was read and found valid, and how to answer once it is done.
-pub struct Prepared {
+pub struct WriteRequest {
     pub table: TableRef,
-    pub write: Write,
+    pub write: EntityWrite,
     pub reply: Reply,
 }
 
@@ -24,7 +24,7 @@ pub enum Reply {
         location: String,
         preference: Option<Preference>,
         /// What to show, unless the client wants nothing shown.
-        shown: Option<Shown>,
+        shown: Option<InsertedEntity>,
     },
     Written {
         preference: Option<Preference>,
@@ -33,7 +33,7 @@ pub enum Reply {
 }
 
 /// What was inserted, and how to show it.
-pub struct Shown {
+pub struct InsertedEntity {
     key: EntityKey,
     draft: RowDraft,
     format: Format,
@@ -43,8 +43,12 @@ pub struct Shown {
     held: Held,
 }
 
-pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
-    let Prepared { table, write, reply } = prepare(context, call, operation).await?;
+pub async fn run(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    operation: Operation,
+) -> Result<TableAnswer, TableFailure> {
+    let WriteRequest { table, write, reply } = prepare(context, call, operation).await?;
     let timestamp = context.service.write_entity(&table, write).await?;
     Ok(reply.answer(context, timestamp).await)
 }
@@ -55,7 +59,7 @@ pub async fn prepare(
     context: &Context<'_>,
     call: &Call<'_>,
     operation: Operation,
-) -> Result<Prepared, Failure> {
+) -> Result<WriteRequest, TableFailure> {
     if let Operation::PutEntity(_, key) | Operation::MergeEntity(_, key) | Operation::DeleteEntity(_, key) =
         &operation
     {
@@ -65,36 +69,40 @@ pub async fn prepare(
 }
 
 /// A token's range is judged before the table is looked for, as soon as the keys are known.
-fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), Failure> {
-    context.reaches(key).map_err(|refusal| Failure { reached_the_store: true, ..refusal.into() })
+fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), TableFailure> {
+    context.reaches(key).map_err(|refusal| TableFailure { reached_the_store: true, ..refusal.into() })
 }
 
-async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Prepared, Failure> {
+async fn read(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    operation: Operation,
+) -> Result<WriteRequest, TableFailure> {
     match operation {
         Operation::InsertEntity(name) => insert(context, call, name).await,
         Operation::PutEntity(name, key) => {
             let table = context.table(name);
             let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
-                Some(version) => Write::update(entity, version),
-                None => Write::insert_or_replace(entity),
+                Some(version) => EntityWrite::update(entity, version),
+                None => EntityWrite::insert_or_replace(entity),
             };
-            Ok(Prepared { table, write, reply: written(context, call) })
+            Ok(WriteRequest { table, write, reply: written(context, call) })
         }
         Operation::MergeEntity(name, key) => {
             let table = context.table(name);
             let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
-                Some(version) => Write::merge(entity, version),
-                None => Write::insert_or_merge(entity),
+                Some(version) => EntityWrite::merge(entity, version),
+                None => EntityWrite::insert_or_merge(entity),
             };
-            Ok(Prepared { table, write, reply: written(context, call) })
+            Ok(WriteRequest { table, write, reply: written(context, call) })
         }
         Operation::DeleteEntity(name, key) => {
             let table = context.table(name);
-            let condition = call.condition.required().map_err(Failure::from);
-            let write = Write::delete(key, context.unless_missing(&table, condition).await?);
-            Ok(Prepared { table, write, reply: Reply::Deleted })
+            let condition = call.condition.required().map_err(TableFailure::from);
+            let write = EntityWrite::delete(key, context.unless_missing(&table, condition).await?);
+            Ok(WriteRequest { table, write, reply: Reply::Deleted })
         }
         Operation::RefuseIn(name, refusal) => {
             context.service.require_table(&context.table(name)).await?;
@@ -104,7 +112,11 @@ async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> R
     }
 }
 
-async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Prepared, Failure> {
+async fn insert(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    name: TableName,
+) -> Result<WriteRequest, TableFailure> {
     let table = context.table(name);
     let read = entity(context, call).await;
     let (entity, offset_times) = context.unless_missing(&table, read).await?;
@@ -112,7 +124,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let preference = table::preference(context, call);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
     let location = url::entity_address(&context.site.base, table.name.as_str(), partition, row);
-    let write = Write::insert(entity);
+    let write = EntityWrite::insert(entity);
     let shows = preference != Some(Preference::NoContent);
     let shown = write.draft().filter(|_| shows).map(|draft| {
         let format = EntityFormat {
@@ -124,7 +136,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
         };
         let held = context.hold(draft.len() + format.bytes_to_write(draft.len()))?;
         let key = write.key().clone();
-        Ok::<_, Failure>(Shown {
+        Ok::<_, TableFailure>(InsertedEntity {
             key,
             draft: draft.clone(),
             format: call.format,
@@ -134,7 +146,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     });
     let shown = shown.transpose()?;
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
-    Ok(Prepared { table, write, reply })
+    Ok(WriteRequest { table, write, reply })
 }
 
 /// The condition of an update, and its entity.
@@ -143,7 +155,7 @@ async fn change<'a>(
     call: &Call<'a>,
     table: &TableRef,
     key: EntityKey,
-) -> Result<(Option<&'a IfMatch>, Entity<'a>), Failure> {
+) -> Result<(Option<&'a IfMatch>, Entity<'a>), TableFailure> {
     let read = match call.condition.if_any() {
         Ok(condition) => entity_at(context, call, key).await.map(|entity| (condition, entity)),
         Err(refusal) => Err(refusal.into()),
@@ -152,7 +164,10 @@ async fn change<'a>(
 }
 
 /// The entity in a body, and the names of its times that were written with an offset.
-async fn entity<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<(Entity<'a>, Vec<String>), Failure> {
+async fn entity<'a>(
+    context: &Context<'_>,
+    call: &Call<'a>,
+) -> Result<(Entity<'a>, Vec<String>), TableFailure> {
     let format = format::of_body(call.content_type()?, context.version)?;
     let read = || {
         let body = EntityBody::read(format, call.body)?;
@@ -167,7 +182,7 @@ async fn entity_at<'a>(
     context: &Context<'_>,
     call: &Call<'a>,
     key: EntityKey,
-) -> Result<Entity<'a>, Failure> {
+) -> Result<Entity<'a>, TableFailure> {
     let format = format::of_body(call.content_type()?, context.version)?;
     let read = || EntityBody::read_without_keys(format, call.body)?.into_entity_at(key);
     Ok(context.read(read).await?)
@@ -178,23 +193,23 @@ fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
 }
 
 impl Reply {
-    pub async fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
+    pub async fn answer(self, context: &Context<'_>, timestamp: DateTime) -> TableAnswer {
         let etag = Some(ETag(timestamp).text());
         match self {
             Self::Written { preference } => {
-                Answer { status: 204, etag, preference_applied: preference, ..Answer::default() }
+                TableAnswer { status: 204, etag, preference_applied: preference, ..TableAnswer::default() }
             }
-            Self::Deleted => Answer { status: 204, ..Answer::default() },
-            Self::Inserted { location, preference, shown: None, .. } => Answer {
+            Self::Deleted => TableAnswer { status: 204, ..TableAnswer::default() },
+            Self::Inserted { location, preference, shown: None, .. } => TableAnswer {
                 status: 204,
                 etag,
                 location: Some(location),
                 names_location_twice: true,
                 preference_applied: preference,
-                ..Answer::default()
+                ..TableAnswer::default()
             },
             Self::Inserted { table, location, preference, shown: Some(shown) } => {
-                let Shown { key, draft, format, offset_times, held } = shown;
+                let InsertedEntity { key, draft, format, offset_times, held } = shown;
                 let view = EntityView {
                     partition: key.partition.as_str(),
                     row: key.row.as_str(),
@@ -209,13 +224,13 @@ impl Reply {
                     offset_times: &offset_times,
                 };
                 let content = context.write(draft.len(), || format.one(view)).await.holding(held);
-                Answer {
+                TableAnswer {
                     status: 201,
                     etag,
                     location: Some(location),
                     preference_applied: preference,
                     content: Some(content),
-                    ..Answer::default()
+                    ..TableAnswer::default()
                 }
             }
         }

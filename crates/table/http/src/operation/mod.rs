@@ -2,10 +2,10 @@
 //! that does it. `route.rs` says which requests ask for it; a file beside this one decodes, calls the service and encodes.
 
 mod batch;
-pub mod condition;
 mod context;
 mod entity_query;
 mod entity_write;
+pub mod precondition;
 mod service_document;
 mod show;
 mod table;
@@ -14,9 +14,9 @@ use front::{Class, OperationInfo};
 use model::{EntityKey, Refusal, TableName};
 use service::{Access, Need};
 
-use crate::answer::{Answer, Failure};
-use condition::Condition;
+use crate::answer::{TableAnswer, TableFailure};
 pub use context::{Call, Context};
+use precondition::Precondition;
 
 /// Every operation of the Table service this server knows.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub enum Operation {
 
 impl Operation {
     /// What it asks of the caller; an update without a condition may turn out an insert.
-    pub fn need(&self, condition: &Condition) -> Need {
+    pub fn need(&self, condition: &Precondition) -> Need {
         let update = if condition.is_none() { Access::Upsert } else { Access::Update };
         let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
         match self {
@@ -66,7 +66,7 @@ impl Operation {
     }
 
     /// An update without a condition goes by another name.
-    pub fn info(&self, condition: &Condition) -> &'static OperationInfo {
+    pub fn info(&self, condition: &Precondition) -> &'static OperationInfo {
         let conditional = !condition.is_none();
         match self {
             Self::QueryTables => &QUERY_TABLES,
@@ -91,7 +91,7 @@ impl Operation {
         }
     }
 
-    pub async fn run(self, context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub async fn run(self, context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
         match self {
             Self::QueryTables => table::query(context, call).await,
             Self::GetTable(name) => table::get(context, call, name).await,
@@ -99,10 +99,9 @@ impl Operation {
             Self::DeleteTable(name) => table::delete(context, name).await,
             Self::QueryEntities(table) => entity_query::query(context, call, table).await,
             Self::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
-            Self::InsertEntity(_)
-            | Self::PutEntity(..)
-            | Self::MergeEntity(..)
-            | Self::DeleteEntity(..) => entity_write::run(context, call, self).await,
+            Self::InsertEntity(_) | Self::PutEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) => {
+                entity_write::run(context, call, self).await
+            }
             Self::Batch => batch::run(context, call).await,
             Self::GetProperties => service_document::get_properties(context).await,
             Self::SetProperties => service_document::set_properties(context, call).await,
@@ -113,7 +112,7 @@ impl Operation {
                 context.service.require_table(&context.table(table)).await?;
                 // The store was asked for what lies beneath a table, not for a wrong number of keys.
                 let reached_the_store = refusal == common::Refusal::NotImplemented;
-                Err(Failure { reached_the_store, ..refusal.into() })
+                Err(TableFailure { reached_the_store, ..refusal.into() })
             }
         }
     }

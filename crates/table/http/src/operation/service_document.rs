@@ -9,9 +9,9 @@ use wire::service_properties::Update;
 use wire::service_stats::ServiceStats;
 
 use super::{Call, Context};
-use crate::answer::{Answer, Content, Failure};
+use crate::answer::{Content, TableAnswer, TableFailure};
 
-pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
+pub async fn get_properties(context: &Context<'_>) -> Result<TableAnswer, TableFailure> {
     let properties = context.settings.get(&context.site.account, ServiceKind::Table).await;
     let properties = properties.map_err(service::Error::from)?;
     let all = context.version.has_all_properties();
@@ -19,20 +19,20 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 }
 
 /// What the body does not name stays as it is.
-pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let update = context.read(|| Update::read(ServiceKind::Table, call.body)).await.map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
-    Ok(Answer { status: 202, ..Answer::default() })
+    Ok(TableAnswer { status: 202, ..TableAnswer::default() })
 }
 
 /// The secondary is the same data, so it lags behind by nothing.
-pub fn get_statistics() -> Answer {
+pub fn get_statistics() -> TableAnswer {
     let stats = ServiceStats { status: "live".to_owned(), last_sync: Some(SystemTime::now()) };
     document(stats.write())
 }
 
-pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<Answer, Failure> {
+pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<TableAnswer, TableFailure> {
     let stored = context.service.get_policies(&context.table(table)).await?;
     Ok(document(stored.map_or_else(|| access_policies::write(&[]), Into::into)))
 }
@@ -42,16 +42,16 @@ pub async fn set_policies(
     context: &Context<'_>,
     call: &Call<'_>,
     table: TableName,
-) -> Result<Answer, Failure> {
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     // A missing table is told before a bad document.
     context.service.get_policies(&table).await?;
     let policies = context.read(|| access_policies::read(call.body)).await?;
     context.service.set_policies(&table, access_policies::write(&policies).into()).await?;
-    Ok(Answer { status: 204, ..Answer::default() })
+    Ok(TableAnswer { status: 204, ..TableAnswer::default() })
 }
 
-fn document(bytes: Vec<u8>) -> Answer {
+fn document(bytes: Vec<u8>) -> TableAnswer {
     let content = Content { content_type: "application/xml".into(), bytes: bytes.into() };
-    Answer { status: 200, content: Some(content), ..Answer::default() }
+    TableAnswer { status: 200, content: Some(content), ..TableAnswer::default() }
 }

@@ -47,7 +47,10 @@ pub enum Asked {
     /// A toy by its name.
     Take(String),
     Broken,
-    Stream { length: u64, sent: u64 },
+    Stream {
+        length: u64,
+        sent: u64,
+    },
     Sink,
     GetProperties,
     SetProperties,

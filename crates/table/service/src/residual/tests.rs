@@ -21,7 +21,7 @@ struct Stored<'a> {
     row: &'a store::Row,
 }
 
-impl filter::Row for Stored<'_> {
+impl filter::PropertyLookup for Stored<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(self.key.partition.as_str())),

@@ -11,7 +11,7 @@ use super::multipart::{self, CutOff, Lines, Sections, is_blank};
 
 /// One operation of a batch, as it was written and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct BatchPart<'a> {
     pub method: &'a str,
     /// Absolute, origin-relative or relative; not decoded.
     pub target: &'a str,
@@ -24,11 +24,11 @@ pub struct Part<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
     /// The changes, in order; possibly none. No more than one past the limit: that is enough to refuse it.
-    ChangeSet(Vec<Part<'a>>),
+    ChangeSet(Vec<BatchPart<'a>>),
     /// A change set that is closed before any part of it is opened: the service answers it with one of the same kind.
     Closed,
     /// A single GET.
-    Query(Part<'a>),
+    Query(BatchPart<'a>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -90,7 +90,7 @@ fn top_level(section: &[u8]) -> Result<Batch<'_>, BatchFault> {
     Ok(if part.method == "GET" { Batch::Query(part) } else { Batch::ChangeSet(vec![part]) })
 }
 
-fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<Part<'a>>, BatchFault> {
+fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<BatchPart<'a>>, BatchFault> {
     let mut parts = Vec::new();
     while parts.len() <= limits::BATCH_OPERATIONS_MAX
         && let Some(section) = sections.section()?
@@ -107,13 +107,13 @@ fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<Part<'a>>, BatchFau
 }
 
 /// Request line, headers and body; `lines` stands behind the MIME headers.
-fn operation(mut lines: Lines<'_>) -> Result<Part<'_>, BatchFault> {
+fn operation(mut lines: Lines<'_>) -> Result<BatchPart<'_>, BatchFault> {
     lines.skip_blank();
     let (method, target) =
         lines.next().and_then(text).and_then(request_line).ok_or(BatchFault::Unreadable)?;
     let headers = http_headers(&mut lines)?;
     // Inner Content-Length is not asked: some clients count wrongly, and the boundary has already decided.
-    Ok(Part { method, target, headers, body: lines.rest() })
+    Ok(BatchPart { method, target, headers, body: lines.rest() })
 }
 
 /// `METHOD target HTTP/1.1`. Some clients leave blanks in the target as they are, so it is all there is
@@ -172,7 +172,7 @@ mod tests {
 
     /// One line per part, so that a belief about the reader fits into one.
     fn show(result: Result<Batch, BatchFault>) -> String {
-        let part = |part: &Part| {
+        let part = |part: &BatchPart| {
             let headers: String = part
                 .headers
                 .iter()
@@ -426,7 +426,7 @@ mod tests {
         #[test]
         fn reads_back_what_clients_write(parts in prop::collection::vec(part(), 0..6), habits in habits()) {
             let body = write(&parts, habits);
-            let part = |part: &'_ Written| show(Ok(Batch::ChangeSet(vec![Part {
+            let part = |part: &'_ Written| show(Ok(Batch::ChangeSet(vec![BatchPart {
                 method: &part.method,
                 target: &part.target,
                 headers: part.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),

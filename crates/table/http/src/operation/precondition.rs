@@ -13,7 +13,7 @@ use front::headers::Headers;
 
 /// What an operation asks of the entity that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum Precondition {
     /// Nothing: an update may turn out an insert.
     None,
     Match(IfMatch),
@@ -21,7 +21,7 @@ pub enum Condition {
     Refused(Refusal),
 }
 
-impl Condition {
+impl Precondition {
     pub fn read(operation: &Operation, headers: Headers<'_>, version: Version) -> Self {
         let read = match operation {
             Operation::PutEntity(..) => of_update(headers, version, "PUT"),
@@ -100,11 +100,11 @@ mod tests {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let resource = Resource::parse("/abc(PartitionKey='p',RowKey='r')").unwrap();
         let operation = crate::route::resolve(&method, resource, "acct").unwrap();
-        let condition = Condition::read(&operation, Headers::Part(sent), Version::parse(version).unwrap());
+        let condition = Precondition::read(&operation, Headers::Part(sent), Version::parse(version).unwrap());
         let shown = match &condition {
-            Condition::None => "none".to_owned(),
-            Condition::Match(if_match) => format!("{if_match:?}"),
-            Condition::Refused(refusal) => refusal.to_string(),
+            Precondition::None => "none".to_owned(),
+            Precondition::Match(if_match) => format!("{if_match:?}"),
+            Precondition::Refused(refusal) => refusal.to_string(),
         };
         assert_eq!(
             shown.split_whitespace().take(4).collect::<Vec<_>>().join(" "),

@@ -7,7 +7,7 @@ use crate::eval::order;
 use crate::{Expr, Operator};
 
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct CompiledFilter {
     names: Vec<String>,
     root: Node,
 }
@@ -22,10 +22,10 @@ enum Node {
     Or(Vec<Node>),
 }
 
-impl Prepared {
+impl CompiledFilter {
     pub fn new(expr: &Expr) -> Self {
         let names: Vec<String> = expr.properties().map(str::to_owned).collect();
-        let root = prepare(expr, &names);
+        let root = compile(expr, &names);
         Self { names, root }
     }
 
@@ -40,8 +40,8 @@ impl Prepared {
     }
 }
 
-fn prepare(expr: &Expr, names: &[String]) -> Node {
-    let all = |terms: &[Expr]| terms.iter().map(|term| prepare(term, names)).collect();
+fn compile(expr: &Expr, names: &[String]) -> Node {
+    let all = |terms: &[Expr]| terms.iter().map(|term| compile(term, names)).collect();
     match expr {
         Expr::Constant(value) => Node::Constant(*value),
         Expr::Compare(comparison) => {
@@ -49,7 +49,7 @@ fn prepare(expr: &Expr, names: &[String]) -> Node {
             let number = number.expect("`properties` has every name of the expression, in order");
             Node::Compare(number, comparison.operator, comparison.literal.clone())
         }
-        Expr::Not(inner) => Node::Not(Box::new(prepare(inner, names))),
+        Expr::Not(inner) => Node::Not(Box::new(compile(inner, names))),
         Expr::And(terms) => Node::And(all(terms)),
         Expr::Or(terms) => Node::Or(all(terms)),
     }
