@@ -1,4 +1,4 @@
-//! `$filter` texts: read or refused, shown as they mean, and planned without a row gained or lost.
+//! `$filter` texts: parsed or refused, shown with the same meaning, and planned without gaining or losing a row.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -24,7 +24,7 @@ impl PropertyLookup for Entity {
     }
 }
 
-/// Every type under one name, and keys on which orders of text disagree.
+/// Every type under one name, and keys that sort differently in UTF-8 and UTF-16.
 static ENTITIES: LazyLock<Vec<Entity>> = LazyLock::new(|| {
     let values = [
         Value::String("a".to_owned()),
@@ -55,9 +55,9 @@ fuzz_target!(|text: &str| {
         Ok(None) | Err(FilterError::NotImplemented | FilterError::NotValid) => return,
     };
     let shown = expr.to_string();
-    // Showing adds parentheses, which may be more than the parser allows.
+    // The shown text has more parentheses, which may be more than the parser allows.
     if let Ok(again) = parse(&shown) {
-        // By their texts: a NaN is no equal of itself. The service shows no negative zero.
+        // Compared as text: a NaN is not equal to itself, and the service does not show negative zero.
         let text = |expr: Option<&Expr>| format!("{expr:?}").replace("Double(-0.0)", "Double(0.0)");
         assert_eq!(text(again.as_ref()), text(Some(&expr)), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! The `$filter` language: text to tree, what the tree means for a row, and where its rows can lie.
+//! The `$filter` language: text to tree, the answer of the tree for a row, and the key ranges of its rows.
 //!
 //! Pure: knows neither storage nor HTTP. `parse` reads the text, `eval` is the reference meaning, and `plan`
 //! turns a tree into key ranges; scanning those and keeping what the residual accepts gives the rows `eval`

@@ -1,4 +1,4 @@
-//! Turns a filter into key ranges and what is left to ask of each row found there.
+//! Turns a filter into key ranges and a residual, which is evaluated for each row in them.
 //!
 //! Knows nothing of storage or HTTP. The promise, property-tested in `tests/plan.rs`: scanning the ranges and
 //! keeping what the residual accepts gives exactly the rows `eval` accepts over the table.
@@ -14,14 +14,14 @@ use crate::region::{Band, Region, RowSpans, StepBudget};
 use crate::span::{KeyEdge, KeySpan};
 use crate::{Comparison, Expr, Operator};
 
-/// Ranges of one plan. A scan pays for each range it opens; beyond this neighbours are joined, and the residual
-/// drops the rows between them.
+/// Ranges of one plan. Each range costs a scan a seek. Above this limit neighbours are joined, and the residual drops the
+/// rows between them.
 const RANGES_MAX: usize = 4096;
 
-/// Row spans written out before neighbours are joined. Shared row lists may stand for many more.
+/// Row spans that are written as ranges before neighbours are joined. Shared row lists can represent many more.
 const ROW_SPANS_MAX: usize = 16 * RANGES_MAX;
 
-/// Where to look, and what still to ask of each row found there.
+/// The ranges to read, and the filter for the rows in them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Sorted and disjoint, none empty.
@@ -57,13 +57,13 @@ pub fn plan(filter: Option<Expr>) -> Plan {
     Plan { ranges, residual }
 }
 
-/// What a term's region says about the term.
+/// How much a term's region decides about the term.
 enum Coverage {
     /// True for exactly these partitions.
     Partitions,
     /// True for exactly these keys.
     Keys,
-    /// Needs asking.
+    /// Not decided: each row must be checked.
     Unknown,
 }
 
@@ -71,7 +71,7 @@ enum Coverage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Widened {
     No,
-    /// They take all rows of partitions of which some rows were wanted.
+    /// They include all rows of partitions of which only some rows are wanted.
     ToPartitions,
     Anyhow,
 }
@@ -85,7 +85,7 @@ impl Coverage {
         }
     }
 
-    /// Whether the term is true for every row of the ranges, so that rows need not be asked.
+    /// Whether the term is true for every row of the ranges, so that the residual does not need it.
     fn is_settled(&self, widened: Widened) -> bool {
         match self {
             Self::Partitions => widened != Widened::Anyhow,
@@ -121,7 +121,7 @@ fn region_of_comparison(comparison: &Comparison, negated: bool) -> Region<'_> {
     // Every row has both keys and they have a total order, so for them "not" is the opposite operator.
     let operator = if negated { comparison.operator.opposite() } else { comparison.operator };
     match &comparison.literal {
-        // No key is as long, and none can tell a longer one from its beginning.
+        // No key is as long, and cutting the text would make it equal to other texts.
         Value::String(text) if operator == Operator::Eq && is_too_long_for_a_key(text) => {
             Region::constant(false)
         }
@@ -171,10 +171,10 @@ fn ranges<'a>(region: &Region<'a>) -> (Vec<KeyRange>, Widened) {
     (ranges, widened)
 }
 
-/// Each literal's text once, however many ranges it bounds.
+/// Each literal's text once, for all ranges that it bounds.
 #[derive(Default)]
 struct Texts<'a> {
-    /// By where in the filter they lie and how long they are.
+    /// By their address in the filter and their length.
     shared: HashMap<(*const u8, usize), Arc<str>>,
     of: std::marker::PhantomData<&'a str>,
 }
@@ -207,8 +207,8 @@ fn hull<'a>(spans: &[KeySpan<'a>]) -> Vec<KeySpan<'a>> {
     }
 }
 
-/// Adds a range that comes no earlier than those there, joining it to the last if they touch. A range between
-/// texts may be empty between keys, as keys hold no control characters.
+/// Adds a range that does not start before the last one, and joins the two if they touch. A range between texts may contain
+/// no keys, because keys have no control characters.
 fn append(ranges: &mut Vec<KeyRange>, range: KeyRange) {
     if range.is_empty() {
         return;

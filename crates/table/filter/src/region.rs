@@ -1,16 +1,16 @@
-//! Sets of places in (PartitionKey, RowKey), as the planner reckons with them.
+//! Sets of keys (PartitionKey, RowKey), as the planner combines them.
 //!
-//! A region is a list of bands: a span of partitions, and the rows wanted in each partition of it. That says
-//! `RowKey eq '1'` before anything pins the partition, so `and` and `or` need not care in which order conditions
-//! come. A region always holds every key its condition can be true for; `exact` says it holds no other.
+//! A region is a list of bands: a span of partitions, and the rows wanted in each of these partitions. A band can express
+//! `RowKey eq '1'` before the partition is known, so the order of conditions does not matter. A region contains every key
+//! for which its condition can be true; `exact` says that it contains no other.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
 
 use crate::span::{KeySpan, intersect_lists, unite, walk_pairs};
 
-/// Steps spent on lists of rows in one plan. Partitions times rows can grow as a product, which a filter of a
-/// few kilobytes could make large; past this the planner stops narrowing and leaves it to the residual.
+/// Steps spent on lists of rows in one plan. The work is partitions times rows, which a filter of a few kilobytes could
+/// make large. Above this limit the planner stops narrowing and leaves the rest to the residual.
 const ROW_STEPS_MAX: usize = 1 << 17;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum RowSpans<'a> {
 #[derive(Debug)]
 pub(crate) struct StepBudget {
     steps: usize,
-    /// A region was left wider than its condition because steps ran out.
+    /// Steps ran out, so a region is wider than its condition.
     pub exhausted: bool,
 }
 
@@ -56,7 +56,7 @@ impl StepBudget {
 }
 
 impl<'a> Region<'a> {
-    /// For a condition the keys say nothing about.
+    /// For a condition that does not depend on the keys.
     pub fn anywhere() -> Self {
         Self { exact: false, ..Self::constant(true) }
     }
@@ -79,12 +79,12 @@ impl<'a> Region<'a> {
         if span.is_empty() { Self::constant(false) } else { self }
     }
 
-    /// Whether it speaks of partitions only.
+    /// Whether it takes all rows of its partitions.
     pub fn is_whole_partitions(&self) -> bool {
         self.bands.iter().all(|band| matches!(band.rows, RowSpans::All))
     }
 
-    /// By halves, so that each band is walked a logarithmic number of times and not once per region.
+    /// In pairs, so that each band is visited a logarithmic number of times and not once per region.
     pub fn intersect_all(mut regions: Vec<Self>, budget: &mut StepBudget) -> Self {
         while regions.len() > 1 {
             let mut halved = Vec::with_capacity(regions.len().div_ceil(2));
@@ -110,7 +110,7 @@ impl<'a> Region<'a> {
                 bands.extend(a.rows.intersect(&b.rows, budget).map(|rows| Band { partitions, rows }));
             },
         );
-        // Nothing left is exact however we got there: a region never misses a key.
+        // An empty region is always exact, because a region never misses a key.
         let exact = bands.is_empty() || (self.exact && other.exact && !budget.exhausted);
         Self { bands, exact }
     }
@@ -118,7 +118,7 @@ impl<'a> Region<'a> {
     pub fn unite_all(regions: Vec<Self>, budget: &mut StepBudget) -> Self {
         let mut exact = regions.iter().all(|region| region.exact);
         let mut bands: Vec<Band<'a>> = regions.into_iter().flat_map(|region| region.bands).collect();
-        // Of two that start together the longer first: it may cover the other.
+        // Of two with the same start, the longer comes first: it may cover the other.
         bands.sort_by(|a, b| {
             let order = |band: &Band<'a>| (band.partitions.start, Reverse(band.partitions.end));
             order(a).cmp(&order(b))
@@ -130,8 +130,8 @@ impl<'a> Region<'a> {
             let mut rows = vec![first.rows];
             let mut all_rows = matches!(rows[0], RowSpans::All);
             while let Some(band) = bands.next_if(|band| band.partitions.start < partitions.end) {
-                // Bands that overlap askew become one that holds both and more. Splitting them instead would be
-                // exact, but could cost a band per pair, and only a partition pinned later would gain by it.
+                // Bands that overlap partly become one that contains both and more. Splitting them would be exact, but
+                // could cost a band per pair, and helps only if a later condition fixes the partition.
                 let band_all_rows = matches!(band.rows, RowSpans::All);
                 exact &= partitions == band.partitions
                     || (all_rows && (band_all_rows || partitions.covers(&band.partitions)));

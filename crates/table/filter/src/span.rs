@@ -1,6 +1,6 @@
-//! Stretches of one key: the texts between two edges, in the service's order.
+//! Spans of one key: the texts between two edges, in the service's order. `model::KeyRange` is the same for both keys.
 //!
-//! One dimension only. Borrows its texts from the filter, so that planning copies no keys until it is done.
+//! Texts are borrowed from the filter, so planning copies keys only at its end.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use model::ordinal_cmp;
 
 use crate::Operator;
 
-/// A place between texts.
+/// A position between texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyEdge<'a> {
     Before(&'a str),
@@ -49,8 +49,8 @@ pub(crate) struct KeySpan<'a> {
 impl<'a> KeySpan<'a> {
     pub const ALL: Self = Self { start: KeyEdge::START, end: KeyEdge::End };
 
-    /// The texts a comparison with `text` holds for. `None` for `ne`: it would split a stretch in two to skip one
-    /// key, and asking each row is cheaper than a second range.
+    /// The texts for which a comparison with `text` is true. `None` for `ne`: it would need two spans to skip one key, and
+    /// checking each row is cheaper than a second range.
     pub fn of(operator: Operator, text: &'a str) -> Option<Self> {
         let (start, end) = match operator {
             Operator::Eq => (KeyEdge::Before(text), KeyEdge::After(text)),
@@ -75,7 +75,7 @@ impl<'a> KeySpan<'a> {
         Self { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
 
-    /// The only text in it, if it was pinned to one.
+    /// Its only text, if it has just one.
     pub fn pinned(&self) -> Option<&'a str> {
         match (self.start, self.end) {
             (KeyEdge::Before(a), KeyEdge::After(b)) if a == b => Some(a),
@@ -84,14 +84,14 @@ impl<'a> KeySpan<'a> {
     }
 }
 
-/// What both lists hold; they are sorted and disjoint, as the answer is.
+/// The intersection of two lists that are sorted and disjoint; so is the result.
 pub(crate) fn intersect_lists<'a>(a: &[KeySpan<'a>], b: &[KeySpan<'a>]) -> Vec<KeySpan<'a>> {
     let mut both = Vec::new();
     walk_pairs(a, b, |span| span, |_, _, span| both.push(span));
     both
 }
 
-/// Visits every pair of spans with something in common, in order and in one pass over both sorted lists.
+/// Visits every pair of overlapping spans, in order and in one pass over both sorted lists.
 pub(crate) fn walk_pairs<'a, T>(
     a: &[T],
     b: &[T],
@@ -113,7 +113,7 @@ pub(crate) fn walk_pairs<'a, T>(
     }
 }
 
-/// What any of the spans holds, sorted and disjoint.
+/// The union of the spans, sorted and disjoint.
 pub(crate) fn unite(mut spans: Vec<KeySpan<'_>>) -> Vec<KeySpan<'_>> {
     spans.sort_by(|a, b| a.start.cmp(&b.start));
     let mut united: Vec<KeySpan<'_>> = Vec::with_capacity(spans.len());

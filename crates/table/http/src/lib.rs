@@ -1,6 +1,6 @@
 //! The Table service over HTTP: what a request asks of it, the checks in the service's order, and its answers.
 //!
-//! Read `perform.rs` first: the checks stand there in the order the service makes them.
+//! Read `perform.rs` first: it has the checks in the service's order.
 
 pub mod access;
 mod answer;
@@ -53,7 +53,7 @@ impl StorageService for TableHttp {
         Sas::read(query)
     }
 
-    /// A table that is not there has no policies; a store that fails has not said so.
+    /// A missing table has no policies; a failure of the store is a failure here too.
     async fn stored_policy(
         &self,
         account: &AccountName,

@@ -1,4 +1,4 @@
-//! The checks of a request to the Table service whose sender is known, in the service's order: read from top to bottom.
+//! The checks of an authenticated request to the Table service, in the service's order: read from top to bottom.
 
 use front::{Admission, Body, RequestBody, ServiceKind, require_length, time_allowed};
 use http::Response;

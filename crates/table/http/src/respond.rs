@@ -1,4 +1,4 @@
-//! From an answer or a failure to an HTTP response, with the headers every one carries.
+//! Turns an answer or a failure into an HTTP response, with the headers that all responses have.
 
 use std::borrow::Cow;
 
@@ -21,20 +21,20 @@ use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 use front::{Body, Refused, Request};
 
 const HEADERS_USUAL: usize = 12;
-/// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
+/// Retry-After in seconds while writes are frozen. A migration may take longer; clients retry again.
 const RETRY_AFTER_FROZEN: &str = "5";
 
 pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) -> Response<Body> {
     let (body, content_type) = match answer.content {
         Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
-        // An empty answer that is not "no content" ends in chunks too.
+        // An empty answer that is not "no content" is chunked too.
         None if answer.status == 202 => (Body::chunked(Bytes::new()), None),
         None => (Body::empty(), None),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    // Room for all of them at once: every answer passes here.
+    // One allocation for all headers, because every answer passes here.
     headers.reserve(HEADERS_USUAL);
     let layout = match asked.is_service_document {
         true => HeaderLayout::ServiceDocument,
@@ -66,7 +66,7 @@ pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) 
     response
 }
 
-/// The answer that says no. What was asked for shows in it only if the caller is known.
+/// The answer to a refused request. It shows details of the request only if the caller is authenticated.
 pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Response<Body> {
     let Refused { asked, failure, is_known, bearer } = *refused;
     let refusal = &failure.refusal;
@@ -87,7 +87,7 @@ pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Respo
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
-    // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
+    // In answers in the front end's form, the status line has the message too.
     if (refusal.is_front_end() || is_service_document || *refusal == common::Refusal::HeaderValueInvalid)
         && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
     {
@@ -114,7 +114,7 @@ fn table_server(
     if let Some(preference) = preference {
         put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
     }
-    // The oldest versions do not say what their XML is.
+    // The oldest versions send no content type with their XML.
     if asked.error_level().is_some() || !version.writes_old_xml() {
         put(headers, CONTENT_TYPE, content_type);
     }
@@ -147,7 +147,7 @@ fn front_end(
     let mut response = Response::new(Body::sized(document));
     let headers = response.headers_mut();
     if *refusal == common::Refusal::NoAuthenticationInformation {
-        // The table server has seen this one, and has it answered in the front end's form.
+        // This answer comes from the table server, in the front end's form.
         put(headers, SERVER, names::SERVER);
         echo(headers, request);
     } else {
@@ -166,7 +166,7 @@ fn front_end(
     response
 }
 
-/// An error in the table server's words; `level` is that of the JSON asked for, if JSON was.
+/// An error in the table server's form; `level` is the JSON level of the request, if it asks for JSON.
 pub fn error_document(
     failure: &TableFailure,
     level: Option<MetadataLevel>,
@@ -202,7 +202,7 @@ fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: 
     echo(headers, request);
 }
 
-/// What the request said of itself.
+/// Repeats the request's version and client request id.
 fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     let version = request.served_version();
     let version = version.as_str();
@@ -216,7 +216,7 @@ fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     }
 }
 
-/// Everything put here is ASCII without controls: guids, dates, links and tokens are encoded so.
+/// All values are ASCII without control characters: GUIDs, dates, links and tokens are encoded that way.
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

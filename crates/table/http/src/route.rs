@@ -9,11 +9,11 @@ use crate::headers::X_HTTP_METHOD;
 use crate::operation::Operation;
 use front::headers::Headers;
 
-/// What the hourly metrics' table was called before 2013-08-15, and what it is called.
+/// The name of the table of hourly metrics before 2013-08-15, and since.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
 const HOUR_METRICS: &str = "$MetricsHourPrimaryTransactionsTable";
 
-/// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
+/// The method of the request: with `X-HTTP-Method`, a POST has another method.
 pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method, Refusal> {
     let mut tunnelled = headers.all(&X_HTTP_METHOD);
     let Some(first) = tunnelled.next() else { return Ok(method.clone()) };
@@ -31,7 +31,7 @@ pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method,
     }
 }
 
-/// Operations that `comp` and `restype` name; `None` if neither does. These speak XML.
+/// The operations of `comp` and `restype`; `None` if the query has neither. They use XML.
 pub fn resolve_service(
     method: &Method,
     query: &Query,
@@ -47,7 +47,7 @@ pub fn resolve_service(
         (Some("properties"), Some("service"), Ok(Resource::Service)) if writes => {
             Ok(Operation::SetProperties)
         }
-        // Only the secondary has something to tell of replication.
+        // Only the secondary has statistics of replication.
         (Some("stats"), Some("service"), Ok(Resource::Service)) if reads && secondary => {
             Ok(Operation::GetStatistics)
         }
@@ -67,7 +67,7 @@ pub fn resolve_service(
     Some(operation)
 }
 
-/// The dispatch matrix (spec: table-operations 1.5). The method is judged before the names are.
+/// The dispatch matrix (spec: table-operations 1.5). The method is checked before the names.
 pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Operation, Refusal> {
     let is_merge = *method == Method::PATCH || method.as_str() == "MERGE";
     match resource {
@@ -81,7 +81,7 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
             _ => Err(Refusal::MethodNotAllowed),
         },
         Resource::Table(name) => match *method {
-            // An old name for entities alone: the service has no table of it to show.
+            // The old name works only for entities: the service shows no table of that name.
             Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => {
                 Err(common::Refusal::ResourceNotFound.into())
             }
@@ -133,7 +133,7 @@ fn entity_table(name: &str) -> Result<TableName, Refusal> {
     TableName::parse(if is_old { HOUR_METRICS } else { name })
 }
 
-/// A key out of a URL, where the service refuses in other words than in a body.
+/// A key in a URL, for which the service has other refusals than for a key in a body.
 fn url_key(text: String) -> Result<Key, Refusal> {
     Key::parse(text).map_err(|fault| match fault {
         KeyFault::Forbidden => common::Refusal::InputOutOfRange.into(),

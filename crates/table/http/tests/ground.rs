@@ -76,7 +76,7 @@ impl Ground {
         Self { tables: at_tables, toys: at_toys, logs, stop: Some(stop), served }
     }
 
-    /// Stops the server; what it logged is left.
+    /// Stops the server. Its logs remain.
     pub async fn end(mut self) -> tempfile::TempDir {
         drop(self.stop.take());
         self.served.await.unwrap();

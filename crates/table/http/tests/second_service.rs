@@ -41,7 +41,7 @@ async fn each_service_refuses_in_its_own_words() {
     ground.end().await;
 }
 
-/// A bucket in debt for five seconds, far longer than these requests take.
+/// A debt takes five seconds to pay off, far longer than these requests take.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_share_the_accounts_target_and_no_other() {
     const MUCH: u32 = 1_000_000;
@@ -62,7 +62,7 @@ async fn services_share_the_accounts_target_and_no_other() {
     let refused = ask(&ground.tables, "127.0.0.1", "GET", &entity("ball"), "").await;
     check(&refused, &["503", "The server is busy."]);
     check(&ask(&ground.tables, "127.0.0.1", "GET", &entity("doll"), "").await, &["404", "ResourceNotFound"]);
-    // A toy of the partition's name has a bucket of its own.
+    // A toy with the partition's name has a bucket of its own.
     check(&ask(&ground.toys, "127.0.0.1", "GET", &take("ball"), "").await, &["200", "ball of"]);
     check(&ask(&ground.toys, "127.0.0.1", "GET", &take("ball"), "").await, &["503", "toy: ToyInUse"]);
     check(&ask(&ground.toys, "127.0.0.1", "GET", &take("doll"), "").await, &["200", "doll of"]);
@@ -121,7 +121,7 @@ async fn an_answer_of_any_length_is_sent_in_little_memory() {
     let target = format!("/devstoreaccount1/stream/{LENGTH}?{}", token("q"));
     let mut stream = connect(&ground.toys, "127.0.0.1", "GET", &target, "").await;
     let mut buffer = vec![0; 1024 * 1024];
-    // A client that does not read at first: what is made for it stays within the bound.
+    // The client does not read at first: the server must not produce more than the bound.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut received = 0_u64;
     loop {

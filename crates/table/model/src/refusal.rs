@@ -30,7 +30,7 @@ pub enum Refusal {
     #[error("{}", .0.message(ServiceKind::Table))]
     Shared(common::Refusal),
 
-    // Is it a request this resource understands.
+    // Does this resource understand the request?
     #[error("JSON format is not supported.")]
     JsonFormatNotSupported,
     #[error("Atom format is not supported.")]
@@ -66,7 +66,7 @@ pub enum Refusal {
     )]
     BothMatchHeaders,
 
-    // Is the body an entity, or a table, that could be stored.
+    // Is the body an entity or a table that can be stored?
     #[error("An error occurred while processing this request.")]
     BodyNotReadable,
     #[error("The property name exceeds the maximum allowed length (255).")]
@@ -90,7 +90,7 @@ pub enum Refusal {
     #[error("The '{name}' parameter of value '{value}' is out of range.")]
     ParameterOutOfRange { name: String, value: String },
 
-    // Is the group a group.
+    // Is it a valid batch?
     #[error("The batch request operation exceeds the maximum 100 changes per change set.")]
     TooManyChanges,
     #[error("All commands in a batch must operate on same entity group.")]
@@ -100,7 +100,7 @@ pub enum Refusal {
     )]
     DuplicateRow,
 
-    // Does what is stored allow it.
+    // Does the stored data allow it?
     #[error("The table specified already exists.")]
     TableAlreadyExists,
     #[error("The specified table is being deleted. Try operation later.")]
@@ -117,7 +117,7 @@ impl From<common::Refusal> for Refusal {
     }
 }
 
-/// A shared refusal can be compared with an answer of tables as it is.
+/// So that a refusal can be compared with a shared one directly.
 impl PartialEq<common::Refusal> for Refusal {
     fn eq(&self, other: &common::Refusal) -> bool {
         matches!(self, Self::Shared(shared) if shared == other)
@@ -170,19 +170,18 @@ impl Refusal {
         self.answer().1
     }
 
-    /// Not the request's fault: the same one may go through later, so clients must see the status itself.
+    /// The request is not at fault and may succeed later. Clients must see this status, also of a batch.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.is_ours())
     }
 
-    /// Answered by the service's front end, before the table server sees the request: other headers, and
-    /// another shape of XML.
+    /// Answered by the service's front end, before the table server sees the request: with other headers and other XML.
     pub const fn is_front_end(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.is_front_end())
     }
 
-    /// Found by looking at an entity or at what is stored; only these answers carry `Cache-Control` and repeat
-    /// the preference (spec: 2.3).
+    /// Found by looking at an entity or at stored data. Only these answers have `Cache-Control` and repeat the preference
+    /// (spec: 2.3).
     pub const fn reached_the_store(&self) -> bool {
         matches!(
             self,
@@ -202,14 +201,14 @@ impl Refusal {
                 | Self::UpdateConditionNotSatisfied
                 | Self::Shared(
                     common::Refusal::ResourceNotFound
-                        // Though nothing was looked at yet: so the service has it.
+                        // Nothing was looked at yet, but the service answers like this.
                         | common::Refusal::AuthorizationPermissionMismatch
                         | common::Refusal::AuthorizationResourceTypeMismatch
                 )
         )
     }
 
-    /// Whether a change set of a single operation names its index all the same (spec: 6.4).
+    /// Whether the answer names the index even in a change set of one operation (spec: 6.4).
     pub const fn names_index_when_alone(&self) -> bool {
         !matches!(
             self,

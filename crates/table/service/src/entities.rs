@@ -6,7 +6,7 @@ use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transac
 use crate::throttle::cost_of;
 use crate::{Error, Result, Service, WriteGroup};
 
-/// One change to one entity, its properties already as they are stored.
+/// One change to one entity, with its properties in their stored bytes.
 #[derive(Clone, Debug)]
 pub struct EntityWrite {
     key: EntityKey,
@@ -15,7 +15,7 @@ pub struct EntityWrite {
 }
 
 impl EntityWrite {
-    /// Shown in the order they came; every other write leaves its entity sorted by name.
+    /// The properties keep the order of the request; every other write sorts them by name.
     pub fn insert(entity: Entity<'_>) -> Self {
         let change = Change::Put(RowDraft::new(entity.properties.iter()));
         Self { key: entity.key, condition: Condition::Absent, change }
@@ -51,7 +51,7 @@ impl EntityWrite {
         &self.key
     }
 
-    /// What an insert stores, to be shown again.
+    /// What the write stores, for an answer that shows it.
     pub fn draft(&self) -> Option<&RowDraft> {
         match &self.change {
             Change::Put(draft) | Change::Merge(draft) => Some(draft),
@@ -75,7 +75,8 @@ fn condition(if_match: &IfMatch) -> Condition {
     match if_match {
         IfMatch::Any => Condition::Exists,
         IfMatch::Version(version) => Condition::Version(*version),
-        // No row carries year 1: exists but differs, or is missing, exactly as a foreign ETag must be answered.
+        // No row has a timestamp of year 1, so the write is refused: the row differs or is missing, as for any foreign
+        // ETag.
         IfMatch::Foreign => Condition::Version(DateTime::MIN),
     }
 }
@@ -89,12 +90,12 @@ impl Service {
         found.ok_or_else(|| common::Refusal::ResourceNotFound.into())
     }
 
-    /// The new timestamp, of which the ETag is another spelling.
+    /// The new timestamp; the ETag is made of it.
     pub async fn write_entity(&self, table: &TableRef, write: EntityWrite) -> Result<DateTime> {
         let partition = write.key().partition.clone();
         let stamps =
             self.apply(table, partition, vec![write.into_operation()]).await.map_err(Error::without_index)?;
-        // `apply` gives one timestamp an operation.
+        // `apply` returns one timestamp per operation.
         let none = || Error::Fault(store::Fault::bug("a write was answered without a timestamp"));
         stamps.first().copied().ok_or_else(none)
     }

@@ -1,4 +1,4 @@
-//! Entity group transactions: what may stand together in one.
+//! Entity group transactions: which writes one may combine.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ impl WriteGroup {
         self.place.as_ref().map(|(table, _)| table)
     }
 
-    /// Whether another write would be one too many.
+    /// Whether the group has as many writes as it may have.
     pub fn is_full(&self) -> bool {
         self.operations.len() >= limits::BATCH_OPERATIONS_MAX
     }

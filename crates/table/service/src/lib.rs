@@ -1,4 +1,5 @@
-//! The operations of the Table service, without HTTP: who asks has been settled, what is asked has been read.
+//! The operations of the Table service, without HTTP. The caller is authenticated and the request parsed before they are
+//! called.
 
 mod entities;
 mod error;

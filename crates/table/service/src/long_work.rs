@@ -92,7 +92,7 @@ mod tests {
         assert!(other.await.is_ok_and(|sent| sent.is_ok()));
     }
 
-    /// How many of twenty works of this length are done at once at most.
+    /// The largest number of twenty pieces of work of this length that ran at once.
     async fn most_at_once(processors: usize, bytes: usize) -> usize {
         let long_work = Arc::new(LongWork::on(processors));
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(most_at_once(1, LONG).await, 1);
         assert_eq!(most_at_once(2, LONG).await, 1);
         assert_eq!(most_at_once(4, LONG).await, 3);
-        // Short work waits for nobody.
+        // Short work does not wait.
         assert!(most_at_once(2, LONG_WORK_BYTES).await > 1);
     }
 

@@ -10,17 +10,17 @@ use crate::long_work::LONG_WORK;
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
 
-/// A filter as a tree, as it is asked of rows, and its literals in ranges take so many bytes for one of its text at most:
-/// the shortest comparison is a few letters, and a node of each tree.
+/// The most memory that a byte of a filter's text takes as tree, as compiled filter and as literals in ranges: the shortest
+/// comparison has a few letters and is a node in both trees.
 const BYTES_PER_FILTER_BYTE: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
     pub filter: Option<&'a str>,
     pub top: Option<usize>,
-    /// The entities that exist for the caller; all, if there is none.
+    /// The entities that the caller can see; `None` for all.
     pub within: Option<KeyRange>,
-    /// Where the last page said to go on: a partition key, and a row key unless it is the partition's start.
+    /// The continuation of the last page: a partition key, and a row key unless it is the start of the partition.
     pub from: Option<(String, Option<String>)>,
 }
 
@@ -28,15 +28,15 @@ pub struct EntityQuery<'a> {
 pub struct EntityPage {
     pub entities: Entities,
     pub next: Option<EntityKey>,
-    /// How many entities were looked at to find these.
+    /// How many entities were examined to find these.
     pub examined: u64,
-    /// To be kept until the answer is written.
+    /// Keep this until the answer is written.
     pub tied: Tied,
 }
 
 impl Service {
-    /// A missing table is told before a bad filter, as the service does. What the query takes is held before it is taken;
-    /// afterwards, what its page takes.
+    /// A missing table is reported before a bad filter, as the service does. `held` accounts for the memory of the query
+    /// before it is used, and afterwards for the page.
     pub async fn query_entities(
         &self,
         table: &TableRef,
@@ -47,7 +47,7 @@ impl Service {
         reserve(held, filter_bytes)?;
         let filter = FilterPlan::read(query.filter).await;
         let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
-        // The engine looks for the table, where it is asked for something.
+        // If the engine is called, it finds a missing table itself.
         if filter.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
@@ -59,7 +59,7 @@ impl Service {
         let ranges = from_continuation(ranges, query.from);
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
-        // One entity asked for by both keys is read as one, never scanned for.
+        // A query for one entity by both keys is a get, not a scan.
         if let [range] = ranges.as_slice()
             && let Some(key) = entity_of(range)
         {
@@ -101,7 +101,7 @@ impl Service {
     }
 }
 
-/// Where a filter's rows can lie, and what is left to ask of each row there.
+/// The key ranges of a filter, and its residual.
 struct FilterPlan {
     ranges: Vec<KeyRange>,
     residual: Option<Residual>,
@@ -131,7 +131,7 @@ fn clip(ranges: Vec<KeyRange>, within: Option<KeyRange>) -> Vec<KeyRange> {
     ranges.iter().map(|range| range.intersect(&within)).filter(|range| !range.is_empty()).collect()
 }
 
-/// The key of a range that holds one entity at most, if that key can exist.
+/// The key of a range of at most one entity, if that key is valid.
 fn entity_of(range: &KeyRange) -> Option<EntityKey> {
     match (&range.start, &range.end) {
         (Cut::Before(p, r), Cut::After(q, s)) if p == q && r == s => EntityKey::parse(p, r).ok(),
@@ -140,7 +140,7 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
 }
 
 impl EntityQuery<'_> {
-    /// A `$top` as it was written.
+    /// Parses `$top`.
     pub fn top(text: &str) -> std::result::Result<usize, common::Refusal> {
         let top = text.trim().parse().ok();
         top.filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(common::Refusal::InputNotValid)

@@ -1,4 +1,4 @@
-//! Point reads, and what each kind of write makes of an entity that is there, or is not.
+//! Point reads, and the result of each kind of write, with and without an existing entity.
 
 use model::{DateTime, Entity, IfMatch, Property, Refusal, Value};
 use service::EntityWrite;
@@ -30,7 +30,7 @@ enum Before {
     Stored,
 }
 
-/// Of an entity `C=1 A=1`, or of none, and `B=2 A=2` in the request: what is stored afterwards.
+/// The stored entity after a write of `B=2 A=2` to an entity `C=1 A=1`, or to none.
 async fn check(make: impl Fn(Entity<'static>, DateTime) -> EntityWrite, before: Before, expected: &str) {
     let ground = Ground::with(BOOKS).await;
     let mut version = DateTime::MIN_STORED;
@@ -131,7 +131,7 @@ async fn the_services_own_tables_are_emptied_and_never_filled() {
     for write in fills {
         let outcome = ground.service.write_entity(&table(METRICS), write).await;
         assert_eq!(refused(outcome), common::Refusal::WritesNotAllowed);
-        // Whether the table is there, and no more.
+        // Only whether the table exists.
         assert_eq!(ground.asked(), [format!("find {METRICS}")]);
     }
     let delete = EntityWrite::delete(key("p", "r"), &IfMatch::Any);

@@ -1,4 +1,4 @@
-//! What becomes of the engine's errors, and of those of a filter.
+//! The answers to the engine's errors and to those of a filter.
 
 use filter::FilterError;
 use model::Refusal;
@@ -7,7 +7,7 @@ use store::{RawRow, Reason};
 
 use crate::kit::named;
 
-/// As one line, so that a belief fits into one.
+/// As one line, so that an expectation fits into one line.
 fn show(error: Error) -> String {
     match error {
         Error::Refused { refusal, index: None } => named(&refusal),

@@ -1,4 +1,4 @@
-//! What may stand together in one entity group transaction.
+//! Which writes one entity group transaction may combine.
 
 use model::{IfMatch, Refusal, limits};
 use service::{EntityWrite, WriteGroup};
@@ -21,7 +21,7 @@ fn each_write_is_held_against_those_before_it() {
         (table("Books"), "P", "b", Err(Refusal::DifferentPartitions)),
         (table("Films"), "p", "b", Err(Refusal::DifferentPartitions)),
         (elsewhere, "p", "b", Err(Refusal::DifferentPartitions)),
-        // Another place counts before another row.
+        // Another partition is reported before a duplicate row.
         (table("Films"), "p", "a", Err(Refusal::DifferentPartitions)),
     ] {
         let mut group = WriteGroup::new();

@@ -1,4 +1,4 @@
-//! Queries: what of the table they read, and that their pages put together are the answer.
+//! Queries: which ranges they read, and that their pages together are the answer.
 
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
 use service::{EntityPage, EntityQuery};
@@ -103,7 +103,7 @@ async fn nothing_outside_of_the_callers_range_is_read() {
             "scan a/2..a+ for 1000",
         ),
         (Some("PartitionKey eq 'c'"), within(Cut::start(), Cut::after("b", "1")), "scan  for 1000"),
-        // What is left may be one entity.
+        // The rest may be one entity.
         (Some("PartitionKey eq 'a'"), Some(KeyRange::entity("a", "1")), "get a/1"),
         (Some("PartitionKey eq 'a' and RowKey eq '1'"), Some(KeyRange::partition("b")), "scan  for 1000"),
     ] {

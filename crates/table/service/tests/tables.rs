@@ -1,4 +1,4 @@
-//! Tables: made, dropped, looked at and listed.
+//! Create, delete, get and list tables.
 
 use model::{Refusal, TableName, limits};
 use service::TableQuery;
@@ -57,7 +57,7 @@ async fn the_services_own_tables_are_neither_dropped_nor_listed() {
     assert_eq!(ground.service.get_table(&table(METRICS)).await.unwrap().as_str(), METRICS);
 }
 
-/// The names, and where to go on, or the refusal.
+/// The names and the continuation, or the refusal.
 async fn list(ground: &Ground, filter: Option<&str>, top: Option<usize>, from: Option<&str>) -> String {
     let query = TableQuery { filter, top, from: from.map(str::to_owned) };
     match ground.service.query_tables(&account(), query).await {
@@ -118,7 +118,7 @@ async fn a_page_says_where_to_go_on() {
         (None, None, Some("b"), "Bee CAT"),
         (None, Some(1), Some("bee"), "Bee then cat"),
         (None, None, Some("d"), ""),
-        // Where no later name can match, there is nothing to go on from.
+        // If no later name can match, there is no continuation.
         (Some("TableName eq 'ant'"), Some(1), None, "Ant"),
         (Some("TableName lt 'bee'"), Some(1), None, "Ant"),
         (Some("TableName le 'bee'"), Some(1), None, "Ant then bee"),
@@ -149,7 +149,7 @@ async fn pages_of_any_size_give_every_table_once() {
     }
 }
 
-/// More tables than the engine gives at once.
+/// More tables than one call of the engine returns.
 async fn many() -> (Ground, Vec<String>) {
     let names: Vec<String> =
         (0..limits::PAGE_ENTITIES_MAX + 5).map(|number| format!("T{number:04}x")).collect();

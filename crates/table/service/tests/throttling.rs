@@ -1,4 +1,4 @@
-//! Who has spent more than there is waits. A debt takes five seconds to pay off, far longer than these calls take.
+//! Callers whose bucket is in debt are refused. A debt takes five seconds to pay off, far longer than these calls take.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use store::RequestMemory;
 use crate::kit::{Ground, entity, key, refused, table};
 
 const BOOKS: &str = "Books";
-/// So low that the smallest operation takes all of a bucket.
+/// So low that the smallest operation empties a bucket.
 const LITTLE: u32 = 1;
 const MUCH: u32 = u32::MAX;
 

@@ -1,7 +1,7 @@
 //! Entity group transactions on the wire: `multipart/mixed`, both ways.
 //!
-//! Knows how operations are wrapped, not what they mean: targets, headers and bodies come out as they were
-//! written, and which operations may stand together is the service's business.
+//! Knows how operations are wrapped, not what they mean: targets, headers and bodies come out as they were written, and the
+//! service decides which operations a batch may combine.
 
 mod answer;
 mod multipart;

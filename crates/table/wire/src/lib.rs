@@ -1,5 +1,5 @@
 //! The Table protocol: `model` to bytes and back, shared by server and client so that they can't drift. What all services
-//! share is in `protocol` and shown here too.
+//! share is in `protocol` and re-exported here.
 //!
 //! No sockets, no HTTP library, no storage.
 

@@ -1,4 +1,4 @@
-//! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
+//! Entity group transactions: parts are routed and decoded like single requests, then written together.
 
 use http::Method;
 use http::header::{ACCEPT, HeaderName};
@@ -22,10 +22,10 @@ static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let content_type = call.content_type()?.unwrap_or_default();
-    // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
+    // A body that is not a batch is refused as a whole; a batch is answered part by part.
     let read = context.read(|| batch::read(content_type, call.body)).await;
     let read = read.map_err(|_| Refusal::BodyNotReadable)?;
-    // A query is a read, which the secondary serves.
+    // The secondary allows a query, because it only reads.
     if context.site.secondary && !matches!(read, Batch::Query(_)) {
         return Err(common::Refusal::WritesNotAllowed.into());
     }
@@ -33,7 +33,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, 
     let (body, held) = match read {
         Batch::ChangeSet(parts) => {
             let answers = change_set(context, call, &parts).await?;
-            // What was written stays written, and has to be said.
+            // The writes are done, so the answer is sent even if it is above the memory limit.
             let mut held = context.memory.nothing();
             let bytes = answers.iter().map(|answer| answer.body.len()).sum();
             held.grow_anyway(bytes);
@@ -55,7 +55,7 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, 
     Ok(TableAnswer { status: 202, content: Some(content), ..TableAnswer::default() })
 }
 
-/// One part made ready to be routed like a request of its own.
+/// One part, parsed like a request of its own.
 struct Inner<'a> {
     part: &'a BatchPart<'a>,
     operation: Result<Operation, Refusal>,
@@ -97,7 +97,7 @@ impl<'a> Inner<'a> {
         Self { part, operation, condition, headers, query, format, error_level }
     }
 
-    /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
+    /// The next part. Inserts into one table differ only in their bodies, so the rest is not parsed again.
     fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let is_same = |name| self.headers.all(name).eq(headers.all(name));
@@ -118,7 +118,7 @@ impl<'a> Inner<'a> {
         Call { headers: *headers, condition, query, body: self.part.body, format: *format }
     }
 
-    /// Of an answer in Atom: 2.0 to who speaks that.
+    /// The version of an answer in Atom: 2.0 if the client speaks it, else 1.0.
     fn atom_version(&self, outer: &Call<'_>) -> &'static str {
         let of = |headers: Headers<'_>| {
             headers.get(&DATA_SERVICE_VERSION).if_readable().map(|text| text.trim().starts_with("2.0"))
@@ -140,7 +140,7 @@ fn condition(
     read.unwrap_or_else(|refusal| Precondition::Refused(refusal.clone()))
 }
 
-/// The answers to all parts, or to the one that made the whole fail.
+/// The answers to all parts, or the answer to the one that failed.
 async fn change_set(
     context: &Context<'_>,
     outer: &Call<'_>,
@@ -158,7 +158,7 @@ async fn change_set(
     let working = Context { permit: Some(&permit), ..*context };
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
-            // The service blames the last operation that still fitted.
+            // The service names the last operation within the limit.
             let failure = TableFailure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
             return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
@@ -189,7 +189,7 @@ async fn change_set(
         }
         Err(error) => {
             let failure = TableFailure::from(error);
-            // Clients try again by the status of the whole.
+            // Clients decide to retry by the status of the whole batch.
             if failure.refusal.is_ours() {
                 return Err(TableFailure { index: None, ..failure });
             }
@@ -207,7 +207,7 @@ async fn add(
     context.permits(&operation.need(&inner.condition))?;
     let WriteRequest { table, write, reply } =
         entity_write::prepare(context, &inner.call(), operation).await?;
-    // Once for all parts, which have one table.
+    // Once for all parts, because they have the same table.
     if group.table() != Some(&table) {
         context.service.require_table(&table).await?;
     }
@@ -223,7 +223,7 @@ async fn query(
     let inner = Inner::new(context, outer, part);
     match run_query(context, &inner).await {
         Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
-        // Clients try again by the status of the whole.
+        // Clients decide to retry by the status of the whole batch.
         Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
             let failure = TableFailure { index: Some(0), ..failure };
@@ -244,8 +244,8 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnsw
     }
 }
 
-/// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
-/// read last, which need not be the one that failed.
+/// The only part in the answer of a failed change set. The service echoes the `Content-ID` of the operation that it read
+/// last, even if another one failed.
 fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: TableFailure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
     let failure = TableFailure { index: failure.index.filter(|_| named), ..failure };
@@ -278,15 +278,14 @@ fn error_part(
     PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
 }
 
-/// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
+/// Headers in the service's order (spec: table-operations 6.3), which depends on whether there is content.
 ///
-/// `atom_version` is what a part that shows Atom says of itself.
+/// `atom_version` is the version that a part in Atom shows.
 fn part_answer(answer: TableAnswer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
     let mut headers = Vec::with_capacity(8);
     let json =
         answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
-    // Inserts speak OData 3.0 even when they show nothing, and so does whatever applied a preference; other empty
-    // answers say 1.0.
+    // Inserts, and answers that applied a preference, have version 3.0 even without content; other empty answers have 1.0.
     let applied = answer.location.is_some() || answer.preference_applied.is_some();
     let version = match &answer.content {
         Some(_) if json => "3.0;",

@@ -21,34 +21,34 @@ pub struct Context<'a> {
     pub service: &'a Service,
     pub settings: &'a Settings,
     pub site: &'a Site,
-    /// What the caller may touch.
+    /// What the caller may do.
     pub grant: &'a Grant,
     pub version: Version,
     pub odata_3: bool,
     pub request_id: &'a str,
-    /// What the answer is to be held in.
+    /// The memory for requests and answers.
     pub memory: &'a Arc<Memory>,
     pub refusal_log: &'a RefusalLog,
-    /// Of the whole request, also for a part of a batch.
+    /// The body's size of the whole request, also for a part of a batch.
     pub body_bytes: usize,
-    /// What the parts of a batch share, which are one piece of work.
+    /// The permit of a batch: its parts are one piece of work.
     pub permit: Option<&'a WorkPermit<'a>>,
 }
 
-/// One operation as it was asked, alone or as part of a batch.
+/// The request for one operation, alone or as part of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub headers: Headers<'a>,
-    /// Of the entity that is there.
+    /// The condition on the stored entity.
     pub condition: &'a Precondition,
     pub query: &'a Query,
     pub body: &'a [u8],
-    /// What to answer in. Meaningless where nothing but an error could be shown.
+    /// The format of the answer. Not used if the answer can only be an error.
     pub format: Format,
 }
 
 impl Context<'_> {
-    /// Memory for an answer of which no more than this is known; refused if there is none.
+    /// Memory for an answer of at most this size; refused if there is too little.
     pub fn hold(&self, bytes: usize) -> Result<Held, common::Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(common::Refusal::Busy) }
@@ -76,8 +76,8 @@ impl Context<'_> {
         TableRef { account: self.site.account.clone(), name }
     }
 
-    /// The service says that a table is missing before it says what else is wrong. An engine finds a missing table itself,
-    /// so that the table is looked for here only if something is wrong.
+    /// The service reports a missing table before any other error. The engine finds a missing table itself, so the table is
+    /// looked up here only if there is another error.
     pub async fn unless_missing<T>(
         &self,
         table: &TableRef,
@@ -89,12 +89,12 @@ impl Context<'_> {
         checked
     }
 
-    /// Refuses what the caller may not do, and tells the log.
+    /// Refuses what the caller may not do, and logs it.
     pub fn permits(&self, need: &Need) -> Result<(), common::Refusal> {
         self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
     }
 
-    /// Refuses entities that the caller may not write, and tells the log.
+    /// Refuses entities that the caller may not write, and logs it.
     pub fn reaches(&self, key: &EntityKey) -> Result<(), common::Refusal> {
         let outside = || format!("writing the entity {:?}, {:?}", key.partition.as_str(), key.row.as_str());
         self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, &outside()))
@@ -119,7 +119,7 @@ impl Call<'_> {
     }
 }
 
-/// OData options the service does not have are not ignored: the answer would not be what was asked for.
+/// Unknown OData options are refused: if they were ignored, the answer would not be what the client asked for.
 pub fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
     let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
     if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
@@ -128,7 +128,7 @@ pub fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An option's value; an empty one is as good as none.
+/// The value of an option. An empty value counts as none.
 pub fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
     query.get(name).filter(|value| !value.is_empty())
 }

@@ -22,7 +22,7 @@ pub async fn get(
     let check = || {
         refuse_unknown_options(call.query)?;
         let select = select(context, call.query)?;
-        // To a token with a range, what lies outside of it does not exist.
+        // For a token with a range, entities outside of it do not exist.
         if context.grant.covers(&key) { Ok(select) } else { Err(common::Refusal::ResourceNotFound.into()) }
     };
     let select = context.unless_missing(&table, check()).await?;
@@ -36,7 +36,7 @@ pub async fn get(
     };
     let stored = row.raw().bytes().len();
     let held = context.hold(stored + format.bytes_to_write(stored))?;
-    // A damaged row shows itself only as it is written out.
+    // A damaged row is found only when it is written.
     let shown = context.write(stored, || {
         row.show(|timestamp, properties| {
             let (partition, row) = (key.partition.as_str(), key.row.as_str());
@@ -85,7 +85,7 @@ pub async fn query(
     if page.entities.len() == 1 && !held.resize(stored + format.bytes_to_write(stored)) {
         return Err(common::Refusal::Busy.into());
     }
-    // A damaged row shows itself only as it is written out.
+    // A damaged row is found only when it is written.
     let shown = context.write(stored, || {
         page.entities.show(|entities| {
             let views = entities.map(|entity| EntityView {
@@ -98,7 +98,7 @@ pub async fn query(
         })
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
-    // The page goes on with the first entity that had no room in it.
+    // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),
         None => page.next,
@@ -111,7 +111,7 @@ pub async fn query(
     });
     drop(page.entities);
     let content = content.holding(held);
-    // Azure has no such header, so it is there for those who ask only.
+    // Azure has no such header, so it is sent only on request.
     let asked = call.headers.get(&X_PARTITA_EXAMINED).is_sent();
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
     Ok(TableAnswer {
@@ -126,7 +126,7 @@ fn select(context: &Context<'_>, query: &Query) -> Result<Option<Select>, Refusa
     query.get(names::SELECT).filter(|_| context.version.has_select()).map(Select::parse).transpose()
 }
 
-/// Where to go on from. A row key alone says nothing; an empty token was never given.
+/// The start of this page. A row key alone is refused, and so is an empty token.
 fn continuation(query: &Query) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
         query.get(name).map(|text| token::decode(text).ok_or(common::Refusal::InputNotValid)).transpose()

@@ -1,4 +1,4 @@
-//! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
+//! Insert, update, merge, upsert and delete an entity, alone or as part of a batch.
 
 use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
 use service::EntityWrite;
@@ -11,7 +11,7 @@ use super::{Call, Context, Operation, table};
 use crate::answer::{Preference, TableAnswer, TableFailure};
 use front::Held;
 
-/// A write that was read and found valid, and how to answer once it is done.
+/// A valid write, and how to answer when it is done.
 pub struct WriteRequest {
     pub table: TableRef,
     pub write: EntityWrite,
@@ -23,7 +23,7 @@ pub enum Reply {
         table: TableName,
         location: String,
         preference: Option<Preference>,
-        /// What to show, unless the client wants nothing shown.
+        /// The entity to show, unless the client wants no content.
         shown: Option<InsertedEntity>,
     },
     Written {
@@ -32,14 +32,14 @@ pub enum Reply {
     Deleted,
 }
 
-/// What was inserted, and how to show it.
+/// The inserted entity, and how to show it.
 pub struct InsertedEntity {
     key: EntityKey,
     draft: RowDraft,
     format: Format,
-    /// The names of times that were sent with an offset: the answer shows them so.
+    /// The names of times that the request has with an offset; the answer shows them in the same way.
     offset_times: Vec<String>,
-    /// For writing it: a write that is done has to be answered.
+    /// The memory for writing it, held in advance: after the write it must be answered.
     held: Held,
 }
 
@@ -53,8 +53,8 @@ pub async fn run(
     Ok(reply.answer(context, timestamp).await)
 }
 
-/// Reads a write: conditions, then body. Anything but a write of an entity is not allowed here. A table that is missing
-/// is found when the write is made, or before something else is refused.
+/// Reads a write: conditions, then body. Only writes of entities are allowed. A missing table is found by the write itself,
+/// or before another refusal is reported.
 pub async fn prepare(
     context: &Context<'_>,
     call: &Call<'_>,
@@ -68,7 +68,7 @@ pub async fn prepare(
     read(context, call, operation).await
 }
 
-/// A token's range is judged before the table is looked for, as soon as the keys are known.
+/// A token's range is checked as soon as the keys are known, before the table is looked up.
 fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), TableFailure> {
     context.reaches(key).map_err(|refusal| TableFailure { reached_the_store: true, ..refusal.into() })
 }
@@ -163,7 +163,7 @@ async fn change<'a>(
     context.unless_missing(table, read).await
 }
 
-/// The entity in a body, and the names of its times that were written with an offset.
+/// The entity in a body, and the names of its times that have an offset.
 async fn entity<'a>(
     context: &Context<'_>,
     call: &Call<'a>,
@@ -177,7 +177,7 @@ async fn entity<'a>(
     context.read(read).await
 }
 
-/// The entity in a body whose keys count for nothing.
+/// The entity in a body whose keys are ignored.
 async fn entity_at<'a>(
     context: &Context<'_>,
     call: &Call<'a>,

@@ -39,12 +39,12 @@ pub enum Operation {
     GetStatistics,
     GetPolicies(TableName),
     SetPolicies(TableName),
-    /// An address the service refuses only once it has found the table.
+    /// An address that the service refuses only after it has found the table.
     RefuseIn(TableName, Refusal),
 }
 
 impl Operation {
-    /// What it asks of the caller; an update without a condition may turn out an insert.
+    /// The right that it needs. An update without a condition may insert.
     pub fn need(&self, condition: &Precondition) -> Need {
         let update = if condition.is_none() { Access::Upsert } else { Access::Update };
         let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
@@ -65,7 +65,7 @@ impl Operation {
         }
     }
 
-    /// An update without a condition goes by another name.
+    /// An update without a condition has another name.
     pub fn info(&self, condition: &Precondition) -> &'static OperationInfo {
         let conditional = !condition.is_none();
         match self {
@@ -110,7 +110,7 @@ impl Operation {
             Self::SetPolicies(table) => service_document::set_policies(context, call, table).await,
             Self::RefuseIn(table, refusal) => {
                 context.service.require_table(&context.table(table)).await?;
-                // The store was asked for what lies beneath a table, not for a wrong number of keys.
+                // The service asks the store about a path below a table, but not about a wrong number of keys.
                 let reached_the_store = refusal == common::Refusal::NotImplemented;
                 Err(TableFailure { reached_the_store, ..refusal.into() })
             }
@@ -146,7 +146,7 @@ mod rows {
     pub static MERGE_ENTITY:             OperationInfo = info("MergeEntity",                Write,  true,   true,  false);
     pub static INSERT_OR_MERGE_ENTITY:   OperationInfo = info("InsertOrMergeEntity",        Write,  true,   true,  false);
     pub static DELETE_ENTITY:            OperationInfo = info("DeleteEntity",               Delete, true,   false, false);
-    /// Whether it writes, its parts tell.
+    /// Its parts say whether it writes.
     pub static BATCH:                    OperationInfo = info("EntityGroupTransaction",     Write,  false,  true,  false);
     pub static GET_PROPERTIES:           OperationInfo = info("GetTableServiceProperties",  Read,   false,  false, false);
     pub static SET_PROPERTIES:           OperationInfo = info("SetTableServiceProperties",  Write,  true,   true,  false);
@@ -154,7 +154,7 @@ mod rows {
     pub static GET_POLICIES:             OperationInfo = info("GetTableAcl",                Read,   false,  false, false);
     pub static SET_POLICIES:             OperationInfo = info("SetTableAcl",                Write,  true,   true,  false);
     pub static PREFLIGHT:                OperationInfo = info("TablePreflightRequest",      Read,   false,  false, false);
-    /// Nothing that the service has an operation for.
+    /// The service has no such operation.
     pub static UNKNOWN:                  OperationInfo = info("Unknown",                    Read,   false,  false, false);
 }
 

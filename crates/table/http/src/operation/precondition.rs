@@ -1,7 +1,7 @@
-//! `If-Match` and `If-None-Match`, read once an operation (spec: table-operations 4.2).
+//! `If-Match` and `If-None-Match`, read once per operation (spec: table-operations 4.2).
 //!
-//! Permissions, logs and the write itself all ask this one reading: an update that was permitted because it has a
-//! condition can't turn out to have none.
+//! Permissions, logs and the write itself use this one result: an update that was permitted because it has a condition
+//! can't lose it later.
 
 use http::HeaderName;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
@@ -11,13 +11,13 @@ use wire::{TableVersion, Version};
 use super::Operation;
 use front::headers::Headers;
 
-/// What an operation asks of the entity that is there.
+/// What must be true of the stored entity, by the request's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing: an update may turn out an insert.
+    /// No condition: an update may insert.
     None,
     Match(IfMatch),
-    /// What was sent is no condition this operation can have. It writes nothing.
+    /// The headers are not valid for this operation, which is refused.
     Refused(Refusal),
 }
 
@@ -50,13 +50,13 @@ impl Precondition {
         }
     }
 
-    /// For a delete, which must say what it deletes.
+    /// For a delete, which must have a condition.
     pub fn required(&self) -> Result<&IfMatch, Refusal> {
         self.if_any()?.ok_or(common::Refusal::InputNotValid.into())
     }
 }
 
-/// An empty `If-Match` is as good as none, as the service has it.
+/// The service treats an empty `If-Match` like none.
 fn of_update(headers: Headers<'_>, version: Version, verb: &'static str) -> Result<Option<IfMatch>, Refusal> {
     let condition = sent(headers, verb)?.filter(|text| !text.is_empty());
     if condition.is_none() && !version.has_upsert() {
@@ -65,13 +65,13 @@ fn of_update(headers: Headers<'_>, version: Version, verb: &'static str) -> Resu
     condition.map(|text| IfMatch::parse(&text)).transpose()
 }
 
-/// An empty `If-Match` is refused, as an absent one is.
+/// An empty `If-Match` is refused like a missing one.
 fn of_delete(headers: Headers<'_>) -> Result<Option<IfMatch>, Refusal> {
     let condition = sent(headers, "DELETE")?.ok_or(common::Refusal::InputNotValid)?;
     IfMatch::parse(&condition).map(Some)
 }
 
-/// The text of `If-Match`, which may be empty; the texts of several, as of one that lists them.
+/// The text of `If-Match`, which may be empty. Several headers count as one with a list.
 fn sent(headers: Headers<'_>, verb: &'static str) -> Result<Option<String>, Refusal> {
     let if_match = joined(headers, &IF_MATCH)?;
     if headers.get(&IF_NONE_MATCH).is_sent() {

@@ -18,7 +18,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<TableAnswer, TableF
     Ok(document(if all { properties.write() } else { properties.write_old() }))
 }
 
-/// What the body does not name stays as it is.
+/// Settings that the body does not name keep their values.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let update = context.read(|| Update::read(ServiceKind::Table, call.body)).await.map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
@@ -26,7 +26,7 @@ pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Ta
     Ok(TableAnswer { status: 202, ..TableAnswer::default() })
 }
 
-/// The secondary is the same data, so it lags behind by nothing.
+/// The secondary reads the same data, so it has no lag.
 pub fn get_statistics() -> TableAnswer {
     let stats = ServiceStats { status: "live".to_owned(), last_sync: Some(SystemTime::now()) };
     document(stats.write())
@@ -37,14 +37,14 @@ pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<Tab
     Ok(document(stored.map_or_else(|| access_policies::write(&[]), Into::into)))
 }
 
-/// Replaces them all.
+/// Replaces all policies of the table.
 pub async fn set_policies(
     context: &Context<'_>,
     call: &Call<'_>,
     table: TableName,
 ) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
-    // A missing table is told before a bad document.
+    // A missing table is reported before a bad document.
     context.service.get_policies(&table).await?;
     let policies = context.read(|| access_policies::read(call.body)).await?;
     context.service.set_policies(&table, access_policies::write(&policies).into()).await?;

@@ -45,7 +45,7 @@ pub async fn get(
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let body_format = format::of_body(call.content_type()?, context.version)?;
     let name = context.read(|| read_table_name(body_format, call.body)).await?;
-    // A name in a body is the store's to judge, unlike one in a URL.
+    // The service checks a name in a body in the store, unlike a name in a URL.
     let judged = |refusal: Refusal| TableFailure { reached_the_store: true, ..refusal.into() };
     let name = TableName::parse(&name).map_err(judged)?;
     if name.is_metrics() {

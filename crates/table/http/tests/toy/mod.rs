@@ -207,7 +207,7 @@ const PIECE_BYTES: usize = 128 * 1024;
 static PIECES: AtomicUsize = AtomicUsize::new(0);
 const PIECES_MAX: usize = 3;
 
-/// Zeros in pieces, each of which takes its share of the memory for requests.
+/// Zeros in pieces, each of which is counted as memory for requests.
 struct Zeros {
     left: u64,
     memory: Arc<Memory>,

@@ -1,8 +1,8 @@
-//! Takes a batch answer apart, as a client reads it (spec: table-operations 6.3).
+//! Reads a batch answer, for clients (spec: table-operations 6.3).
 
 use super::multipart::{self, Lines, Sections};
 
-/// The answer to one operation, where it lies.
+/// The answer to one operation, borrowed from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartAnswerRef<'a> {
     pub status: u16,
@@ -16,8 +16,8 @@ impl PartAnswerRef<'_> {
     }
 }
 
-/// One answer per operation, or the single one of the operation that failed. `None` if this is no batch answer, or
-/// not all of it.
+/// One answer per operation, or the single one of the operation that failed. `None` if this is not a batch answer, or is
+/// cut off.
 pub fn read_answers<'a>(content_type: &'a str, body: &'a [u8]) -> Option<Vec<PartAnswerRef<'a>>> {
     let boundary = multipart::boundary_in_use(body, multipart::boundary(content_type)?);
     let section = Sections::new(body, boundary).section().ok()??;
@@ -37,7 +37,7 @@ pub fn read_answers<'a>(content_type: &'a str, body: &'a [u8]) -> Option<Vec<Par
     Some(answers)
 }
 
-/// `lines` stands behind the MIME headers.
+/// `lines` starts after the MIME headers.
 fn answer(mut lines: Lines<'_>) -> Option<PartAnswerRef<'_>> {
     lines.skip_blank();
     let status_line = std::str::from_utf8(lines.next()?).ok()?;

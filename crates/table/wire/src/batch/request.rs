@@ -1,4 +1,4 @@
-//! Puts a batch request together, as a client sends it (spec: table-operations 6.2).
+//! Writes a batch request, for clients (spec: table-operations 6.2).
 
 /// One change of a transaction.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub fn request_content_type(batch_id: &str) -> String {
     format!("multipart/mixed; boundary=batch_{batch_id}")
 }
 
-/// The ids are of the sender's choice. JSON has its line breaks escaped, so no body can hold a boundary.
+/// The caller chooses the ids. JSON escapes line breaks, so a body can't contain a boundary.
 pub fn write_request(batch_id: &str, changeset_id: &str, operations: &[PartRequest<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(operations.iter().map(|operation| 512 + operation.body.len()).sum());
     let push = |out: &mut Vec<u8>, pieces: &[&str]| {
