@@ -45,18 +45,17 @@ impl Service {
     ) -> Result<EntityPage> {
         let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
-        let filter = FilterPlan::read(query.filter).await;
-        let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
+        let top = query.top;
+        let plan = QueryPlan::make(query).await;
+        let rows = top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         // If the engine is called, it finds a missing table itself.
-        if filter.is_err() || rows == 0 {
+        if plan.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
-        let FilterPlan { ranges, residual } = filter?;
+        let QueryPlan { ranges, partition, residual } = plan?;
         if rows == 0 {
             return Ok(EntityPage::default());
         }
-        let ranges = clip(ranges, query.within);
-        let ranges = from_continuation(ranges, query.from);
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
         // A query for one entity by both keys is a get, not a scan.
@@ -69,7 +68,6 @@ impl Service {
         }
         let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
-        let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
@@ -101,17 +99,22 @@ impl Service {
     }
 }
 
-/// The key ranges of a filter, and its residual.
-struct FilterPlan {
+/// The key ranges that a query reads, and the condition for the rows in them.
+struct QueryPlan {
     ranges: Vec<KeyRange>,
+    /// The partition of all ranges, if there is one.
+    partition: Option<String>,
     residual: Option<Residual>,
 }
 
-impl FilterPlan {
-    async fn read(text: Option<&str>) -> std::result::Result<Self, FilterError> {
-        LONG_WORK.permit_for_filter(text.map_or(0, str::len)).await.run(|| {
-            let Plan { ranges, residual } = filter::plan(text.map_or(Ok(None), filter::parse)?);
-            Ok(Self { ranges, residual: residual.as_ref().map(Residual::new) })
+impl QueryPlan {
+    async fn make(query: EntityQuery<'_>) -> std::result::Result<Self, FilterError> {
+        let EntityQuery { filter, within, from, .. } = query;
+        LONG_WORK.permit_for_filter(filter.map_or(0, str::len)).await.run(|| {
+            let Plan { ranges, residual } = filter::plan(filter.map_or(Ok(None), filter::parse)?);
+            let ranges = from_continuation(clip(ranges, within), from);
+            let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
+            Ok(Self { ranges, partition, residual: residual.as_ref().map(Residual::new) })
         })
     }
 }
