@@ -23,7 +23,7 @@ use wire::access_policies::{self, AccessPolicy};
 use wire::signing::sas::{Malformed, Sas};
 use wire::url::Query;
 
-use answer::Failure;
+use answer::TableFailure;
 use table_request::TableRequest;
 
 /// The Table service, to be put behind a front.

@@ -6,7 +6,7 @@ use model::{Refusal, limits};
 use service::Service;
 
 use crate::access;
-use crate::answer::Failure;
+use crate::answer::TableFailure;
 use crate::operation::{Call, Context};
 use crate::respond;
 use crate::table_request::TableRequest;

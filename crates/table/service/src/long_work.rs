@@ -48,13 +48,6 @@ impl LongWork {
     pub async fn permit_for_filter(&self, bytes: usize) -> WorkPermit<'_> {
         self.permit(bytes * WRITTEN_PER_FILTER_BYTE).await
     }
-
-    /// Every permit, once all long work has ended. Until it is dropped, no other starts.
-    #[cfg(test)]
-    pub async fn all_permits(&self) -> SemaphorePermit<'_> {
-        let all = available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1);
-        self.permits.acquire_many(all as u32).await.unwrap()
-    }
 }
 
 impl WorkPermit<'_> {
@@ -145,7 +138,8 @@ mod tests {
             service.query_tables(&table.account, query).await.map(|page| page.names.len())
         };
         let long_filter = long_filter();
-        let permits = LONG_WORK.all_permits().await;
+        let all = u32::try_from(LONG_WORK.permits.available_permits()).unwrap();
+        let permits = LONG_WORK.permits.acquire_many(all).await;
         let (mut long_entities, mut long_tables) = (pin!(entities(&long_filter)), pin!(tables(&long_filter)));
         tokio::select! {
             biased;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use common::Refusal;
 use filter::{FilterError, Plan};
 use model::{Cut, EntityKey, KeyRange, limits};
 use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
@@ -119,8 +120,8 @@ impl QueryPlan {
     }
 }
 
-fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), common::Refusal> {
-    if held.resize(bytes) { Ok(()) } else { Err(common::Refusal::Busy) }
+fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), Refusal> {
+    if held.resize(bytes) { Ok(()) } else { Err(Refusal::Busy) }
 }
 
 fn from_continuation(ranges: Vec<KeyRange>, from: Option<(String, Option<String>)>) -> Vec<KeyRange> {
@@ -144,8 +145,8 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
 
 impl EntityQuery<'_> {
     /// Parses `$top`.
-    pub fn top(text: &str) -> std::result::Result<usize, common::Refusal> {
+    pub fn top(text: &str) -> std::result::Result<usize, Refusal> {
         let top = text.trim().parse().ok();
-        top.filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(common::Refusal::InputNotValid)
+        top.filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(Refusal::InputNotValid)
     }
 }

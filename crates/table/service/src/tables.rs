@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use common::Refusal;
 use filter::{Comparison, Expr, FilterError, Operator};
-use model::{AccountName, Refusal, TableName, Value, ValueRef, limits};
+use model::{AccountName, TableName, Value, ValueRef, limits};
 use store::TableRef;
 
 use crate::long_work::LONG_WORK;
@@ -33,7 +34,7 @@ pub struct TablePage {
 impl Service {
     pub async fn create_table(&self, table: &TableRef) -> Result<()> {
         if table.name.folded() == RESERVED {
-            return Err(common::Refusal::InputNotValid.into());
+            return Err(Refusal::InputNotValid.into());
         }
         let _pass = self.gate.pass().await?;
         Ok(self.engine.create_table(table).await?)
@@ -41,7 +42,7 @@ impl Service {
 
     pub async fn delete_table(&self, table: &TableRef) -> Result<()> {
         if table.name.is_metrics() {
-            return Err(common::Refusal::WritesNotAllowed.into());
+            return Err(Refusal::WritesNotAllowed.into());
         }
         let _pass = self.gate.pass().await?;
         self.engine.drop_table(table).await.map_err(missing_table_is_a_resource)
@@ -64,7 +65,7 @@ impl Service {
             .run(|| Ok::<_, FilterError>(query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case)))?;
         drop(permit);
         if filter.as_ref().is_some_and(asks_for_truth) {
-            return Err(common::Refusal::InputNotValid.into());
+            return Err(Refusal::InputNotValid.into());
         }
         let end = filter.as_ref().map_or(End::Never, End::of);
         let limit = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
@@ -107,7 +108,7 @@ impl Service {
 /// For operations on a table itself, unlike those on its entities, a missing table is a missing resource.
 fn missing_table_is_a_resource(error: store::Error) -> Error {
     match error {
-        store::Error::TableNotFound => common::Refusal::ResourceNotFound.into(),
+        store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
         other => other.into(),
     }
 }

@@ -75,10 +75,10 @@ pub fn read(body: &[u8]) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Document {
         #[serde(rename = "odata.error")]
-        error: Fault,
+        error: CodeAndMessage,
     }
     #[derive(serde::Deserialize)]
-    struct Fault {
+    struct CodeAndMessage {
         code: String,
         message: Message,
     }

@@ -13,7 +13,7 @@ use wire::url::Query;
 use wire::{Format, Version, names};
 
 use super::precondition::Precondition;
-use crate::answer::Failure;
+use crate::answer::TableFailure;
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
