@@ -205,7 +205,7 @@ async fn the_table_is_looked_for_before_the_filter_is_read() {
     assert_eq!(ground.asked(), ["find Books"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_without_the_memory_for_it_is_refused_before_it_reads() {
     let ground = twelve().await;
     let long = format!("N eq 1{}", " or N eq 1".repeat(5_000));
