@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::Targets;
+use common::throttle::Targets;
 
 use crate::control;
 use crate::logging::LogFormat;
@@ -197,7 +197,7 @@ fn throttle(text: Option<&str>) -> Result<Option<Targets>, SettingsError> {
     let own = |text: &str| {
         let (account, partition) = text.split_once('/')?;
         let rate = |text: &str| text.trim().parse().ok().filter(|rate: &u32| *rate > 0);
-        Some(Targets { account: rate(account)?, partition: rate(partition)? })
+        Some(Targets { account: rate(account)?, resource: rate(partition)? })
     };
     match text {
         None | Some("off") => Ok(None),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
@@ -180,7 +181,7 @@ async fn serve_with(
 ) -> Result<(), ServeError> {
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     if let Some(targets) = config.throttle {
-        service = service.throttled(targets);
+        service = service.throttled(Arc::new(Throttle::new(targets)));
     }
     let server = Server {
         services: Services::new().with(table_http::behind_front(service)),

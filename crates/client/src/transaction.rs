@@ -286,7 +286,7 @@ impl Transaction {
         let bodies: Vec<_> = self.operations.iter().map(Operation::body).collect();
         let methods: Vec<_> = self.operations.iter().map(|operation| operation.kind.method()).collect();
         let parts: Vec<_> = (0..self.len())
-            .map(|n| batch::Operation {
+            .map(|n| batch::PartRequest {
                 method: methods[n].as_str(),
                 url: &urls[n],
                 if_match: self.operations[n].kind.condition().map(Match::header),

@@ -142,8 +142,8 @@ fn targets_are_off_azures_or_ones_own() {
         |text: &str| config(&format!("throttle = '{text}'"), Flags::default()).map(|config| config.throttle);
     assert_eq!(Config::from_flags(Flags::default()).unwrap().throttle, None);
     assert_eq!(of("off"), Ok(None));
-    assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, partition: 2_000 })));
-    assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, partition: 7 })));
+    assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, resource: 2_000 })));
+    assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, resource: 7 })));
     for text in ["", "fast", "5", "0/1", "1/0", "-1/1", "1/2/3"] {
         assert!(of(text).unwrap_err().contains("20000/2000"), "{text}");
     }

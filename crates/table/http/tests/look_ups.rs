@@ -1,4 +1,4 @@
-//! How often a request asks the engine for its table: once, whatever it does.
+//! A request looks up its table once, whatever it does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use store::{Engine, Error, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef,
 
 use crate::ground::{Ground, ask, check, token};
 
-/// Counts what is asked about a table and its rows.
+/// Counts the calls for a table and its rows.
 struct Counting {
     engine: MemoryEngine,
     asked: AtomicUsize,
 }
 
 impl Counting {
-    /// The tables of metrics are the server's own business.
+    /// The server itself writes the tables of metrics.
     fn count(&self, table: &TableRef) -> &MemoryEngine {
         self.asked.fetch_add(usize::from(!table.name.is_metrics()), Ordering::SeqCst);
         &self.engine
@@ -130,7 +130,7 @@ async fn a_request_asks_the_engine_for_its_table_once() {
     assert_eq!(send("DELETE", key, &format!("{json}\r\nIf-Match: *"), "", "204").await, 1, "delete");
     let batch = batch(100);
     let multipart = "\r\nContent-Type: multipart/mixed; boundary=batch_b\r\nAccept: application/json";
-    // The parts find out once that the table is there, so that the first can be blamed, and are written once.
+    // One look-up for all parts, so that the error can name the first part, and one write.
     assert_eq!(send("POST", "$batch", multipart, &batch, "202").await, 2, "batch of 100");
     assert_eq!(send("POST", "Nobody", json, entity, "404").await, 1, "missing");
     ground.end().await;

@@ -1,4 +1,4 @@
-//! The in-memory engine with a list of what it was asked, and short ways to say what tests say often.
+//! The in-memory engine with a list of its calls, and helpers that many tests use.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,16 +8,16 @@ use model::{
     AccountName, Cut, DateTime, Entity, EntityKey, Key, KeyRange, Properties, Refusal, ServiceKind,
     TableName, Value, ValueCow,
 };
-use service::{Error, Service, Write};
+use service::{EntityWrite, Error, Service};
 use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
 
 #[derive(Default)]
 pub struct Recorder {
     engine: MemoryEngine,
     asked: Mutex<Vec<String>>,
-    /// What the next call is answered with.
+    /// The error of the next call.
     error: Mutex<Option<store::Error>>,
-    /// What the next `get` finds.
+    /// The row that the next `get` returns.
     row: Mutex<Option<StoredRow>>,
 }
 
@@ -132,7 +132,7 @@ impl Engine for Recorder {
     }
 }
 
-/// `a/b..a/c+`: from the entity b of the partition a up to c, and c too. `a+` is behind all of a.
+/// `a/b..a/c+`: from entity b of partition a up to and including c. `a+` is after all of a.
 fn show_range(range: &KeyRange) -> String {
     let cut = |cut: &Cut| match cut {
         Cut::Before(partition, row) => format!("{partition}/{row}"),
@@ -143,14 +143,14 @@ fn show_range(range: &KeyRange) -> String {
     format!("{}..{}", cut(&range.start), cut(&range.end))
 }
 
-/// A service, and what its engine is asked.
+/// A service, and the calls of its engine.
 pub struct Ground {
     pub service: Service,
     pub recorder: Arc<Recorder>,
 }
 
 impl Ground {
-    /// With an empty table, of which the engine remembers nothing.
+    /// With an empty table, whose creation is not in the list of calls.
     pub async fn with(name: &str) -> Self {
         let ground = Self::empty();
         ground.service.create_table(&table(name)).await.unwrap();
@@ -163,7 +163,7 @@ impl Ground {
         Self { service: Service::new(recorder.clone()), recorder }
     }
 
-    /// What the engine was asked since the last time.
+    /// The calls since the last time.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.recorder.asked.lock().unwrap())
     }
@@ -172,18 +172,18 @@ impl Ground {
         self.asked();
     }
 
-    /// The next call of the engine fails so.
+    /// The next call of the engine fails with this error.
     pub fn fail_next(&self, error: store::Error) {
         *self.recorder.error.lock().unwrap() = Some(error);
     }
 
-    /// The next entity that is asked for by its key is stored as these bytes.
+    /// The next get finds these stored bytes.
     pub fn find_next(&self, row: &[u8]) {
         *self.recorder.row.lock().unwrap() = Some(StoredRow::new(row.to_vec()));
     }
 
     pub async fn insert(&self, name: &str, partition: &str, row: &str, properties: &[(&str, Value)]) {
-        let write = Write::insert(entity(partition, row, properties));
+        let write = EntityWrite::insert(entity(partition, row, properties));
         self.service.write_entity(&table(name), write).await.unwrap();
     }
 }
