@@ -45,7 +45,7 @@ fn of_roles(roles: Roles) -> RoleGrant {
 }
 
 /// The keys between the bounds, both included. A row key needs its partition key.
-fn range(token: &TableSas) -> Result<KeyRange, Denied> {
+fn range(token: &TableSas) -> Result<KeyRange, Denial> {
     let TableSas { start_partition, start_row, end_partition, end_row, .. } = token;
     let bad = |row: &str, partition: &str| Denial::failed(format!("{row} is given without {partition}"));
     let start = match (start_partition.as_str(), start_row.as_str()) {

@@ -38,7 +38,7 @@ struct TableHttp {
 
 impl StorageService for TableHttp {
     const KIND: ServiceKind = ServiceKind::Table;
-    type Asked = TableRequest;
+    type ServiceRequest = TableRequest;
     type Failure = TableFailure;
 
     fn read(&self, request: &Request<'_>) -> TableRequest {

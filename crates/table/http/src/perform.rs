@@ -16,7 +16,7 @@ pub async fn perform(
     admission: Admission<'_, TableRequest>,
     body: &mut RequestBody,
 ) -> Result<Response<Body>, TableFailure> {
-    let Admission { front, request, address, asked, proof } = admission;
+    let Admission { front, request, address, service_request: asked, proof } = admission;
     let site = &address.site;
     let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;
     if !request.query_is_readable {

@@ -67,8 +67,8 @@ pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) 
 }
 
 /// The answer to a refused request. It shows details of the request only if the caller is authenticated.
-pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Response<Body> {
-    let Refused { asked, failure, is_known, bearer } = *refused;
+pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -> Response<Body> {
+    let RefusedRequest { service_request: asked, failure, is_known, bearer } = *refused;
     let refusal = &failure.refusal;
     let is_service_document = is_known && asked.is_service_document;
     let mut response = if refusal.is_front_end() {

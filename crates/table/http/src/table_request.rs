@@ -4,7 +4,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, Method};
 use model::Refusal;
 use wire::format::{self, Negotiated};
-use wire::url::{Query, Resource};
+use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, TableVersion, Version, names};
 
 use crate::answer::Preference;

@@ -5,7 +5,7 @@ use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
 use service::WriteGroup;
 use wire::batch::{self, Batch, BatchPart, PartAnswer};
-use wire::url::{Query, Resource};
+use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
 use super::entity_write::{self, Reply, WriteRequest};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use front::headers::Headers;
-use front::{Held, Memory, RefusalLog, ServiceKind, Settings, Site, cut};
+use front::{Held, Memory, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
 use service::{Grant, Need, Service};
 use store::TableRef;
-use wire::url::Query;
+use wire::url::QueryString;
 use wire::{Format, Version, names};
 
 use super::precondition::Precondition;
@@ -19,7 +19,7 @@ use crate::answer::TableFailure;
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub service: &'a Service,
-    pub settings: &'a Settings,
+    pub settings: &'a PropertiesStore,
     pub site: &'a Site,
     /// What the caller may do.
     pub grant: &'a Grant,
@@ -41,7 +41,7 @@ pub struct Call<'a> {
     pub headers: Headers<'a>,
     /// The condition on the stored entity.
     pub condition: &'a Precondition,
-    pub query: &'a Query,
+    pub query: &'a QueryString,
     pub body: &'a [u8],
     /// The format of the answer. Not used if the answer can only be an error.
     pub format: Format,
@@ -120,7 +120,7 @@ impl Call<'_> {
 }
 
 /// Unknown OData options are refused: if they were ignored, the answer would not be what the client asked for.
-pub fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
+pub fn refuse_unknown_options(query: &QueryString) -> Result<(), Refusal> {
     let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
     if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
         return Err(common::Refusal::NotImplemented.into());
@@ -129,6 +129,6 @@ pub fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
 }
 
 /// The value of an option. An empty value counts as none.
-pub fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
+pub fn option<'q>(query: &'q QueryString, name: &str) -> Option<&'q str> {
     query.get(name).filter(|value| !value.is_empty())
 }

@@ -3,7 +3,7 @@
 use model::{ETag, EntityKey, Refusal, TableName};
 use service::EntityQuery;
 use wire::entity_json::EntityView;
-use wire::url::Query;
+use wire::url::QueryString;
 use wire::{Select, TableVersion, names, token};
 
 use super::context::{option, refuse_unknown_options};
@@ -127,7 +127,7 @@ fn select(context: &Context<'_>, query: &QueryString) -> Result<Option<Select>, 
 }
 
 /// The start of this page. A row key alone is refused, and so is an empty token.
-fn continuation(query: &Query) -> Result<Option<(String, Option<String>)>, Refusal> {
+fn continuation(query: &QueryString) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
         query.get(name).map(|text| token::decode(text).ok_or(common::Refusal::InputNotValid)).transpose()
     };
