@@ -10,6 +10,7 @@ mod failure;
 mod logging;
 mod sas_command;
 mod serve;
+mod stop_signal;
 mod upkeep;
 
 use std::path::PathBuf;
