@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::{AccountName, DateTime, ServiceKind};
-use model::{EntityKey, Key, TableName};
-use store::{Engine, Error, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use common::DateTime;
+use model::{EntityKey, TableName};
+use store::{Engine, Error, MemoryEngine, Page, Scan, StoredRow, TableRef, Transaction};
+use store_suite::{EngineDouble, TestEngine};
 
 use crate::ground::{Ground, ask, check, token};
 
-/// Counts the calls for a table and its rows.
-struct Counting {
+/// Counts the calls about a table and its rows.
+struct Counter {
     engine: MemoryEngine,
     asked: AtomicUsize,
 }
 
-impl Counting {
-    /// The server itself writes the tables of metrics.
+impl Counter {
+    /// Does not count the tables of metrics, which the server reads and writes by itself.
     fn count(&self, table: &TableRef) -> &MemoryEngine {
         self.asked.fetch_add(usize::from(!table.name.is_metrics()), Ordering::SeqCst);
         &self.engine
@@ -26,26 +27,13 @@ impl Counting {
 }
 
 #[async_trait]
-impl Engine for Counting {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.engine.create_table(table).await
-    }
-
-    async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.engine.drop_table(table).await
+impl EngineDouble for Counter {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
     }
 
     async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
         self.count(table).find_table(table).await
-    }
-
-    async fn list_tables(
-        &self,
-        account: &AccountName,
-        from: &str,
-        limit: usize,
-    ) -> Result<TablesPage, Error> {
-        self.engine.list_tables(account, from, limit).await
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -67,50 +55,11 @@ impl Engine for Counting {
     async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
         self.count(table).set_table_metadata(table, metadata).await
     }
-
-    async fn service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-    ) -> Result<Option<Bytes>, Error> {
-        self.engine.service_metadata(account, service).await
-    }
-
-    async fn replace_service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-        expected: Option<Bytes>,
-        metadata: Bytes,
-    ) -> Result<bool, Error> {
-        self.engine.replace_service_metadata(account, service, expected, metadata).await
-    }
-
-    async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
-        self.engine.list_accounts().await
-    }
-
-    async fn load(
-        &self,
-        table: &TableRef,
-        partition: &Key,
-        rows: Vec<(Key, Option<StoredRow>)>,
-    ) -> Result<(), Error> {
-        self.engine.load(table, partition, rows).await
-    }
-
-    fn check_health(&self) -> Result<(), Fault> {
-        self.engine.check_health()
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_asks_the_engine_for_its_table_once() {
-    let engine = Arc::new(Counting { engine: MemoryEngine::new(), asked: AtomicUsize::new(0) });
+    let engine = Arc::new(TestEngine(Counter { engine: MemoryEngine::new(), asked: AtomicUsize::new(0) }));
     let ground = Ground::on(engine.clone()).await;
     let sas = token("t");
     let send = async |method: &str, path: &str, headers: &str, body: &str, status: &str| {

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use model::{
-    AccountName, Cut, DateTime, Entity, EntityKey, Key, KeyRange, Properties, Refusal, ServiceKind,
-    TableName, Value, ValueCow,
+    AccountName, Cut, DateTime, Entity, EntityKey, KeyRange, Properties, Refusal, TableName, Value, ValueCow,
 };
 use service::{EntityWrite, Error, Service};
-use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store::{Change, Engine, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store_suite::{EngineDouble, TestEngine};
 
 #[derive(Default)]
 pub struct Recorder {
@@ -29,7 +28,11 @@ impl Recorder {
 }
 
 #[async_trait]
-impl Engine for Recorder {
+impl EngineDouble for Recorder {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
     async fn create_table(&self, table: &TableRef) -> Result<(), store::Error> {
         self.note(format!("create {}", table.name))?;
         self.engine.create_table(table).await
@@ -83,53 +86,6 @@ impl Engine for Recorder {
         self.note(format!("apply {}: {rows}", transaction.partition().as_str()))?;
         self.engine.apply(table, transaction).await
     }
-
-    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, store::Error> {
-        self.engine.table_metadata(table).await
-    }
-
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), store::Error> {
-        self.engine.set_table_metadata(table, metadata).await
-    }
-
-    async fn service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-    ) -> Result<Option<Bytes>, store::Error> {
-        self.engine.service_metadata(account, service).await
-    }
-
-    async fn replace_service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-        expected: Option<Bytes>,
-        metadata: Bytes,
-    ) -> Result<bool, store::Error> {
-        self.engine.replace_service_metadata(account, service, expected, metadata).await
-    }
-
-    async fn list_accounts(&self) -> Result<Vec<AccountName>, store::Error> {
-        self.engine.list_accounts().await
-    }
-
-    async fn load(
-        &self,
-        table: &TableRef,
-        partition: &Key,
-        rows: Vec<(Key, Option<StoredRow>)>,
-    ) -> Result<(), store::Error> {
-        self.engine.load(table, partition, rows).await
-    }
-
-    fn check_health(&self) -> Result<(), Fault> {
-        self.engine.check_health()
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
-    }
 }
 
 /// `a/b..a/c+`: from entity b of partition a up to and including c. `a+` is after all of a.
@@ -146,7 +102,7 @@ fn show_range(range: &KeyRange) -> String {
 /// A service, and the calls of its engine.
 pub struct Ground {
     pub service: Service,
-    pub recorder: Arc<Recorder>,
+    pub recorder: Arc<TestEngine<Recorder>>,
 }
 
 impl Ground {
@@ -159,7 +115,7 @@ impl Ground {
     }
 
     pub fn empty() -> Self {
-        let recorder = Arc::new(Recorder::default());
+        let recorder = Arc::new(TestEngine(Recorder::default()));
         Self { service: Service::new(recorder.clone()), recorder }
     }
 

@@ -113,15 +113,15 @@ impl StorageService for Toy {
         let length = || rest.parse().unwrap_or_default();
         let reads = request.head.method == Method::GET;
         match verb {
-            "toys" => Asked::Toys,
-            "take" => Asked::Take(rest.to_owned()),
-            "broken" => Asked::Broken,
-            "sink" => Asked::Sink,
-            "stream" => Asked::Stream { length: length(), sent: length() },
-            "cut" => Asked::Stream { length: length(), sent: length() / 2 },
-            "" if request.query.get("comp") == Some("properties") && reads => Asked::GetProperties,
-            "" if request.query.get("comp") == Some("properties") => Asked::SetProperties,
-            _ => Asked::Nothing,
+            "toys" => ToyRequest::Toys,
+            "take" => ToyRequest::Take(rest.to_owned()),
+            "broken" => ToyRequest::Broken,
+            "sink" => ToyRequest::Sink,
+            "stream" => ToyRequest::Stream { length: length(), sent: length() },
+            "cut" => ToyRequest::Stream { length: length(), sent: length() / 2 },
+            "" if request.query.get("comp") == Some("properties") && reads => ToyRequest::GetProperties,
+            "" if request.query.get("comp") == Some("properties") => ToyRequest::SetProperties,
+            _ => ToyRequest::Nothing,
         }
     }
 
@@ -149,12 +149,12 @@ impl StorageService for Toy {
         let account = &address.site.account;
         let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
         let body = match asked {
-            Asked::Toys => Body::sized(format!("toys of {account}")),
-            Asked::Take(toy) => {
+            ToyRequest::Toys => Body::sized(format!("toys of {account}")),
+            ToyRequest::Take(toy) => {
                 self.take(account, toy)?;
                 Body::sized(format!("{toy} of {account}"))
             }
-            &Asked::Stream { length, sent } => {
+            &ToyRequest::Stream { length, sent } => {
                 Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
             }
             ToyRequest::Sink => {
