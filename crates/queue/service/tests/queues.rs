@@ -157,8 +157,8 @@ async fn a_queue_over_its_target_is_busy() {
     let busy_account = Refusal::Shared(common::Refusal::AccountBusy);
     let throttle = Arc::new(Throttle::new(Targets { account: 1, resource: 1000 }));
     let service = ground.service.clone().throttled(throttle);
-    service.peek(&other, 1).await.unwrap();
-    assert_eq!(refused(service.peek(&ground.queue, 1).await), busy_account);
+    service.peek(&ground.queue, 1).await.unwrap();
+    assert_eq!(refused(service.peek(&other, 1).await), busy_account);
 }
 
 #[tokio::test]
