@@ -152,7 +152,14 @@ pub fn plan(
     let mut bytes = 0;
     let mut verdicts = Vec::with_capacity(group.len());
     let mut stamps = stamps.iter().copied();
+    // A group is closed by the first transaction that does not fit. Judging those after it would merge rows that are judged
+    // again with the next write.
+    let mut is_full = false;
     for transaction in group {
+        if is_full {
+            verdicts.push(Verdict::Later);
+            continue;
+        }
         let mine: Vec<DateTime> = stamps.by_ref().take(transaction.operations().len()).collect();
         let keys: Vec<KeyBytes> =
             transaction.operations().iter().map(|operation| KeyBytes::of(operation.row.as_str())).collect();
@@ -191,6 +198,7 @@ pub fn plan(
         }
         verdicts.push(match judge(partition, transaction, &keys, &mine, &standings)? {
             Ok(changes) if bytes > 0 && bytes + weigh(&keys, &changes).sum::<usize>() > GROUP_BYTES_MAX => {
+                is_full = true;
                 Verdict::Later
             }
             Ok(changes) => match over(&keys, &changes) {
@@ -280,6 +288,8 @@ fn judge(
     standings: &HashMap<KeyBytes, Standing>,
 ) -> Result<Result<Changes, Refusal>, Fault> {
     let mut changes = Vec::with_capacity(keys.len());
+    #[cfg(test)]
+    tests::JUDGED.with(|count| count.set(count.get() + 1));
     for (index, (operation, key)) in transaction.operations().iter().zip(keys).enumerate() {
         let known = standings.get(key).map(|standing| &standing.known);
         let stamp = stamps.get(index).copied().ok_or_else(|| stray("an operation has no stamp"))?;
@@ -322,7 +332,13 @@ fn needs_body(operation: &Operation) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use store_suite::{key, number};
+
+    thread_local! {
+        /// Transactions judged by this thread.
+        pub static JUDGED: Cell<usize> = const { Cell::new(0) };
+    }
 
     fn stamps(count: i64) -> Vec<DateTime> {
         (0..count).map(|i| DateTime::from_ticks(DateTime::MIN_STORED.ticks() + 1000 + i).unwrap()).collect()
@@ -519,11 +535,13 @@ mod tests {
         let mut knowledge = Knowledge::default();
         let keys: Vec<KeyBytes> = rows.iter().map(|row| KeyBytes::of(row)).collect();
         knowledge.learn(&keys, rows.iter().map(|row| large_row(row)).collect());
-        // Four of these rows are as much as goes together; the others are judged after them.
+        // Four of these rows are as much as goes together. The fifth closes the group; no other is merged to be put off.
+        JUDGED.set(0);
         let singles: Vec<Transaction> = rows.iter().map(|row| merge(row, Condition::Exists)).collect();
         let shown_singles = shown(&singles, &knowledge);
         assert_eq!(shown_singles.matches("put").count(), 4, "{shown_singles}");
         assert_eq!(shown_singles.matches("later").count(), 16, "{shown_singles}");
+        assert_eq!(JUDGED.get(), 5);
         // A transaction is whole, up to what a node takes; one that no write can hold is refused.
         let shown_twelve = shown(&[merges(&rows[..12])], &knowledge);
         assert!(

@@ -27,6 +27,8 @@ pub struct Ahead {
     pub rows: Vec<FoundRow>,
     /// What `Published` said before the first row was read.
     pub seen: u64,
+    /// Whether the committer may return it instead of making large merges itself.
+    pub may_return: bool,
 }
 
 #[derive(Clone, Debug)]

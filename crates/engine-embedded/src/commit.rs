@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, ServiceKind};
-use store::{Error, Fault, Row, TableRef};
+use store::{Error, Fault, Row, TableRef, Transaction};
 use tokio::sync::oneshot;
 use tracing::warn;
 
@@ -34,10 +34,13 @@ const COMMIT_RECORD_BYTES: usize = 64;
 pub type Answer = Result<Done, Error>;
 
 /// How work ended that was not refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Done {
     /// A transaction, with the timestamps of its operations.
     Stamped(Vec<DateTime>),
+    /// A transaction that was not judged: rows that it merges into were changed after they were read ahead. Merging them
+    /// again is left to whoever sent it, because all other writers would wait for it here.
+    Returned(Transaction),
     /// Nothing was changed: what was to be replaced is not what was expected.
     NotAsExpected,
     /// Anything else.
@@ -112,9 +115,8 @@ impl Committer {
             if reply.is_closed() {
                 continue;
             }
-            let is_transaction = matches!(work, Work::Apply(_));
             let verdict = judge(&mut draft, work);
-            transactions += usize::from(is_transaction && verdict.is_ok());
+            transactions += usize::from(matches!(verdict, Ok(Done::Stamped(_))));
             answers.push((reply, verdict, reserved));
         }
         let effects = draft.into_effects();
@@ -163,7 +165,7 @@ impl Committer {
 
 fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
     match work {
-        Work::Apply(ahead) => return draft.apply(ahead).map(Done::Stamped),
+        Work::Apply(ahead) => return draft.apply(ahead),
         Work::Create(table) => draft.create(&table)?,
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,

@@ -19,6 +19,10 @@ pub struct Counters {
     pub commits: u64,
     /// Transactions in these groups that went through.
     pub transactions: u64,
+    /// Merges that the committer made itself: their rows were changed after they were read ahead.
+    pub late_merges: u64,
+    /// Transactions that the committer returned unjudged instead, because it would have had to merge too much.
+    pub returned: u64,
     /// Meta records read when the engine was opened.
     pub opened_records: u64,
     /// Dropped tables whose space has not been given back yet.
@@ -38,6 +42,8 @@ pub struct Tally {
     pub shared_scans: Count,
     pub commits: Count,
     pub transactions: Count,
+    pub late_merges: Count,
+    pub returned: Count,
     pub opened_records: Count,
     pub pending_drops: Count,
 }
@@ -53,6 +59,8 @@ impl Tally {
             shared_scans: self.shared_scans.get(),
             commits: self.commits.get(),
             transactions: self.transactions.get(),
+            late_merges: self.late_merges.get(),
+            returned: self.returned.get(),
             opened_records: self.opened_records.get(),
             pending_drops: self.pending_drops.get(),
             blocks_asked: 0,

@@ -49,6 +49,10 @@ impl Db {
         Self { rocks, memory_only, anywhere, synced, database_options, tally, _lock: lock, _closing: closing }
     }
 
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     pub fn rocks(&self) -> &DB {
         &self.rocks
     }

@@ -14,11 +14,16 @@ use store::{Change, Condition, Error, Fault, Operation, RawRow, Reason, Row, Tab
 
 use crate::ahead::{Ahead, Found, FoundRow, Touched};
 use crate::catalog::{Catalog, Changes, Table};
+use crate::commit::Done;
 use crate::db::Db;
 use crate::fields::Fields;
 use crate::layout::{self, CommitRecord, DroppingRecord, ServiceRecord, TableId, TableRecord};
 
 const TICK: Duration = Duration::from_nanos(100);
+
+/// Bytes that the committer may merge itself in one group, because the rows were changed after they were read ahead.
+/// Ordinary entities that many clients merge into stay below it.
+pub const LATE_BYTES_MAX: usize = 1024 * 1024;
 
 pub struct Draft<'a> {
     db: &'a Db,
@@ -29,6 +34,8 @@ pub struct Draft<'a> {
     shared: bool,
     /// By stored key, as the group has left them; without a value: deleted. Empty if nobody can ask.
     rows: HashMap<Vec<u8>, Option<Row>>,
+    /// Bytes that were merged here.
+    late_bytes: usize,
     effects: Effects,
 }
 
@@ -60,17 +67,24 @@ impl<'a> Draft<'a> {
             last_stamp: last.last_stamp,
         };
         let rows = HashMap::new();
-        Self { db, catalog, touched, last_commit: last.counter, shared: requests > 1, rows, effects }
+        Self { db, catalog, touched, last_commit: last.counter, shared: requests > 1, rows, late_bytes: 0, effects }
     }
 
     pub fn into_effects(self) -> Effects {
         self.effects
     }
 
-    /// The timestamps given, if every condition holds; else the draft is as it was.
-    pub fn apply(&mut self, ahead: Ahead) -> Result<Vec<DateTime>, Error> {
-        let Ahead { table, transaction, mut rows, mut seen } = ahead;
-        let id = self.table(&table.key).ok_or(Error::TableNotFound)?.record.id;
+    /// The timestamps given, if every condition holds; else the draft is as it was. It is also as it was if the transaction
+    /// is returned.
+    pub fn apply(&mut self, ahead: Ahead) -> Result<Done, Error> {
+        let id = self.table(&ahead.table.key).ok_or(Error::TableNotFound)?.record.id;
+        let late_bytes = self.late_bytes + self.late(&ahead, id)?;
+        if ahead.may_return && late_bytes > LATE_BYTES_MAX {
+            self.db.tally().returned.add(1);
+            return Ok(Done::Returned(ahead.transaction));
+        }
+        self.late_bytes = late_bytes;
+        let Ahead { table, transaction, mut rows, mut seen, .. } = ahead;
         let (partition, operations) = transaction.into_parts();
         if id != table.record.id {
             // Dropped and created anew since the rows were read: those were another table's.
@@ -92,7 +106,26 @@ impl<'a> Draft<'a> {
             self.put_row(key, row);
         }
         self.effects.last_stamp = stamps.last().copied().unwrap_or(self.effects.last_stamp);
-        Ok(stamps)
+        Ok(Done::Stamped(stamps))
+    }
+
+    /// Bytes that the transaction would have merged here and not ahead.
+    fn late(&self, ahead: &Ahead, table: TableId) -> Result<usize, Fault> {
+        let mut bytes = 0;
+        for (operation, FoundRow { key, .. }) in ahead.transaction.operations().iter().zip(&ahead.rows) {
+            let Change::Merge(draft) = &operation.change else { continue };
+            if table != ahead.table.record.id {
+                // The rows that were read are another table's, and those of this one are not known.
+                bytes += draft.len();
+            } else if self.touched.since(key, ahead.seen) {
+                let row = match self.rows.get(key) {
+                    Some(changed) => changed.as_ref().map_or(0, |row| row.as_bytes().len()),
+                    None => self.db.look(key, |row| row.map_or(0, |row| row.bytes().len()))?,
+                };
+                bytes += draft.len() + row;
+            }
+        }
+        Ok(bytes)
     }
 
     /// Rows that have their timestamps already. Every later one is above them.
@@ -237,6 +270,7 @@ impl<'a> Draft<'a> {
     ) -> Result<Result<Option<Row>, Reason>, Fault> {
         let is_touched = !matches!(found, Found::NotAsked) && self.touched.since(key, seen);
         if is_touched {
+            self.db.tally().late_merges.add(usize::from(matches!(operation.change, Change::Merge(_))));
             return match self.rows.get(key) {
                 Some(changed) => {
                     let current = changed.as_ref().map(|row| RawRow::new(row.as_bytes()));

@@ -48,7 +48,7 @@ use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
 
-use crate::ahead::{Published, Touched};
+use crate::ahead::{Ahead, Published, Touched};
 use crate::catalog::{Catalog, Table};
 pub use crate::check::check;
 pub use crate::checkpoint::Checkpoint;
@@ -71,6 +71,9 @@ pub use crate::survey::Progress;
 /// On a full disk RocksDB holds a commit, or a flush, until there is room again. A close waits so long for that; what
 /// was held is then refused, and the log has all that was acknowledged.
 const STALL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often a transaction that has its turn is returned before the committer makes its merges, however large.
+const RETURNS_MAX: u32 = 4;
 
 pub struct EmbeddedEngine {
     directory: PathBuf,
@@ -201,6 +204,18 @@ impl EmbeddedEngine {
         self.commit_in(work, reserved).await
     }
 
+    /// Reads ahead and commits. The committer may return the transaction only if `may_return`.
+    async fn attempt(&self, table: &TableRef, transaction: Transaction, may_return: bool) -> Answer {
+        let (db, found) = self.readable(table)?;
+        if self.health.stalled().is_some() {
+            return Err(Error::Busy);
+        }
+        let reserved = self.queue()?.reserve(transaction.weight())?;
+        let ahead = self.reader.ahead(db, found, transaction, reserved).await;
+        let (ahead, reserved) = ahead.map_err(|error| error.about(|| table.to_string()))?;
+        self.commit_in(Work::Apply(Ahead { may_return, ..ahead }), reserved).await
+    }
+
     /// The same, in room that is held already.
     async fn commit_in(&self, work: Work, reserved: Reserved) -> Answer {
         let answer = self.queue()?.submit(work, reserved)?;
@@ -274,17 +289,19 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
-        let (db, found) = self.readable(table)?;
-        if self.health.stalled().is_some() {
-            return Err(Error::Busy);
+        let mut returned = match self.attempt(table, transaction, true).await? {
+            Done::Returned(transaction) => transaction,
+            done => return stamps(done),
+        };
+        let turn = self.queue()?.contended_turn();
+        let _turn = turn.await?;
+        for _ in 0..RETURNS_MAX {
+            match self.attempt(table, returned, true).await? {
+                Done::Returned(transaction) => returned = transaction,
+                done => return stamps(done),
+            }
         }
-        let reserved = self.queue()?.reserve(transaction.weight())?;
-        let ahead = self.reader.ahead(db, found, transaction, reserved).await;
-        let (ahead, reserved) = ahead.map_err(|error| error.about(|| table.to_string()))?;
-        match self.commit_in(Work::Apply(ahead), reserved).await? {
-            Done::Stamped(stamps) => Ok(stamps),
-            other => Err(Fault::bug(format!("a transaction was answered with {other:?}")).into()),
-        }
+        stamps(self.attempt(table, returned, false).await?)
     }
 
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {
@@ -313,7 +330,7 @@ impl Engine for EmbeddedEngine {
     ) -> Result<bool, Error> {
         let account = account.clone();
         let work = Work::ReplaceServiceMetadata { service, account, expected, metadata };
-        Ok(self.commit(work).await? != Done::NotAsExpected)
+        Ok(!matches!(self.commit(work).await?, Done::NotAsExpected))
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
@@ -357,6 +374,13 @@ impl Engine for EmbeddedEngine {
         // Reads that were going on hold the database; it is closed when the last of them ends.
         let mut closed = self.closed.clone();
         while closed.changed().await.is_ok() {}
+    }
+}
+
+fn stamps(done: Done) -> Result<Vec<DateTime>, Error> {
+    match done {
+        Done::Stamped(stamps) => Ok(stamps),
+        other => Err(Fault::bug(format!("a transaction was answered with {other:?}")).into()),
     }
 }
 

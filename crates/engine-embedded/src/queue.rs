@@ -1,5 +1,6 @@
 //! The way to the committer: bounded in number and in bytes, so that overload is answered and not hoarded.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
@@ -25,7 +26,7 @@ pub struct Queued {
 pub fn queue(requests_max: usize, bytes_max: usize) -> (Queue, Queued) {
     // A bound of zero would be a rendezvous: every request that finds the committer at work would be `Busy`.
     let (sender, receiver) = mpsc::sync_channel(requests_max.max(1));
-    let room = Arc::new(Room { bytes: AtomicUsize::new(0), bytes_max, large: Arc::new(Semaphore::new(1)) });
+    let room = Arc::new(Room { bytes: AtomicUsize::new(0), bytes_max, large: Arc::new(Semaphore::new(1)), contended: Arc::new(Semaphore::new(1)) });
     (Queue { sender, room }, Queued { receiver })
 }
 
@@ -34,6 +35,15 @@ impl Queue {
     pub fn reserve(&self, bytes: usize) -> Result<Reserved, Error> {
         let mut reserved = Reserved { room: self.room.clone(), bytes: 0, large: None };
         if reserved.grow(bytes) { Ok(reserved) } else { Err(Error::Busy) }
+    }
+
+    /// The turn of a transaction that the committer has returned. One at a time reads its rows again and is committed, so
+    /// that they do not change the rows under each other.
+    pub fn contended_turn(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, Fault>> + Send + use<> {
+        // Whoever waits does not keep the queue open.
+        let turn = self.room.contended.clone().acquire_owned();
+        // The semaphore is never closed.
+        async move { turn.await.map_err(|_| Fault::bug("nobody gives turns to returned transactions any more")) }
     }
 
     pub fn submit(&self, work: Work, reserved: Reserved) -> Result<oneshot::Receiver<Answer>, Error> {
@@ -61,6 +71,7 @@ struct Room {
     bytes_max: usize,
     /// Transactions that need more than `LARGE_BYTES` have room one at a time, however much that is.
     large: Arc<Semaphore>,
+    contended: Arc<Semaphore>,
 }
 
 /// From here on a transaction waits for its turn, and does not take the room of many small ones.

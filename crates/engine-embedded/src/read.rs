@@ -131,7 +131,7 @@ impl Reader {
             return Err(Error::Busy);
         }
         let mut reading =
-            Reading { ahead: Ahead { table, transaction, rows, seen }, left, reserved, is_large: false };
+            Reading { ahead: Ahead { table, transaction, rows, seen, may_return: true }, left, reserved, is_large: false };
         while !reading.left.is_empty() {
             if reading.is_large {
                 reading.reserved.become_large().await?;

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use model::{DateTime, EntityKey, Key, ValueRef};
+use model::{DateTime, EntityKey, Key};
 
+use crate::merge::merge;
 use crate::{Fault, RawRow, Reason, Row, RowDraft};
 
 /// What must hold of a row for its operation, and so for the whole transaction, to go through.
@@ -114,20 +115,4 @@ pub fn resolve(
             merge(&key, row, &draft)?.map(|merged| Some(merged.stamp(stamp)))
         }
     })
-}
-
-/// Two sets of properties laid over each other: of a name in both, the newer value. Takes time by what both hold, not by
-/// their product.
-pub fn merge(key: &EntityKey, old: RawRow<'_>, new: &RowDraft) -> Result<Result<RowDraft, Reason>, Fault> {
-    let mut newer: Vec<(&str, ValueRef<'_>)> = new.view().properties().collect();
-    newer.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
-    let is_newer = |name: &str| newer.binary_search_by(|(known, _)| model::ordinal_cmp(known, name)).is_ok();
-    let kept = old.open()?.properties().filter(|(name, _)| !is_newer(name));
-    let mut merged: Vec<(&str, ValueRef<'_>)> = kept.collect();
-    merged.extend_from_slice(&newer);
-    if let Err(refusal) = key.check_properties(merged.iter().copied()) {
-        return Ok(Err(Reason::OverLimit(refusal)));
-    }
-    merged.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
-    Ok(Ok(RowDraft::new(merged.into_iter())))
 }
