@@ -33,7 +33,7 @@ mod tls;
 mod trouble;
 mod unknown;
 
-pub use address::OptionsError;
+pub use address::{HostError, OptionsError};
 pub use directory::Schedule;
 pub use engine::CassandraEngine;
 pub use options::{Login, Options, Password, Reads, Tls};

@@ -3,8 +3,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use model::{AccountName, DateTime, ServiceKind};
-use store::{RowView, encoding};
+use model::{AccountName, DateTime, Refusal, ServiceKind};
+use store::{Fault, RowView, encoding};
+use thiserror::Error;
 
 use crate::fields::Unusable;
 use crate::layout::{self, CommitRecord, DroppingRecord, MetaKey, ServiceRecord, TableId, TableRecord};
@@ -69,19 +70,32 @@ impl Records {
     }
 }
 
+/// Why a row is not one that this crate has written.
+#[derive(Debug, Error)]
+pub enum RowError {
+    #[error("the key {0:02x?} is too short")]
+    ShortKey(Vec<u8>),
+    #[error("{}", .0.happened())]
+    Unreadable(#[from] Fault),
+    #[error("its key is not written as it should be")]
+    KeyForm,
+    #[error("a row beyond the limits: {0}")]
+    OverLimit(Refusal),
+    #[error("its timestamp is before any there can be")]
+    Timestamp,
+}
+
 /// The table and the row, if key and row are what this crate would have written.
-pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), String> {
-    let (id, rest) = TableId::split(key).ok_or_else(|| format!("the key {key:02x?} is too short"))?;
-    let entity = encoding::key::decode_key(rest).map_err(|fault| fault.happened())?;
+pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), RowError> {
+    let (id, rest) = TableId::split(key).ok_or_else(|| RowError::ShortKey(key.to_vec()))?;
+    let entity = encoding::key::decode_key(rest)?;
     if encoding::key::encode(&entity) != rest {
-        return Err("its key is not written as it should be".to_owned());
+        return Err(RowError::KeyForm);
     }
-    let row = RowView::open(value).map_err(|fault| fault.happened())?;
-    entity
-        .check_properties(row.properties())
-        .map_err(|refusal| format!("a row beyond the limits: {refusal}"))?;
+    let row = RowView::open(value)?;
+    entity.check_properties(row.properties()).map_err(RowError::OverLimit)?;
     if row.timestamp() < DateTime::MIN_STORED {
-        return Err("its timestamp is before any there can be".to_owned());
+        return Err(RowError::Timestamp);
     }
     Ok((id, row))
 }

@@ -126,10 +126,10 @@ impl Survey<'_> {
                 }
                 (manifest.files().collect(), manifest.first_log())
             }
-            Err(detail) => {
+            Err(error) => {
                 self.report.add(Damage::new(
                     None,
-                    format!("which files belong to the store is not known, so all are taken: {detail}"),
+                    format!("which files belong to the store is not known, so all are taken: {error}"),
                 ));
                 let unlisted = |name| ListedFile { name, ..ListedFile::default() };
                 (self.names("sst").into_iter().map(unlisted).collect::<Vec<_>>(), 0)
@@ -175,15 +175,13 @@ impl Survey<'_> {
         let (first, last) = (listed.first.clone(), listed.last.clone());
         let table = match TableFile::open(&path) {
             Ok(table) => table,
-            Err(detail) => {
-                let detail = if path.exists() { detail } else { "the file is missing".to_owned() };
+            Err(error) => {
                 // Listed with its family, or else nobody knows whose rows they were.
                 if listed.family == self.meta.name {
-                    let detail = format!("{detail}; it held records of tables");
-                    self.report.add(Damage::of(name, detail));
+                    self.report.add(Damage::of(name, format!("{error}; it held records of tables")));
                 } else {
                     let (after, before) = (Edge::of_file(first), Edge::of_file(last));
-                    self.lost.push(Gap { path, detail, after, before });
+                    self.lost.push(Gap { path, cause: error.into(), after, before });
                 }
                 return;
             }
@@ -325,7 +323,7 @@ impl Survey<'_> {
             let edge =
                 |edge: &Edge| String::from_utf8_lossy(edge.key().unwrap_or_default()).replace('\0', "/");
             let between = format!("between {:?} and {:?}", edge(&gap.after), edge(&gap.before));
-            self.report.add(Damage::of(&file_name(&gap.path), format!("{}; records {between}", gap.detail)));
+            self.report.add(Damage::of(&file_name(&gap.path), format!("{}; records {between}", gap.cause)));
         }
         if records.last.is_none() && !records.tables.is_empty() {
             self.report.add(Damage::new(None, "the record of the last commit is missing"));
@@ -349,12 +347,12 @@ impl Survey<'_> {
             let Some((key, value)) = merge.row().filter(|_| found) else { break };
             gaps.retain(|gap| gap.before.key().is_some_and(|before| key <= before));
             match records::check_row(key, value) {
-                Err(detail) => {
+                Err(error) => {
                     let lost = records.place(key).map(Place::Lost);
                     self.report.add(Damage {
                         after: lost.clone(),
                         before: lost,
-                        ..Damage::new(None, detail)
+                        ..Damage::new(None, error.to_string())
                     });
                 }
                 // Dropped, but its tombstone went with a file that was deleted for it.
@@ -412,7 +410,7 @@ fn damage(gap: &Gap, records: &Records) -> Damage {
         Some(if matches!(edge, Edge::Found(_)) { Place::Found(row) } else { Place::Lost(row) })
     };
     let (after, before) = (place(&gap.after), place(&gap.before));
-    Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.detail.clone()) }
+    Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.cause.to_string()) }
 }
 
 fn commits(first: u64, last: u64) -> String {

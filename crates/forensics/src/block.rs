@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::error::BlockError;
+
 /// Behind every block: how it is packed, and the checksum of all of it.
 pub const TRAILER: u64 = 1 + 4;
 
@@ -38,28 +40,27 @@ impl Handle {
     }
 
     /// The block's bytes, if they are what was written there.
-    pub fn read(self, from: &BlockFile) -> Result<Vec<u8>, String> {
+    pub fn read(self, from: &BlockFile) -> Result<Vec<u8>, BlockError> {
         let length = self.size.checked_add(TRAILER);
         let end = length.and_then(|length| length.checked_add(self.offset)).filter(|end| *end <= from.size);
         let (Some(length), Some(_)) = (length, end) else {
-            return Err("it would lie outside of the file".to_owned());
+            return Err(BlockError::Outside);
         };
         let mut bytes = vec![0; length as usize];
-        from.file.read_exact_at(&mut bytes, self.offset).map_err(|error| error.to_string())?;
-        let Some((packed, stored)) = bytes.split_last_chunk::<4>() else {
-            return Err("no trailer".to_owned());
-        };
+        from.file.read_exact_at(&mut bytes, self.offset)?;
+        // The trailer has more bytes than the checksum.
+        let (packed, stored) = bytes.split_last_chunk::<4>().ok_or(BlockError::Outside)?;
         let computed = checksum(packed).wrapping_add(modifier(from.context, self.offset));
         if computed != u32::from_le_bytes(*stored) {
-            return Err("its checksum does not match".to_owned());
+            return Err(BlockError::Checksum);
         }
         let size = self.size as usize;
         let kind = bytes[size];
         bytes.truncate(size);
         match kind {
             NOT_PACKED => Ok(bytes),
-            LZ4 => unpack(&bytes).ok_or_else(|| "it does not unpack".to_owned()),
-            _ => Err(format!("it is packed in a way this version does not know ({kind})")),
+            LZ4 => unpack(&bytes).ok_or(BlockError::Packed),
+            _ => Err(BlockError::UnknownPacking { kind }),
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod block;
 pub mod entry;
+pub mod error;
 pub mod log_file;
 pub mod log_tail;
 pub mod manifest;

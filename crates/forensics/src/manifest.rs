@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::block::{take_text, take_varint};
 use crate::entry::Entry;
+use crate::error::ManifestError;
 use crate::log_file::{self, Part};
 
 const CURRENT: &str = "CURRENT";
@@ -57,27 +58,28 @@ struct Family {
 }
 
 impl Manifest {
-    pub fn read(database: &Path) -> Result<Self, String> {
-        let current =
-            fs::read_to_string(database.join(CURRENT)).map_err(|error| format!("CURRENT: {error}"))?;
+    pub fn read(database: &Path) -> Result<Self, ManifestError> {
+        let current = fs::read_to_string(database.join(CURRENT)).map_err(ManifestError::Current)?;
         let name = current.trim_end();
         if !name.starts_with("MANIFEST-") || name.contains('/') {
-            return Err("CURRENT does not name a MANIFEST".to_owned());
+            return Err(ManifestError::Unnamed);
         }
-        let bytes = fs::read(database.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        let owned = || name.to_owned();
+        let bytes = fs::read(database.join(name));
+        let bytes = bytes.map_err(|source| ManifestError::Disk { name: owned(), source })?;
         let mut manifest = Self::default();
         manifest.families.insert(0, Family { name: "default".to_owned(), ..Family::default() });
         let mut damage = None;
         log_file::read(&bytes, |part| match part {
             Part::Batch(edit) => {
                 if manifest.edit(edit).is_none() {
-                    damage.get_or_insert_with(|| format!("{name}: an edit in it can't be read"));
+                    damage.get_or_insert_with(|| ManifestError::Edit { name: owned() });
                 }
             }
             // A crash in the midst of an edit: it was never in force.
             Part::Unreadable { is_torn: true, .. } => {}
             Part::Unreadable { at, .. } => {
-                damage.get_or_insert_with(|| format!("{name}: unreadable at byte {at}"));
+                damage.get_or_insert_with(|| ManifestError::Damaged { name: owned(), at });
             }
         });
         damage.map_or(Ok(manifest), Err)

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap, btree_map};
 use std::path::PathBuf;
 
 use crate::entry::{Tombstone, Tombstones};
+use crate::error::GapError;
 use crate::table_file::{Rows, Step, TableFile};
 
 /// A table file that waits until the merge gets to it.
@@ -20,10 +21,10 @@ pub struct Waiting {
 }
 
 /// A part of a file that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Gap {
     pub path: PathBuf,
-    pub detail: String,
+    pub cause: GapError,
     pub after: Edge,
     pub before: Edge,
 }
@@ -160,9 +161,10 @@ impl Merge {
                     let origin = Origin::File { rows: Box::new(table.rows()), waiting };
                     self.go_on(Source { key: Vec::new(), sequence: u64::MAX, is_deletion: true, origin });
                 }
-                Err(detail) => {
+                Err(error) => {
+                    let cause = error.into();
                     let (after, before) = (Edge::of_file(waiting.first), Edge::of_file(waiting.last));
-                    self.gaps.push(Gap { path: waiting.path, detail, after, before });
+                    self.gaps.push(Gap { path: waiting.path, cause, after, before });
                 }
             }
         }
@@ -181,28 +183,28 @@ impl Merge {
                 let mut gap: Option<Gap> = None;
                 // A new source has no key yet: what lies before its first readable row begins where the file does.
                 let is_new = source.sequence == u64::MAX;
-                let open_gap = |gap: &mut Option<Gap>, detail: String| {
+                let open_gap = |gap: &mut Option<Gap>, cause: GapError| {
                     let after = if is_new {
                         Edge::of_file(waiting.first.clone())
                     } else {
                         Edge::Found(source.key.clone())
                     };
                     let path = waiting.path.clone();
-                    gap.get_or_insert(Gap { path, detail, after, before: Edge::Unknown });
+                    gap.get_or_insert(Gap { path, cause, after, before: Edge::Unknown });
                 };
                 let reached = loop {
                     let step = rows.advance();
                     self.bytes_read += rows.take_bytes_read();
                     match step {
-                        Step::Unreadable { offset, detail } => {
-                            open_gap(&mut gap, format!("the block at {offset}: {detail}"));
+                        Step::Unreadable { offset, source } => {
+                            open_gap(&mut gap, GapError::Block { offset, source });
                         }
                         Step::End => break None,
                         Step::Row => {
                             let Some(entry) = rows.entry() else { continue };
                             let place = (entry.key, Reverse(entry.sequence));
                             if !is_new && place <= (&source.key, Reverse(source.sequence)) {
-                                open_gap(&mut gap, "a row is not in its place".to_owned());
+                                open_gap(&mut gap, GapError::Order);
                                 continue;
                             }
                             break Some((entry.key.to_vec(), entry.sequence, entry.is_deletion));
