@@ -1,7 +1,7 @@
 //! Reads `cassandra://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/KEYSPACE[?NAME=VALUE&…]`.
 //!
-//! Opens no file and asks no name server: what is read here is well formed, not true. Errors name the part and
-//! what it takes, and never repeat what may be a password.
+//! Opens no file and asks no name server: it only checks the form. Errors name the part that is wrong and what it
+//! takes, and never show what may be a password.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -51,7 +51,9 @@ pub enum OptionsError {
     Zero { name: String, value: String },
     #[error("table-lease-ms is {0}; it takes {least} to {most}", least = LEASE_MILLISECONDS.start(), most = LEASE_MILLISECONDS.end())]
     TableLease(u64),
-    #[error("split-above is {split_above} and merge-below {merge_below}; merge-below takes half of split-above at most")]
+    #[error(
+        "split-above is {split_above} and merge-below {merge_below}; merge-below takes half of split-above at most"
+    )]
     MergeBelow { split_above: usize, merge_below: usize },
     #[error("the user is given before @ and as user; it takes one of them")]
     UserTwice,
@@ -93,14 +95,14 @@ impl Options {
         let rest = text.strip_prefix(SCHEME).ok_or(OptionsError::Scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, keyspace) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password's own @ should be %40, but a host has none, so the last one is the sign.
+        // An @ in a password should be written %40. A host has none, so the last @ ends the login.
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
         let is_late = login.is_none() && text.contains('@');
         let nodes: Result<_, _> = hosts.split(',').map(node).collect();
-        // What looks like a host or a keyspace may then be a piece of the password.
+        // If the @ comes too late, what looks like a host or keyspace may be a part of the password.
         let nodes = nodes.map_err(|error| if is_late { OptionsError::LateLogin } else { error })?;
         if keyspace.contains('@') {
             return Err(OptionsError::LateLogin);
@@ -115,9 +117,8 @@ impl Options {
         }
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| OptionsError::NoValue { name: shown(pair).to_owned() })?;
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| OptionsError::NoValue { name: shown(pair).to_owned() })?;
             let value = decode(shown(name), value)?;
             if seen.contains(&name) {
                 return Err(OptionsError::Twice { name: shown(name).to_owned() });
@@ -127,7 +128,7 @@ impl Options {
         }
         options.login = said.login()?;
         options.tls = said.tls()?;
-        // A merge that makes a segment to be split again would go on for ever.
+        // Otherwise a merged segment could be large enough to be split again, for ever.
         if options.janitor.merge_below.saturating_mul(2) > options.janitor.split_above {
             let (split_above, merge_below) = (options.janitor.split_above, options.janitor.merge_below);
             return Err(OptionsError::MergeBelow { split_above, merge_below });
@@ -136,7 +137,7 @@ impl Options {
     }
 }
 
-/// Parts that mean something only together.
+/// Settings that are checked together.
 #[derive(Default)]
 struct Said {
     user: Option<String>,
@@ -216,7 +217,7 @@ fn setting(options: &mut Options, said: &mut Said, name: &str, value: String) ->
     Ok(())
 }
 
-/// `host`, `host:port`, `[v6]` or `[v6]:port`, always with its port in the end.
+/// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. The result always has a port.
 fn node(text: &str) -> Result<String, OptionsError> {
     let wrong = |why| OptionsError::Host { host: text.to_owned(), why };
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
@@ -241,7 +242,7 @@ fn node(text: &str) -> Result<String, OptionsError> {
     Ok(format!("{host}:{port}"))
 }
 
-/// One that needs no quotes in CQL, where case is lost without them.
+/// A keyspace name that needs no quotes in CQL. Without quotes, CQL ignores case.
 fn keyspace_name(text: &str) -> Result<String, OptionsError> {
     let name = decode("the keyspace", text)?;
     if name.is_empty() {
@@ -253,13 +254,13 @@ fn keyspace_name(text: &str) -> Result<String, OptionsError> {
     if is_plain { Ok(name) } else { Err(OptionsError::Keyspace { name }) }
 }
 
-/// A name as it was written, unless it looks like something that slipped in from a password.
+/// The name for an error message, unless it may be a part of a password.
 fn shown(name: &str) -> &str {
     if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') { name } else { "a name" }
 }
 
 fn decode(part: &str, text: &str) -> Result<String, OptionsError> {
-    // Not decoding is no harm in most parts, but a lone % in a password is a password that will not fit.
+    // A lone % is refused, because a password with a wrong encoding would be a wrong password.
     let bytes = text.as_bytes();
     let is_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(at, _)| {
         bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -272,11 +273,7 @@ fn decode(part: &str, text: &str) -> Result<String, OptionsError> {
 }
 
 fn full(name: &str, value: String) -> Result<String, OptionsError> {
-    if value.is_empty() {
-        Err(OptionsError::Empty { name: name.to_owned() })
-    } else {
-        Ok(value)
-    }
+    if value.is_empty() { Err(OptionsError::Empty { name: name.to_owned() }) } else { Ok(value) }
 }
 
 fn truth(name: &str, value: &str) -> Result<bool, OptionsError> {

@@ -39,7 +39,7 @@ pub use engine::CassandraEngine;
 pub use options::{Login, Options, Password, Reads, Tls};
 pub use replication::{Replication, ReplicationError, init_store};
 pub use safety::{Finding, Findings, Weight};
-pub use schema::{InitError, Made, init};
+pub use schema::{InitError, SchemaChanges, init};
 pub use session::{ConnectError, check as check_store, open as connect};
 pub use tls::TlsError;
 pub use trouble::Trouble;

@@ -1,11 +1,11 @@
-//! Writers who come together share a sync; one who comes alone does not wait.
+//! Concurrent writers share a sync; a single writer does not wait. The committer merges little itself.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use crate::support::open;
 use engine_embedded::{EmbeddedEngine, Options};
-use std::sync::Arc;
 use model::Value;
+use std::sync::Arc;
 use store::{Change, Condition, Engine, Error, TableRef, Transaction};
 use store_suite::{draft, insert, key, number, table};
 use tempfile::TempDir;
@@ -161,7 +161,8 @@ async fn large_merges_into_one_row_are_not_made_by_the_committer() {
     engine.create_table(&books).await.unwrap();
     let large: Vec<(String, Value)> =
         (0..15).map(|n| (format!("P{n}"), Value::Binary(vec![n; 60 * 1024]))).collect();
-    let large: Vec<(&str, Value)> = large.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let large: Vec<(&str, Value)> =
+        large.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let put = |draft| Transaction::of_one(key("p", "r"), Condition::Anything, Change::Put(draft));
 
     engine.apply(&books, put(number(1))).await.unwrap();

@@ -1,5 +1,4 @@
-//! One table file: what it says of itself, the tombstones it holds, and its rows one after the other, past those
-//! blocks that can't be read.
+//! Reads a table file: its properties, its range tombstones, and its rows, also behind blocks that can't be read.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +12,7 @@ use crate::error::{BlockError, FilePart, Flaw, TableFileError};
 const FOOTER: usize = 53;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const EXTENDED_MAGIC: &[u8] = &[0x3e, 0x00, 0x7a, 0x00];
-/// The one format that `options.rs` has written.
+/// The only format that `engine-embedded` has written.
 const FORMAT: u32 = 7;
 const XXH3: u8 = 4;
 
@@ -21,14 +20,14 @@ const INDEX: &[u8] = b"rocksdb.index";
 const PROPERTIES: &[u8] = b"rocksdb.properties";
 const TOMBSTONES: &[u8] = b"rocksdb.range_del";
 
-/// A table file that can be read, save perhaps for some of its blocks.
+/// A table file that can be read, except perhaps for some blocks.
 #[derive(Debug)]
 pub struct TableFile {
     file: BlockFile,
     pub family: String,
     pub family_id: u32,
     pub tombstones: Vec<Tombstone>,
-    /// What is damaged in it but costs no row.
+    /// Damage that loses no rows.
     pub flaws: Vec<Flaw>,
     blocks: Vec<Handle>,
 }
@@ -62,7 +61,7 @@ impl TableFile {
                 INDEX => index = Some(handle),
                 PROPERTIES => properties = Some(handle),
                 TOMBSTONES => self.read_tombstones(handle)?,
-                // Filters, which spare a look at a file and are done without where they can't be read.
+                // Filters. They only save reads, so the file can be read without them.
                 other => {
                     if let Err(source) = handle.read(&self.file) {
                         let name = String::from_utf8_lossy(other).into_owned();
@@ -90,7 +89,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// Whether the index has short values.
+    /// Returns whether the index has short values.
     fn read_properties(&mut self, handle: Handle) -> Result<bool, TableFileError> {
         let unreadable = || TableFileError::Part(FilePart::Properties);
         let mut block = self.part(FilePart::Properties, handle)?;
@@ -128,7 +127,7 @@ impl TableFile {
     }
 }
 
-/// What the checksums of this file are tied to, and where its list of parts lies.
+/// The number that is part of the checksums of this file, and the place of its list of parts.
 fn footer(file: &File, size: u64) -> Result<(u32, Handle), TableFileError> {
     let mut bytes = [0; FOOTER];
     let at = size.checked_sub(FOOTER as u64).ok_or(TableFileError::Short)?;
@@ -152,11 +151,11 @@ fn footer(file: &File, size: u64) -> Result<(u32, Handle), TableFileError> {
     Ok((context, Handle { offset, size: metaindex }))
 }
 
-/// What came of going on to the next row.
+/// The result of moving to the next row.
 #[derive(Debug)]
-pub enum Step {
+pub enum RowStep {
     Row,
-    /// A block that can't be read: where it lies, and why. There may be more rows behind it.
+    /// A block that can't be read. There may be more rows behind it.
     Unreadable {
         offset: u64,
         source: BlockError,
@@ -164,7 +163,7 @@ pub enum Step {
     End,
 }
 
-/// The rows of a table file, older versions and deletions among them.
+/// The rows of a table file, with older versions and deletions.
 #[derive(Debug)]
 pub struct Rows {
     table: TableFile,
@@ -174,31 +173,31 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn advance(&mut self) -> Step {
+    pub fn advance(&mut self) -> RowStep {
         loop {
             if let Some(block) = &mut self.block {
                 match block.advance() {
-                    Some(true) if Entry::read(block.key()).is_some() => return Step::Row,
+                    Some(true) if Entry::read(block.key()).is_some() => return RowStep::Row,
                     Some(false) => self.block = None,
                     Some(true) | None => {
                         self.block = None;
                         let offset = self.table.blocks[self.next - 1].offset;
-                        return Step::Unreadable { offset, source: BlockError::Entry };
+                        return RowStep::Unreadable { offset, source: BlockError::Entry };
                     }
                 }
                 continue;
             }
-            let Some(handle) = self.table.blocks.get(self.next).copied() else { return Step::End };
+            let Some(handle) = self.table.blocks.get(self.next).copied() else { return RowStep::End };
             self.next += 1;
             self.bytes_read += handle.size + TRAILER;
             match self.table.block(handle) {
                 Ok(block) => self.block = Some(block),
-                Err(source) => return Step::Unreadable { offset: handle.offset, source },
+                Err(source) => return RowStep::Unreadable { offset: handle.offset, source },
             }
         }
     }
 
-    /// Where this stands; after a `Step::Row`.
+    /// The current entry, after `RowStep::Row`.
     pub fn entry(&self) -> Option<Entry<'_>> {
         Entry::read(self.block.as_ref()?.key())
     }
@@ -207,7 +206,7 @@ impl Rows {
         self.block.as_ref().map_or(&[], Block::value)
     }
 
-    /// Bytes read from the file since this was last asked.
+    /// Bytes read from the file since the last call.
     pub fn take_bytes_read(&mut self) -> u64 {
         std::mem::take(&mut self.bytes_read)
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::memory::{FREE_BYTES, Held, Memory};
+use crate::memory::{FREE_BYTES, Memory, MemoryShare};
 
 /// Idle for less is not idle: the next request may be on its way.
 const IDLE_MIN: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub struct Connection {
     discarding: AtomicBool,
     /// Bytes of a request's head, and what they hold beyond those that are free until the request is answered.
     head_bytes: AtomicUsize,
-    head: Mutex<Held>,
+    head: Mutex<MemoryShare>,
 }
 
 /// A connection for as long as it is open.

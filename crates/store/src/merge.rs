@@ -84,7 +84,7 @@ mod tests {
     use model::{DateTime, Refusal, Value, limits};
 
     use super::*;
-    use crate::{Change, Condition, Operation, resolve};
+    use crate::{Change, Condition, RowOperation, resolve};
 
     thread_local! {
         pub static COMPARISONS: Cell<usize> = const { Cell::new(0) };
@@ -95,7 +95,8 @@ mod tests {
         3 * properties * properties.next_power_of_two().ilog2() as usize
     }
 
-    /// Names as long as they may be, which differ only at their end. They are not in order, as an insert may leave them.
+    /// Names as long as they may be, which differ only at their end. They are not in order, as an insert may leave
+    /// them.
     fn names(range: std::ops::Range<usize>) -> Vec<String> {
         let count = range.len();
         let shuffled = (0..count).map(|i| range.start + i * 101 % count);
@@ -113,7 +114,7 @@ mod tests {
         let current = draft(old).stamp(stamp);
         let key = EntityKey::parse("p", "r").unwrap();
         let change = Change::Merge(draft(new));
-        let operation = Operation { row: key.row, condition: Condition::Exists, change };
+        let operation = RowOperation { row: key.row, condition: Condition::Exists, change };
         COMPARISONS.set(0);
         let row = resolve(&key.partition, operation, Some(RawRow::new(current.as_bytes())), stamp).unwrap();
         let properties = row.map(|row| row.unwrap().view().properties().count());
@@ -131,7 +132,12 @@ mod tests {
             ("all names but one", 0..1, 1..most, Ok(most)),
             ("one name too many", 0..most, most..most + 1, too_many()),
             ("other names, twice as many as there may be", 0..most, most..2 * most, too_many()),
-            ("half of the names are the same, half are too many", 0..most, most / 2..most / 2 + most, too_many()),
+            (
+                "half of the names are the same, half are too many",
+                0..most,
+                most / 2..most / 2 + most,
+                too_many(),
+            ),
         ];
         for (what, old, new, expected) in cases {
             let (old, new) = (names(old), names(new));

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config;
 use clap::Args;
-use migrate::Verified;
+use migrate::VerifyReport;
 
 pub use self::error::MigrateError;
 use self::error::Result;
@@ -157,7 +157,7 @@ fn unmark(to: &Place) -> Result<()> {
 }
 
 /// With writes refused from here on; accepted again if this does not come to its end.
-async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
+async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<VerifyReport> {
     let interrupted = interrupted();
     journey.source.freeze().await?;
     let thawed_by = journey.source.thawed_by();
@@ -175,7 +175,7 @@ async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -
     finished
 }
 
-async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
+async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<VerifyReport> {
     if !journey.source.stands_still() {
         journey.pass().await?;
     }
@@ -206,7 +206,7 @@ fn command(flags: &MigrateFlags) -> String {
     words.join(" ")
 }
 
-fn table_lines(verified: &Verified) -> String {
+fn table_lines(verified: &VerifyReport) -> String {
     let mut lines = Vec::new();
     for table in &verified.tables {
         let digest: String = table.digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
-use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
+use store::{Change, Condition, RowDraft, RowOperation, StoredRow, TableRef, Transaction};
 
 use crate::throttle::{Throttle, cost_of};
 use crate::{Error, Group, Result, Service};
@@ -62,12 +62,12 @@ impl Write {
         }
     }
 
-    pub(crate) fn into_operation(self) -> Operation {
-        Operation { row: self.key.row, condition: self.condition, change: self.change }
+    pub(crate) fn into_operation(self) -> RowOperation {
+        RowOperation { row: self.key.row, condition: self.condition, change: self.change }
     }
 }
 
-fn cost(operation: &Operation) -> u64 {
+fn cost(operation: &RowOperation) -> u64 {
     match &operation.change {
         Change::Put(draft) | Change::Merge(draft) => cost_of(draft.len()),
         Change::Delete => 1,
@@ -112,7 +112,7 @@ impl Service {
         &self,
         table: &TableRef,
         partition: model::Key,
-        operations: Vec<Operation>,
+        operations: Vec<RowOperation>,
     ) -> Result<Vec<DateTime>> {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use model::{Key, Refusal, limits};
-use store::{Operation, TableRef};
+use store::{RowOperation, TableRef};
 
 use crate::Write;
 
@@ -12,7 +12,7 @@ use crate::Write;
 pub struct Group {
     place: Option<(TableRef, Key)>,
     rows: HashSet<String>,
-    operations: Vec<Operation>,
+    operations: Vec<RowOperation>,
 }
 
 impl Group {
@@ -56,7 +56,7 @@ impl Group {
     }
 
     /// `None` for an empty group.
-    pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<Operation>)> {
+    pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<RowOperation>)> {
         let (table, partition) = self.place?;
         Some((table, partition, self.operations))
     }

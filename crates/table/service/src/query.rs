@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filter::{Expr, Plan};
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
-use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
+use store::{Budget, Entities, MemoryShare, PageGuard, RowFilter, Scan, StoredRef, TableRef};
 
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
@@ -30,7 +30,7 @@ pub struct EntityPage {
     /// How many entities were looked at to find these.
     pub examined: u64,
     /// To be kept until the answer is written.
-    pub tied: Tied,
+    pub tied: PageGuard,
 }
 
 impl Service {
@@ -40,7 +40,7 @@ impl Service {
         &self,
         table: &TableRef,
         query: EntityQuery<'_>,
-        held: &mut Held,
+        held: &mut MemoryShare,
     ) -> Result<EntityPage> {
         let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
@@ -101,7 +101,7 @@ impl Service {
     }
 }
 
-fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), Refusal> {
+fn reserve(held: &mut MemoryShare, bytes: usize) -> std::result::Result<(), Refusal> {
     if held.resize(bytes) { Ok(()) } else { Err(Refusal::Busy) }
 }
 

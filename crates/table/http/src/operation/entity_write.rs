@@ -10,7 +10,7 @@ use super::show::EntityFormat;
 use super::{Call, Context, table};
 use crate::answer::{Answer, Failure, Preference};
 use crate::route::Operation;
-use front::Held;
+use front::MemoryShare;
 
 /// A write that was read and found valid, and how to answer once it is done.
 pub struct Prepared {
@@ -41,7 +41,7 @@ pub struct Shown {
     /// The names of times that were sent with an offset: the answer shows them so.
     offset_times: Vec<String>,
     /// For writing it: a write that is done has to be answered.
-    held: Held,
+    held: MemoryShare,
 }
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {

@@ -12,7 +12,7 @@ mod table;
 use std::sync::Arc;
 
 use front::headers::Headers;
-use front::{Held, Memory, RefusalLog, Settings, Site, cut};
+use front::{Memory, MemoryShare, RefusalLog, Settings, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
@@ -59,7 +59,7 @@ pub struct Call<'a> {
 
 impl Context<'_> {
     /// Memory for an answer of which no more than this is known; refused if there is none.
-    fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
+    fn hold(&self, bytes: usize) -> Result<MemoryShare, Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
     }
