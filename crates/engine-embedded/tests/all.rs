@@ -1,4 +1,4 @@
-//! Every test of this folder in one program: each program more is linked for long.
+//! All tests of this folder in one program, because linking each program takes long.
 
 mod check;
 mod checkpoint;

@@ -7,7 +7,7 @@ use model::{Cut, Key, KeyRange, limits};
 use queue_model::{
     DateTime, Guid, Message, MessageId, MessageText, NewMessage, PopReceipt, Refusal, TakenMessage,
 };
-use store::{Budget, Fault, Operation, Scan, Transaction};
+use store::{Budget, Fault, RowOperation, Scan, Transaction};
 
 use crate::clock::earlier;
 use crate::head::{Head, ReadAhead};
@@ -300,7 +300,7 @@ impl QueueService {
     async fn apply(
         &self,
         live: &LiveQueue,
-        operations: Vec<Operation>,
+        operations: Vec<RowOperation>,
     ) -> std::result::Result<(), store::Error> {
         let partition =
             Key::parse(MESSAGES).map_err(|_| Fault::bug("the messages' partition is not a key"))?;
