@@ -14,6 +14,10 @@ const ALL_PROPERTIES: Version = Version(*b"2013-08-15");
 const JSON: Version = Version(*b"2013-08-15");
 const ETAG_IN_MINIMAL: Version = Version(*b"2015-04-05");
 const NO_ATOM: Version = Version(*b"2015-12-11");
+const PUT_MESSAGE_ANSWERS: Version = Version(*b"2016-05-31");
+const ANY_TIME_TO_LIVE: Version = Version(*b"2017-07-29");
+const ERROR_CODE_HEADER: Version = Version(*b"2017-07-29");
+const POLICIES_FOR_BEARERS: Version = Version(*b"2025-07-05");
 const LOGGED_ERROR_CODES: Version = Version(*b"2017-04-17");
 
 impl Version {
@@ -86,6 +90,34 @@ impl Version {
     /// Anonymous requests are told how to sign in.
     pub fn has_challenge(self) -> bool {
         ServiceKind::Table.sends_challenge(self)
+    }
+}
+
+/// What it changes for queues (spec: queue-operations 9).
+impl Version {
+    /// A list of queues names the address of its account, and not that of each queue.
+    pub fn lists_service_endpoint(self) -> bool {
+        self >= ALL_PROPERTIES
+    }
+
+    /// Put Message answers with the message, and Get Messages shows how often one was delivered behind its times.
+    pub fn has_put_answer(self) -> bool {
+        self >= PUT_MESSAGE_ANSWERS
+    }
+
+    /// A message may live longer than seven days, and for ever.
+    pub fn has_any_time_to_live(self) -> bool {
+        self >= ANY_TIME_TO_LIVE
+    }
+
+    /// Bearer tokens may read and set stored access policies.
+    pub fn shows_policies_to_bearers(self) -> bool {
+        self >= POLICIES_FOR_BEARERS
+    }
+
+    /// Every error says its code in a header too.
+    pub fn has_error_code_header(self) -> bool {
+        self >= ERROR_CODE_HEADER
     }
 }
 
