@@ -17,6 +17,9 @@ use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
 use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
 
+/// What queues and blobs tell a caller whose request has no date.
+const NO_DATE: &str = "Request date header not specified";
+
 /// The parts of a request that authentication looks at.
 #[derive(Debug)]
 pub struct Claim<'a> {
@@ -67,7 +70,7 @@ pub fn verify(
             return verify_bearer(claim, value, account, bearer, clock.now);
         }
         let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
-        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+        return Err(Denied::new(Refusal::AuthenticationInfoMalformed, why));
     };
     if authorization.account != account.name.as_str() {
         let why =
@@ -78,16 +81,18 @@ pub fn verify(
         Some(date) => Some(date),
         None => signed(claim.headers, &DATE)?,
     };
-    let date = date.ok_or_else(|| Denied::failed("neither x-ms-date nor Date was sent"))?;
+    let no_date = || Denied::failed("neither x-ms-date nor Date was sent").telling(NO_DATE);
+    let date = date.ok_or_else(no_date)?;
 
     let strings = strings_to_sign(claim, authorization.scheme, date)?;
     let verified = strings
         .iter()
         .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
     if !verified {
-        return Err(Denied::failed(format!(
-            "the signature is not that of {:?} with any of the account's keys",
-            strings[0]
+        let (string, signature) = (&strings[0], authorization.signature);
+        let why = format!("the signature is not that of {string:?} with any of the account's keys");
+        return Err(Denied::failed(why).telling(format!(
+            "The MAC signature found in the HTTP request '{signature}' is not the same as any computed signature. Server used following string to sign: '{string}'."
         )));
     }
     if clock.is_checked {
@@ -109,7 +114,7 @@ fn verify_bearer(
     let mut words = value.split_whitespace().skip(1);
     let (Some(token), None) = (words.next(), words.next()) else {
         let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
-        return Err(Denied { refusal: Refusal::AuthenticationInfoMalformed, why });
+        return Err(Denied::new(Refusal::AuthenticationInfoMalformed, why));
     };
     trust
         .admit(token, (claim.site.service, &account.name), claim.version, claim.https, now)
@@ -130,21 +135,22 @@ fn verify_token(
     }
     let string = sas.string_to_sign(account.name.as_str());
     if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
-        return Err(Denied::failed(format!(
-            "sig is not the signature of {string:?} with any of the account's keys"
-        )));
+        let why = format!("sig is not the signature of {string:?} with any of the account's keys");
+        let detail = format!("Signature did not match. String to sign used was {string}");
+        return Err(Denied::failed(why).telling(detail));
     }
     Ok(Proven::Token(Box::new(sas)))
 }
 
 fn anonymous(claim: &Claim<'_>) -> Denied {
     let why = "no Authorization header was sent, nor a shared access signature".to_owned();
-    let refusal = if claim.site.service.sends_challenge(claim.version) {
-        Refusal::NoAuthenticationInformation
-    } else {
-        Refusal::AuthenticationFailed
+    let refusal = match claim.site.service {
+        service if service.sends_challenge(claim.version) => Refusal::NoAuthenticationInformation,
+        ServiceKind::Table => Refusal::AuthenticationFailed,
+        // Spec: queue-operations 7.1, blob-operations 8.1.
+        ServiceKind::Blob | ServiceKind::Queue => Refusal::ResourceNotFound,
     };
-    Denied { refusal, why }
+    Denied::new(refusal, why)
 }
 
 /// The strings that a client may have signed: by the form of the service, and at a path-style secondary with and without
@@ -208,7 +214,7 @@ fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
             skew.as_secs(),
             limits::CLOCK_SKEW_MAX.as_secs()
         );
-        return Err(Denied::failed(why));
+        return Err(Denied::failed(why).telling(format!("Request date header too old: '{date}'")));
     }
     Ok(())
 }

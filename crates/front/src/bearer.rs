@@ -176,7 +176,7 @@ impl Trust {
         } else {
             Refusal::AuthenticationFailed
         };
-        let claims = self.check(token, audience, now).map_err(|why| Denied { refusal, why })?;
+        let claims = self.check(token, audience, now).map_err(|why| Denied::new(refusal, why))?;
         let named = claims.roles.map(OneOrMany::into_vec).unwrap_or_default();
         let identity = Identity {
             object_id: claims.oid,

@@ -49,9 +49,9 @@ pub struct Front {
 
 impl Front {
     /// Tells the operator's log why a caller was refused; gives the refusal back.
-    pub fn deny(&self, request: &Request<'_>, denied: Denied, operation: Option<&str>) -> Refusal {
+    pub fn deny(&self, request: &Request<'_>, denied: Denied, operation: Option<&str>) -> Denied {
         self.log_denied(request, operation, denied.refusal.code(request.service), &denied.why);
-        denied.refusal
+        denied
     }
 
     /// For the operator: who was refused what, and why.

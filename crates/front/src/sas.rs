@@ -46,15 +46,15 @@ pub fn admit(
     }
     let permissions = effective.permissions;
     match sas {
-        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denied {
-            refusal: Refusal::AuthorizationServiceMismatch,
-            why: format!(
+        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denied::new(
+            Refusal::AuthorizationServiceMismatch,
+            format!(
                 "the token is for services {:?}; {}s need {} in ss",
                 account.services,
                 service.name(),
                 service.letter()
             ),
-        }),
+        )),
         Sas::Account(account) => {
             Ok(Proof::Account(AccountToken { permissions, resource_types: account.resource_types }))
         }
@@ -65,7 +65,7 @@ pub fn admit(
 }
 
 fn failed(why: impl Into<String>) -> Denied {
-    Denied { refusal: Refusal::AuthenticationFailed, why: why.into() }
+    Denied::failed(why)
 }
 
 /// What counts once token and policy are taken together.
@@ -86,13 +86,28 @@ impl Effective {
         if let Some(start) = self.start
             && now < start
         {
-            return Err(failed(format!("the token is valid from {start} on; now is {now}")));
+            let why = format!("the token is valid from {start} on; now is {now}");
+            return Err(failed(why).telling(self.frame(now)));
         }
         if now >= expiry {
             let since = now.unix_seconds() - expiry.unix_seconds();
-            return Err(failed(format!("the token expired at {expiry}, {since} s ago")));
+            let why = format!("the token expired at {expiry}, {since} s ago");
+            return Err(failed(why).telling(self.frame(now)));
         }
         Ok(())
+    }
+
+    /// When it holds, in the service's words.
+    fn frame(&self, now: DateTime) -> String {
+        let shown = |time: Option<DateTime>| {
+            String::from_utf8_lossy(&time.unwrap_or(DateTime::MIN).http_date()).into_owned()
+        };
+        format!(
+            "Signature not valid in the specified time frame: Start [{}] - Expiry [{}] - Current [{}]",
+            shown(self.start),
+            shown(self.expiry),
+            shown(Some(now))
+        )
     }
 }
 
@@ -157,17 +172,17 @@ fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denied> {
         return Ok(());
     }
     let why = format!("the caller's address {ip} is not in {}", terms.ip);
-    Err(Denied { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why })
+    Err(Denied::new(Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why))
 }
 
 fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {
     match terms.protocol.as_str() {
         "" | "https,http" => Ok(()),
         "https" if https => Ok(()),
-        "https" => Err(Denied {
-            refusal: Refusal::AuthorizationProtocolMismatch,
-            why: "the token is for https only, and this is http".to_owned(),
-        }),
+        "https" => Err(Denied::new(
+            Refusal::AuthorizationProtocolMismatch,
+            "the token is for https only, and this is http",
+        )),
         other => Err(failed(format!("spr is {other:?}; it may be https or https,http"))),
     }
 }

@@ -12,7 +12,7 @@ use protocol::Query;
 use protocol::access_policies::AccessPolicy;
 use protocol::signing::sas::{Malformed, Sas};
 
-use crate::access::Proof;
+use crate::access::{Denied, Proof};
 use crate::address::Address;
 use crate::bearer::Bearer;
 use crate::body::RequestBody;
@@ -29,7 +29,7 @@ pub trait StorageService: fmt::Debug + Send + Sync + 'static {
     type Asked: Send + Sync;
 
     /// Why there is no answer: one of the refusals that all services share, or one of its own.
-    type Failure: From<Refusal> + Send;
+    type Failure: From<Refusal> + From<Denied> + Send;
 
     /// Reads what the head asks, once, before anything is checked.
     fn read(&self, request: &Request<'_>) -> Self::Asked;

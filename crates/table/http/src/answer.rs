@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use front::access::Denied;
 use front::{BodyFailure, Held, held_bytes};
 use model::Refusal;
 use store::FaultKind;
@@ -79,6 +80,13 @@ impl From<Refusal> for Failure {
 impl From<common::Refusal> for Failure {
     fn from(refusal: common::Refusal) -> Self {
         Refusal::from(refusal).into()
+    }
+}
+
+/// Tables tell nothing beside the refusal.
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        denied.refusal.into()
     }
 }
 

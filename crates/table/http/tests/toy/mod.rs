@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use common::{AccountName, Refusal};
+use front::access::Denied;
 use front::{
     Admission, Body, BodyFailure, Class, Memory, OperationInfo, RefusalFacts, Refused, Request, RequestBody,
     ServiceKind, StorageService, StreamBroken, held_bytes,
@@ -41,6 +42,12 @@ pub enum ToyFailure {
 impl From<Refusal> for ToyFailure {
     fn from(refusal: Refusal) -> Self {
         Self::Shared(refusal)
+    }
+}
+
+impl From<Denied> for ToyFailure {
+    fn from(denied: Denied) -> Self {
+        Self::Shared(denied.refusal)
     }
 }
 
