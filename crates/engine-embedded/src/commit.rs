@@ -57,9 +57,13 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub enum Work {
     Apply(Ahead),
-    Create(TableRef),
+    Create(TableRef, Option<Bytes>),
     Drop(TableRef),
-    SetTableMetadata(TableRef, Bytes),
+    ReplaceTableMetadata {
+        table: TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    },
     ReplaceServiceMetadata {
         service: ServiceKind,
         account: AccountName,
@@ -164,9 +168,13 @@ impl Committer {
 fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
     match work {
         Work::Apply(ahead) => return draft.apply(ahead).map(Done::Stamped),
-        Work::Create(table) => draft.create(&table)?,
+        Work::Create(table, metadata) => draft.create(&table, metadata)?,
         Work::Drop(table) => draft.drop_table(&table)?,
-        Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
+        Work::ReplaceTableMetadata { table, expected, metadata } => {
+            if !draft.replace_table_metadata(&table, expected.as_ref(), metadata)? {
+                return Ok(Done::NotAsExpected);
+            }
+        }
         Work::ReplaceServiceMetadata { service, account, expected, metadata } => {
             if !draft.replace_service_metadata(service, account, expected.as_ref(), metadata) {
                 return Ok(Done::NotAsExpected);

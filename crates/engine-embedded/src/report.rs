@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use model::ServiceKind;
+use store::place_of;
+
 /// Damage is listed up to this; the rest is only counted, so that a store that is damaged all over fits in memory.
 pub const DAMAGE_LISTED_MAX: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// By account and name.
+    /// By account, service and name. A queue is a table of the Queue service.
     pub tables: Vec<TableCount>,
     pub damage: Vec<Damage>,
     /// Damage beyond what is listed.
@@ -26,6 +29,7 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableCount {
     pub account: String,
+    pub service: ServiceKind,
     pub table: String,
     pub entities: u64,
     /// Keys and rows as they are stored, before compression.
@@ -67,10 +71,17 @@ impl Place {
 pub struct RowPlace {
     /// Not known for a table that no record names.
     pub account: Option<String>,
-    /// Its name, or the id its rows lie under.
+    /// Its name, after the service if that is not Table; or the id its rows lie under.
     pub table: String,
     pub partition_key: String,
     pub row_key: String,
+}
+
+impl TableCount {
+    /// Its place for people: `account/Books`, or `account/queue/orders`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.account, place_of(self.service, &self.table))
+    }
 }
 
 impl Report {

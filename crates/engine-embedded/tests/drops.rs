@@ -50,7 +50,7 @@ async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
 async fn an_interrupted_drop_is_taken_up_at_open() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
     // What a crash right after a drop leaves: the record, and rows in table files under a tombstone.
@@ -81,7 +81,7 @@ async fn an_interrupted_drop_is_taken_up_at_open() {
 async fn rows_whose_tombstone_went_with_a_deleted_file_do_not_come_back() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
     // What a crash leaves right after the files of a dropped table were deleted, one with its tombstone among them:

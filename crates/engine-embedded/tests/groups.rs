@@ -13,7 +13,7 @@ use tempfile::TempDir;
 async fn many_writers_share_few_syncs() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     let started = std::time::Instant::now();
     let writers: Vec<_> = (0..64)
@@ -41,7 +41,7 @@ async fn many_writers_share_few_syncs() {
 async fn a_lone_writer_goes_at_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     let started = std::time::Instant::now();
     for row in 0..200 {
@@ -57,7 +57,7 @@ async fn a_lone_writer_goes_at_once() {
 async fn a_row_that_nobody_else_changes_is_looked_for_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     for row in 0..200 {
         engine.apply(&table("Books"), insert("p", &row.to_string(), row)).await.unwrap();
@@ -69,11 +69,11 @@ async fn a_row_that_nobody_else_changes_is_looked_for_once() {
 async fn a_refused_transaction_costs_no_sync() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     let before = engine.counters();
     assert!(engine.apply(&table("Books"), insert("p", "r", 1)).await.is_err());
-    assert!(engine.create_table(&table("books")).await.is_err());
+    assert!(engine.create_table(&table("books"), None).await.is_err());
     assert_eq!(engine.counters().commits, before.commits);
 }
 
@@ -82,7 +82,7 @@ async fn what_finds_the_queue_full_is_told_and_not_done() {
     let directory = TempDir::new().unwrap();
     let options = Options { queue_transactions: 4, ..Options::new(directory.path()) };
     let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let writers: Vec<_> = (0..500)
         .map(|row| {
             let engine = engine.clone();

@@ -40,9 +40,9 @@ async fn store(directory: &Path) -> Rows {
     engine.close().await;
     drop(engine);
     let engine = open(directory);
-    engine.create_table(&table("Small")).await.unwrap();
+    engine.create_table(&table("Small"), None).await.unwrap();
     engine.apply(&table("Small"), insert("p", "r", 1)).await.unwrap();
-    engine.set_table_metadata(&table("Small"), Bytes::from_static(b"policies")).await.unwrap();
+    assert!(engine.replace_table_metadata(&table("Small"), None, Bytes::from_static(b"policies")).await.unwrap());
     assert!(
         engine
             .replace_service_metadata(
@@ -105,7 +105,7 @@ async fn saved(directory: &Path) -> (Salvaged, Arc<EmbeddedEngine>, TempDir) {
     assert_eq!(report.entities(), salvaged.entities);
     let engine = open(&target);
     // It takes writes too, under timestamps above all that were saved.
-    engine.create_table(&table("After")).await.unwrap();
+    engine.create_table(&table("After"), None).await.unwrap();
     engine.apply(&table("After"), insert("p", "r", 1)).await.unwrap();
     (salvaged, engine, place)
 }
@@ -275,7 +275,7 @@ async fn a_hole_in_the_log_costs_what_was_in_it_and_not_what_came_after() {
 async fn a_log_that_is_gone_is_noticed() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     for row in 0..50 {
         engine.apply(&table("Books"), insert("p", &format!("{row:03}"), row)).await.unwrap();
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use store::{Engine, TableRef};
 
-pub use error::{Difference, Error, Found, Side};
+pub use error::{Difference, Error, Found, ServiceTable, Side};
 pub use pass::{Passed, pass};
 pub use tables::is_empty;
 pub use verify::{Verified, VerifiedTable, verify};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use store::Engine;
 
-pub use fixtures::{account, draft, insert, key, number, scan, table};
+pub use fixtures::{account, draft, insert, key, number, of_service, scan, table};
 
 type Shared = Arc<dyn Engine>;
 
@@ -38,6 +38,7 @@ where
         tables::a_table_is_found_in_any_case_under_its_first_name,
         tables::tables_of_accounts_are_apart,
         tables::tables_are_listed_in_order_and_resumed,
+        tables::tables_of_services_are_apart,
         tables::nothing_is_found_in_a_missing_table,
         writes::conditions_hold_as_named,
         writes::a_merge_overlays_and_a_put_replaces,
@@ -50,6 +51,8 @@ where
         scans::a_filtered_scan_gives_what_its_filter_keeps,
         tables::a_dropped_table_leaves_nothing_behind,
         metadata::metadata_lives_and_dies_with_its_owner,
+        metadata::a_table_can_be_created_with_its_metadata,
+        metadata::table_metadata_is_replaced_only_if_it_is_what_was_expected,
         metadata::service_metadata_is_replaced_only_if_it_is_what_was_expected,
         metadata::documents_of_two_services_do_not_disturb_each_other,
         metadata::accounts_with_tables_or_metadata_are_listed,

@@ -14,6 +14,7 @@ mod memory;
 mod page;
 pub mod private_directory;
 mod scan;
+mod stored_name;
 mod transaction;
 
 pub use encoding::raw::{RawRow, StoredRow};
@@ -27,4 +28,5 @@ pub use held::{FREE_BYTES, Held, RequestMemory};
 pub use memory::MemoryEngine;
 pub use page::{Entities, Page, Showing, Shown, StoredRef, Tied};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};
+pub use stored_name::{StoredName, place_of};
 pub use transaction::{Change, Condition, Operation, Transaction, merge, resolve};

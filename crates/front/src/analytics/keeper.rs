@@ -187,7 +187,7 @@ fn table(account: &AccountName, service: ServiceKind, grain: Grain, secondary: b
         ServiceKind::Table => "Table",
     };
     let name = format!("$Metrics{grain}{location}Transactions{service}");
-    Some(TableRef { account: account.clone(), name: TableName::parse(&name).ok()? })
+    Some(TableRef::table(account.clone(), TableName::parse(&name).ok()?))
 }
 
 /// `YYYYMMddThhmm`.

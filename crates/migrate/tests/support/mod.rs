@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use migrate::Shared;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
-use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
+use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 
 /// Passes on what a store is asked, save for what stands in the braces.
 macro_rules! passing_on {
@@ -79,18 +79,18 @@ passing_on!(Counting {
         self.loaded.fetch_add(rows.len(), Ordering::SeqCst);
         self.engine.load(table, partition, rows).await
     }
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         self.change()?;
-        self.engine.create_table(table).await
+        self.engine.create_table(table, metadata).await
     }
 }
     drop_table(table: &TableRef) -> ();
-    find_table(table: &TableRef) -> TableName;
-    list_tables(account: &AccountName, from: &str, limit: usize) -> TablesPage;
+    find_table(table: &TableRef) -> StoredName;
+    list_tables(account: &AccountName, service: ServiceKind, from: &str, limit: usize) -> TablesPage;
     get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
     apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
     table_metadata(table: &TableRef) -> Option<Bytes>;
-    set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
+    replace_table_metadata(table: &TableRef, expected: Option<Bytes>, metadata: Bytes) -> bool;
     service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
     replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;
@@ -125,8 +125,8 @@ impl Balky {
 }
 
 passing_on!(Balky {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.unwillingly(format!("create {table:?}"), self.engine.create_table(table)).await
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
+        self.unwillingly(format!("create {table:?}"), self.engine.create_table(table, metadata)).await
     }
     async fn load(
         &self,
@@ -139,19 +139,21 @@ passing_on!(Balky {
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
-        self.unwillingly("list".to_owned(), self.engine.list_tables(account, from, limit)).await
+        let question = format!("list {service}");
+        self.unwillingly(question, self.engine.list_tables(account, service, from, limit)).await
     }
 }
     drop_table(table: &TableRef) -> ();
-    find_table(table: &TableRef) -> TableName;
+    find_table(table: &TableRef) -> StoredName;
     scan(table: &TableRef, scan: Scan) -> Page;
     get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
     apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
     table_metadata(table: &TableRef) -> Option<Bytes>;
-    set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
+    replace_table_metadata(table: &TableRef, expected: Option<Bytes>, metadata: Bytes) -> bool;
     service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
     replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
     list_accounts() -> Vec<AccountName>;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use common::{AccountName, DateTime, ServiceKind};
-use model::{EntityKey, Key, TableName};
-use store::{Engine, Error, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use model::{EntityKey, Key};
+use store::{Engine, Error, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 
 use crate::ground::{Ground, ask, check, token};
 
@@ -20,32 +20,33 @@ struct Counting {
 impl Counting {
     /// The tables of metrics are the server's own business.
     fn count(&self, table: &TableRef) -> &MemoryEngine {
-        self.asked.fetch_add(usize::from(!table.name.is_metrics()), Ordering::SeqCst);
+        self.asked.fetch_add(usize::from(!table.name.as_str().starts_with('$')), Ordering::SeqCst);
         &self.engine
     }
 }
 
 #[async_trait]
 impl Engine for Counting {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.engine.create_table(table).await
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
+        self.engine.create_table(table, metadata).await
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
         self.engine.drop_table(table).await
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         self.count(table).find_table(table).await
     }
 
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
-        self.engine.list_tables(account, from, limit).await
+        self.engine.list_tables(account, service, from, limit).await
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -64,8 +65,13 @@ impl Engine for Counting {
         self.count(table).table_metadata(table).await
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        self.count(table).set_table_metadata(table, metadata).await
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        self.count(table).replace_table_metadata(table, expected, metadata).await
     }
 
     async fn service_metadata(

@@ -6,6 +6,7 @@ use std::time::Instant;
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
+use crate::tables::is_metrics;
 use crate::throttle::{Throttle, cost_of};
 use crate::{Error, Group, Result, Service};
 
@@ -117,7 +118,7 @@ impl Service {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;
         let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
-        if table.name.is_metrics() && !only_deletes() {
+        if is_metrics(&table.name) && !only_deletes() {
             self.require_table(table).await?;
             return Err(Refusal::WritesNotAllowed.into());
         }

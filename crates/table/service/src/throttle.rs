@@ -112,7 +112,7 @@ mod tests {
     use model::TableName;
 
     fn table(account: &str) -> TableRef {
-        TableRef { account: AccountName::parse(account).unwrap(), name: TableName::parse("Books").unwrap() }
+        TableRef::table(AccountName::parse(account).unwrap(), TableName::parse("Books").unwrap())
     }
 
     #[test]

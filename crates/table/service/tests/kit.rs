@@ -9,7 +9,7 @@ use model::{
     TableName, Value, ValueCow,
 };
 use service::{Error, Service, Write};
-use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 
 #[derive(Default)]
 pub struct Recorder {
@@ -30,9 +30,9 @@ impl Recorder {
 
 #[async_trait]
 impl Engine for Recorder {
-    async fn create_table(&self, table: &TableRef) -> Result<(), store::Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), store::Error> {
         self.note(format!("create {}", table.name))?;
-        self.engine.create_table(table).await
+        self.engine.create_table(table, metadata).await
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), store::Error> {
@@ -40,7 +40,7 @@ impl Engine for Recorder {
         self.engine.drop_table(table).await
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, store::Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, store::Error> {
         self.note(format!("find {}", table.name))?;
         self.engine.find_table(table).await
     }
@@ -48,11 +48,12 @@ impl Engine for Recorder {
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, store::Error> {
         self.note(format!("list {limit} from {from:?}"))?;
-        self.engine.list_tables(account, from, limit).await
+        self.engine.list_tables(account, service, from, limit).await
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, store::Error> {
@@ -88,8 +89,13 @@ impl Engine for Recorder {
         self.engine.table_metadata(table).await
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), store::Error> {
-        self.engine.set_table_metadata(table, metadata).await
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, store::Error> {
+        self.engine.replace_table_metadata(table, expected, metadata).await
     }
 
     async fn service_metadata(
@@ -193,7 +199,7 @@ pub fn account() -> AccountName {
 }
 
 pub fn table(name: &str) -> TableRef {
-    TableRef { account: account(), name: TableName::parse(name).unwrap() }
+    TableRef::table(account(), TableName::parse(name).unwrap())
 }
 
 pub fn key(partition: &str, row: &str) -> EntityKey {

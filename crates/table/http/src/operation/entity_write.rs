@@ -2,7 +2,7 @@
 
 use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
 use service::Write;
-use store::{RowDraft, TableRef};
+use store::{RowDraft, StoredName, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
@@ -21,7 +21,7 @@ pub struct Prepared {
 
 pub enum Reply {
     Inserted {
-        table: TableName,
+        table: StoredName,
         location: String,
         preference: Option<Preference>,
         /// What to show, unless the client wants nothing shown.

@@ -83,7 +83,7 @@ impl Context<'_> {
     }
 
     fn table(&self, name: TableName) -> TableRef {
-        TableRef { account: self.site.account.clone(), name }
+        TableRef::table(self.site.account.clone(), name)
     }
 
     /// The service says that a table is missing before it says what else is wrong. An engine finds a missing table itself,

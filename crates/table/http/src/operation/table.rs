@@ -31,7 +31,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fai
 pub async fn get(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Answer, Failure> {
     refuse_unknown_options(call.query)?;
     let name = context.service.get_table(&context.table(name)).await?;
-    Ok(Answer { status: 200, content: Some(show::table(context, call.format, &name)), ..Answer::default() })
+    Ok(Answer { status: 200, content: Some(show::table(context, call.format, name.as_str())), ..Answer::default() })
 }
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
@@ -60,7 +60,7 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fa
             status: 201,
             location: Some(location),
             preference_applied: preference,
-            content: Some(show::table(context, call.format, &table.name)),
+            content: Some(show::table(context, call.format, table.name.as_str())),
             ..Answer::default()
         }
     })
