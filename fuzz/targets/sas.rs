@@ -7,21 +7,21 @@ use libfuzzer_sys::fuzz_target;
 use model::{DateTime, TableName};
 use wire::access_policies;
 use wire::signing::AccountKey;
-use wire::signing::sas::{BlobTarget, Malformed, Sas};
-use wire::url::Query;
+use wire::signing::sas::{BlobTarget, Sas, SasFormatError};
+use wire::url::QueryString;
 
 static KEY: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::parse("c2VjcmV0").expect("a good key"));
 
-type Read = fn(&Query) -> Result<Option<(Sas, String)>, Malformed>;
+type Read = fn(&QueryString) -> Result<Option<(Sas, String)>, SasFormatError>;
 
 fuzz_target!(|text: &str| {
-    let Some(query) = Query::parse(text) else { return };
+    let Some(query) = QueryString::parse(text) else { return };
     check(&query, Sas::read);
     check(&query, |query| Sas::read_queue(query, "q"));
     check(&query, |query| Sas::read_blob(query, BlobTarget { container: "c", blob: Some("a/b") }));
 });
 
-fn check(query: &Query, read: Read) {
+fn check(query: &QueryString, read: Read) {
     let Ok(Some((sas, signature))) = read(query) else { return };
     let terms = sas.terms();
     for time in [&terms.start, &terms.expiry] {
@@ -48,7 +48,7 @@ fn check(query: &Query, read: Read) {
     };
     if told {
         let written = sas.to_query(&right);
-        let again = Query::parse(&written).expect("a written token is UTF-8");
+        let again = QueryString::parse(&written).expect("a written token is UTF-8");
         assert_eq!(read(&again), Ok(Some((sas, right))), "{written}");
     }
 }

@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::{Key, TableName};
-use wire::url::{Query, Resource, entity_link, table_link};
+use wire::url::{QueryString, Resource, entity_link, table_link};
 
 fuzz_target!(|text: &str| {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    if let Some(query) = Query::parse(query) {
+    if let Some(query) = QueryString::parse(query) {
         for name in query.names() {
             assert!(query.get(name).is_some());
         }

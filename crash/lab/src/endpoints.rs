@@ -72,8 +72,9 @@ pub struct Report {
 
 pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<Report, String> {
     let target = |text: &String| {
-        let endpoint = Endpoint::parse(text)?;
-        let tls = if endpoint.tls { Some(connection::connector(None)?) } else { None };
+        let endpoint = Endpoint::parse(text).map_err(|error| error.to_string())?;
+        let connector = || connection::connector(None).map_err(|error| error.to_string());
+        let tls = if endpoint.tls { Some(connector()?) } else { None };
         Ok(Arc::new(Target { endpoint, tls }))
     };
     let targets = command.connection_string.iter().map(target).collect::<Result<Vec<_>, String>>()?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use connection::{Client, Request, Trouble};
+use connection::{Client, SendError, UnsignedRequest};
 use serde_json::Value;
 
 use crate::operation::{Change, Condition, Operation, Outcome, Place, Stamp, Verb};
@@ -33,7 +33,7 @@ pub async fn send(
 ) -> Result<Outcome, Failure> {
     let base = client.endpoint().url();
     let (method, path, headers, body) = encode(&base, writer, number, operation);
-    let request = Request {
+    let request = UnsignedRequest {
         method,
         path: &path,
         query: "",
@@ -44,8 +44,8 @@ pub async fn send(
         Err(_) => {
             return Err(Failure::Wrong(format!("no answer within {ANSWER_TIME_MAX:?} to {operation:?}")));
         }
-        Ok(Err(Trouble::Unreachable(_))) => return Err(Failure::NotSent),
-        Ok(Err(Trouble::Broken(why))) => return Ok(Outcome::Unknown(why)),
+        Ok(Err(SendError::Unreachable { .. })) => return Err(Failure::NotSent),
+        Ok(Err(SendError::Broken(why))) => return Ok(Outcome::Unknown(why.to_string())),
         Ok(Ok(answer)) => answer,
     };
     let text = String::from_utf8_lossy(answer.body);
@@ -191,7 +191,7 @@ async fn read(
     path: &str,
     query: &str,
 ) -> Result<(u16, Value, Option<String>), ReadFailure> {
-    let request = Request { method: "GET", path, query, headers: JSON, body: None };
+    let request = UnsignedRequest { method: "GET", path, query, headers: JSON, body: None };
     let answer = tokio::time::timeout(ANSWER_TIME_MAX, client.send(request, Instant::now())).await;
     let answer = answer.map_err(|_| format!("no answer within {ANSWER_TIME_MAX:?} to GET {path}"))?;
     let unanswered = |why: String| ReadFailure::Unanswered(format!("GET {path}: {why}"));

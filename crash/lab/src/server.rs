@@ -52,7 +52,7 @@ impl Launch {
         });
         match receive.recv_timeout(START_TIME_MAX) {
             Ok(connection) => {
-                let endpoint = Endpoint::parse(&connection)?;
+                let endpoint = Endpoint::parse(&connection).map_err(|error| error.to_string())?;
                 server.target = Some(Arc::new(Target { endpoint, tls: None }));
                 Ok(Start::Ready(server))
             }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use connection::{ConnectorError, EndpointError};
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -32,9 +33,10 @@ pub enum BenchError {
     TooFewEntities(u64),
     #[error("--value-bytes {bytes} can't be; it takes {} to {VALUE_BYTES_MAX}", SMALL_VALUES_BYTES + 1)]
     ValueBytes { bytes: usize },
-    /// As the connection says it: the endpoint's address, or the authority's file.
-    #[error("{0}")]
-    Endpoint(String),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error(transparent)]
+    Connector(#[from] ConnectorError),
 
     // This machine.
     #[error("can't start its threads: {source}; raise the system's limit on threads")]

@@ -134,9 +134,8 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<
 }
 
 async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session> {
-    let endpoint = Endpoint::parse(text).map_err(BenchError::Endpoint)?;
-    let connector = || connection::connector(command.ca.as_deref()).map_err(BenchError::Endpoint);
-    let tls = if endpoint.tls { Some(connector()?) } else { None };
+    let endpoint = Endpoint::parse(text)?;
+    let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
     let server = pid.map(Process::with_id).transpose()?;
     let data = DataSet::new(command.entities, command.value_bytes)?;
     Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await

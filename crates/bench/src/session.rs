@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::tally::Failure;
 use crate::worker::{Shared, Worker};
 use crate::workload::Workload;
-use connection::{Client, Request, Target};
+use connection::{Client, Target, UnsignedRequest};
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                     Prefer: return-no-content\r\n";
@@ -146,7 +146,8 @@ impl Session {
     pub async fn close(mut self) -> Result<()> {
         for table in std::mem::take(&mut self.made) {
             let path = format!("/Tables('{table}')");
-            let request = Request { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
+            let request =
+                UnsignedRequest { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
             let deleted = tokio::time::timeout(CLOSE_TIME_MAX, self.control_request(request, &[204])).await;
             match deleted {
                 Ok(Ok(())) => {}
@@ -159,7 +160,7 @@ impl Session {
 
     async fn create(&mut self, table: String, delete_after: bool) -> Result<()> {
         let body = format!("{{\"TableName\":\"{table}\"}}");
-        let request = Request {
+        let request = UnsignedRequest {
             method: "POST",
             path: "/Tables",
             query: "",
@@ -178,7 +179,7 @@ impl Session {
 
     async fn control_request(
         &mut self,
-        request: Request<'_>,
+        request: UnsignedRequest<'_>,
         expected: &[u16],
     ) -> std::result::Result<(), Refused> {
         let response = self.control.send(request, Instant::now()).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use connection::{Response, Trouble};
+use connection::{Response, SendError};
 
 /// Beyond this a latency is this.
 const LATENCY_MAX: Duration = Duration::from_secs(3600);
@@ -46,12 +46,13 @@ impl Failure {
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Unreachable(sample) => Self { label: "unreachable".to_owned(), sample, fatal: true },
-            Trouble::Broken(sample) => Self { label: "broken connection".to_owned(), sample, fatal: false },
-        }
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        let (label, fatal) = match error {
+            SendError::Unreachable { .. } => ("unreachable", true),
+            SendError::Broken(_) => ("broken connection", false),
+        };
+        Self { label: label.to_owned(), sample: error.to_string(), fatal }
     }
 }
 

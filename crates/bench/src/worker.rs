@@ -13,7 +13,7 @@ use crate::random::{Random, mix};
 use crate::tally::Failure;
 use crate::verify::{self, Pages};
 use crate::workload::Workload;
-use connection::{Client, Request, Response};
+use connection::{Client, Response, UnsignedRequest};
 
 const READ: &str = "Accept: application/json;odata=nometadata\r\n";
 const INSERT: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
@@ -97,7 +97,7 @@ impl Worker {
         self.written_key(workload, number, 0);
         self.body.clear();
         self.shared.data.write_entity(&mut self.body, &self.key, number);
-        let request = Request {
+        let request = UnsignedRequest {
             method: "POST",
             path: &self.insert_path,
             query: "",
@@ -140,7 +140,7 @@ impl Worker {
     }
 
     async fn send_batch(&mut self, operations: u64, now: Instant) -> Result<(), Failure> {
-        let request = Request {
+        let request = UnsignedRequest {
             method: "POST",
             path: "/$batch",
             query: "",
@@ -158,7 +158,8 @@ impl Worker {
 
     /// Reads the entity that `path` and `key` say, which has this number.
     async fn read_and_check(&mut self, number: u64, now: Instant) -> Result<u64, Failure> {
-        let request = Request { method: "GET", path: &self.path, query: "", headers: READ, body: None };
+        let request =
+            UnsignedRequest { method: "GET", path: &self.path, query: "", headers: READ, body: None };
         let response = self.client.send(request, now).await?;
         if response.status != 200 {
             return Err(Failure::status(&response));
@@ -238,8 +239,13 @@ impl Worker {
         self.body.clear();
         let ratio = 100 + self.random.below(900);
         self.body.extend_from_slice(format!("{{\"Ratio\":{ratio}.125}}").as_bytes());
-        let request =
-            Request { method: "PATCH", path: &self.path, query: "", headers: MERGE, body: Some(&self.body) };
+        let request = UnsignedRequest {
+            method: "PATCH",
+            path: &self.path,
+            query: "",
+            headers: MERGE,
+            body: Some(&self.body),
+        };
         check_written(&self.client.send(request, now).await?)?;
         Ok(1)
     }
@@ -248,8 +254,13 @@ impl Worker {
         let number = self.any_entity();
         self.body.clear();
         self.shared.data.write_entity(&mut self.body, &self.key, number);
-        let request =
-            Request { method: "PUT", path: &self.path, query: "", headers: REPLACE, body: Some(&self.body) };
+        let request = UnsignedRequest {
+            method: "PUT",
+            path: &self.path,
+            query: "",
+            headers: REPLACE,
+            body: Some(&self.body),
+        };
         check_written(&self.client.send(request, now).await?)?;
         Ok(1)
     }
@@ -265,7 +276,8 @@ impl Worker {
         {
             self.key.at(partition, row);
             self.entity_path(|shared| &shared.data_table);
-            let request = Request { method: "GET", path: &self.path, query: "", headers: READ, body: None };
+            let request =
+                UnsignedRequest { method: "GET", path: &self.path, query: "", headers: READ, body: None };
             let response = self.client.send(request, Instant::now()).await?;
             if response.status != 404 && !shared.trust {
                 return Err(Failure::wrong("there are more entities".to_owned(), response.body));
@@ -343,7 +355,7 @@ async fn query<'a>(
     now: Instant,
 ) -> Result<Response<'a>, Failure> {
     let response =
-        client.send(Request { method: "GET", path, query, headers: READ, body: None }, now).await?;
+        client.send(UnsignedRequest { method: "GET", path, query, headers: READ, body: None }, now).await?;
     if response.status == 200 { Ok(response) } else { Err(Failure::status(&response)) }
 }
 

@@ -11,7 +11,7 @@ use crate::control;
 use crate::logging::LogFormat;
 use front::Bounds;
 use front::account::{Account, Accounts};
-use front::bearer::{self, Bearer};
+use front::bearer::{Bearer, BearerSettings};
 use front::tls::CertificateFiles;
 
 mod error;
@@ -84,14 +84,14 @@ impl Config {
             return Err(SettingsError::AccountsEmpty);
         }
         for text in flags.accounts.iter().filter(|text| !text.trim().is_empty()) {
-            accounts.push(Account::parse(text).map_err(SettingsError::Account)?);
+            accounts.push(Account::parse(text)?);
         }
         if accounts.is_empty() {
             for file::FileAccount { name, key, key_file, key2, key2_file } in &file.account {
                 let first = file::secret(name, "key", key.as_deref(), key_file.as_deref())?;
                 let second = file::secret(name, "key2", key2.as_deref(), key2_file.as_deref())?;
                 let keys: Vec<&str> = first.as_deref().into_iter().chain(second.as_deref()).collect();
-                accounts.push(Account::new(name, &keys).map_err(SettingsError::Account)?);
+                accounts.push(Account::new(name, &keys)?);
             }
         }
         let asked_for_development = flags.development || file.development;
@@ -137,7 +137,7 @@ impl Config {
         {
             return Err(SettingsError::DevelopmentForOthers { address: address.clone() });
         }
-        let bearer = Bearer::load(bearer::Settings {
+        let bearer = Bearer::load(BearerSettings {
             issuer: flags.bearer_issuer.or(file.bearer_issuer),
             audiences: if flags.bearer_audience.is_empty() {
                 file.bearer_audience
@@ -147,8 +147,7 @@ impl Config {
             jwks: flags.bearer_jwks.or(file.bearer_jwks),
             tenant: flags.bearer_tenant.or(file.bearer_tenant),
             over_http: flags.bearer_over_http || file.bearer_over_http,
-        })
-        .map_err(SettingsError::Bearer)?;
+        })?;
         let connections = flags.max_connections.or(file.max_connections).unwrap_or(MAX_CONNECTIONS);
         let request_mib = flags.request_mib.or(file.request_mib).unwrap_or(REQUEST_MIB);
         if request_mib < REQUEST_MIB_MIN {

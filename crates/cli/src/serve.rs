@@ -10,9 +10,9 @@ use std::time::Duration;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
-use front::analytics::Analytics;
+use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
-use front::tls::{Certificate, CertificateFiles};
+use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::{Listener, Server, ServiceKind, Services};
 use service::Service;
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
@@ -50,9 +50,8 @@ pub enum ServeError {
     NoPort { address: String, flag: &'static str, source: io::Error },
     #[error(transparent)]
     DevelopmentCertificate(#[from] CertificateError),
-    /// As `front` says it.
-    #[error("{0}")]
-    Certificate(String),
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
     #[error(transparent)]
     Mark(#[from] MarkError),
     #[error(transparent)]
@@ -70,9 +69,8 @@ pub enum ServeError {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Control(#[from] BindError),
-    /// As `front` says it.
-    #[error("{0}")]
-    RequestLog(String),
+    #[error(transparent)]
+    RequestLog(#[from] RequestLogError),
     #[error("the store failed ({}): {source}", .source.kind())]
     Store { source: Fault },
 }
@@ -124,9 +122,8 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
         listeners.push(bind(address, "--listen", None).await?);
     }
     if let Some(tls) = &config.tls {
-        let certificate =
-            Certificate::load(certificate_files(&tls.source)?).map_err(ServeError::Certificate)?;
-        let acceptor = certificate.acceptor().map_err(ServeError::Certificate)?;
+        let certificate = Certificate::load(certificate_files(&tls.source)?)?;
+        let acceptor = certificate.acceptor()?;
         listeners.push(bind(&tls.listen, "--tls-listen", Some(acceptor)).await?);
         tokio::spawn(refresh(certificate));
     }
@@ -193,7 +190,7 @@ async fn serve_with(
         bearer: reload.bearer.clone(),
         check_clock: config.check_clock,
         bounds: config.bounds,
-        analytics: Analytics::new(config.request_logs.clone()).map_err(ServeError::RequestLog)?,
+        analytics: Analytics::new(config.request_logs.clone())?,
     };
     // Before the banner: whoever has read that may already say stop.
     let stop_signal = stop_signal();
@@ -250,7 +247,7 @@ async fn refresh(certificate: Arc<Certificate>) {
         match certificate.refresh() {
             Ok(true) => tracing::info!("reloaded the certificate"),
             Ok(false) => {}
-            Err(error) => tracing::error!(error, "could not reload the certificate; keeping the old one"),
+            Err(error) => tracing::error!(%error, "could not reload the certificate; keeping the old one"),
         }
     }
 }

@@ -105,7 +105,7 @@ impl FromStr for Continuation {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let query = wire::url::Query::parse(text);
+        let query = wire::url::QueryString::parse(text);
         let part = |name| query.as_ref().and_then(|query| query.get(name)).map(str::to_owned);
         let partition_key = part(names::NEXT_PARTITION_KEY).ok_or_else(|| {
             Error::invalid(format!("{text:?} is not where a page begins; keep the whole text"))

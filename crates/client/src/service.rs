@@ -3,7 +3,7 @@
 use futures_util::stream::{self, Stream, TryStreamExt as _};
 use http::Method;
 use model::ServiceKind;
-use wire::connection_string::{Credential, Endpoint};
+use wire::connection_string::{Credential, Endpoint, EndpointError};
 use wire::names;
 use wire::signing::AccountKey;
 
@@ -71,7 +71,7 @@ impl TableService {
 
     /// The same, with more to say.
     pub fn builder(connection_string: &str) -> Result<TableServiceBuilder> {
-        Ok(Self::building(Endpoint::parse(connection_string).map_err(Error::Invalid)?))
+        Ok(Self::building(Endpoint::parse(connection_string).map_err(invalid)?))
     }
 
     /// An account by its address, such as `https://shop.table.core.windows.net`, and its key.
@@ -79,13 +79,13 @@ impl TableService {
         let key = AccountKey::parse(key).ok_or_else(|| {
             Error::invalid(format!("the key of {account} is not Base64; copy the whole of it"))
         })?;
-        Ok(Self::building(Endpoint::at(url, account, Credential::Key(key)).map_err(Error::Invalid)?))
+        Ok(Self::building(Endpoint::at(url, account, Credential::Key(key)).map_err(invalid)?))
     }
 
     /// An address and a shared access signature, as it stands in a query.
     pub fn with_sas(url: &str, signature: &str) -> Result<TableServiceBuilder> {
         let credential = Credential::Signature(signature.trim_start_matches('?').to_owned());
-        Ok(Self::building(Endpoint::at(url, "", credential).map_err(Error::Invalid)?))
+        Ok(Self::building(Endpoint::at(url, "", credential).map_err(invalid)?))
     }
 
     fn building(endpoint: Endpoint) -> TableServiceBuilder {
@@ -96,7 +96,7 @@ impl TableService {
     pub fn secondary(&self) -> Result<Option<Self>> {
         let Endpoint { account, credential, secondary, .. } = &*self.transport.endpoint;
         let Some(url) = secondary else { return Ok(None) };
-        let endpoint = Endpoint::at(url, account, credential.clone()).map_err(Error::Invalid)?;
+        let endpoint = Endpoint::at(url, account, credential.clone()).map_err(invalid)?;
         Ok(Some(Self { transport: self.transport.at(endpoint) }))
     }
 
@@ -167,4 +167,8 @@ impl TableService {
     fn about(&self, name: &'static str, method: Method, comp: &str) -> Request {
         Request::new(name, method, "/").query(names::RESTYPE, "service").query(names::COMP, comp)
     }
+}
+
+fn invalid(error: EndpointError) -> Error {
+    Error::Invalid(error.to_string())
 }

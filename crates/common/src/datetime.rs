@@ -1,4 +1,4 @@
-//! Times, which tables call Edm.DateTime: UTC in steps of 100 ns, as .NET counts them, from year 1 to year 9999.
+//! Times (`Edm.DateTime` in tables): UTC in ticks of 100 ns, as in .NET, from year 1 to year 9999.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ const UNIX_EPOCH_TICKS: i64 = 719_162 * TICKS_PER_DAY;
 impl DateTime {
     pub const MIN: Self = Self(0);
     pub const MAX: Self = Self(3_652_059 * TICKS_PER_DAY - 1);
-    /// 1601-01-01: the earliest time a table's property may hold.
+    /// 1601-01-01: the earliest time that a property of an entity may have.
     pub const MIN_STORED: Self = Self(584_388 * TICKS_PER_DAY);
 
     pub fn from_ticks(ticks: i64) -> Option<Self> {
@@ -42,7 +42,7 @@ impl DateTime {
         Self(self.0.saturating_add(ticks).min(Self::MAX.0))
     }
 
-    /// The last tick that is not after a time; none if it is not between the years 1 and 9999.
+    /// Rounded down to a tick; `None` outside the years 1 to 9999.
     pub fn from_system_time(time: SystemTime) -> Option<Self> {
         let nanoseconds = match time.duration_since(UNIX_EPOCH) {
             Ok(since) => i128::try_from(since.as_nanos()).ok()?,
@@ -52,18 +52,18 @@ impl DateTime {
         Self::from_ticks(UNIX_EPOCH_TICKS.checked_add(ticks)?)
     }
 
-    /// None if the system can't tell such a time.
+    /// `None` if the system can't represent it.
     pub fn to_system_time(self) -> Option<SystemTime> {
         let ticks = self.0 - UNIX_EPOCH_TICKS;
         let distance = ticks.unsigned_abs();
         let per_second = TICKS_PER_SECOND.unsigned_abs();
-        // Less than 10,000,000 ticks of 100 ns are less than a second.
+        // Less than a second, so it fits.
         let nanoseconds = (distance % per_second * 100) as u32;
         let distance = Duration::new(distance / per_second, nanoseconds);
         if ticks < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
     }
 
-    /// `YYYY-MM-DD[THH:MM[:SS[.f…]]][Z|±HH:MM]`; no zone means UTC, digits past the seventh are dropped.
+    /// `YYYY-MM-DD[THH:MM[:SS[.f…]]][Z|±HH:MM]`; no zone means UTC; digits after the seventh are dropped.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.as_bytes();
         let year = number(&mut rest, 4)?;
@@ -80,24 +80,24 @@ impl DateTime {
         Self::from_ticks(ticks)
     }
 
-    /// Whether a text that is a time says how far it is from UTC, instead of `Z` or nothing.
+    /// Whether a text that is a time has an offset from UTC, not `Z` or nothing.
     pub fn has_offset(text: &str) -> bool {
         text.split_once('T').is_some_and(|(_, time)| time.contains(['+', '-']))
     }
 
-    /// With all seven digits of the fraction, as error bodies show the time.
+    /// With all seven digits of the fraction, as in error bodies.
     pub fn to_fixed_string(self) -> String {
         let (y, mo, d, h, mi, s, fraction) = self.fields();
         format!("{y:04}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}.{fraction:07}Z")
     }
 
-    /// Without the fraction, as Atom's `updated` shows it.
+    /// Without the fraction, as in Atom's `updated`.
     pub fn to_seconds_string(self) -> String {
         let (y, mo, d, h, mi, s, _) = self.fields();
         format!("{y:04}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}Z")
     }
 
-    /// `MM/dd/yyyy HH:mm:ss`: how the service names a time that is out of range.
+    /// `MM/dd/yyyy HH:mm:ss`: how the service writes a time that is out of range.
     pub fn to_invariant_string(self) -> String {
         let (y, mo, d, h, mi, s, _) = self.fields();
         format!("{mo:02}/{d:02}/{y:04} {h:02}:{mi:02}:{s:02}")
@@ -135,9 +135,9 @@ impl DateTime {
         out.extend_from_slice(&text[..length]);
     }
 
-    /// What `Display` shows and its length: the fraction without trailing zeros, and without its point when it is zero.
+    /// What `Display` shows, and its length: the fraction has no trailing zeros, and is left out if it is zero.
     pub fn text(self) -> ([u8; 28], usize) {
-        // Written by pairs of digits: every entity of every page passes here, most of them three times.
+        // In pairs of digits, for speed: it runs for every entity of a page, mostly three times.
         let (y, mo, d, h, mi, s, fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
         let mut pair = |at: usize, value: i64| {
@@ -198,7 +198,7 @@ impl FromStr for DateTime {
 
 impl From<SystemTime> for DateTime {
     fn from(time: SystemTime) -> Self {
-        // A clock before 1970 is a broken clock; 1970 keeps the order of ETags intact all the same.
+        // A clock before 1970 is wrong; with 1970 the order of ETags is still kept.
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(UNIX_EPOCH_TICKS).plus(since)
     }
@@ -224,7 +224,7 @@ fn time_of_day(rest: &mut &[u8]) -> Option<i64> {
             *rest = &rest[digits..];
         }
     }
-    // 24:00:00 names the midnight that ends the day.
+    // 24:00:00 is midnight at the end of the day.
     let midnight = hour == 24 && minute == 0 && second == 0 && fraction == 0;
     if (hour > 23 && !midnight) || minute > 59 || second > 59 {
         return None;

@@ -1,16 +1,16 @@
-//! GUIDs, which tables call Edm.Guid, in the byte order of their text.
+//! GUIDs (`Edm.Guid` in tables), in the byte order of their text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseValueError;
 
-/// Sixteen bytes in the order they are written, which is also the order they compare in.
+/// Sixteen bytes in the order of their text; they compare in this order too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// `8-4-4-4-12` hexadecimal digits of any case.
+    /// `8-4-4-4-12` hexadecimal digits, in any case.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         if text.len() != 36 {

@@ -1,4 +1,4 @@
-//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits and refusals.
+//! What the Table, Queue and Blob services share: account names, times, GUIDs, versions, limits and refusals.
 //!
 //! No I/O and no HTTP. A value of these types is valid once built.
 

@@ -1,8 +1,8 @@
-//! Why a text is no time and no GUID.
+//! The error of parsing a time or a GUID.
 
-/// Text that is not what a DateTime or a Guid is written as.
+/// The text is not a DateTime or not a Guid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no {kind}, which is written as {example}")]
+#[error("'{text}' is not an {kind}; write it like {example}")]
 pub struct ParseValueError {
     pub(crate) text: String,
     pub(crate) kind: &'static str,
@@ -18,11 +18,11 @@ mod tests {
         assert_eq!("2021-05-06".parse(), Ok(DateTime::parse("2021-05-06").unwrap()));
         assert_eq!(
             "soon".parse::<DateTime>().unwrap_err().to_string(),
-            "'soon' is no Edm.DateTime, which is written as 2021-05-06T07:08:09.1234567Z"
+            "'soon' is not an Edm.DateTime; write it like 2021-05-06T07:08:09.1234567Z"
         );
         assert_eq!(
             "1".parse::<Guid>().unwrap_err().to_string(),
-            "'1' is no Edm.Guid, which is written as 0f8fad5b-d9cb-469f-a165-70867728950e"
+            "'1' is not an Edm.Guid; write it like 0f8fad5b-d9cb-469f-a165-70867728950e"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! Every "no" that the services say in the same way: status, code and words.
+//! The refusals that all services share: status, code and message.
 //!
-//! The words are the services' own, with their spelling, because clients match on them. One variant is one answer; several
-//! answers share a code. What only one service says is a variant of that service's own type, which holds this one too.
+//! The messages are the services' own, with their spelling mistakes, because clients match on them. One variant is one
+//! answer; several answers share a code. A service's own refusals are in that service's own type, which wraps this one.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -10,25 +10,25 @@ use crate::ServiceKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    // Who are you, and is this a request at all.
+    // The request is malformed, or its caller is not authenticated.
     HeaderValueInvalid,
     UriInvalid,
     HostMissing,
     QueryParameterValueInvalid,
     NoAuthenticationInformation,
-    /// Answered with how to sign in, as if there had been no token.
+    /// Answered with a challenge, as a request without a token.
     BearerTokenNotAccepted,
     AuthenticationInfoMalformed,
     AuthenticationFailed,
-    /// A write to the read-only secondary, or to what only the service itself writes.
+    /// A write to the read-only secondary, or to data that only the service writes.
     WritesNotAllowed,
-    /// No account here has that name. Queues and blobs have words of their own for it.
+    /// No account has this name. Queues and blobs have their own code and message.
     AccountNotFound,
     RequestBodyTooLarge,
-    /// Queues and blobs have words of their own for it.
+    /// Queues and blobs have their own message.
     ContentLengthMissing,
 
-    // May you do that, as far as your token says.
+    // The caller is not authorized.
     AuthorizationFailure,
     AuthorizationPermissionMismatch,
     AuthorizationResourceTypeMismatch,
@@ -40,7 +40,7 @@ pub enum Refusal {
     CorsHeaderMissing,
     CorsPreflightFailure,
 
-    // Is it a request this resource understands.
+    // The resource does not support the request, or its content is invalid.
     NotImplemented,
     InputOutOfRange,
     ResourceNameLength,
@@ -49,17 +49,17 @@ pub enum Refusal {
     XmlNotValid,
     XmlNodeValue,
 
-    // Does what is stored allow it.
-    /// What is addressed is not there, or is hidden from a caller who may not know.
+    // The stored data does not allow it.
+    /// The resource does not exist, or is hidden from this caller.
     ResourceNotFound,
     ConditionNotMet,
 
-    // Not the client's doing.
+    // The server's fault, or its limits.
     Internal,
     TimedOut,
     Busy,
     AccountBusy,
-    /// Writes wait until the data has moved to where it is going.
+    /// Writes are frozen for the last step of a migration.
     Frozen,
 }
 
@@ -112,7 +112,7 @@ impl Refusal {
         self.answer(service).1
     }
 
-    /// The words that the code comes with.
+    /// The text of the error.
     pub fn message(&self, service: ServiceKind) -> Cow<'static, str> {
         let words = match self {
             Self::HeaderValueInvalid => "The value for one of the HTTP headers is not in the correct format.",
@@ -184,13 +184,13 @@ impl Refusal {
         Cow::Borrowed(words)
     }
 
-    /// Not the request's fault: the same one may go through later, so clients must see the status itself.
+    /// Not the request's fault: it may succeed later. Clients that retry must see the status itself.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Internal | Self::TimedOut | Self::Busy | Self::AccountBusy | Self::Frozen)
     }
 
-    /// Answered by the service's front end, before the service itself sees the request: other headers, and another shape of
-    /// error (spec: table-operations 7.2 C, access-and-service 0.2).
+    /// The service's front end answers it before the service sees the request: with other headers and another form of
+    /// error body (spec: table-operations 7.2 C, access-and-service 0.2).
     pub const fn is_front_end(&self) -> bool {
         matches!(
             self,

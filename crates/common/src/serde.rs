@@ -1,5 +1,5 @@
-//! Times and GUIDs in serde's formats: text inside a newtype struct whose name is theirs alone. A format that looks at names
-//! can tell them from text, and JSON shows the text.
+//! Times and GUIDs in serde: text inside a newtype struct with a name of its own. A format that reads names can tell them
+//! from other text; in JSON they are plain text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{DateTime, Guid};
 
-/// The newtype struct that a DateTime is the text of.
+/// The name of the newtype struct around a DateTime.
 pub const DATE_TIME: &str = "$Edm.DateTime";
-/// The newtype struct that a Guid is the text of.
+/// The name of the newtype struct around a Guid.
 pub const GUID: &str = "$Edm.Guid";
 
 /// Text such as `2021-05-06T07:08:09Z`.
@@ -24,7 +24,7 @@ impl Serialize for DateTime {
 
 impl<'de> Deserialize<'de> for DateTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written { as_what: "a time such as 2021-05-06T07:08:09Z", kind: PhantomData };
+        let written = TextVisitor { as_what: "a time such as 2021-05-06T07:08:09Z", kind: PhantomData };
         deserializer.deserialize_newtype_struct(DATE_TIME, written)
     }
 }
@@ -39,17 +39,17 @@ impl Serialize for Guid {
 impl<'de> Deserialize<'de> for Guid {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let as_what = "a Guid such as 0f8fad5b-d9cb-469f-a165-70867728950e";
-        deserializer.deserialize_newtype_struct(GUID, Written { as_what, kind: PhantomData })
+        deserializer.deserialize_newtype_struct(GUID, TextVisitor { as_what, kind: PhantomData })
     }
 }
 
-/// Reads what is written as text.
-struct Written<T> {
+/// Parses text.
+struct TextVisitor<T> {
     as_what: &'static str,
     kind: PhantomData<T>,
 }
 
-impl<'de, T> Visitor<'de> for Written<T>
+impl<'de, T> Visitor<'de> for TextVisitor<T>
 where
     T: FromStr<Err: fmt::Display>,
 {
@@ -64,8 +64,8 @@ where
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<T, D::Error> {
-        // What serde put by counts as readable, and may be an option (so a format marks a time or a GUID that is put
-        // by); a format that writes bytes can't be asked what comes next.
+        // Values that serde has buffered count as human-readable. A format may have buffered a time or a GUID as an option,
+        // to mark it, so any type is accepted here. A binary format can't say which type comes next.
         if inner.is_human_readable() { inner.deserialize_any(self) } else { inner.deserialize_str(self) }
     }
 

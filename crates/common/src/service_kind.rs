@@ -1,4 +1,4 @@
-//! The three services and what tells them apart wherever an account is addressed, signed for or logged.
+//! The three services, and how they differ in addresses, signatures and logs.
 
 use std::fmt;
 
@@ -15,8 +15,7 @@ pub enum ServiceKind {
 impl ServiceKind {
     pub const ALL: [Self; 3] = [Self::Blob, Self::Queue, Self::Table];
 
-    /// Its label in host names (`account.blob.…`), its word in signed resources (`/blob/account/…`), in logs and in
-    /// their paths.
+    /// Its name in host names (`account.blob.…`), in signed resources (`/blob/account/…`), in logs and in their paths.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -25,7 +24,7 @@ impl ServiceKind {
         }
     }
 
-    /// Its word inside of other names: `BlobEndpoint`, `GetBlobServiceProperties`, `$MetricsHourPrimaryTransactionsBlob`.
+    /// Its name inside other names: `BlobEndpoint`, `GetBlobServiceProperties`, `$MetricsHourPrimaryTransactionsBlob`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Blob => "Blob",
@@ -34,7 +33,7 @@ impl ServiceKind {
         }
     }
 
-    /// Its letter in `ss` of an account's token.
+    /// Its letter in `ss` of an account SAS.
     pub const fn letter(self) -> char {
         match self {
             Self::Blob => 'b',
@@ -43,7 +42,7 @@ impl ServiceKind {
         }
     }
 
-    /// Where every emulator serves it.
+    /// The port at which emulators serve it.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Blob => 10000,
@@ -52,7 +51,7 @@ impl ServiceKind {
         }
     }
 
-    /// The `Server` header of what it answers itself; some tools look for it.
+    /// The `Server` header of its answers; some tools check it.
     pub const fn server(self) -> &'static str {
         match self {
             Self::Blob => "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",
@@ -61,7 +60,7 @@ impl ServiceKind {
         }
     }
 
-    /// The permissions of a service's own token and of a stored policy, in the order that they are written in.
+    /// The permissions of the service's own tokens and of its stored access policies, in the order required.
     pub const fn permissions(self) -> &'static str {
         match self {
             Self::Blob => "racwdxyltfmeopi",
@@ -70,7 +69,7 @@ impl ServiceKind {
         }
     }
 
-    /// Whether a request of this version that has no credentials is told how to sign in. Spec: access-and-service 3.2,
+    /// Whether the answer to an anonymous request of this version has a challenge, which says how to sign in. Spec: access-and-service 3.2,
     /// blob-operations 8.1, queue-operations 7.1.
     pub fn sends_challenge(self, version: Version) -> bool {
         match self {
@@ -79,7 +78,7 @@ impl ServiceKind {
         }
     }
 
-    /// By its label in a host name, of any case.
+    /// By its name, in any case.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
     }
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_service_learnt_to_challenge_last() {
+    fn the_table_service_sends_challenges_since_a_later_version() {
         let check = |version: &str, expected: [bool; 3]| {
             let version = Version::parse(version).unwrap();
             assert_eq!(ServiceKind::ALL.map(|kind| kind.sends_challenge(version)), expected, "{version}");

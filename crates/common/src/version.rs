@@ -1,4 +1,4 @@
-//! `x-ms-version`: any well-formed date is accepted; what each changes is asked here.
+//! `x-ms-version`: any well-formed date is accepted. The methods say what each version has.
 
 use std::fmt;
 
@@ -21,10 +21,10 @@ const POLICIES_FOR_BEARERS: Version = Version(*b"2025-07-05");
 const LOGGED_ERROR_CODES: Version = Version(*b"2017-04-17");
 
 impl Version {
-    /// What a request that names no version is taken to speak: what today's SDKs for tables send.
+    /// The version of a request that names none. The current SDKs for tables send this version.
     pub const DEFAULT: Self = Self(*b"2019-02-02");
 
-    /// The first in which a service tells an anonymous request how to sign in, and the first in which tables do.
+    /// The first version with a challenge for anonymous requests, and the first in which tables have it.
     pub(crate) const FIRST_CHALLENGE: Self = Self(*b"2019-12-12");
     pub(crate) const FIRST_TABLE_CHALLENGE: Self = Self(*b"2020-12-06");
 
@@ -41,22 +41,22 @@ impl Version {
     }
 
     pub fn as_str(&self) -> &str {
-        // `parse` let only ASCII in.
+        // `parse` accepts only ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// CORS, minute metrics, and a name of their own for hourly ones.
+    /// CORS, minute metrics, and the name `HourMetrics`.
     pub fn has_all_properties(self) -> bool {
         self >= ALL_PROPERTIES
     }
 
-    /// The request log tells a client's mistakes apart.
+    /// The request log names errors of the client by their code.
     pub fn logs_error_codes(self) -> bool {
         self >= LOGGED_ERROR_CODES
     }
 }
 
-/// What it changes for tables.
+/// Differences for tables.
 impl Version {
     pub fn has_upsert(self) -> bool {
         self >= UPSERT_AND_SELECT
@@ -78,7 +78,7 @@ impl Version {
         self < NO_ATOM
     }
 
-    /// Indented, `standalone="yes"` XML, as the oldest versions wrote it.
+    /// Indented XML with `standalone="yes"`.
     pub fn writes_old_xml(self) -> bool {
         self < JSON
     }
@@ -87,7 +87,7 @@ impl Version {
         self >= ETAG_IN_MINIMAL
     }
 
-    /// Anonymous requests are told how to sign in.
+    /// The answer to an anonymous request has a challenge.
     pub fn has_challenge(self) -> bool {
         ServiceKind::Table.sends_challenge(self)
     }

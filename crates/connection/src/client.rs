@@ -1,26 +1,29 @@
-//! One connection to a Table endpoint: signs and sends requests, gives back whole answers.
+//! One connection to a Table endpoint: signs and sends requests, and reads whole answers.
 //!
-//! It shares a machine with the server it measures, so it is made to cost little: one write and mostly one
-//! read a request, buffers used again, a date written once a second. It retries nothing a server has refused.
+//! It often runs on the machine of the server that it measures, so it costs little: one write and mostly one read per
+//! request, reused buffers, a date that is formatted once a second.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 use wire::connection_string::{Credential, Endpoint};
 use wire::signing::shared_key::{Scheme, SignedRequest};
 
-use crate::response::{Response, ResponseReader};
+use crate::response::{Response, ResponseError, ResponseReader};
 
-/// A server that is just starting is waited for this long in all.
+/// Several attempts: the server may be just starting.
 const CONNECT_ATTEMPTS: u32 = 5;
 const CONNECT_PAUSE: Duration = Duration::from_millis(200);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Node's servers, Azurite among them, close what is idle for five seconds; a write sent just then is lost.
+/// Servers on Node, such as Azurite, close a connection that is idle for five seconds; a write sent at that moment is
+/// lost. A connection that was idle for longer than this is not used again.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(2);
 
 const COMMON_HEADERS: &str = "x-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\n";
@@ -38,26 +41,50 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// What to send; the account, the date and the signature are added.
+/// A request before `Client::send` adds the account, the date and the signature.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct UnsignedRequest<'a> {
     pub method: &'static str,
-    /// After the endpoint's own path, encoded.
+    /// Follows the endpoint's own path; percent-encoded.
     pub path: &'a str,
-    /// Encoded, without `?`.
+    /// Percent-encoded, without `?`.
     pub query: &'a str,
-    /// Whole lines.
+    /// Whole lines, each with its CRLF.
     pub headers: &'a str,
     pub body: Option<&'a [u8]>,
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
-pub enum Trouble {
-    /// Nobody to talk to, in spite of several attempts.
-    Unreachable(String),
-    /// The connection broke; the next request gets a new one.
-    Broken(String),
+#[derive(Debug, Error)]
+pub enum SendError {
+    /// Several attempts to connect failed. The request was not sent.
+    #[error("can't connect to {url}: {source}")]
+    Unreachable { url: String, source: ConnectError },
+    /// The server may have carried out the request. The next request gets a new connection.
+    #[error(transparent)]
+    Broken(#[from] BrokenConnection),
+}
+
+/// Why an attempt to connect failed.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error("{0}; is the server running there?")]
+    Tcp(#[source] io::Error),
+    #[error("no connection within {CONNECT_TIME_MAX:?}; is the server running there?")]
+    TimedOut,
+    #[error("{host:?} is not a name that a certificate can have: {source}")]
+    HostName { host: String, source: InvalidDnsNameError },
+    #[error("{0}; --ca names an authority to trust besides the system's")]
+    Tls(#[source] io::Error),
+}
+
+/// Why a connection can't be used any more.
+#[derive(Debug, Error)]
+pub enum BrokenConnection {
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Response(#[from] ResponseError),
 }
 
 pub struct Client {
@@ -65,7 +92,7 @@ pub struct Client {
     stream: Option<Box<dyn Stream>>,
     reader: ResponseReader,
     request: Vec<u8>,
-    /// `Host` and what else never changes.
+    /// `Host` and the other headers that never change.
     fixed_headers: String,
     date: String,
     date_written: Option<Instant>,
@@ -100,13 +127,18 @@ impl Client {
         &self.target.endpoint
     }
 
-    /// The next request gets a new connection: whoever gives up waiting for an answer must not read it later.
+    /// Closes the connection; the next request gets a new one. A caller that stops waiting for an answer must call this,
+    /// or it reads that answer as the answer to the next request.
     pub fn disconnect(&mut self) {
         self.stream = None;
     }
 
-    /// Sends a request and reads its answer. `now` is when, for the date.
-    pub async fn send(&mut self, request: Request<'_>, now: Instant) -> Result<Response<'_>, Trouble> {
+    /// Sends a request and reads its answer. `now` decides whether the date is formatted again.
+    pub async fn send(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        now: Instant,
+    ) -> Result<Response<'_>, SendError> {
         self.write_request(&request, now);
         if self.last_used.is_some_and(|last| now.duration_since(last) > IDLE_TIME_MAX) {
             self.stream = None;
@@ -114,11 +146,11 @@ impl Client {
         self.last_used = Some(now);
         let fresh = self.stream.is_none();
         if let Err(error) = self.exchange().await {
-            // A server may close an idle connection at any time. Only a read can be sent again for sure.
+            // The server may have closed the idle connection. Only a read is safe to send again.
             let lapsed = !fresh && self.reader.is_idle() && request.method == "GET";
             self.stream = None;
             match error {
-                Trouble::Broken(_) if lapsed => self.exchange().await?,
+                SendError::Broken(_) if lapsed => self.exchange().await?,
                 error => return Err(error),
             }
         }
@@ -129,7 +161,7 @@ impl Client {
         Ok(response)
     }
 
-    async fn exchange(&mut self) -> Result<(), Trouble> {
+    async fn exchange(&mut self) -> Result<(), SendError> {
         let outcome = self.write_and_read().await;
         if outcome.is_err() {
             self.stream = None;
@@ -137,33 +169,24 @@ impl Client {
         outcome
     }
 
-    async fn write_and_read(&mut self) -> Result<(), Trouble> {
-        let broken = |error: std::io::Error| Trouble::Broken(format!("the connection broke: {error}"));
-        if self.stream.is_none() {
-            self.stream = Some(connect(&self.target).await.map_err(Trouble::Unreachable)?);
-            self.reader.reset();
-        } else {
-            self.reader.next();
-        }
-        let Some(stream) = &mut self.stream else {
-            return Err(Trouble::Unreachable("no connection".to_owned()));
+    async fn write_and_read(&mut self) -> Result<(), SendError> {
+        let stream = match &mut self.stream {
+            Some(stream) => {
+                self.reader.next();
+                stream
+            }
+            none => {
+                let stream = connect(&self.target).await?;
+                self.reader.reset();
+                none.insert(stream)
+            }
         };
-        stream.write_all(&self.request).await.map_err(broken)?;
-        if self.target.tls.is_some() {
-            stream.flush().await.map_err(broken)?;
-        }
-        loop {
-            match stream.read(self.reader.space()).await.map_err(broken)? {
-                0 => return self.reader.closed().map_err(Trouble::Broken),
-                count => self.reader.received(count),
-            }
-            if self.reader.advance().map_err(Trouble::Broken)? {
-                return Ok(());
-            }
-        }
+        let sent = write(stream, &self.request, self.target.tls.is_some()).await;
+        sent.map_err(BrokenConnection::Io)?;
+        Ok(read(stream, &mut self.reader).await?)
     }
 
-    fn write_request(&mut self, request: &Request<'_>, now: Instant) {
+    fn write_request(&mut self, request: &UnsignedRequest<'_>, now: Instant) {
         if self.date_written.is_none_or(|written| now.duration_since(written) >= Duration::from_secs(1)) {
             self.date = httpdate::fmt_http_date(SystemTime::now());
             self.date_written = Some(now);
@@ -174,7 +197,7 @@ impl Client {
         push(out, &[request.method, " "]);
         let path_start = out.len();
         push(out, &[&endpoint.path, request.path]);
-        // Made of text just above.
+        // Written from text just above.
         let path = std::str::from_utf8(&out[path_start..]).unwrap_or_default();
         let signed = SignedRequest {
             method: request.method,
@@ -220,34 +243,53 @@ fn push(out: &mut Vec<u8>, pieces: &[&str]) {
     }
 }
 
-async fn connect(target: &Target) -> Result<Box<dyn Stream>, String> {
-    let mut why = String::new();
-    for attempt in 0..CONNECT_ATTEMPTS {
-        if attempt > 0 {
-            tokio::time::sleep(CONNECT_PAUSE).await;
-        }
-        match tokio::time::timeout(CONNECT_TIME_MAX, connect_once(target)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => why = error,
-            Err(_) => why = "no answer in time".to_owned(),
-        }
-    }
-    Err(format!("can't connect to {}: {why}", target.endpoint.url()))
+async fn write(stream: &mut Box<dyn Stream>, bytes: &[u8], is_buffered: bool) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    if is_buffered { stream.flush().await } else { Ok(()) }
 }
 
-async fn connect_once(target: &Target) -> Result<Box<dyn Stream>, String> {
+/// Until the answer is whole.
+async fn read(stream: &mut Box<dyn Stream>, reader: &mut ResponseReader) -> Result<(), BrokenConnection> {
+    loop {
+        match stream.read(reader.space()).await? {
+            0 => return Ok(reader.closed()?),
+            count => reader.received(count),
+        }
+        if reader.advance()? {
+            return Ok(());
+        }
+    }
+}
+
+async fn connect(target: &Target) -> Result<Box<dyn Stream>, SendError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let connected = tokio::time::timeout(CONNECT_TIME_MAX, connect_once(target)).await;
+        match connected.unwrap_or(Err(ConnectError::TimedOut)) {
+            Ok(stream) => return Ok(stream),
+            Err(source) if attempt == CONNECT_ATTEMPTS => {
+                return Err(SendError::Unreachable { url: target.endpoint.url(), source });
+            }
+            Err(_) => tokio::time::sleep(CONNECT_PAUSE).await,
+        }
+    }
+}
+
+async fn connect_once(target: &Target) -> Result<Box<dyn Stream>, ConnectError> {
     let endpoint = &target.endpoint;
     let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;
-    let stream = stream.map_err(|error| format!("{error}; is the server running there?"))?;
-    // Requests are written whole; waiting to fill a packet would only delay them.
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let stream = stream.map_err(ConnectError::Tcp)?;
+    // A request is one write; waiting for a full packet would only delay it.
+    stream.set_nodelay(true).map_err(ConnectError::Tcp)?;
     match &target.tls {
         None => Ok(Box::new(stream)),
         Some(tls) => {
-            let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| error.to_string())?;
-            let stream = tls.connect(name, stream).await;
-            let untrusted = |error| format!("{error}; --ca names an authority to trust besides the system's");
-            Ok(Box::new(stream.map_err(untrusted)?))
+            let host = endpoint.host.clone();
+            let name = ServerName::try_from(host.clone())
+                .map_err(|source| ConnectError::HostName { host, source })?;
+            let stream = tls.connect(name, stream).await.map_err(ConnectError::Tls)?;
+            Ok(Box::new(stream))
         }
     }
 }

@@ -1,13 +1,12 @@
-//! One connection to a Table endpoint, for the tools that speak to servers from outside: any that speaks the protocol.
+//! One connection to any Table endpoint, for the tools that load and judge servers.
 //!
-//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities, and retries nothing that
-//! a server may have carried out.
+//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities, and never repeats a write.
 
 mod client;
 mod response;
 mod tls;
 
-pub use client::{Client, Request, Target, Trouble};
-pub use response::Response;
-pub use tls::connector;
-pub use wire::connection_string::{Credential, DEVELOPMENT, Endpoint};
+pub use client::{BrokenConnection, Client, ConnectError, SendError, Target, UnsignedRequest};
+pub use response::{Response, ResponseError};
+pub use tls::{ConnectorError, connector};
+pub use wire::connection_string::{Credential, DEVELOPMENT, Endpoint, EndpointError};

@@ -1,16 +1,18 @@
-//! Reads HTTP/1.1 answers out of a buffer that is used again and again.
+//! Reads HTTP/1.1 answers from a buffer that is reused.
 //!
-//! Knows no sockets: bytes come in by `space` and `received`, in pieces of any size. A body in chunks is
-//! laid together where it lies, and one in a single chunk, as Partita sends them, does not move at all.
+//! Knows no sockets: bytes come in through `space` and `received`, in pieces of any size. The chunks of a body are joined
+//! in the buffer; a body of one chunk, as Partita sends them, is not moved.
 
 use std::ops::Range;
 
-/// More than any Table service sends; `httparse` wants to know.
+use thiserror::Error;
+
+/// `httparse` needs a bound. No Table service sends so many headers.
 const HEADERS_MAX: usize = 64;
 const INITIAL_BYTES: usize = 16 * 1024;
-/// Room asked for at least, so that no read is tiny.
+/// Free space before every read, so that no read is tiny.
 const SPACE_MIN: usize = 4 * 1024;
-/// The service's answers end near 4 MiB; what is far beyond is not an answer.
+/// The service's answers have 4 MiB at most; a length far above that is an error.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub struct ResponseReader {
     buffer: Vec<u8>,
     /// Received so far.
     filled: usize,
-    /// Read so far; what lies between this and `filled` is still to be understood.
+    /// Parsed so far.
     at: usize,
     stage: Stage,
     head: Head,
@@ -37,7 +39,7 @@ enum Stage {
     Complete,
 }
 
-/// Ranges are places in the buffer: a head is not copied.
+/// The head of an answer. Ranges are positions in the buffer: nothing is copied.
 #[derive(Clone, Debug, Default)]
 struct Head {
     status: u16,
@@ -50,23 +52,42 @@ struct Head {
     next_row_key: Option<Range<usize>>,
 }
 
-/// One answer, whole.
+/// A whole answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     pub status: u16,
-    /// The server will close the connection after it.
+    /// The server closes the connection after this answer.
     pub closes: bool,
     pub etag: Option<&'a [u8]>,
     pub error_code: Option<&'a [u8]>,
     pub next_partition_key: Option<&'a [u8]>,
     pub next_row_key: Option<&'a [u8]>,
-    /// The status line and every header, as they came.
+    /// The status line and every header, as received.
     pub head: &'a [u8],
     pub body: &'a [u8],
 }
 
+/// Why the bytes from a server are not an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ResponseError {
+    #[error("this is not an HTTP answer: {0}; is it an HTTP server, and http or https as it expects?")]
+    NotHttp(#[source] httparse::Error),
+    #[error("Content-Length is {0:?}, not a number")]
+    ContentLength(String),
+    #[error("an answer of {bytes} bytes is longer than any of the service")]
+    BodyTooLong { bytes: usize },
+    #[error("the size of a chunk is {0:?}, not a hexadecimal number")]
+    ChunkSize(String),
+    #[error("a chunk is longer than its size says")]
+    ChunkEnd,
+    #[error("the server closed the connection without an answer")]
+    ClosedBefore,
+    #[error("the server closed the connection in the middle of an answer")]
+    ClosedWithin,
+}
+
 impl<'a> Response<'a> {
-    /// The value of a header that is not asked for often enough to have a field.
+    /// The value of any header; the frequent ones have fields.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
             let colon = memchr::memchr(b':', line)?;
@@ -89,7 +110,7 @@ impl Default for ResponseReader {
 }
 
 impl ResponseReader {
-    /// Where to put what comes next.
+    /// Where the caller puts the next bytes.
     pub fn space(&mut self) -> &mut [u8] {
         let wanted = match self.stage {
             Stage::Sized { missing } | Stage::Chunk { missing } => missing + SPACE_MIN,
@@ -101,18 +122,18 @@ impl ResponseReader {
         &mut self.buffer[self.filled..]
     }
 
-    /// `count` bytes were put into `space`.
+    /// The caller has put `count` bytes into `space`.
     pub fn received(&mut self, count: usize) {
         self.filled += count;
     }
 
-    /// Nothing of an answer has come yet.
+    /// No byte of an answer has been received.
     pub fn is_idle(&self) -> bool {
         self.stage == Stage::Head && self.at == self.filled
     }
 
-    /// Understands what has come; true once the answer is whole.
-    pub fn advance(&mut self) -> Result<bool, String> {
+    /// Parses the received bytes; true once the answer is whole.
+    pub fn advance(&mut self) -> Result<bool, ResponseError> {
         loop {
             let before = (self.stage, self.at);
             match self.stage {
@@ -129,7 +150,7 @@ impl ResponseReader {
                 Stage::ChunkEnd => {
                     if let Some(line) = self.line() {
                         if !line.is_empty() {
-                            return Err("a chunk is longer than it said".to_owned());
+                            return Err(ResponseError::ChunkEnd);
                         }
                         self.stage = Stage::ChunkSize;
                     }
@@ -150,15 +171,15 @@ impl ResponseReader {
         }
     }
 
-    /// The other side closed: the end of an answer that has no other.
-    pub fn closed(&mut self) -> Result<(), String> {
+    /// The server has closed the connection. This ends an answer without a length; any other answer is cut off.
+    pub fn closed(&mut self) -> Result<(), ResponseError> {
         match self.stage {
             Stage::UntilClose => {
                 self.stage = Stage::Complete;
                 Ok(())
             }
-            _ if self.is_idle() => Err("the server closed the connection without an answer".to_owned()),
-            _ => Err("the server closed the connection in the middle of an answer".to_owned()),
+            _ if self.is_idle() => Err(ResponseError::ClosedBefore),
+            _ => Err(ResponseError::ClosedWithin),
         }
     }
 
@@ -177,7 +198,7 @@ impl ResponseReader {
         }
     }
 
-    /// Forgets the answer; what came after it is the beginning of the next.
+    /// Forgets the answer. Bytes after it begin the next one.
     pub fn next(&mut self) {
         self.buffer.copy_within(self.at..self.filled, 0);
         self.filled -= self.at;
@@ -185,20 +206,20 @@ impl ResponseReader {
         self.stage = Stage::Head;
     }
 
-    /// Forgets everything: a new connection begins.
+    /// Forgets everything, for a new connection.
     pub fn reset(&mut self) {
         self.at = self.filled;
         self.next();
     }
 
-    fn read_head(&mut self) -> Result<(), String> {
+    fn read_head(&mut self) -> Result<(), ResponseError> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut parsed = httparse::Response::new(&mut headers);
         let bytes = &self.buffer[self.at..self.filled];
         let length = match parsed.parse(bytes) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(()),
-            Err(error) => return Err(format!("what came is no HTTP answer: {error}")),
+            Err(error) => return Err(ResponseError::NotHttp(error)),
         };
         let mut head = Head { status: parsed.code.unwrap_or(0), ..Head::default() };
         let (mut sized, mut chunked) = (None, false);
@@ -206,7 +227,7 @@ impl ResponseReader {
         for header in parsed.headers.iter() {
             let start = header.value.as_ptr() as usize - base;
             let place = Some(start..start + header.value.len());
-            // By length first: most headers are none of these.
+            // The length first: it rules out most headers.
             match header.name.len() {
                 4 if header.name.eq_ignore_ascii_case("etag") => head.etag = place,
                 10 if header.name.eq_ignore_ascii_case("connection") => {
@@ -215,7 +236,9 @@ impl ResponseReader {
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     let value =
                         std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
-                    sized = Some(value.ok_or("Content-Length is no number")?);
+                    sized = Some(value.ok_or_else(|| {
+                        ResponseError::ContentLength(String::from_utf8_lossy(header.value).into_owned())
+                    })?);
                 }
                 15 if header.name.eq_ignore_ascii_case("x-ms-error-code") => head.error_code = place,
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
@@ -234,12 +257,12 @@ impl ResponseReader {
         self.at += length;
         self.body = self.at..self.at;
         self.stage = match (head.status, chunked, sized) {
-            // `100 Continue` and its like come before the answer.
+            // `100 Continue` and other interim answers come before the final one.
             (100..=199, ..) => Stage::Head,
             (204 | 304, ..) => Stage::Complete,
             (_, true, _) => Stage::ChunkSize,
-            (_, false, Some(length)) if length > BODY_BYTES_MAX => {
-                return Err(format!("an answer of {length} bytes is longer than any the service gives"));
+            (_, false, Some(bytes)) if bytes > BODY_BYTES_MAX => {
+                return Err(ResponseError::BodyTooLong { bytes });
             }
             (_, false, Some(length)) => Stage::Sized { missing: length },
             (_, false, None) => Stage::UntilClose,
@@ -248,16 +271,16 @@ impl ResponseReader {
         Ok(())
     }
 
-    fn read_chunk_size(&mut self) -> Result<(), String> {
+    fn read_chunk_size(&mut self) -> Result<(), ResponseError> {
         let Some(line) = self.line() else { return Ok(()) };
         let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
         let size =
             std::str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
         self.stage = match size {
-            None => return Err(format!("{:?} is no chunk's size", String::from_utf8_lossy(digits))),
+            None => return Err(ResponseError::ChunkSize(String::from_utf8_lossy(digits).into_owned())),
             Some(0) => Stage::Trailer,
-            Some(size) if self.body.len() + size > BODY_BYTES_MAX => {
-                return Err(format!("a chunk of {size} bytes is longer than any answer of the service"));
+            Some(size) if size > BODY_BYTES_MAX - self.body.len() => {
+                return Err(ResponseError::BodyTooLong { bytes: self.body.len().saturating_add(size) });
             }
             Some(missing) => {
                 if self.body.is_empty() {
@@ -269,7 +292,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Adds up to `count` bytes to the body and says how many are still missing.
+    /// Adds up to `count` bytes to the body; returns how many are missing.
     fn take(&mut self, count: usize) -> usize {
         let here = count.min(self.filled - self.at);
         if self.body.end != self.at {
@@ -280,7 +303,7 @@ impl ResponseReader {
         count - here
     }
 
-    /// The next line without its end, if all of it is here.
+    /// The next line without its line end, if it has been received whole.
     fn line(&mut self) -> Option<&[u8]> {
         let start = self.at;
         let length = memchr::memchr(b'\n', &self.buffer[start..self.filled])?;

@@ -1,8 +1,7 @@
-//! What we ask of the Cassandra driver, each as a boxed future of one type.
+//! The calls of the Cassandra driver that we use, each as a boxed future of one type.
 //!
-//! Futures are compiled where they are awaited, and generic ones again for every type of values. The driver's are most of
-//! what there is to compile for a cluster, so they are compiled here once, and not in the engine, its tests and whatever
-//! else waits for an answer.
+//! A future is compiled in every crate that awaits it, and a generic one again for every type of its values. The driver's
+//! futures take most of the time to compile the cluster code, so they are compiled here, once.
 
 use futures_util::future::BoxFuture;
 use scylla::client::session::Session;
@@ -15,7 +14,7 @@ use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::unprepared::Statement;
 use scylla::value::CqlValue;
 
-/// The values of one statement, of whatever type.
+/// The values of one statement, of any type.
 pub type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 pub fn connect(builder: SessionBuilder) -> BoxFuture<'static, Result<Session, NewSessionError>> {
@@ -44,7 +43,7 @@ pub fn execute<'a>(
     Box::pin(session.execute_unpaged(statement, values))
 }
 
-/// Without preparing it first.
+/// Executes a statement that is not prepared.
 pub fn query<'a>(
     session: &'a Session,
     statement: Statement,

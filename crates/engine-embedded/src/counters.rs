@@ -27,6 +27,8 @@ pub struct Counters {
     pub blocks_asked: u64,
     /// Of these, the ones not found in the block cache.
     pub blocks_read: u64,
+    /// Tombstones and older versions that iterators stepped over; zero without `Options::statistics`.
+    pub entries_skipped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +59,7 @@ impl Tally {
             pending_drops: self.pending_drops.get(),
             blocks_asked: 0,
             blocks_read: 0,
+            entries_skipped: 0,
         }
     }
 }

@@ -299,7 +299,8 @@ impl TableRecord {
         }
         let mut fields = Fields::read(bytes)?;
         let id = fields.take(ID_FIELD).and_then(|id| TableId::from_bytes(&id)).ok_or(Unusable::Damaged)?;
-        let service = fields.take(SERVICE_FIELD).map_or(Ok(ServiceKind::Table), |byte| read_service(&byte))?;
+        let service =
+            fields.take(SERVICE_FIELD).map_or(Ok(ServiceKind::Table), |byte| read_service(&byte))?;
         let name = fields.take(NAME_FIELD).and_then(|name| parse_name(service, &name));
         let name = name.ok_or(Unusable::Damaged)?;
         let metadata = fields.take(METADATA_FIELD);

@@ -153,6 +153,7 @@ impl EmbeddedEngine {
             && let Ok(db) = self.db()
         {
             (counters.blocks_asked, counters.blocks_read) = db.blocks();
+            counters.entries_skipped = db.entries_skipped();
         }
         counters
     }

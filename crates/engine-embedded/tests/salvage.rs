@@ -42,7 +42,9 @@ async fn store(directory: &Path) -> Rows {
     let engine = open(directory);
     engine.create_table(&table("Small"), None).await.unwrap();
     engine.apply(&table("Small"), insert("p", "r", 1)).await.unwrap();
-    assert!(engine.replace_table_metadata(&table("Small"), None, Bytes::from_static(b"policies")).await.unwrap());
+    assert!(
+        engine.replace_table_metadata(&table("Small"), None, Bytes::from_static(b"policies")).await.unwrap()
+    );
     assert!(
         engine
             .replace_service_metadata(

@@ -41,7 +41,10 @@ async fn ten_thousand_tables() {
     let engine = open(directory.path());
     println!("opened in {:?}", started.elapsed());
     assert_eq!(engine.counters().opened_records, TABLES as u64 + 1, "each table, and the commit record");
-    let page = engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, "table09990", 100).await.unwrap();
+    let page = engine
+        .list_tables(&account("devstoreaccount1"), ServiceKind::Table, "table09990", 100)
+        .await
+        .unwrap();
     assert_eq!(page.names.len(), 10);
 
     let started = Instant::now();

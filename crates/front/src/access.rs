@@ -1,20 +1,20 @@
-//! What a caller has proved, whichever service it is for. What that lets them do is the service's to say.
+//! What a caller has proved, the same for all services. Each service decides what that allows.
 
 use common::Refusal;
 use protocol::signing::sas::Sas;
 
 use crate::bearer::Identity;
 
-/// A refusal, and for the log: why.
+/// A refusal, and its reason for the log.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Denied {
+pub struct Denial {
     pub refusal: Refusal,
     pub why: String,
     /// What queues and blobs tell the caller beside the refusal, in the service's words.
     pub detail: Option<String>,
 }
 
-impl Denied {
+impl Denial {
     pub fn new(refusal: Refusal, why: impl Into<String>) -> Self {
         Self { refusal, why: why.into(), detail: None }
     }
@@ -34,9 +34,9 @@ impl Denied {
 pub enum Proof {
     /// Signed with an account key: the owner, who may do everything.
     Owner,
-    /// An account's shared access signature that holds here and now, for this service.
+    /// An account SAS that is valid now, for this caller and this service.
     Account(AccountToken),
-    /// A shared access signature of one resource of the service that holds here and now.
+    /// A SAS for one resource of the service that is valid now, for this caller.
     Resource(ResourceToken),
     /// A bearer token with these roles.
     Roles(Roles, Box<Identity>),
@@ -52,16 +52,16 @@ pub struct AccountToken {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResourceToken {
     pub sas: Box<Sas>,
-    /// Its own permissions, or those of the stored policy that it names.
+    /// Those of the token, or of the stored access policy that it names.
     pub permissions: String,
 }
 
 /// The roles of a bearer token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// As the token names them, known here or not.
+    /// As the token names them; they may be unknown here.
     pub named: Vec<String>,
-    /// One of them is for managing the account. It carries the service's properties and statistics, and no data.
+    /// One of them manages the account: it allows the service's properties and statistics, but no data.
     pub manages: bool,
 }
 

@@ -5,16 +5,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use common::AccountName;
 use protocol::signing::AccountKey;
+use thiserror::Error;
 
 /// The account every emulator has, with its published key.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Shorter ones could be guessed.
+/// A shorter key could be guessed.
 const KEY_BYTES_MIN: usize = 16;
 
-/// Taken by the health endpoints in path style.
+/// In path style, the health checks have this path.
 const RESERVED: &str = "health";
 
 #[derive(Clone, Debug)]
@@ -24,43 +25,65 @@ pub struct Account {
     pub keys: Vec<AccountKey>,
 }
 
+/// Why a name and its keys are not an account. No key is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AccountError {
+    #[error("{name:?} can't be an account's name; it takes 3 to 24 lower-case letters and digits")]
+    Name { name: String },
+    #[error("{name:?} can't be an account's name: /{name} is the path of the health checks; choose another")]
+    NameReserved { name: String },
+    #[error("account {account:?} has no key; write name:key or name:key1:key2")]
+    NoKey { account: String },
+    #[error("account {account} has {count} keys; it takes one or two")]
+    KeyCount { account: AccountName, count: usize },
+    /// Keys are counted from 1.
+    #[error("key {number} of account {account} is not Base64; copy the whole of it")]
+    KeyNotBase64 { account: AccountName, number: usize },
+    #[error(
+        "key {number} of account {account} has {bytes} bytes; a key takes {KEY_BYTES_MIN} at least, Azure's have 64"
+    )]
+    KeyShort { account: AccountName, number: usize, bytes: usize },
+}
+
 impl Account {
-    /// Says what is wrong in one sentence, without showing a key.
-    pub fn new(name: &str, keys: &[&str]) -> Result<Self, String> {
-        let parsed =
-            AccountName::parse(name).filter(|parsed| parsed.as_str() != RESERVED).ok_or_else(|| {
-                format!("{name:?} can't be an account's name; it takes 3 to 24 lower-case letters and digits")
-            })?;
-        let keys = keys.iter().enumerate().map(|(index, key)| {
-            AccountKey::parse(key).ok_or_else(|| format!("key {} of account {name} is not Base64", index + 1))
-        });
-        let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
-        if let Some(index) = keys.iter().position(|key: &AccountKey| key.bytes() < KEY_BYTES_MIN) {
-            return Err(format!(
-                "key {} of account {name} has {} bytes; a key takes {KEY_BYTES_MIN} at least, Azure's have 64",
-                index + 1,
-                keys[index].bytes()
-            ));
+    pub fn new(name: &str, keys: &[&str]) -> Result<Self, AccountError> {
+        let Some(account) = AccountName::parse(name) else {
+            return Err(AccountError::Name { name: name.to_owned() });
+        };
+        if name == RESERVED {
+            return Err(AccountError::NameReserved { name: name.to_owned() });
         }
-        if keys.is_empty() || keys.len() > 2 {
-            return Err(format!("account {name} has {} keys; it takes one or two", keys.len()));
+        let mut parsed = Vec::new();
+        for (number, key) in (1..).zip(keys) {
+            let Some(key) = AccountKey::parse(key) else {
+                return Err(AccountError::KeyNotBase64 { account, number });
+            };
+            parsed.push(key);
         }
-        Ok(Self { name: parsed, keys })
+        for (number, key) in (1..).zip(&parsed) {
+            if key.bytes() < KEY_BYTES_MIN {
+                return Err(AccountError::KeyShort { account, number, bytes: key.bytes() });
+            }
+        }
+        if !(1..=2).contains(&parsed.len()) {
+            return Err(AccountError::KeyCount { account, count: parsed.len() });
+        }
+        Ok(Self { name: account, keys: parsed })
     }
 
     /// `name:key1[:key2]`, as flags and variables spell it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, AccountError> {
         let mut pieces = text.trim().split(':');
         let name = pieces.next().unwrap_or_default();
         let keys: Vec<&str> = pieces.collect();
         if keys.is_empty() {
-            return Err(format!("account {name:?} has no key; write name:key or name:key1:key2"));
+            return Err(AccountError::NoKey { account: name.to_owned() });
         }
         Self::new(name, &keys)
     }
 
     pub fn development() -> Self {
-        // Both constants are valid; `account::tests` holds them to it.
+        // Both constants are valid, as `account::tests` checks.
         Self::new(DEVELOPMENT_ACCOUNT, &[DEVELOPMENT_KEY]).unwrap_or_else(|error| unreachable!("{error}"))
     }
 }
@@ -82,7 +105,7 @@ impl Accounts {
     }
 }
 
-/// The accounts as of now. A request takes them once and keeps what it took; a rotation changes those to come.
+/// The current accounts. A request reads them once and keeps what it read; a reload is for later requests.
 #[derive(Clone, Debug, Default)]
 pub struct SharedAccounts(Arc<RwLock<Arc<Accounts>>>);
 
@@ -110,8 +133,10 @@ mod tests {
     }
 
     fn check(text: &str, expected: &str) {
-        let shown =
-            Account::parse(text).map_or_else(|error| error, |a| format!("{} {}", a.name, a.keys.len()));
+        let shown = match Account::parse(text) {
+            Ok(account) => format!("{} {}", account.name, account.keys.len()),
+            Err(error) => error.to_string(),
+        };
         assert_eq!(shown, expected);
     }
 
@@ -124,7 +149,7 @@ mod tests {
             "abc:AAAAAAAAAAAAAAAAAAAA",
             "key 1 of account abc has 15 bytes; a key takes 16 at least, Azure's have 64",
         );
-        check("abc:secret!", "key 1 of account abc is not Base64");
+        check("abc:secret!", "key 1 of account abc is not Base64; copy the whole of it");
         check(
             "abc:AAAAAAAAAAAAAAAAAAAAAA==:BBBBBBBBBBBBBBBBBBBBBA==:CCCCCCCCCCCCCCCCCCCCCA==",
             "account abc has 3 keys; it takes one or two",
@@ -135,7 +160,7 @@ mod tests {
         );
         check(
             "health:AAAAAAAAAAAAAAAAAAAAAA==",
-            "\"health\" can't be an account's name; it takes 3 to 24 lower-case letters and digits",
+            "\"health\" can't be an account's name: /health is the path of the health checks; choose another",
         );
     }
 }

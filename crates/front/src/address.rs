@@ -1,4 +1,4 @@
-//! Which account and service a request is addressed to, and the base of the links in its answer.
+//! The account and the service that a request is addressed to, and the base of the links in its answer.
 
 use common::{AccountName, Refusal};
 use protocol::names::SECONDARY_SUFFIX;
@@ -6,20 +6,20 @@ use protocol::names::SECONDARY_SUFFIX;
 use crate::account::{Account, Accounts};
 use common::ServiceKind;
 
-/// Where a request went.
+/// The address of an account at one service, as the request names it.
 #[derive(Clone, Debug)]
 pub struct Site {
     pub account: AccountName,
     pub service: ServiceKind,
-    /// The read-only copy was addressed.
+    /// The address of the read-only secondary.
     pub secondary: bool,
-    /// Scheme, host and, in path style, the account as typed; with a slash at the end.
+    /// Scheme, host and, in path style, the account as the request has it; ends with a slash.
     pub base: String,
-    /// The first path segment in path style: what inner addresses of a batch begin with too.
+    /// The first path segment in path style. Addresses inside a batch begin with it too.
     segment: Option<String>,
 }
 
-/// A site, its account, and the path behind it.
+/// A site, its account, and the rest of the path.
 #[derive(Debug)]
 pub struct Address<'a> {
     pub site: Site,
@@ -28,8 +28,9 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// `account.table.anything` and `account.anything` of a known account are host style, all else path style. A host
-    /// that names none of the services that are served is for the one of its port, the first of `services`.
+    /// `account.table.anything`, and `account.anything` of a known account, are host style; all else is path style.
+    /// `services`: the service of the port, and all services of this server. A host that names none of them means the
+    /// service of the port.
     pub fn find(
         scheme: &str,
         host: &str,
@@ -66,7 +67,7 @@ impl<'a> Address<'a> {
 }
 
 impl Site {
-    /// The path behind the account of an address inside a batch: absolute, from the root, or relative.
+    /// The path after the account, of an address inside a batch: a URL, an absolute path or a relative path.
     pub fn inner_path<'p>(&self, target: &'p str) -> &'p str {
         let path = match target.find("://") {
             Some(at) => target[at + 3..].find('/').map_or("", |slash| &target[at + 3 + slash..]),
@@ -88,7 +89,7 @@ fn find<'a>(name: &str, accounts: &'a Accounts) -> Result<(&'a Account, bool), R
     primary.map(|account| (account, true)).ok_or(Refusal::AccountNotFound)
 }
 
-/// The label of the host that names the account, in host style, and the service that the next one names.
+/// In host style: the label that names the account, and the service that the next label names.
 fn host_account<'h>(
     host: &'h str,
     accounts: &Accounts,

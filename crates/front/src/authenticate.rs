@@ -1,4 +1,4 @@
-//! Who signed this request. Refusals are the service's; what exactly failed goes to the operator's log.
+//! Verifies who signed a request. The client gets the service's refusal; the operator's log gets the exact reason.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,12 +6,12 @@ use common::Version;
 use common::{Refusal, ServiceKind, limits};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderName, Method, Uri};
-use protocol::Query;
+use protocol::QueryString;
 use protocol::names;
-use protocol::signing::sas::{Malformed, Sas};
+use protocol::signing::sas::{Sas, SasFormatError};
 use protocol::signing::shared_key::{Authorization, BlobQueueRequest, Scheme, SignedRequest};
 
-use crate::access::{Denied, Roles};
+use crate::access::{Denial, Roles};
 use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
@@ -20,190 +20,196 @@ use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
 /// What queues and blobs tell a caller whose request has no date.
 const NO_DATE: &str = "Request date header not specified";
 
-/// The parts of a request that authentication looks at.
+/// The parts of a request that authentication reads.
 #[derive(Debug)]
-pub struct Claim<'a> {
+pub struct Evidence<'a> {
     pub method: &'a Method,
-    /// As it came, undecoded, account and all.
+    /// As received: percent-encoded, with the account.
     pub target: &'a Uri,
-    pub query: &'a Query,
+    pub query: &'a QueryString,
     pub headers: &'a HeaderMap,
     pub site: &'a Site,
     pub version: Version,
     pub https: bool,
 }
 
-/// The time, and whether a signed request must be of about that time.
+/// The time, and whether the date of a signed request is compared with it.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct ClockCheck {
     pub now: SystemTime,
     pub is_checked: bool,
 }
 
-/// What a right signature proves.
+/// The credential of a request whose signature is right.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Proven {
-    /// The account's owner sent this very request.
+pub enum VerifiedCredential {
+    /// The owner of the account signed this request.
     Owner,
-    /// The account's owner made this token. Whether it serves here and now is another question.
+    /// The owner of the account signed this token. `sas::admit` decides whether it is valid now.
     Token(Box<Sas>),
-    /// The trusted issuer gave its bearer these roles.
+    /// A bearer token of the trusted issuer, with these roles.
     Roles(Roles, Box<Identity>),
 }
 
-/// Checks the signature with each of the account's keys, then the age of the request. A header wins over a token.
+/// Checks the signature with each of the account's keys, then the date of the request. With an Authorization header, a
+/// token in the query is ignored.
 pub fn verify(
-    claim: &Claim<'_>,
+    evidence: &Evidence<'_>,
     account: &Account,
     bearer: &Bearer,
-    clock: Clock,
-    token: impl FnOnce() -> Result<Option<(Sas, String)>, Malformed>,
-) -> Result<Proven, Denied> {
-    if !has_authorization(claim.headers) {
-        return verify_token(claim, account, token());
+    clock: ClockCheck,
+    token: impl FnOnce() -> Result<Option<(Sas, String)>, SasFormatError>,
+) -> Result<VerifiedCredential, Denial> {
+    if !has_authorization(evidence.headers) {
+        return verify_token(evidence, account, token());
     }
-    // Nothing that is not ASCII names a scheme.
-    let value = header(claim.headers, AUTHORIZATION).if_readable().unwrap_or_default();
+    // Every scheme is ASCII, so a header that is not has none.
+    let value = header(evidence.headers, AUTHORIZATION).if_readable().unwrap_or_default();
     let scheme = value.split_whitespace().next().unwrap_or_default();
     let Some(authorization) = Authorization::parse(value) else {
         if scheme.eq_ignore_ascii_case("bearer") {
-            return verify_bearer(claim, value, account, bearer, clock.now);
+            return verify_bearer(evidence, value, account, bearer, clock.now);
         }
         let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
-        return Err(Denied::new(Refusal::AuthenticationInfoMalformed, why));
+        return Err(Denial::new(Refusal::AuthenticationInfoMalformed, why));
     };
     if authorization.account != account.name.as_str() {
         let why =
             format!("signed for account {:?}, but addressed to {}", authorization.account, account.name);
-        return Err(Denied::failed(why));
+        return Err(Denial::failed(why));
     }
-    let date = match signed(claim.headers, &X_MS_DATE)? {
+    let date = match signed(evidence.headers, &X_MS_DATE)? {
         Some(date) => Some(date),
-        None => signed(claim.headers, &DATE)?,
+        None => signed(evidence.headers, &DATE)?,
     };
-    let no_date = || Denied::failed("neither x-ms-date nor Date was sent").telling(NO_DATE);
+    let no_date = || Denial::failed("neither x-ms-date nor Date was sent").telling(NO_DATE);
     let date = date.ok_or_else(no_date)?;
 
-    let strings = strings_to_sign(claim, authorization.scheme, date)?;
+    let strings = strings_to_sign(evidence, authorization.scheme, date)?;
     let verified = strings
         .iter()
         .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
     if !verified {
         let (string, signature) = (&strings[0], authorization.signature);
         let why = format!("the signature is not that of {string:?} with any of the account's keys");
-        return Err(Denied::failed(why).telling(format!(
+        return Err(Denial::failed(why).telling(format!(
             "The MAC signature found in the HTTP request '{signature}' is not the same as any computed signature. Server used following string to sign: '{string}'."
         )));
     }
     if clock.is_checked {
         check_date(date, clock.now)?;
     }
-    Ok(Proven::Owner)
+    Ok(VerifiedCredential::Owner)
 }
 
 fn verify_bearer(
-    claim: &Claim<'_>,
+    evidence: &Evidence<'_>,
     value: &str,
     account: &Account,
     bearer: &Bearer,
     now: SystemTime,
-) -> Result<Proven, Denied> {
+) -> Result<VerifiedCredential, Denial> {
     let Some(trust) = &bearer.trust else {
-        return Err(Denied::failed("bearer tokens are not accepted here; sign with an account key"));
+        return Err(Denial::failed("bearer tokens are not accepted here; sign with an account key"));
     };
     let mut words = value.split_whitespace().skip(1);
     let (Some(token), None) = (words.next(), words.next()) else {
         let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
-        return Err(Denied::new(Refusal::AuthenticationInfoMalformed, why));
+        return Err(Denial::new(Refusal::AuthenticationInfoMalformed, why));
     };
     trust
-        .admit(token, (claim.site.service, &account.name), claim.version, claim.https, now)
-        .map(|(roles, identity)| Proven::Roles(roles, Box::new(identity)))
+        .admit(token, (evidence.site.service, &account.name), evidence.version, evidence.https, now)
+        .map(|(roles, identity)| VerifiedCredential::Roles(roles, Box::new(identity)))
 }
 
 fn verify_token(
-    claim: &Claim<'_>,
+    evidence: &Evidence<'_>,
     account: &Account,
-    token: Result<Option<(Sas, String)>, Malformed>,
-) -> Result<Proven, Denied> {
-    let read = token.map_err(|malformed| Denied::failed(malformed.to_string()))?;
-    let (sas, signature) = read.ok_or_else(|| anonymous(claim))?;
+    token: Result<Option<(Sas, String)>, SasFormatError>,
+) -> Result<VerifiedCredential, Denial> {
+    let read = token.map_err(|error| Denial::failed(error.to_string()))?;
+    let (sas, signature) = read.ok_or_else(|| anonymous(evidence))?;
     if sas.delegation().is_some() {
-        return Err(Denied::failed(
-            "the token is signed with a user delegation key; this server gives out none",
+        return Err(Denial::failed(
+            "the token is signed with a user delegation key; this server does not support these",
         ));
     }
     let string = sas.string_to_sign(account.name.as_str());
     if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
         let why = format!("sig is not the signature of {string:?} with any of the account's keys");
         let detail = format!("Signature did not match. String to sign used was {string}");
-        return Err(Denied::failed(why).telling(detail));
+        return Err(Denial::failed(why).telling(detail));
     }
-    Ok(Proven::Token(Box::new(sas)))
+    Ok(VerifiedCredential::Token(Box::new(sas)))
 }
 
-fn anonymous(claim: &Claim<'_>) -> Denied {
+fn anonymous(evidence: &Evidence<'_>) -> Denial {
     let why = "no Authorization header was sent, nor a shared access signature".to_owned();
-    let refusal = match claim.site.service {
-        service if service.sends_challenge(claim.version) => Refusal::NoAuthenticationInformation,
+    let refusal = match evidence.site.service {
+        service if service.sends_challenge(evidence.version) => Refusal::NoAuthenticationInformation,
         ServiceKind::Table => Refusal::AuthenticationFailed,
         // Spec: queue-operations 7.1, blob-operations 8.1.
         ServiceKind::Blob | ServiceKind::Queue => Refusal::ResourceNotFound,
     };
-    Denied::new(refusal, why)
+    Denial::new(refusal, why)
 }
 
-/// The strings that a client may have signed: by the form of the service, and at a path-style secondary with and without
-/// its suffix, which some clients sign and some don't.
-fn strings_to_sign(claim: &Claim<'_>, scheme: Scheme, date: &str) -> Result<Vec<String>, Denied> {
-    let path = claim.target.path();
-    let mut strings = strings_of_path(claim, scheme, date, path)?;
-    let account = &claim.site.account;
+/// The strings that a client may have signed, in the form of the service. At a path-style secondary, some clients sign
+/// the path with its suffix, and some without.
+fn strings_to_sign(evidence: &Evidence<'_>, scheme: Scheme, date: &str) -> Result<Vec<String>, Denial> {
+    let path = evidence.target.path();
+    let mut strings = strings_of_path(evidence, scheme, date, path)?;
+    let account = &evidence.site.account;
     let behind = |prefix: String| path.strip_prefix(&prefix);
-    if claim.site.secondary
+    if evidence.site.secondary
         && let Some(rest) = behind(format!("/{account}{}", names::SECONDARY_SUFFIX))
     {
-        strings.extend(strings_of_path(claim, scheme, date, &format!("/{account}{rest}"))?);
+        strings.extend(strings_of_path(evidence, scheme, date, &format!("/{account}{rest}"))?);
     }
     Ok(strings)
 }
 
-fn strings_of_path(claim: &Claim<'_>, scheme: Scheme, date: &str, path: &str) -> Result<Vec<String>, Denied> {
-    let (method, account) = (claim.method.as_str(), claim.site.account.as_str());
-    match claim.site.service {
+fn strings_of_path(
+    evidence: &Evidence<'_>,
+    scheme: Scheme,
+    date: &str,
+    path: &str,
+) -> Result<Vec<String>, Denial> {
+    let (method, account) = (evidence.method.as_str(), evidence.site.account.as_str());
+    match evidence.site.service {
         ServiceKind::Table => {
             let request = SignedRequest {
                 method,
-                content_md5: signed(claim.headers, &CONTENT_MD5)?.unwrap_or_default(),
-                content_type: signed(claim.headers, &CONTENT_TYPE)?.unwrap_or_default(),
+                content_md5: signed(evidence.headers, &CONTENT_MD5)?.unwrap_or_default(),
+                content_type: signed(evidence.headers, &CONTENT_TYPE)?.unwrap_or_default(),
                 date,
                 account,
                 path,
-                comp: claim.query.get_ignoring_case(names::COMP),
+                comp: evidence.query.get_ignoring_case(names::COMP),
             };
             Ok(vec![request.string_to_sign(scheme)])
         }
         ServiceKind::Blob | ServiceKind::Queue => {
-            // Every header may be signed, so none may be unreadable.
+            // Any header may be signed, so all must be readable.
             let text =
-                |name| Ok((HeaderName::as_str(name), signed(claim.headers, name)?.unwrap_or_default()));
-            let headers: Vec<(&str, &str)> = claim.headers.keys().map(text).collect::<Result<_, _>>()?;
-            let query = claim.target.query().unwrap_or_default();
+                |name| Ok((HeaderName::as_str(name), signed(evidence.headers, name)?.unwrap_or_default()));
+            let headers: Vec<(&str, &str)> = evidence.headers.keys().map(text).collect::<Result<_, _>>()?;
+            let query = evidence.target.query().unwrap_or_default();
             let request = BlobQueueRequest { method, account, path, query, headers: &headers };
             Ok(request.strings_to_sign(scheme).collect())
         }
     }
 }
 
-/// A header that the signature covers. One that can't be read is not taken for one that is not there.
-fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denied> {
-    let unreadable = || Denied::failed(format!("the header {name} is not ASCII text"));
+/// A header that the signature covers. An unreadable one is refused: it must not count as absent.
+fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denial> {
+    let unreadable = || Denial::failed(format!("the header {name} is not ASCII text"));
     header(headers, name).required_readable(()).map_err(|()| unreadable())
 }
 
-fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
+fn check_date(date: &str, now: SystemTime) -> Result<(), Denial> {
     let signed = httpdate::parse_http_date(date)
-        .map_err(|_| Denied::failed(format!("the date {date:?} is no HTTP date")))?;
+        .map_err(|_| Denial::failed(format!("the date {date:?} is not an HTTP date")))?;
     let (skew, side) = match now.duration_since(signed) {
         Ok(age) => (age, "behind"),
         Err(ahead) => (ahead.duration(), "ahead of"),
@@ -214,7 +220,7 @@ fn check_date(date: &str, now: SystemTime) -> Result<(), Denied> {
             skew.as_secs(),
             limits::CLOCK_SKEW_MAX.as_secs()
         );
-        return Err(Denied::failed(why).telling(format!("Request date header too old: '{date}'")));
+        return Err(Denial::failed(why).telling(format!("Request date header too old: '{date}'")));
     }
     Ok(())
 }
@@ -229,7 +235,7 @@ mod tests {
     const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
     const SECOND_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-    /// Signs a GET of the account's tables, changes the headers, and says what becomes of it.
+    /// Signs a GET of the account's tables, changes the headers, and compares the outcome.
     fn check(key: &str, path: &str, at_seconds: i64, change: impl Fn(&mut HeaderMap), expected: &str) {
         let account = Account::parse(&format!("devstoreaccount1:{DEVELOPMENT_KEY}:{SECOND_KEY}")).unwrap();
         let accounts = Accounts::new([account.clone()]);
@@ -244,9 +250,9 @@ mod tests {
             Address::find("http", "127.0.0.1", path, &accounts, (ServiceKind::Table, &[ServiceKind::Table]))
                 .unwrap()
                 .site;
-        let query = Query::default();
+        let query = QueryString::default();
         let bearer = Bearer { tenant: "common".to_owned(), trust: None };
-        let claim = Claim {
+        let evidence = Evidence {
             method: &Method::GET,
             target: &path.parse().unwrap(),
             query: &query,
@@ -261,8 +267,8 @@ mod tests {
         } else {
             sent - Duration::from_secs(at_seconds.unsigned_abs())
         };
-        let clock = Clock { now, is_checked: true };
-        let shown = match verify(&claim, &account, &bearer, clock, || Sas::read(&query)) {
+        let clock = ClockCheck { now, is_checked: true };
+        let shown = match verify(&evidence, &account, &bearer, clock, || Sas::read(&query)) {
             Ok(_) => "verified".to_owned(),
             Err(denied) => format!("{}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
         };
@@ -286,7 +292,7 @@ mod tests {
         check(DEVELOPMENT_KEY, "/devstoreaccount1-secondary/Tables", 0, |_| (), "verified");
     }
 
-    /// Signs a GET in the form of queues and blobs, and says what the service makes of it.
+    /// Signs a GET in the form of queues and blobs, and compares what the service makes of it.
     fn check_form(service: ServiceKind, expected: &str) {
         let account = Account::development();
         let accounts = Accounts::new([account.clone()]);
@@ -298,9 +304,9 @@ mod tests {
         headers.insert("x-ms-date", DATE.parse().unwrap());
         headers.insert("authorization", format!("SharedKey devstoreaccount1:{signature}").parse().unwrap());
         let site = Address::find("http", "127.0.0.1", path, &accounts, (service, &[service])).unwrap().site;
-        let query = Query::parse("comp=list").unwrap();
+        let query = QueryString::parse("comp=list").unwrap();
         let bearer = Bearer { tenant: "common".to_owned(), trust: None };
-        let claim = Claim {
+        let evidence = Evidence {
             method: &Method::GET,
             target: &format!("{path}?comp=list").parse().unwrap(),
             query: &query,
@@ -309,8 +315,8 @@ mod tests {
             version: Version::DEFAULT,
             https: false,
         };
-        let clock = Clock { now: httpdate::parse_http_date(DATE).unwrap(), is_checked: true };
-        let verified = verify(&claim, &account, &bearer, clock, || Ok(None));
+        let clock = ClockCheck { now: httpdate::parse_http_date(DATE).unwrap(), is_checked: true };
+        let verified = verify(&evidence, &account, &bearer, clock, || Ok(None));
         let shown = verified.map_or_else(|denied| denied.why, |_| "verified".to_owned());
         assert!(shown.starts_with(expected), "{service}: {shown}");
     }

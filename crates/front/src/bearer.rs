@@ -1,36 +1,40 @@
-//! From a bearer token to the roles it proves: a JWT of the issuer that the operator trusts, signed with one of its keys.
+//! Verifies bearer tokens and reads their roles: JWTs of the issuer that the operator trusts.
 //!
-//! Fetches nothing: the keys come from a file. What a role may do is for each service to say. The log says why a token
+//! Fetches nothing: the issuer's keys come from a file. Each service decides what a role may do. The log says why a token
 //! was refused; the token itself is never logged.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::Version;
 use common::{AccountName, Refusal};
-use protocol::signing::jwt::Keys;
+use protocol::signing::jwt::{IssuerKeys, JwksError, JwtError};
 use serde::Deserialize;
+use thiserror::Error;
 
-use crate::access::{Denied, Roles};
+use crate::access::{Denial, Roles};
 use common::ServiceKind;
 
-/// How far the issuer's clock may be from ours, as is usual for these tokens.
+/// How far the issuer's clock may differ from ours; the usual value for JWTs.
 const LEEWAY: Duration = Duration::from_secs(5 * 60);
 
-/// The audiences that stand for every account: Azure Storage by its address and by its application's id.
+/// Audiences that are valid for every account: Azure Storage by its address and by its application id.
 const STORAGE: [&str; 2] = ["https://storage.azure.com", "e406a681-f3d4-42a8-90b6-c2b029497af1"];
-/// Where the clouds have their accounts; an account's own address is an audience too.
+/// What queues and blobs tell a client whose token is for another audience.
+const OTHER_AUDIENCE: &str = "Audience validation failed. Audience did not match.";
+/// The domains of Azure's clouds. An account's own address in any of them is an audience too.
 const CLOUDS: [&str; 4] = ["windows.net", "chinacloudapi.cn", "usgovcloudapi.net", "cloudapi.de"];
 
-/// The built-in roles over the account as a whole, by name and by id.
+/// Built-in roles that manage the whole account, each by name and by id.
 const MANAGERS: [[&str; 2]; 3] = [
     ["Owner", "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"],
     ["Contributor", "b24988ac-6180-42a0-ab88-20f7382dd24c"],
     ["Storage Account Contributor", "17d1049b-9a84-46fb-8f53-869881c3d3ab"],
 ];
 
-/// What there is to say about bearer tokens: where to get one, and which to trust, if any.
+/// What the server knows of bearer tokens: the tenant that clients are sent to, and whose tokens it accepts.
 #[derive(Debug)]
 pub struct Bearer {
     pub tenant: String,
@@ -41,16 +45,16 @@ pub struct Bearer {
 #[derive(Debug)]
 pub struct Trust {
     issuer: String,
-    /// Those of the account if empty.
+    /// If empty, the audiences of the account.
     audiences: Vec<String>,
-    /// Whether tokens may come over plain HTTP, where anyone on the way can take them.
+    /// Accept tokens over plain HTTP, where others can read them.
     over_http: bool,
-    keys: Keys,
+    keys: IssuerKeys,
 }
 
-/// As the operator said them.
+/// The operator's settings `bearer-…`.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct BearerSettings {
     pub issuer: Option<String>,
     pub audiences: Vec<String>,
     pub jwks: Option<PathBuf>,
@@ -58,13 +62,26 @@ pub struct Settings {
     pub over_http: bool,
 }
 
+/// Why these settings can't be used.
+#[derive(Debug, Error)]
+pub enum BearerError {
+    #[error("bearer-tenant is {0:?}; it takes a tenant's id or domain")]
+    Tenant(String),
+    #[error("bearer tokens take bearer-issuer and bearer-jwks together; set both or neither")]
+    Incomplete,
+    #[error("can't read bearer-jwks {}: {source}; check its path and its permissions", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("bearer-jwks {} {source}; download the issuer's keys again", .path.display())]
+    Jwks { path: PathBuf, source: JwksError },
+}
+
 impl Bearer {
-    /// Reads the keys. Errors are one sentence that names the setting.
-    pub fn load(settings: Settings) -> Result<Self, String> {
+    /// Reads the issuer's keys from their file.
+    pub fn load(settings: BearerSettings) -> Result<Self, BearerError> {
         let tenant = settings.tenant.unwrap_or_else(|| "common".to_owned());
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         if tenant.is_empty() || !tenant.chars().all(plain) {
-            return Err(format!("bearer-tenant is {tenant:?}; it takes a tenant's id or domain"));
+            return Err(BearerError::Tenant(tenant));
         }
         let trust = match (settings.issuer, settings.jwks) {
             (None, None) => None,
@@ -74,12 +91,13 @@ impl Bearer {
                 over_http: settings.over_http,
                 keys: read_keys(&path)?,
             }),
-            _ => return Err("bearer tokens take bearer-issuer and bearer-jwks together".to_owned()),
+            _ => return Err(BearerError::Incomplete),
         };
         Ok(Self { tenant, trust })
     }
 
-    /// Where SDKs learn which tenant to sign in to. Separated by spaces and without quotes, as the service writes it.
+    /// The `WWW-Authenticate` header: SDKs read from it which tenant to sign in to. No commas and no quotes, as the
+    /// service writes it.
     pub fn challenge(&self) -> String {
         format!(
             "Bearer authorization_uri=https://login.microsoftonline.com/{}/oauth2/authorize resource_id={}",
@@ -88,7 +106,7 @@ impl Bearer {
     }
 }
 
-/// What is trusted as of now; SIGHUP changes it for the requests to come.
+/// The current settings for bearer tokens. A reload is for later requests.
 #[derive(Clone, Debug)]
 pub struct SharedBearer(Arc<RwLock<Arc<Bearer>>>);
 
@@ -106,11 +124,27 @@ impl SharedBearer {
     }
 }
 
-fn read_keys(path: &Path) -> Result<Keys, String> {
-    let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("can't read bearer-jwks {shown}: {error}"))?;
-    Keys::parse(&text).map_err(|error| format!("bearer-jwks {shown} {error}"))
+fn read_keys(path: &Path) -> Result<IssuerKeys, BearerError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| BearerError::Unreadable { path: path.to_owned(), source })?;
+    IssuerKeys::parse(&text).map_err(|source| BearerError::Jwks { path: path.to_owned(), source })
+}
+
+/// Why a token is not accepted: the text that is logged. The token itself is not shown.
+#[derive(Debug, Error)]
+enum TokenError {
+    #[error(transparent)]
+    Signature(#[from] JwtError),
+    #[error("the bearer token's claims can't be read: {0}")]
+    Claims(#[from] serde_json::Error),
+    #[error("the bearer token expired {seconds:.0} s ago")]
+    Expired { seconds: f64 },
+    #[error("the bearer token becomes valid in {seconds:.0} s")]
+    NotYetValid { seconds: f64 },
+    #[error("the bearer token is of issuer {found:?}, not {trusted:?}")]
+    Issuer { found: String, trusted: String },
+    #[error("the bearer token is for audience {found:?}, not for account {account} here")]
+    Audience { found: Vec<String>, account: AccountName },
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,7 +165,7 @@ struct Claims {
     upn: String,
 }
 
-/// Whose token it is, for the request log. Empty is what the token does not say.
+/// Whose token it is, for the request log. A field is empty if the token does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     pub object_id: String,
@@ -159,7 +193,8 @@ impl OneOrMany {
 }
 
 impl Trust {
-    /// What the token proves for this service of this account. From the version on that has challenges, a refused token is one.
+    /// The roles that the token gives its bearer at this service of this account. In versions that send a challenge, a
+    /// refused token is answered with one.
     pub fn admit(
         &self,
         token: &str,
@@ -167,16 +202,22 @@ impl Trust {
         version: Version,
         https: bool,
         now: SystemTime,
-    ) -> Result<(Roles, Identity), Denied> {
+    ) -> Result<(Roles, Identity), Denial> {
         if !https && !self.over_http {
-            return Err(Denied::failed("bearer tokens are accepted over HTTPS only"));
+            return Err(Denial::failed("bearer tokens are accepted over HTTPS only"));
         }
         let refusal = if audience.0.sends_challenge(version) {
             Refusal::BearerTokenNotAccepted
         } else {
             Refusal::AuthenticationFailed
         };
-        let claims = self.check(token, audience, now).map_err(|why| Denied::new(refusal, why))?;
+        let claims = self.check(token, audience, now).map_err(|error| {
+            let denial = Denial::new(refusal, error.to_string());
+            match error {
+                TokenError::Audience { .. } => denial.telling(OTHER_AUDIENCE),
+                _ => denial,
+            }
+        })?;
         let named = claims.roles.map(OneOrMany::into_vec).unwrap_or_default();
         let identity = Identity {
             object_id: claims.oid,
@@ -191,19 +232,17 @@ impl Trust {
         Ok((roles, identity))
     }
 
-    /// Signature, time, issuer, audience; an error says why not.
+    /// Signature, time, issuer, audience.
     fn check(
         &self,
         token: &str,
         audience: (ServiceKind, &AccountName),
         now: SystemTime,
-    ) -> Result<Claims, String> {
-        let claims = self.keys.verify(token).map_err(|bad| bad.to_string())?;
-        let claims: Claims = serde_json::from_slice(&claims)
-            .map_err(|error| format!("the bearer token's claims can't be read: {error}"))?;
+    ) -> Result<Claims, TokenError> {
+        let claims: Claims = serde_json::from_slice(&self.keys.verify(token)?)?;
         check_time(&claims, now)?;
         if claims.iss != self.issuer {
-            return Err(format!("the bearer token is of issuer {:?}, not {:?}", claims.iss, self.issuer));
+            return Err(TokenError::Issuer { found: claims.iss, trusted: self.issuer.clone() });
         }
         self.check_audience(&claims.aud, audience)?;
         Ok(claims)
@@ -213,7 +252,7 @@ impl Trust {
         &self,
         audience: &OneOrMany,
         (service, account): (ServiceKind, &AccountName),
-    ) -> Result<(), String> {
+    ) -> Result<(), TokenError> {
         let found = match audience {
             OneOrMany::One(one) => std::slice::from_ref(one),
             OneOrMany::Many(many) => many,
@@ -228,22 +267,20 @@ impl Trust {
         if found.iter().any(serves) {
             Ok(())
         } else {
-            Err(format!("the bearer token is for audience {found:?}, not for account {account} here"))
+            Err(TokenError::Audience { found: found.to_vec(), account: account.clone() })
         }
     }
 }
 
-/// `nbf <= now < exp`, give or take the leeway.
-fn check_time(claims: &Claims, now: SystemTime) -> Result<(), String> {
+/// `nbf <= now < exp`, with the leeway at both ends.
+fn check_time(claims: &Claims, now: SystemTime) -> Result<(), TokenError> {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let leeway = LEEWAY.as_secs_f64();
     if now >= claims.exp + leeway {
-        return Err(format!("the bearer token expired {:.0} s ago", now - claims.exp));
+        return Err(TokenError::Expired { seconds: now - claims.exp });
     }
     match claims.nbf {
-        Some(start) if now < start - leeway => {
-            Err(format!("the bearer token is valid in {:.0} s only", start - now))
-        }
+        Some(start) if now < start - leeway => Err(TokenError::NotYetValid { seconds: start - now }),
         _ => Ok(()),
     }
 }

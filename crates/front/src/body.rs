@@ -1,5 +1,5 @@
-//! Bodies of requests: read whole up to a limit, or piece by piece, within the memory for requests; or read and thrown
-//! away.
+//! Bodies of requests: read whole up to a limit, or piece by piece, within the memory for requests; or read and
+//! discarded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::headers::header;
 use crate::memory::{Held, Memory};
 use crate::response_body::with_memory;
 
-/// How much of a refused request's body is read and thrown away, so that its sender hears the refusal
-/// instead of a broken connection.
+/// How much of a refused request's body is read and discarded, so that its sender gets the refusal and not a broken
+/// connection.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A body can be held three times: as it came, decoded, and as rows to be written.
+/// A body can be held three times: as received, decoded, and as rows to be written.
 const COPIES_OF_A_BODY: usize = 3;
-/// What a body of several pieces is gathered in at first.
+/// The first size of the buffer for a body of several pieces.
 const BUFFER_BYTES_MIN: usize = 4096;
 
-/// Why a body can't be had.
+/// Why a body can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFailure {
     Refused(Refusal),
-    /// Its sender went away, or its chunks are none. Each service has its own words for it, if anyone hears them.
+    /// Its sender closed the connection, or its chunks are malformed. Each service has its own refusal for this.
     Broken,
 }
 
@@ -41,16 +41,16 @@ impl From<Refusal> for BodyFailure {
     }
 }
 
-/// A request's body, as far as it has not been read.
+/// The unread rest of a request's body.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// None once it has come to its end.
+    /// `None` once it is read to its end.
     unread: Option<Incoming>,
-    /// Its sender waits to be asked for it.
+    /// Its sender waits for `100 Continue`.
     is_held_back: bool,
-    /// Bytes that were read of it.
+    /// Bytes read so far.
     received: u64,
-    /// Its sender went away.
+    /// Reading it failed: see `BodyFailure::Broken`.
     is_broken: bool,
 }
 
@@ -73,12 +73,12 @@ impl RequestBody {
         self.is_broken
     }
 
-    /// The length that its sender announced.
+    /// The `Content-Length` of a request.
     pub fn announced(headers: &HeaderMap) -> Option<u64> {
         header(headers, CONTENT_LENGTH).if_readable().and_then(|length| length.parse().ok())
     }
 
-    /// The whole of it, if it has no more bytes than this. Only of a request whose sender is known.
+    /// The whole body, up to `bytes_max`. Only for an authenticated request.
     pub async fn read_whole(
         &mut self,
         headers: &HeaderMap,
@@ -101,9 +101,9 @@ impl RequestBody {
         Ok(whole)
     }
 
-    /// The next piece of it, or nothing at its end. Only of a request whose sender is known. Nothing is read from the
-    /// connection while nobody asks, so that a slow reader holds its sender back. A piece takes its share of the memory
-    /// for requests until it is dropped.
+    /// The next piece, or `None` at the end. Only for an authenticated request. Reads nothing from the connection between
+    /// calls, so a slow reader slows its sender down. A piece takes its share of the memory for requests until it is
+    /// dropped.
     pub async fn next(
         &mut self,
         deadline: tokio::time::Instant,
@@ -132,11 +132,10 @@ impl RequestBody {
         }
     }
 
-    /// Reads what is left of it while the refusal is on its way and after, and throws it away: a connection that is closed
-    /// on a sender takes the refusal with it. Until the body has come to its end, the connection is the first to be closed
-    /// if its place is needed.
+    /// Reads and discards the rest in the background: closing a connection while the client still sends would lose the
+    /// refusal. Until the body ends, this connection is the first to be closed to make room.
     pub fn discard(self, connection: &Arc<Connection>) {
-        // Who waits to be asked for a body hears the refusal instead.
+        // A sender that waits for `100 Continue` gets the refusal instead, and sends no body.
         let Some(body) = self.unread.filter(|_| !self.is_held_back) else { return };
         let discarding = connection.discard();
         tokio::spawn(async move {
@@ -144,7 +143,7 @@ impl RequestBody {
                 let mut body = std::pin::pin!(Limited::new(body, DISCARDED_BYTES_MAX));
                 while let Some(Ok(_)) = body.frame().await {}
             };
-            // Too much or too slow: the connection is closed, as it is when the body is dropped before its end.
+            // After too many bytes or too much time, the body is dropped before its end, which closes the connection.
             let _ = tokio::time::timeout(DISCARD_TIME_MAX, read).await;
             drop(discarding);
         });
@@ -157,9 +156,8 @@ async fn collect(
     bytes_max: usize,
     held: &mut Held,
 ) -> Result<Bytes, BodyFailure> {
-    let mut whole = Gathered::Nothing;
+    let mut whole = BodyBuffer::Nothing;
     while let Some(frame) = body.frame().await {
-        // An error: the connection broke, and no one will hear this.
         let Ok(piece) = frame.map_err(|_| BodyFailure::Broken)?.into_data() else { continue };
         let length = whole.len() + piece.len();
         if length > bytes_max {
@@ -174,15 +172,15 @@ async fn collect(
     Ok(whole.into_bytes())
 }
 
-/// A body as far as it has come: one piece as it came, or all of them in one buffer. Pieces are not kept as such, because
-/// a body can be as many of them as it has bytes.
-enum Gathered {
+/// The received part of a body: one piece as received, or several joined in one buffer. A list of pieces is not kept:
+/// there can be as many as the body has bytes.
+enum BodyBuffer {
     Nothing,
     One(Bytes),
     Several(BytesMut),
 }
 
-impl Gathered {
+impl BodyBuffer {
     fn len(&self) -> usize {
         match self {
             Self::Nothing => 0,
@@ -191,7 +189,7 @@ impl Gathered {
         }
     }
 
-    /// How large the buffer has to be for so many bytes: twice what it was, or all that was announced.
+    /// The size of the buffer for so many bytes: twice its present size, or the announced length.
     fn room_for(&self, length: usize, announced: Option<usize>) -> usize {
         let present = match self {
             Self::Nothing => return length,
@@ -214,7 +212,7 @@ impl Gathered {
                 Self::Several(buffer)
             }
             Self::Several(mut buffer) => {
-                // `reserve` would take more than was asked for, and so more than was accounted.
+                // `reserve` may allocate more than asked for, and so more than is counted as held.
                 if room > buffer.capacity() {
                     let mut larger = BytesMut::with_capacity(room);
                     larger.extend_from_slice(&buffer);
@@ -240,7 +238,7 @@ mod tests {
     use super::*;
 
     fn gather(pieces: &[&'static [u8]], announced: Option<usize>) -> (Bytes, usize) {
-        let (mut whole, mut most) = (Gathered::Nothing, 0);
+        let (mut whole, mut most) = (BodyBuffer::Nothing, 0);
         for piece in pieces {
             let room = whole.room_for(whole.len() + piece.len(), announced);
             whole.push(Bytes::from_static(piece), room);

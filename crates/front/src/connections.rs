@@ -1,7 +1,7 @@
-//! Which connections there are, and which of them could be spared.
+//! The open connections, and which of them can be closed to make room.
 //!
-//! When as many are open as may be, a new one takes the place of the one that has been idle for longest: whoever
-//! opens thousands and says nothing does not keep others out.
+//! At the limit of connections, a new one takes the place of the one that has been idle for longest. A client that opens
+//! thousands of idle connections does not keep others out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 
 use crate::memory::{FREE_BYTES, Held, Memory};
 
-/// Idle for less is not idle: the next request may be on its way.
+/// A connection that is idle for less is not closed: its next request may be on its way.
 const IDLE_MIN: Duration = Duration::from_secs(1);
-/// Idle, and the first to be spared.
+/// Idle, and the first to be closed.
 const FIRST: u64 = 0;
-/// In the midst of a request.
+/// Serving a request.
 const BUSY: u64 = u64::MAX;
 /// Idle, and told to close.
 const CLOSING: u64 = u64::MAX - 1;
@@ -26,11 +26,11 @@ const CLOSING: u64 = u64::MAX - 1;
 pub struct Connections {
     born: Instant,
     memory: Arc<Memory>,
-    open: Mutex<Open>,
+    open: Mutex<Registry>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct Registry {
     next_id: u64,
     by_id: HashMap<u64, Arc<Connection>>,
 }
@@ -41,35 +41,37 @@ pub struct Connection {
     /// In microseconds since `born`, or `FIRST`, or `BUSY`, or `CLOSING`.
     idle_since: AtomicU64,
     spared: Notify,
-    /// Whether a refused request's body is being thrown away.
+    /// Whether the body of a refused request is being discarded.
     discarding: AtomicBool,
-    /// Bytes of a request's head, and what they hold beyond those that are free until the request is answered.
+    /// Bytes received of a request's head, and the memory held for those above `FREE_BYTES`, until the request is
+    /// answered.
     head_bytes: AtomicUsize,
     head: Mutex<Held>,
 }
 
-/// A connection for as long as it is open.
+/// A connection's place among the open ones; removed when dropped.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Registration {
     connections: Weak<Connections>,
     id: u64,
     pub connection: Arc<Connection>,
 }
 
-/// A request under way on a connection; over when dropped.
+/// A request being served on a connection, until this is dropped.
 #[derive(Debug)]
-pub struct Request(Arc<Connection>);
+pub struct ActiveRequest(Arc<Connection>);
 
-/// A body being thrown away. Once its request is answered, its connection can be spared until this is dropped.
+/// A body being discarded, until this is dropped. Once the request is answered, its connection is the first to be closed
+/// to make room.
 #[derive(Debug)]
-pub struct Discarding(Arc<Connection>);
+pub struct BodyDiscard(Arc<Connection>);
 
 impl Connections {
     pub fn new(memory: Arc<Memory>) -> Arc<Self> {
         Arc::new(Self { born: Instant::now(), memory, open: Mutex::default() })
     }
 
-    pub fn enter(self: &Arc<Self>) -> Entry {
+    pub fn register(self: &Arc<Self>) -> Registration {
         let connection = Connection {
             born: self.born,
             idle_since: AtomicU64::new(FIRST),
@@ -84,10 +86,10 @@ impl Connections {
         let id = open.next_id;
         open.next_id += 1;
         open.by_id.insert(id, connection.clone());
-        Entry { connections: Arc::downgrade(self), id, connection }
+        Registration { connections: Arc::downgrade(self), id, connection }
     }
 
-    /// Tells the one that has been idle for longest to close, if there is one.
+    /// Tells the connection that has been idle for longest to close. False if none is idle.
     pub fn make_room(&self) -> bool {
         let open = self.open.lock();
         let idle = open.by_id.values().map(|connection| (connection.idle_since(), connection));
@@ -101,20 +103,19 @@ impl Connections {
 }
 
 impl Connection {
-    /// A request's head is whole.
-    pub fn begin(self: &Arc<Self>) -> Request {
+    /// The head of a request has been received.
+    pub fn begin(self: &Arc<Self>) -> ActiveRequest {
         self.idle_since.store(BUSY, Ordering::Relaxed);
-        Request(self.clone())
+        ActiveRequest(self.clone())
     }
 
-    /// The request was refused, and what is left of its body is of no use: once it is answered, nobody is spared sooner.
-    pub fn discard(self: &Arc<Self>) -> Discarding {
+    /// The rest of a refused request's body is being discarded.
+    pub fn discard(self: &Arc<Self>) -> BodyDiscard {
         self.discarding.store(true, Ordering::SeqCst);
-        Discarding(self.clone())
+        BodyDiscard(self.clone())
     }
 
-    /// Counts bytes of a head that is still to come to its end; those of a body are counted where it is collected.
-    /// False if there is no memory for them.
+    /// Counts bytes of an unfinished head; `RequestBody` counts those of a body. False if there is no memory for them.
     pub fn received(&self, bytes: usize) -> bool {
         if !self.is_idle() || self.is_discarding() {
             return true;
@@ -128,8 +129,8 @@ impl Connection {
         self.idle_since() != BUSY
     }
 
-    /// Resolves when the place is needed for another, but not in the midst of a request: one that began just then
-    /// is answered. To be polled where requests begin.
+    /// Resolves when the connection must close to make room, but never during a request: one that began at the same
+    /// moment is answered. Poll it in the task in which requests begin.
     pub async fn spared(&self) {
         loop {
             self.spared.notified().await;
@@ -139,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Tells it to close, unless a request has begun since it was seen idle.
+    /// Tells it to close, unless a request has begun since it was `seen` idle.
     fn spare(&self, seen: u64) -> bool {
         let told =
             self.idle_since.compare_exchange(seen, CLOSING, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -166,13 +167,13 @@ fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }
 
-impl Request {
+impl ActiveRequest {
     pub fn connection(&self) -> &Arc<Connection> {
         &self.0
     }
 }
 
-impl Drop for Request {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.0.head_bytes.swap(0, Ordering::Relaxed) > FREE_BYTES {
             self.0.head.lock().give_back();
@@ -180,23 +181,23 @@ impl Drop for Request {
         if self.0.is_discarding() {
             self.0.idle_since.store(FIRST, Ordering::SeqCst);
         }
-        // The body may have come to its end just then.
+        // The body may have ended between the two checks.
         if !self.0.is_discarding() {
             self.0.rest();
         }
     }
 }
 
-impl Drop for Discarding {
+impl Drop for BodyDiscard {
     fn drop(&mut self) {
         self.0.discarding.store(false, Ordering::SeqCst);
-        // Unless the answer is still under way, or it was told to close.
+        // Unless the answer is still being written, or the connection has been told to close.
         let now = micros(self.0.born.elapsed());
         let _ = self.0.idle_since.compare_exchange(FIRST, now, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(connections) = self.connections.upgrade() {
             connections.open.lock().by_id.remove(&self.id);
@@ -208,13 +209,13 @@ impl Drop for Entry {
 mod tests {
     use super::*;
 
-    fn idle_for(entry: &Entry, seconds: u64) {
-        let since = entry.connection.born.elapsed().saturating_sub(Duration::from_secs(seconds));
-        entry.connection.idle_since.store(micros(since), Ordering::Relaxed);
+    fn idle_for(registration: &Registration, seconds: u64) {
+        let since = registration.connection.born.elapsed().saturating_sub(Duration::from_secs(seconds));
+        registration.connection.idle_since.store(micros(since), Ordering::Relaxed);
     }
 
-    async fn is_spared(entry: &Entry) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), entry.connection.spared()).await.is_ok()
+    async fn is_spared(registration: &Registration) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), registration.connection.spared()).await.is_ok()
     }
 
     #[tokio::test]
@@ -223,7 +224,7 @@ mod tests {
             Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
         let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
         let (new, longer, longest, busy) =
-            (connections.enter(), connections.enter(), connections.enter(), connections.enter());
+            (connections.register(), connections.register(), connections.register(), connections.register());
         idle_for(&longer, 5);
         idle_for(&longest, 50);
         idle_for(&busy, 55);
@@ -241,16 +242,19 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_begins_just_then_is_not_cut_off() {
         let connections = Connections::new(Memory::new(0));
-        let entry = connections.enter();
-        let seen = entry.connection.idle_since();
-        let request = entry.connection.begin();
-        assert!(!entry.connection.spare(seen), "seen idle, but no longer");
+        let registration = connections.register();
+        let seen = registration.connection.idle_since();
+        let request = registration.connection.begin();
+        assert!(!registration.connection.spare(seen), "seen idle, but no longer");
         drop(request);
-        assert!(entry.connection.spare(entry.connection.idle_since()));
-        let request = entry.connection.begin();
-        assert!(!is_spared(&entry).await, "told, but a request came first");
+        assert!(registration.connection.spare(registration.connection.idle_since()));
+        let request = registration.connection.begin();
+        assert!(!is_spared(&registration).await, "told, but a request came first");
         drop(request);
-        assert!(entry.connection.spare(entry.connection.idle_since()) && is_spared(&entry).await);
+        assert!(
+            registration.connection.spare(registration.connection.idle_since())
+                && is_spared(&registration).await
+        );
     }
 
     #[tokio::test]
@@ -258,7 +262,7 @@ mod tests {
         let old =
             Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
         let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
-        let (refused, idle) = (connections.enter(), connections.enter());
+        let (refused, idle) = (connections.register(), connections.register());
         idle_for(&idle, 50);
         let request = refused.connection.begin();
         assert!(connections.make_room() && is_spared(&idle).await, "a request is never cut off");
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn long_heads_share_what_memory_there_is_until_they_are_whole() {
         let connections = Connections::new(Memory::new(100));
-        let (one, two) = (connections.enter(), connections.enter());
+        let (one, two) = (connections.register(), connections.register());
         assert!(one.connection.received(FREE_BYTES - 10) && one.connection.received(70));
         assert!(two.connection.received(FREE_BYTES) && !two.connection.received(41));
         let request = one.connection.begin();

@@ -1,4 +1,4 @@
-//! Cross-origin requests: what browsers are told, by the rules in an account's service properties.
+//! Cross-origin requests (CORS), by the rules in an account's service properties.
 
 use common::Refusal;
 use http::header::{
@@ -14,14 +14,14 @@ use crate::response_body::Body;
 
 const ANY: &str = "*";
 
-/// The answer to a preflight: whether the request it announces may be made, whoever makes it.
+/// The headers that answer a preflight, if the announced request is allowed. Preflights carry no credentials.
 pub fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<HeaderMap, Refusal> {
     let origin = header(headers, ORIGIN).if_readable().ok_or(Refusal::CorsHeaderMissing)?;
     let method =
         header(headers, ACCESS_CONTROL_REQUEST_METHOD).if_readable().ok_or(Refusal::CorsHeaderMissing)?;
     let asked =
         header(headers, ACCESS_CONTROL_REQUEST_HEADERS).required_readable(Refusal::CorsPreflightFailure)?;
-    // The first rule for this origin and method decides; no other is asked.
+    // The first rule for this origin and method decides.
     let rule = find(rules, origin, method).ok_or(Refusal::CorsPreflightFailure)?;
     let mut names = asked.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
     if !names.all(|name| lists(&rule.allowed_headers, name)) {
@@ -43,7 +43,7 @@ pub fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<HeaderMap, R
     Ok(answer)
 }
 
-/// Tells a browser, and the caches on its way, who may read this answer. Never refuses anything.
+/// Adds the headers that tell browsers and caches who may read this answer. Refuses nothing.
 pub fn decorate(
     response: &mut Response<Body>,
     rules: &[CorsRule],
@@ -55,7 +55,7 @@ pub fn decorate(
     }
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let origin_text = origin.and_then(|origin| origin.to_str().ok());
-    // A read without an origin is answered as for any other origin, because a cache may serve it to one.
+    // A cache may serve the answer to a read without an origin to a browser, so such an answer has the headers too.
     let rule = match origin_text {
         Some(origin) => find(rules, origin, method.as_str()),
         None if reads => rules.iter().find(|rule| is_for_all(rule) && names_method(rule, method.as_str())),
@@ -90,7 +90,7 @@ fn is_for_all(rule: &CorsRule) -> bool {
     rule.allowed_origins.iter().any(|origin| origin == ANY)
 }
 
-/// Whether a list of names and prefixes (`x-ms-*`) holds this name, in any case.
+/// Whether a list of names and prefixes (`x-ms-*`) has this name, in any case.
 fn lists(list: &[String], name: &str) -> bool {
     list.iter().any(|entry| match entry.strip_suffix('*') {
         Some(prefix) => name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
@@ -98,7 +98,7 @@ fn lists(list: &[String], name: &str) -> bool {
     })
 }
 
-/// Prefixes mean nothing to a browser, so they are spelled out as the headers that this answer has.
+/// Browsers do not know prefixes, so each is replaced by the headers of this answer that begin with it.
 fn exposed(rule: &CorsRule, headers: &HeaderMap) -> Option<HeaderValue> {
     let present =
         headers.keys().map(http::HeaderName::as_str).filter(|name| lists(&rule.exposed_headers, name));

@@ -1,7 +1,7 @@
-//! A connection's stream that does not let its peer keep what it holds for ever.
+//! The stream of a connection, with the bounds that hyper does not have.
 //!
-//! hyper bounds the time and the size of a request's head. It does not bound how long an answer may lie unread, nor
-//! how much all unfinished heads take together. Both are seen here, where the bytes pass.
+//! hyper bounds the time and the size of a request's head. It does not bound how long an answer may stay unread, nor the
+//! memory of all unfinished heads together.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use crate::connections::Connection;
 
-/// What a peer has to take of an answer within the time to be waited for again.
+/// How many bytes of an answer a stalled peer must take to get the full time again.
 const PROGRESS_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -24,17 +24,17 @@ pub struct GuardedStream<S> {
     connection: Arc<Connection>,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Bytes written since it stalled.
+    /// Bytes written since it stalled last.
     written: usize,
 }
 
 impl<S> GuardedStream<S> {
-    /// `patience`: how long the peer may take none of an answer.
+    /// `patience`: how long the peer may stall.
     pub fn new(stream: S, connection: Arc<Connection>, patience: Duration) -> Self {
         Self { stream, connection, patience, stalled: None, written: 0 }
     }
 
-    /// After a write: fails if the peer has not taken enough for too long.
+    /// Called with the outcome of every write: fails if the peer has stalled for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -56,7 +56,10 @@ impl<S> GuardedStream<S> {
                 let patience = self.patience;
                 let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
                 ready!(stalled.as_mut().poll(context));
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is not read")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the peer does not read the answer",
+                )));
             }
         }
         outcome
@@ -76,7 +79,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         Poll::Ready(if has_room {
             Ok(())
         } else {
-            Err(io::Error::other("no memory is left for requests' heads"))
+            Err(io::Error::other("no memory is left for the heads of requests"))
         })
     }
 }
@@ -107,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
         if outcome.is_ready() {
-            // All of it is on its way.
+            // Everything has been handed to the network.
             self.stalled = None;
         }
         self.watch(context, outcome, |()| 0)

@@ -1,9 +1,9 @@
-//! The headers of a request, or of one that is part of a batch: looked up where they lie.
+//! The headers of a request, or of a part of a batch, without copying them.
 
 use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName};
 use protocol::names;
 
-// Names of ours that every request is asked for: made once, so that looking one up is not also reading its name.
+// Every request is searched for these. Made once, so that no look-up parses the name.
 pub static X_MS_VERSION: HeaderName = HeaderName::from_static(names::X_MS_VERSION);
 pub static X_MS_DATE: HeaderName = HeaderName::from_static(names::X_MS_DATE);
 pub static X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static(names::X_MS_CLIENT_REQUEST_ID);
@@ -17,8 +17,7 @@ pub enum Headers<'a> {
     Part(&'a [(&'a str, &'a str)]),
 }
 
-/// What was sent under a name. A header that can't be read is neither absent nor empty: each caller says what it
-/// means to it.
+/// The value of a header. An unreadable one is neither absent nor empty: each caller decides what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header<'a> {
     Absent,
@@ -28,7 +27,7 @@ pub enum Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// For headers that only ask for something: one that can't be read asks for nothing.
+    /// For headers that are optional: an unreadable one is ignored.
     pub fn if_readable(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
@@ -36,7 +35,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// For headers that decide something: `unreadable` is the answer to one that can't be read.
+    /// For headers that must not be ignored: an unreadable one is the error `unreadable`.
     pub fn required_readable<E>(self, unreadable: E) -> Result<Option<&'a str>, E> {
         match self {
             Self::Text(text) => Ok(Some(text)),
@@ -90,7 +89,7 @@ pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Header<'_> {
     Header::of(headers.get(name).map(http::HeaderValue::as_bytes))
 }
 
-/// Whether a request brings its own proof, so that a token in its address does not count.
+/// Whether a request has an Authorization header, so that a token in its query is ignored.
 pub fn has_authorization(headers: &HeaderMap) -> bool {
     headers.get(AUTHORIZATION).is_some_and(|value| !value.is_empty())
 }

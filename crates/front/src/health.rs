@@ -8,10 +8,10 @@ use store::{Engine, Gate};
 
 use crate::response_body::Body;
 
-/// Whether the log has said already that the store can't be used.
+/// Whether "not ready" has been logged since the store was last ready.
 static UNREADY: AtomicBool = AtomicBool::new(false);
 
-/// The answer, if this is a question about health.
+/// The answer, if this is the path of a health check.
 pub fn answer(path: &str, engine: &dyn Engine, gate: &Gate) -> Option<Response<Body>> {
     let (status, text) = match path {
         "/health/live" => (StatusCode::OK, "ok\n".to_owned()),
@@ -30,14 +30,14 @@ fn ready(engine: &dyn Engine, gate: &Gate) -> (StatusCode, String) {
         if !UNREADY.swap(true, Ordering::Relaxed) {
             tracing::error!(%kind, %fault, "not ready");
         }
-        // Only the kind, and the rest for the log alone: anyone may ask, and a fault names files.
+        // Only the kind: anyone may ask, and a fault names files. The log has the rest.
         let text = format!("the store can't be used now ({kind}); the server's log says why\n");
         return (StatusCode::SERVICE_UNAVAILABLE, text);
     }
     UNREADY.store(false, Ordering::Relaxed);
     let text = match gate.closed_since() {
         None => "ok\n".to_owned(),
-        // Ready for reads, and no other server on this store could be more.
+        // Ready for reads. Writes are frozen in every server on this store, so a balancer gains nothing elsewhere.
         Some(since) => {
             format!("ok; frozen since {}, so that writes are refused\n", since.to_seconds_string())
         }

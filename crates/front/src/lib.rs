@@ -1,7 +1,7 @@
 //! The front of a storage server: from bytes on a socket to the service that a request is for, and back.
 //!
 //! Everything that the services of an account share is here: listeners, TLS, limits on connections and memory, addresses,
-//! authentication, service properties, browsers' rules, request logs and metrics, health. A service is a
+//! authentication, service properties, CORS, request logs and metrics, health. A service is a
 //! [`StorageService`]; read `service.rs`, then `pipeline.rs`.
 
 pub mod access;
@@ -21,13 +21,13 @@ mod memory;
 mod operation_info;
 mod pipeline;
 mod preflight;
+mod properties_store;
 mod refusal_log;
 mod request;
 pub mod request_id;
 mod response_body;
 pub mod sas;
 mod service;
-mod settings;
 pub mod tls;
 
 pub use address::{Address, Site};
@@ -37,8 +37,8 @@ pub use listener::{Bounds, Listener, Server};
 pub use memory::{Held, Memory};
 pub use operation_info::{Class, OperationInfo};
 pub use pipeline::{AnyService, Front, Services, require_length, time_allowed};
+pub use properties_store::PropertiesStore;
 pub use refusal_log::{RefusalLog, cut};
 pub use request::Request;
-pub use response_body::{Body, StreamBroken, held_bytes};
-pub use service::{Admission, RefusalFacts, Refused, StorageService};
-pub use settings::Settings;
+pub use response_body::{Body, BrokenStream, held_bytes};
+pub use service::{Admission, RefusalFacts, RefusedRequest, StorageService};

@@ -1,4 +1,4 @@
-//! Sockets: binding, accepting within bounds, and stopping without cutting anyone off.
+//! Sockets: binds, accepts connections within bounds, and stops without cutting off requests.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use store::{Engine, Gate};
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -19,35 +20,35 @@ use tokio_rustls::TlsAcceptor;
 use crate::account::SharedAccounts;
 use crate::analytics::{Analytics, Keeper, MetricsTables};
 use crate::bearer::SharedBearer;
-use crate::connections::{Connections, Entry};
+use crate::connections::{Connections, Registration};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
 use crate::pipeline::{self, Arrival, Front, Services};
+use crate::properties_store::PropertiesStore;
 use crate::refusal_log::RefusalLog;
-use crate::settings::Settings;
 use common::ServiceKind;
 
-/// Bounds on what strangers may hold of this process.
+/// Bounds on what clients may take of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections served at once; further ones wait in the kernel's queue.
+    /// Connections served at once; further ones wait in the kernel.
     pub connections: usize,
-    /// How long a connection may take to send a request's head, or stand idle between requests.
+    /// How long a connection may take to send a request's head, or be idle between requests.
     pub idle: Duration,
     /// Request line and headers together.
     pub head_bytes: usize,
-    /// What requests may hold together: unfinished heads, bodies, and answers not taken yet.
+    /// Memory of all requests together: unfinished heads, bodies, and unsent answers.
     pub memory_bytes: usize,
-    /// How long requests under way may take to finish once the server is told to stop.
+    /// How long active requests may take to finish after the server is told to stop.
     pub shutdown: Duration,
 }
 
-/// How long a client may take to agree on keys.
+/// How long a TLS handshake may take.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// How often a connection without a place looks for one that could be spared.
+/// How often a waiting connection tries again to make room.
 const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A port, and the service that requests to it are for unless their host names another.
+/// A port, and the service that its requests are for, unless their host names another.
 pub struct Listener {
     service: ServiceKind,
     socket: TcpListener,
@@ -71,7 +72,7 @@ impl Listener {
         self.service
     }
 
-    /// With the real port, if port 0 was asked for.
+    /// With the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -89,7 +90,7 @@ impl std::fmt::Debug for Listener {
 
 pub struct Server {
     pub services: Services,
-    /// What all services keep their data in, and whether it may be written to.
+    /// Where all services keep their data, and whether it may be written.
     pub engine: Arc<dyn Engine>,
     pub gate: Arc<Gate>,
     pub accounts: SharedAccounts,
@@ -105,14 +106,14 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Awaited by the thread that made it.
+/// Not `Send`: it is awaited on the thread that made it.
 pub type BoxedFuture<'s> = Pin<Box<dyn Future<Output = ()> + 's>>;
 
 impl Server {
-    /// Serves until `stop` resolves and everything under way has been answered. Every listener is of a service that
-    /// this server has.
+    /// Serves until `stop` resolves and the active requests are answered. Panics if a listener is for a service that this
+    /// server does not have.
     ///
-    /// Boxed: futures are compiled where they are awaited, and all that serves requests belongs here.
+    /// Boxed: futures are compiled in the crate that awaits them, and this one should be compiled here.
     pub fn run<'s>(self, listeners: Vec<Listener>, stop: BoxedFuture<'s>) -> BoxedFuture<'s> {
         Box::pin(self.run_until(listeners, stop))
     }
@@ -123,14 +124,14 @@ impl Server {
             permits: Arc::new(Semaphore::new(self.bounds.connections)),
             connections: Connections::new(memory.clone()),
         };
-        let settings = Arc::new(Settings::new(self.engine.clone(), self.gate.clone()));
+        let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
         let front = Arc::new(Front {
             engine: self.engine.clone(),
             gate: self.gate.clone(),
             accounts: self.accounts.clone(),
             bearer: self.bearer,
             check_clock: self.check_clock,
-            settings: settings.clone(),
+            properties: properties.clone(),
             analytics: self.analytics.clone(),
             memory,
             refusal_log: RefusalLog::default(),
@@ -153,7 +154,7 @@ impl Server {
             analytics: self.analytics,
             tables: MetricsTables { engine: self.engine, gate: self.gate },
             services: services.kinds().to_vec(),
-            settings,
+            properties,
             accounts: self.accounts,
         };
         let (last_answer, answered) = watch::channel(());
@@ -161,16 +162,16 @@ impl Server {
         stop.await;
         drop(stopping);
         while loops.join_next().await.is_some() {}
-        // After the last request was counted.
+        // The last request has been counted.
         drop(last_answer);
-        // On a full disk they could wait for ever.
+        // On a full disk the keeper could wait for ever.
         if tokio::time::timeout(self.bounds.shutdown, keeper).await.is_err() {
-            tracing::warn!("the last metrics could not be kept in time");
+            tracing::warn!("could not store the last metrics in time");
         }
     }
 }
 
-/// Where a connection's requests go in.
+/// What the requests of one listener need.
 struct Door {
     front: Arc<Front>,
     services: Arc<Services>,
@@ -178,7 +179,7 @@ struct Door {
     scheme: &'static str,
 }
 
-/// Accepts connections until told to stop, then waits for those under way.
+/// Accepts connections until told to stop, then waits for their active requests.
 async fn serve(
     listener: Listener,
     door: Arc<Door>,
@@ -189,32 +190,32 @@ async fn serve(
     let connections = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
-            // Only ever an error: the sender is gone.
+            // An error, as nothing is ever sent: the sender was dropped.
             _ = stopped.changed() => break,
             accepted = places.accept(&listener.socket) => accepted,
         };
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file descriptors, most likely: existing connections must close first.
+                // Most likely out of file descriptors; some connections must close first.
                 tracing::warn!(%error, "can't accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        // Answers are written whole; waiting to fill a packet would only delay them.
+        // An answer is one write; waiting for a full packet would only delay it.
         let _ = stream.set_nodelay(true);
         let (door, tls, watcher) = (door.clone(), listener.tls.clone(), connections.watcher());
         tokio::spawn(async move {
-            let ended = match tls {
+            let served = match tls {
                 None => serve_connection(stream, peer, door, bounds, watcher, &place).await,
                 Some(tls) => match handshake(tls, stream, &place).await {
                     Ok(stream) => serve_connection(stream, peer, door, bounds, watcher, &place).await,
                     Err(error) => Err(error),
                 },
             };
-            if let Err(error) = ended {
-                tracing::debug!(error, %peer, "connection ended");
+            if let Err(error) = served {
+                tracing::debug!(%error, %peer, "connection ended");
             }
             drop(place);
         });
@@ -225,18 +226,33 @@ async fn serve(
     }
 }
 
-/// Until keys are agreed on, a connection is as idle as one that says nothing: its place may be needed.
+/// Why a connection ended before its client closed it.
+#[derive(Debug, Error)]
+enum ConnectionError {
+    #[error("the TLS handshake failed: {0}")]
+    Handshake(#[source] std::io::Error),
+    #[error("the TLS handshake took longer than {HANDSHAKE_TIME_MAX:?}")]
+    HandshakeTime,
+    #[error("closed during its TLS handshake to make room for another connection")]
+    SparedInHandshake,
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error("closed while idle to make room for another connection")]
+    SparedIdle,
+}
+
+/// Until its TLS handshake is complete, a connection counts as idle and may be closed to make room.
 async fn handshake(
     tls: TlsAcceptor,
     stream: TcpStream,
     place: &Place,
-) -> Result<tokio_rustls::server::TlsStream<TcpStream>, String> {
+) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ConnectionError> {
     tokio::select! {
-        agreed = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match agreed {
-            Ok(agreed) => agreed.map_err(|error| error.to_string()),
-            Err(_) => Err("the TLS handshake took too long".to_owned()),
+        accepted = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)) => match accepted {
+            Ok(accepted) => accepted.map_err(ConnectionError::Handshake),
+            Err(_) => Err(ConnectionError::HandshakeTime),
         },
-        () = place.entry.connection.spared() => Err("no keys yet, and its place was needed".to_owned()),
+        () = place.registration.connection.spared() => Err(ConnectionError::SparedInHandshake),
     }
 }
 
@@ -247,35 +263,35 @@ async fn serve_connection(
     bounds: Bounds,
     watcher: Watcher,
     place: &Place,
-) -> Result<(), String> {
-    let connection = place.entry.connection.clone();
+) -> Result<(), ConnectionError> {
+    let connection = place.registration.connection.clone();
     let serve = service_fn(move |request| {
-        let (door, under_way) = (door.clone(), connection.begin());
+        let (door, active_request) = (door.clone(), connection.begin());
         async move {
             let Door { front, services, of_port, scheme } = &*door;
-            let connection = under_way.connection();
+            let connection = active_request.connection();
             let (of_port, scheme) = (*of_port, *scheme);
             let arrival = Arrival { at: Instant::now(), peer, scheme, of_port, connection, request };
             let mut response = pipeline::answer(front, services, arrival).await;
-            response.body_mut().belong_to(under_way);
+            response.body_mut().belong_to(active_request);
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let stream = GuardedStream::new(stream, place.entry.connection.clone(), bounds.idle);
+    let stream = GuardedStream::new(stream, place.registration.connection.clone(), bounds.idle);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // A client that has said all it had to say still waits for its answer.
+        // A client may close its sending side and still wait for the answer.
         .half_close(true)
         .header_read_timeout(bounds.idle)
         .max_buf_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(stream), serve);
     tokio::select! {
-        served = watcher.watch(connection) => served.map_err(|error| error.to_string()),
-        () = place.entry.connection.spared() => Err("idle, and its place was needed".to_owned()),
+        served = watcher.watch(connection) => served.map_err(ConnectionError::Http),
+        () = place.registration.connection.spared() => Err(ConnectionError::SparedIdle),
     }
 }
 
-/// Room for connections.
+/// The places for connections.
 #[derive(Clone)]
 struct Places {
     permits: Arc<Semaphore>,
@@ -284,25 +300,25 @@ struct Places {
 
 struct Place {
     _permit: OwnedSemaphorePermit,
-    entry: Entry,
+    registration: Registration,
 }
 
 impl Places {
-    /// A new connection, with a place made for it if all are taken and one of them is idle.
+    /// A new connection and its place. If all places are taken, an idle connection is closed to make room.
     async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
         let (stream, peer) = socket.accept().await?;
         let permit = loop {
-            let asked = self.permits.clone().acquire_owned();
+            let permit = self.permits.clone().acquire_owned();
             if self.permits.available_permits() == 0 {
                 self.connections.make_room();
             }
-            // Later there may be an idle one, if there is none now.
-            match tokio::time::timeout(MAKE_ROOM_INTERVAL, asked).await {
+            // If no connection is idle now, one may be later.
+            match tokio::time::timeout(MAKE_ROOM_INTERVAL, permit).await {
                 // The semaphore is never closed.
                 Ok(permit) => break permit.map_err(std::io::Error::other)?,
                 Err(_) => continue,
             }
         };
-        Ok((stream, peer, Place { _permit: permit, entry: self.connections.enter() }))
+        Ok((stream, peer, Place { _permit: permit, registration: self.connections.register() }))
     }
 }

@@ -1,3 +1,3 @@
-//! How much memory requests may hold of this process; `store` counts it, because engines and pages take part of it.
+//! The memory that requests may hold. `store` counts it, because engines and pages take part of it.
 
 pub use store::{FREE_BYTES, Held, RequestMemory as Memory};

@@ -1,4 +1,4 @@
-//! What is known of an operation, whatever its arguments. Each service has a table of these.
+//! The fixed facts of an operation. Each service has a table of them.
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct OperationInfo {
@@ -7,13 +7,13 @@ pub struct OperationInfo {
     pub class: Class,
     /// The read-only secondary refuses it.
     pub writes: bool,
-    /// It can't do without a body.
+    /// It needs a body.
     pub takes_body: bool,
-    /// It may answer with a document, which the client must be able to read.
+    /// It may answer with a document, so `Accept` must allow a format of it.
     pub shows_document: bool,
 }
 
-/// Request logs are turned on for each of these.
+/// Accounts turn on request logs for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Read,

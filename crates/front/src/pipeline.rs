@@ -1,4 +1,4 @@
-//! What the front does for every request, whichever service it is for: read from top to bottom.
+//! What the front does for every request, the same for all services. Read it from top to bottom.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use common::{DateTime, Refusal, limits};
 use http::Response;
 use http::header::{CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING};
 use hyper::body::Incoming;
-use protocol::Query;
+use protocol::QueryString;
 use protocol::names;
 use store::{Engine, Gate};
 
-use crate::access::{Denied, Proof};
+use crate::access::{Denial, Proof};
 use crate::account::SharedAccounts;
 use crate::address::Address;
-use crate::analytics::{Analytics, Ended, Exchange, Learned};
-use crate::authenticate::{self, Claim, Clock, Proven};
+use crate::analytics::{Analytics, Ending, Exchange, Observations};
+use crate::authenticate::{self, ClockCheck, Evidence, VerifiedCredential};
 use crate::bearer::{Bearer, SharedBearer};
 use crate::body::RequestBody;
 use crate::connections::Connection;
@@ -26,12 +26,12 @@ use crate::cors;
 use crate::health;
 use crate::memory::Memory;
 use crate::preflight;
+use crate::properties_store::PropertiesStore;
 use crate::refusal_log::{RefusalLog, cut};
 use crate::request::Request;
 use crate::response_body::Body;
 use crate::sas;
-use crate::service::{Admission, Refused, StorageService};
-use crate::settings::Settings;
+use crate::service::{Admission, RefusedRequest, StorageService};
 use common::ServiceKind;
 
 /// What all services and all connections share.
@@ -41,20 +41,20 @@ pub struct Front {
     pub accounts: SharedAccounts,
     pub bearer: SharedBearer,
     pub check_clock: bool,
-    pub settings: Arc<Settings>,
+    pub properties: Arc<PropertiesStore>,
     pub analytics: Arc<Analytics>,
     pub memory: Arc<Memory>,
     pub refusal_log: RefusalLog,
 }
 
 impl Front {
-    /// Tells the operator's log why a caller was refused; gives the refusal back.
-    pub fn deny(&self, request: &Request<'_>, denied: Denied, operation: Option<&str>) -> Denied {
-        self.log_denied(request, operation, denied.refusal.code(request.service), &denied.why);
-        denied
+    /// Logs a denial and returns it.
+    pub fn deny(&self, request: &Request<'_>, denial: Denial, operation: Option<&str>) -> Denial {
+        self.log_denied(request, operation, denial.refusal.code(request.service), &denial.why);
+        denial
     }
 
-    /// For the operator: who was refused what, and why.
+    /// Tells the operator which request was denied, and why.
     pub fn log_denied(&self, request: &Request<'_>, operation: Option<&str>, code: &str, why: &str) {
         self.refusal_log.write(|| {
             let comp = request.query.get_ignoring_case(names::COMP);
@@ -72,8 +72,8 @@ impl fmt::Debug for Front {
     }
 }
 
-/// A service as the front serves it, whatever its types are.
-pub(crate) trait Served: fmt::Debug + Send + Sync {
+/// A `StorageService` without its types.
+pub(crate) trait ErasedService: fmt::Debug + Send + Sync {
     fn kind(&self) -> ServiceKind;
     fn handle<'a>(
         &'a self,
@@ -86,7 +86,7 @@ pub(crate) trait Served: fmt::Debug + Send + Sync {
 
 type BoxedAnswer<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
 
-impl<S: StorageService> Served for S {
+impl<S: StorageService> ErasedService for S {
     fn kind(&self) -> ServiceKind {
         S::KIND
     }
@@ -102,9 +102,9 @@ impl<S: StorageService> Served for S {
     }
 }
 
-/// A service of any type. Each service's crate makes its own, so that all that serves its requests is compiled there.
+/// A service of any type. Each service's crate makes its own, so that the code that serves it is compiled there.
 #[derive(Clone, Debug)]
-pub struct AnyService(Arc<dyn Served>);
+pub struct AnyService(Arc<dyn ErasedService>);
 
 impl AnyService {
     pub fn new(service: impl StorageService) -> Self {
@@ -112,10 +112,10 @@ impl AnyService {
     }
 }
 
-/// The services of this server, at most one of a kind.
+/// The services of this server, at most one of each kind.
 #[derive(Clone, Debug)]
 pub struct Services {
-    served: Vec<Arc<dyn Served>>,
+    served: Vec<Arc<dyn ErasedService>>,
     kinds: Vec<ServiceKind>,
 }
 
@@ -124,7 +124,7 @@ impl Services {
         Self { served: Vec::new(), kinds: Vec::new() }
     }
 
-    /// Takes the place of another one of its kind.
+    /// Adds a service. It replaces one of the same kind.
     pub fn with(mut self, AnyService(service): AnyService) -> Self {
         self.served.retain(|known| known.kind() != service.kind());
         self.served.push(service);
@@ -136,7 +136,7 @@ impl Services {
         &self.kinds
     }
 
-    fn find(&self, kind: ServiceKind) -> Option<&Arc<dyn Served>> {
+    fn find(&self, kind: ServiceKind) -> Option<&Arc<dyn ErasedService>> {
         self.served.iter().find(|service| service.kind() == kind)
     }
 }
@@ -147,18 +147,18 @@ impl Default for Services {
     }
 }
 
-/// A request as it came, and where.
+/// A request as received, and where.
 pub(crate) struct Arrival<'a> {
     pub at: Instant,
     pub peer: SocketAddr,
     pub scheme: &'static str,
-    /// The service of its port, which is the one it is for unless its host names another.
+    /// The service of its port. The request is for it unless its host names another.
     pub of_port: ServiceKind,
     pub connection: &'a Arc<Connection>,
     pub request: http::Request<Incoming>,
 }
 
-/// Answers a request: health at once, everything else by the service that it is for.
+/// Answers health checks itself, and every other request by the service that it is for.
 pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<'_>) -> Response<Body> {
     let Arrival { at, peer, scheme, of_port, connection, request } = arrival;
     if let Some(response) = health::answer(request.uri().path(), &*front.engine, &front.gate) {
@@ -168,7 +168,7 @@ pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<
     let body = RequestBody::new(&head.headers, body);
     let accounts = front.accounts.current();
     let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
-    // A port belongs to a service that is served (`Server::run` asserts it), and a host names no other.
+    // `Server::run` asserts that the port's service is served, and `Address::find` finds only those served.
     let service = services.find(request.service).unwrap_or_else(|| unreachable!("{}", request.service));
     service.handle(front, &request, body, connection).await
 }
@@ -182,36 +182,39 @@ async fn handle<S: StorageService>(
 ) -> Response<Body> {
     let head = request.head;
     let bearer = front.bearer.current();
-    let asked = service.read(request);
+    let service_request = service.read(request);
     let properties = match &request.address {
-        Ok(address) => front.settings.of(&address.site.account, S::KIND).await,
-        Err(_) => front.settings.fresh(S::KIND).clone(),
+        Ok(address) => front.properties.of(&address.site.account, S::KIND).await,
+        Err(_) => front.properties.fresh(S::KIND).clone(),
     };
     let refuse = |failure: &S::Failure, is_known| {
-        service.refuse(request, &Refused { asked: &asked, failure, is_known, bearer: &bearer })
+        service.refuse(
+            request,
+            &RefusedRequest { service_request: &service_request, failure, is_known, bearer: &bearer },
+        )
     };
-    let (mut response, refusal, learned) = if request.is_preflight() {
+    let (mut response, refusal, observations) = if request.is_preflight() {
         match cors::preflight(&properties.cors, &head.headers) {
-            Ok(allowed) => (preflight::allowed(request, allowed), None, Learned::default()),
+            Ok(allowed) => (preflight::allowed(request, allowed), None, Observations::default()),
             Err(refusal) => {
                 let failure = refusal.into();
-                (refuse(&failure, false), Some(S::facts(&failure)), Learned::default())
+                (refuse(&failure, false), Some(S::facts(&failure)), Observations::default())
             }
         }
     } else {
-        let Outcome { result, is_known, learned } =
-            admit_and_perform(service, front, &bearer, request, &asked, &mut body).await;
+        let Outcome { result, is_known, observations } =
+            admit_and_perform(service, front, &bearer, request, &service_request, &mut body).await;
         let (mut response, refusal) = match result {
             Ok(response) => (response, None),
             Err(failure) => (refuse(&failure, is_known), Some(S::facts(&failure))),
         };
         cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
-        (response, refusal, learned)
+        (response, refusal, observations)
     };
     body.discard(connection);
     if let Ok(address) = &request.address {
-        let ended = Ended { info: S::info(&asked), refusal, learned };
-        let exchange = Exchange::new(&front.analytics, &properties, request, address, &ended, &response);
+        let ending = Ending { info: S::info(&service_request), refusal, observations };
+        let exchange = Exchange::new(&front.analytics, &properties, request, address, &ending, &response);
         response.body_mut().carry(exchange);
     }
     tracing::debug!(
@@ -226,50 +229,50 @@ async fn handle<S: StorageService>(
     response
 }
 
-/// How a request ended, and what was learned on the way that its head does not say.
+/// The result of a request, and what was observed of it after its head.
 struct Outcome<F> {
     result: Result<Response<Body>, F>,
     is_known: bool,
-    learned: Learned,
+    observations: Observations,
 }
 
-/// The checks before the caller is known, then the service's.
+/// The checks before the caller is known, then the service's own.
 async fn admit_and_perform<S: StorageService>(
     service: &S,
     front: &Front,
     bearer: &Bearer,
     request: &Request<'_>,
-    asked: &S::Asked,
+    service_request: &S::ServiceRequest,
     body: &mut RequestBody,
 ) -> Outcome<S::Failure> {
-    let (proof, address) = match admit(service, front, bearer, request, asked).await {
+    let (proof, address) = match admit(service, front, bearer, request, service_request).await {
         Ok(admitted) => admitted,
         Err(failure) => {
-            return Outcome { result: Err(failure), is_known: false, learned: Learned::default() };
+            return Outcome { result: Err(failure), is_known: false, observations: Observations::default() };
         }
     };
     let identity = match &proof {
         Proof::Roles(_, identity) => Some((**identity).clone()),
         Proof::Owner | Proof::Account(_) | Proof::Resource(_) => None,
     };
-    let admission = Admission { front, request, address, asked, proof };
+    let admission = Admission { front, request, address, service_request, proof };
     let result = service.perform(admission, body).await;
-    let learned = Learned { identity, body_bytes: body.received(), broken: body.is_broken() };
-    Outcome { result, is_known: true, learned }
+    let observations = Observations { identity, body_bytes: body.received(), broken: body.is_broken() };
+    Outcome { result, is_known: true, observations }
 }
 
-/// Version, address, signature: who asks.
+/// Version, address, signature: who the caller is.
 async fn admit<'r, S: StorageService>(
     service: &S,
     front: &Front,
     bearer: &Bearer,
     request: &'r Request<'r>,
-    asked: &S::Asked,
+    service_request: &S::ServiceRequest,
 ) -> Result<(Proof, &'r Address<'r>), S::Failure> {
     let version = request.version?;
     let address = request.address.as_ref().map_err(|refusal| *refusal)?;
     let Address { site, account, .. } = address;
-    let claim = Claim {
+    let evidence = Evidence {
         method: &request.head.method,
         target: &request.head.uri,
         query: &request.query,
@@ -278,23 +281,24 @@ async fn admit<'r, S: StorageService>(
         version,
         https: request.caller().https,
     };
-    let clock = Clock { now: SystemTime::now(), is_checked: front.check_clock };
-    let proven = authenticate::verify(&claim, account, bearer, clock, || S::token(asked, &request.query))
-        .map_err(|denied| front.deny(request, denied, None))?;
-    let proof = match proven {
-        Proven::Owner => Proof::Owner,
-        Proven::Roles(roles, identity) => Proof::Roles(roles, identity),
-        Proven::Token(token) => {
+    let clock = ClockCheck { now: SystemTime::now(), is_checked: front.check_clock };
+    let verified =
+        authenticate::verify(&evidence, account, bearer, clock, || S::token(service_request, &request.query))
+            .map_err(|denial| front.deny(request, denial, None))?;
+    let proof = match verified {
+        VerifiedCredential::Owner => Proof::Owner,
+        VerifiedCredential::Roles(roles, identity) => Proof::Roles(roles, identity),
+        VerifiedCredential::Token(token) => {
             let policy = service.stored_policy(&site.account, &token).await?;
             sas::admit(*token, policy.as_ref(), DateTime::now(), request.caller(), S::KIND)
-                .map_err(|denied| front.deny(request, denied, None))?
+                .map_err(|denial| front.deny(request, denial, None))?
         }
     };
     Ok((proof, address))
 }
 
-/// `timeout` in seconds, up to the service's own limit; a larger one is taken for the limit.
-pub fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
+/// The option `timeout`, in seconds. A value above the service's limit means the limit.
+pub fn time_allowed(query: &QueryString) -> Result<Duration, Refusal> {
     let Some(text) = query.get(names::TIMEOUT).filter(|text| !text.is_empty()) else {
         return Ok(limits::REQUEST_TIME_MAX);
     };
@@ -305,7 +309,7 @@ pub fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
     Ok(Duration::from_secs(seconds).min(limits::REQUEST_TIME_MAX))
 }
 
-/// A body without a length and not in chunks is none: most likely not what was meant.
+/// A request with neither a length nor chunks has no body, which its client most likely did not intend.
 pub fn require_length(headers: &http::HeaderMap) -> Result<(), Refusal> {
     let has_length = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
     if has_length { Ok(()) } else { Err(Refusal::ContentLengthMissing) }

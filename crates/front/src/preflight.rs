@@ -1,4 +1,4 @@
-//! The answer to a browser that asks whether it may go on. The front gives it for every service.
+//! The answer to an allowed CORS preflight, the same for all services.
 
 use http::header::SERVER;
 use http::{HeaderMap, HeaderValue, Response};

@@ -1,17 +1,17 @@
-//! Refusals in the log: what strangers make us write is short, and no more than a few lines a second.
+//! Refusals in the log: short lines, and only a few per second, because anyone can cause them.
 //!
-//! A line is worth having for whoever looks for a wrong key; a million of them fill a disk. Lines left out are counted,
-//! and the next line that is written tells how many there were.
+//! A line helps an operator to find a wrong key; a million lines fill a disk. Omitted lines are counted, and the next
+//! line that is written says how many there were.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Lines at once after a while without any, and lines a second.
+/// A token bucket: lines at once, and lines per second.
 const LINES_MAX: f64 = 100.0;
 const LINES_PER_SECOND: f64 = 20.0;
-/// Of a text that a stranger sent, or that was made of one.
+/// Of a text that a client sent, or that contains one.
 const TEXT_BYTES_MAX: usize = 1024;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Default for RefusalLog {
 }
 
 impl RefusalLog {
-    /// Has the line written, unless there were too many of late.
+    /// Writes the line, unless there have been too many.
     pub fn write(&self, line: impl FnOnce()) {
         if let Some(left_out) = self.admit(Instant::now()) {
             if left_out > 0 {
@@ -44,7 +44,7 @@ impl RefusalLog {
         }
     }
 
-    /// How many lines were left out since the last one, if there is room for one now.
+    /// If a line may be written now: how many were left out since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
         let mut level = self.level.lock();
         let since = now.saturating_duration_since(level.at).as_secs_f64();
@@ -59,7 +59,7 @@ impl RefusalLog {
     }
 }
 
-/// As much of a text as is logged.
+/// The part of a text that is logged.
 pub fn cut(text: &str) -> &str {
     let mut end = text.len().min(TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {

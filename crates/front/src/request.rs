@@ -1,8 +1,8 @@
 //! One request: what its head says to every service, read once, before anything is checked. What it asks of its own
-//! service is that service's `Asked`.
+//! service is in a `StorageService::ServiceRequest`.
 //!
-//! What can't be read is kept as the refusal that it will be answered with. `pipeline` and the services raise these
-//! refusals in their order; logs and metrics read the same values.
+//! A field that can't be read holds the refusal for it. `pipeline` and the services raise these refusals in their order;
+//! logs and metrics read the same values.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use common::{Refusal, limits};
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use protocol::Query;
+use protocol::QueryString;
 
 use crate::account::Accounts;
 use crate::address::{self, Address};
@@ -33,7 +33,7 @@ pub struct Request<'r> {
     pub service: ServiceKind,
     pub address: Result<Address<'r>, Refusal>,
     /// Empty if it can't be read.
-    pub query: Query,
+    pub query: QueryString,
     pub query_is_readable: bool,
     pub version: Result<Version, Refusal>,
 }
@@ -49,7 +49,7 @@ impl<'r> Request<'r> {
         let host = host(head, scheme);
         let address = host.and_then(|host| Address::find(scheme, host, head.uri.path(), accounts, services));
         let service = address.as_ref().map_or(services.0, |address| address.site.service);
-        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let query = QueryString::parse(head.uri.query().unwrap_or_default());
         let query_is_readable = query.is_some();
         let query = query.unwrap_or_default();
         let version = version(&head.headers, &query);
@@ -61,7 +61,7 @@ impl<'r> Request<'r> {
         Headers::Request(&self.head.headers)
     }
 
-    /// The version it is answered in, also if it named one that is none.
+    /// The version of the answer; the default if the request names an invalid one.
     pub fn served_version(&self) -> Version {
         *self.version.as_ref().unwrap_or(&Version::DEFAULT)
     }
@@ -74,15 +74,14 @@ impl<'r> Request<'r> {
         Caller { ip: self.peer.ip(), https: self.scheme == "https" }
     }
 
-    /// What the client calls it. One that is too long is not repeated.
+    /// The client's id for the request. `None` if it is too long to be repeated in the answer.
     pub fn client_request_id(&self) -> Option<&'r HeaderValue> {
         let id = self.head.headers.get(&X_MS_CLIENT_REQUEST_ID);
         id.filter(|id| id.len() <= limits::CLIENT_REQUEST_ID_BYTES_MAX)
     }
 }
 
-/// The one host that a request names. Several, or two that differ, would let a proxy and this server each see another
-/// account.
+/// The host of a request. More than one is refused: a proxy and this server could each read a different account.
 fn host<'h>(head: &'h Parts, scheme: &str) -> Result<&'h str, Refusal> {
     let name = HOST;
     let mut sent = Headers::Request(&head.headers).texts(&name);
@@ -100,11 +99,11 @@ fn host<'h>(head: &'h Parts, scheme: &str) -> Result<&'h str, Refusal> {
     }
 }
 
-/// Any well-formed version is served; one that is none is refused before anything else is looked at.
+/// Any well-formed version is served; a malformed one is refused before all other checks.
 ///
-/// A token made since 2014-02-14 lets `api-version` or the header choose, and else brings its own; an older one
-/// is always served in its own.
-fn version(headers: &HeaderMap, query: &Query) -> Result<Version, Refusal> {
+/// With a token, `api-version` or the header choose the version, or else `sv`. With a token older than 2014-02-14, `sv`
+/// always does.
+fn version(headers: &HeaderMap, query: &QueryString) -> Result<Version, Refusal> {
     let sent = header(headers, &X_MS_VERSION).required_readable(Refusal::HeaderValueInvalid)?;
     let text = match query.get("sv").filter(|_| !has_authorization(headers) && query.get("sig").is_some()) {
         Some(own) if own < "2014-02-14" => Some(own),

@@ -1,4 +1,4 @@
-//! Bodies of answers: nothing, a document held whole, or a stream that is read as fast as the client takes it.
+//! Bodies of answers: empty, whole in memory, or a stream that is read as fast as the client reads it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,47 +9,47 @@ use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
 use crate::analytics::Exchange;
-use crate::connections::Request as UnderWay;
+use crate::connections::ActiveRequest;
 use crate::memory::Held;
 
 /// A response body.
 #[derive(Debug)]
 pub struct Body {
     content: Content,
-    /// Ends with the body.
+    /// Dropped with the body.
     exchange: Option<Box<Exchange>>,
-    under_way: Option<UnderWay>,
+    active_request: Option<ActiveRequest>,
 }
 
 enum Content {
     Nothing,
     /// Sent with its length.
     Sized(Bytes),
-    /// Sent in chunks, also if it is empty.
+    /// Sent in chunks, even if it is empty.
     Chunked(Bytes),
     Stream(Pieces),
 }
 
-/// The pieces of a body that is too large to be held whole. The next piece is asked for when the one before is on its way
-/// to the client: a slow client holds one piece, not the body.
+/// A body that is too large to be held whole. The next piece is read when the previous one has been sent, so a slow client
+/// holds one piece, not the body.
 struct Pieces {
-    pieces: Pin<Box<dyn Stream<Item = Result<Bytes, StreamBroken>> + Send>>,
-    /// What is left of the announced length.
+    pieces: Pin<Box<dyn Stream<Item = Result<Bytes, BrokenStream>> + Send>>,
+    /// Bytes left of the announced length.
     left: u64,
 }
 
-/// The rest of a stream can't be read. Its client has the status already, so its connection is cut off: a body that ends
-/// early must not look like a whole one.
+/// The rest of a stream can't be read. The client already has the status, so the connection is closed: a cut-off body must
+/// not look whole.
 #[derive(Debug)]
-pub struct StreamBroken(pub Box<dyn std::error::Error + Send + Sync>);
+pub struct BrokenStream(pub Box<dyn std::error::Error + Send + Sync>);
 
-impl fmt::Display for StreamBroken {
+impl fmt::Display for BrokenStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the rest of the body can't be read: {}", self.0)
     }
 }
 
-impl std::error::Error for StreamBroken {
+impl std::error::Error for BrokenStream {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&*self.0)
     }
@@ -69,11 +69,11 @@ impl Body {
         Self::of(Content::Chunked(bytes))
     }
 
-    /// A body of this length, piece by piece. Each piece takes its share of the memory for requests with it
+    /// A body of this length, piece by piece. Each piece should hold its share of the memory for requests
     /// (`held_bytes`). A stream of another length breaks the connection.
     pub fn stream(
         length: u64,
-        pieces: impl Stream<Item = Result<Bytes, StreamBroken>> + Send + 'static,
+        pieces: impl Stream<Item = Result<Bytes, BrokenStream>> + Send + 'static,
     ) -> Self {
         if length == 0 {
             return Self::empty();
@@ -82,10 +82,10 @@ impl Body {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, exchange: None, under_way: None }
+        Self { content, exchange: None, active_request: None }
     }
 
-    /// How many bytes are still to be sent.
+    /// Bytes not sent yet.
     pub fn len(&self) -> u64 {
         match &self.content {
             Content::Nothing => 0,
@@ -98,9 +98,9 @@ impl Body {
         self.len() == 0
     }
 
-    /// The connection's request ends with the body.
-    pub(crate) fn belong_to(&mut self, request: UnderWay) {
-        self.under_way = Some(request);
+    /// The request ends when the body is dropped.
+    pub(crate) fn belong_to(&mut self, request: ActiveRequest) {
+        self.active_request = Some(request);
     }
 
     pub(crate) fn carry(&mut self, exchange: Option<Exchange>) {
@@ -110,7 +110,7 @@ impl Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = StreamBroken;
+    type Error = BrokenStream;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -144,18 +144,18 @@ impl http_body::Body for Body {
 }
 
 impl Pieces {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, StreamBroken>>> {
-        let broken = |why: &str| Poll::Ready(Some(Err(StreamBroken(why.into()))));
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenStream>>> {
+        let broken = |why: &str| Poll::Ready(Some(Err(BrokenStream(why.into()))));
         match std::task::ready!(self.pieces.as_mut().poll_next(context)) {
             Some(Ok(piece)) => match self.left.checked_sub(piece.len() as u64) {
                 Some(left) => {
                     self.left = left;
                     Poll::Ready(Some(Ok(Frame::data(piece))))
                 }
-                None => broken("it is longer than was announced"),
+                None => broken("it is longer than its announced length"),
             },
             Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None if self.left > 0 => broken("it is shorter than was announced"),
+            None if self.left > 0 => broken("it is shorter than its announced length"),
             None => Poll::Ready(None),
         }
     }
@@ -172,14 +172,14 @@ impl fmt::Debug for Content {
     }
 }
 
-/// These bytes, with the memory for requests that they take until the last of them is on its way.
+/// These bytes, which hold their share of the memory for requests until they are dropped.
 pub fn held_bytes(bytes: Bytes, mut held: Held) -> Bytes {
-    // Never more than was held to make them.
+    // It only shrinks: making the bytes held at least as much.
     held.resize(bytes.len());
     if held.bytes() == 0 { bytes } else { with_memory(bytes, held) }
 }
 
-/// These bytes, which give back this memory once they are dropped.
+/// These bytes, which hold this memory until they are dropped.
 pub fn with_memory(bytes: Bytes, held: Held) -> Bytes {
     Bytes::from_owner(HeldBytes { bytes, _held: held })
 }

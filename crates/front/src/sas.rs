@@ -1,6 +1,6 @@
-//! Whether a shared access signature, whose signature is right, holds here and now.
+//! Whether a shared access signature (whose signature is right) is valid now, for this caller and this service.
 //!
-//! Checks stand in the service's order: policy, time, address, protocol, service. Each refusal says which.
+//! The checks are in the service's order: policy, time, address, protocol, service.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,45 +8,45 @@ use common::{DateTime, Refusal};
 use protocol::access_policies::{self, AccessPolicy};
 use protocol::signing::sas::{Sas, Terms};
 
-use crate::access::{AccountToken, Denied, Proof, ResourceToken};
+use crate::access::{AccountToken, Denial, Proof, ResourceToken};
 use common::ServiceKind;
 
-/// Who is asking, as far as a token cares.
+/// What a token can restrict of its caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pub ip: IpAddr,
     pub https: bool,
 }
 
-/// First version whose refusals tell permission from existence, and that knows addresses and protocols.
+/// The first version with `sip` and `spr`, and with a refusal of its own for each mismatch.
 pub const SPECIFIC_REFUSALS: &str = "2015-04-05";
 
-/// `policy` is the stored one that the token names, if it names one and there is one.
+/// `policy` is the stored access policy that the token names, if it exists.
 pub fn admit(
     sas: Sas,
     policy: Option<&AccessPolicy>,
     now: DateTime,
     caller: Caller,
     service: ServiceKind,
-) -> Result<Proof, Denied> {
+) -> Result<Proof, Denial> {
     let terms = sas.terms();
     let effective = match &sas {
         Sas::Table(_) | Sas::Queue(_) | Sas::Blob(_) => merge(service, &sas, policy)?,
-        Sas::Account(_) => Effective {
+        Sas::Account(_) => EffectiveTerms {
             start: time("st", &terms.start)?,
             expiry: time("se", &terms.expiry)?,
             permissions: terms.permissions.clone(),
         },
     };
     effective.check(now)?;
-    // Older tokens know neither, and do not sign them.
+    // Older tokens do not sign these fields.
     if terms.version.as_str() >= SPECIFIC_REFUSALS {
         check_address(terms, caller.ip)?;
         check_protocol(terms, caller.https)?;
     }
     let permissions = effective.permissions;
     match sas {
-        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denied::new(
+        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denial::new(
             Refusal::AuthorizationServiceMismatch,
             format!(
                 "the token is for services {:?}; {}s need {} in ss",
@@ -64,35 +64,31 @@ pub fn admit(
     }
 }
 
-fn failed(why: impl Into<String>) -> Denied {
-    Denied::failed(why)
-}
-
-/// What counts once token and policy are taken together.
-struct Effective {
+/// The terms of a token together with those of its policy.
+struct EffectiveTerms {
     start: Option<DateTime>,
     expiry: Option<DateTime>,
     permissions: String,
 }
 
-impl Effective {
-    fn check(&self, now: DateTime) -> Result<(), Denied> {
+impl EffectiveTerms {
+    fn check(&self, now: DateTime) -> Result<(), Denial> {
         let Some(expiry) = self.expiry else {
-            return Err(failed("neither the token nor its policy says when it expires"));
+            return Err(Denial::failed("neither the token nor its policy says when it expires"));
         };
         if self.permissions.is_empty() {
-            return Err(failed("neither the token nor its policy grants any permission"));
+            return Err(Denial::failed("neither the token nor its policy grants any permission"));
         }
         if let Some(start) = self.start
             && now < start
         {
             let why = format!("the token is valid from {start} on; now is {now}");
-            return Err(failed(why).telling(self.frame(now)));
+            return Err(Denial::failed(why).telling(self.frame(now)));
         }
         if now >= expiry {
             let since = now.unix_seconds() - expiry.unix_seconds();
             let why = format!("the token expired at {expiry}, {since} s ago");
-            return Err(failed(why).telling(self.frame(now)));
+            return Err(Denial::failed(why).telling(self.frame(now)));
         }
         Ok(())
     }
@@ -111,15 +107,15 @@ impl Effective {
     }
 }
 
-/// Each of start, expiry and permissions may be said by the token or by the policy, not by both.
-fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Result<Effective, Denied> {
+/// Start, expiry and permissions: each may be given by the token or by the policy, not by both.
+fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Result<EffectiveTerms, Denial> {
     let (terms, identifier) = (token.terms(), token.identifier());
     if !access_policies::in_order(service, &terms.permissions) {
         let letters = service.permissions();
         let why = format!("sp is {:?}; it may hold letters of {letters} in this order", terms.permissions);
-        return Err(failed(why));
+        return Err(Denial::failed(why));
     }
-    let mut effective = Effective {
+    let mut effective = EffectiveTerms {
         start: time("st", &terms.start)?,
         expiry: time("se", &terms.expiry)?,
         permissions: terms.permissions.clone(),
@@ -127,7 +123,7 @@ fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Re
     if identifier.is_empty() {
         return Ok(effective);
     }
-    let missing = || failed(format!("the {service} has no stored policy {identifier:?}"));
+    let missing = || Denial::failed(format!("the {service} has no stored policy {identifier:?}"));
     let policy = policy.ok_or_else(missing)?;
     for (name, slot, stored) in
         [("st", &mut effective.start, policy.start), ("se", &mut effective.expiry, policy.expiry)]
@@ -146,57 +142,62 @@ fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Re
     Ok(effective)
 }
 
-fn said_twice(name: &str, identifier: &str) -> Denied {
-    failed(format!("{name} is given by the token and by its policy {identifier:?}; only one of them may"))
+fn said_twice(name: &str, identifier: &str) -> Denial {
+    Denial::failed(format!(
+        "{name} is given by the token and by its policy {identifier:?}; only one of them may"
+    ))
 }
 
-fn time(name: &str, text: &str) -> Result<Option<DateTime>, Denied> {
+fn time(name: &str, text: &str) -> Result<Option<DateTime>, Denial> {
     if text.is_empty() {
         return Ok(None);
     }
-    DateTime::parse(text).map(Some).ok_or_else(|| failed(format!("{name} is {text:?}, no time")))
+    DateTime::parse(text).map(Some).ok_or_else(|| Denial::failed(format!("{name} is {text:?}, not a time")))
 }
 
-fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denied> {
+fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denial> {
     if terms.ip.is_empty() {
         return Ok(());
     }
     let (from, to) = terms.ip.split_once('-').unwrap_or((&terms.ip, &terms.ip));
     let address = |text: &str| {
-        text.trim().parse::<Ipv4Addr>().map_err(|_| failed(format!("sip is {:?}, no address", terms.ip)))
+        text.trim()
+            .parse::<Ipv4Addr>()
+            .map_err(|_| Denial::failed(format!("sip is {:?}, not an address", terms.ip)))
     };
     let (from, to) = (address(from)?, address(to)?);
-    // IPv4 callers of a dual-stack socket arrive in IPv6 clothes.
+    // On a dual-stack socket, an IPv4 address is mapped into IPv6.
     let inside = matches!(ip.to_canonical(), IpAddr::V4(ip) if from <= ip && ip <= to);
     if inside {
         return Ok(());
     }
     let why = format!("the caller's address {ip} is not in {}", terms.ip);
-    Err(Denied::new(Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why))
+    Err(Denial::new(Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why))
 }
 
-fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denied> {
+fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denial> {
     match terms.protocol.as_str() {
         "" | "https,http" => Ok(()),
         "https" if https => Ok(()),
-        "https" => Err(Denied::new(
+        "https" => Err(Denial::new(
             Refusal::AuthorizationProtocolMismatch,
             "the token is for https only, and this is http",
         )),
-        other => Err(failed(format!("spr is {other:?}; it may be https or https,http"))),
+        other => Err(Denial::failed(format!("spr is {other:?}; it may be https or https,http"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::Query;
+    use protocol::QueryString;
 
     const NOW: &str = "2025-01-01T12:00:00Z";
 
     fn check_with(policy: Option<AccessPolicy>, token: &str, expected: &str) {
-        let (sas, _) =
-            Sas::read(&Query::parse(&format!("sv=2019-02-02&{token}&sig=x")).unwrap()).unwrap().unwrap();
+        let (sas, _) = Sas::read(&QueryString::parse(&format!("sv=2019-02-02&{token}&sig=x")).unwrap())
+            .unwrap()
+            .unwrap();
         let caller = Caller { ip: "::ffff:10.0.0.5".parse().unwrap(), https: false };
         let now = DateTime::parse(NOW).unwrap();
         let shown = match admit(sas, policy.as_ref(), now, caller, ServiceKind::Table) {
@@ -233,7 +234,7 @@ mod tests {
             "tn=Books&se=2026-01-01",
             "AuthenticationFailed: neither the token nor its policy grants any permission",
         );
-        check("tn=Books&sp=r&se=soon", "AuthenticationFailed: se is \"soon\", no time");
+        check("tn=Books&sp=r&se=soon", "AuthenticationFailed: se is \"soon\", not a time");
     }
 
     #[test]
@@ -244,7 +245,10 @@ mod tests {
             "tn=Books&sp=r&se=2026-01-01&sip=10.0.0.6-10.0.0.9",
             "AuthorizationSourceIPMismatch: the caller's address ::ffff:10.0.0.5 is not in 10.0.0.6-10.0.0.9",
         );
-        check("tn=Books&sp=r&se=2026-01-01&sip=home", "AuthenticationFailed: sip is \"home\", no address");
+        check(
+            "tn=Books&sp=r&se=2026-01-01&sip=home",
+            "AuthenticationFailed: sip is \"home\", not an address",
+        );
         check("tn=Books&sp=r&se=2026-01-01&spr=https,http", "Books r");
         check(
             "tn=Books&sp=r&se=2026-01-01&spr=https",

@@ -1,18 +1,18 @@
-//! What a storage service is to the front: it reads what a request asks of it, does it, and says how its answers look.
+//! What a storage service is to the front: it reads what a request asks of it, does it, and writes the answer.
 //!
-//! A service owns its operations, their order of checks, and the bytes of its answers and refusals. It does not own
-//! sockets, accounts, signatures, browsers' rules, request logs or metrics: those are the front's, the same for all.
+//! A service owns its operations, their order of checks, and the bytes of its answers and refusals. The front owns
+//! sockets, accounts, signatures, CORS, request logs and metrics, the same for all services.
 
 use std::fmt;
 use std::future::Future;
 
 use common::{AccountName, Refusal};
 use http::Response;
-use protocol::Query;
+use protocol::QueryString;
 use protocol::access_policies::AccessPolicy;
-use protocol::signing::sas::{Malformed, Sas};
+use protocol::signing::sas::{Sas, SasFormatError};
 
-use crate::access::{Denied, Proof};
+use crate::access::{Denial, Proof};
 use crate::address::Address;
 use crate::bearer::Bearer;
 use crate::body::RequestBody;
@@ -25,52 +25,55 @@ use common::ServiceKind;
 pub trait StorageService: fmt::Debug + Send + Sync + 'static {
     const KIND: ServiceKind;
 
-    /// What a request's head asks of this service. Also a request that will be refused has one.
-    type Asked: Send + Sync;
+    /// What a request's head asks of this service. A request that will be refused has one too.
+    type ServiceRequest: Send + Sync;
 
-    /// Why there is no answer: one of the refusals that all services share, or one of its own.
-    type Failure: From<Refusal> + From<Denied> + Send;
+    /// Why a request fails: a refusal that all services share, or one of its own.
+    type Failure: From<Refusal> + From<Denial> + Send;
 
-    /// Reads what the head asks, once, before anything is checked.
-    fn read(&self, request: &Request<'_>) -> Self::Asked;
+    /// Reads the head, once, before anything is checked.
+    fn read(&self, request: &Request<'_>) -> Self::ServiceRequest;
 
-    /// The operation as logs and metrics name it, as far as it can be told.
-    fn info(asked: &Self::Asked) -> &'static OperationInfo;
+    /// The operation, for logs and metrics; also of a request that can't be read in full.
+    fn info(service_request: &Self::ServiceRequest) -> &'static OperationInfo;
 
-    /// The shared access signature that the query carries, and its signature; `None` if it carries none. What a token of
-    /// a resource signs depends on the resource that is asked for.
-    fn token(asked: &Self::Asked, query: &Query) -> Result<Option<(Sas, String)>, Malformed>;
+    /// The shared access signature in the query, and its `sig`; `None` if there is none. What a token signs depends on the
+    /// resource that is addressed.
+    fn token(
+        service_request: &Self::ServiceRequest,
+        query: &QueryString,
+    ) -> Result<Option<(Sas, String)>, SasFormatError>;
 
-    /// The stored access policy that a token of this service names. `None` if there is none.
+    /// The stored access policy that a token of this service names. `None` if the token names none, or it does not exist.
     fn stored_policy(
         &self,
         account: &AccountName,
         token: &Sas,
     ) -> impl Future<Output = Result<Option<AccessPolicy>, Self::Failure>> + Send;
 
-    /// Does what was asked, for a caller who has proved who they are. The remaining checks are made here, in the
-    /// service's own order.
+    /// Does what the request asks, for an authenticated caller. The remaining checks are made here, in the service's own
+    /// order.
     fn perform(
         &self,
-        admission: Admission<'_, Self::Asked>,
+        admission: Admission<'_, Self::ServiceRequest>,
         body: &mut RequestBody,
     ) -> impl Future<Output = Result<Response<Body>, Self::Failure>> + Send;
 
-    /// The answer that says no.
-    fn refuse(&self, request: &Request<'_>, refused: &Refused<'_, Self>) -> Response<Body>;
+    /// The answer to a refused request.
+    fn refuse(&self, request: &Request<'_>, refused: &RefusedRequest<'_, Self>) -> Response<Body>;
 
     /// What logs and metrics say of a refusal.
     fn facts(failure: &Self::Failure) -> RefusalFacts;
 }
 
-/// A request that is refused: what it asked, why not, and what the answer may show.
+/// A request that is refused: what it asks, why it is refused, and what the answer may show.
 #[derive(Debug)]
-pub struct Refused<'a, S: StorageService + ?Sized> {
-    pub asked: &'a S::Asked,
+pub struct RefusedRequest<'a, S: StorageService + ?Sized> {
+    pub service_request: &'a S::ServiceRequest,
     pub failure: &'a S::Failure,
-    /// The caller has proved who they are. What they asked for shows in a refusal only then.
+    /// The caller is authenticated. Only then may the answer show what was asked for.
     pub is_known: bool,
-    /// For refusals that ask for a bearer token.
+    /// For refusals with a challenge.
     pub bearer: &'a Bearer,
 }
 
@@ -79,16 +82,16 @@ pub struct Refused<'a, S: StorageService + ?Sized> {
 pub struct RefusalFacts {
     pub status: u16,
     pub code: &'static str,
-    /// The time for the request was over.
+    /// The request ran out of time.
     pub timed_out: bool,
 }
 
-/// A request whose sender is known, on its way to its service.
+/// An authenticated request, on its way to its service.
 #[derive(Debug)]
 pub struct Admission<'a, A> {
     pub front: &'a Front,
     pub request: &'a Request<'a>,
     pub address: &'a Address<'a>,
-    pub asked: &'a A,
+    pub service_request: &'a A,
     pub proof: Proof,
 }

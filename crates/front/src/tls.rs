@@ -1,13 +1,14 @@
-//! HTTPS: certificates from PEM files, reloaded when they change.
+//! HTTPS: certificates from PEM files, reloaded when the files change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -27,24 +28,41 @@ pub struct Certificate {
     current: RwLock<(Arc<CertifiedKey>, Option<SystemTime>)>,
 }
 
+/// Why HTTPS can't be served with these files.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    #[error("{} can't be used for TLS: {source}; it takes PEM", .path.display())]
+    Unreadable { path: PathBuf, source: pem::Error },
+    #[error("{} can't be used for TLS: it holds no certificate; it takes certificates in PEM", .path.display())]
+    NoCertificate { path: PathBuf },
+    #[error("{} can't be used for TLS: {source}; it takes an RSA, ECDSA or Ed25519 key in PEM", .path.display())]
+    Key { path: PathBuf, source: rustls::Error },
+    #[error(
+        "{} can't be used for TLS: it is not the key of {}; name the key and the certificate that belong together",
+        .key.display(), .certificate.display()
+    )]
+    OtherKey { key: PathBuf, certificate: PathBuf },
+    #[error("can't set up TLS: {0}")]
+    Setup(#[source] rustls::Error),
+}
+
 impl Certificate {
-    /// Errors are one sentence that names the file.
-    pub fn load(files: CertificateFiles) -> Result<Arc<Self>, String> {
+    pub fn load(files: CertificateFiles) -> Result<Arc<Self>, TlsError> {
         let current = RwLock::new((read(&files)?, changed(&files)));
         Ok(Arc::new(Self { files, current }))
     }
 
-    pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, String> {
+    pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, TlsError> {
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("can't set up TLS: {error}"))?;
+            .map_err(TlsError::Setup)?;
         let mut config = config.with_no_client_auth().with_cert_resolver(self.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Reads the files anew if they were written since; what can't be read changes nothing.
-    pub fn refresh(&self) -> Result<bool, String> {
+    /// Reads the files again if they have changed. On an error the old certificate stays.
+    pub fn refresh(&self) -> Result<bool, TlsError> {
         let written = changed(&self.files);
         if written == self.current.read().unwrap_or_else(PoisonError::into_inner).1 {
             return Ok(false);
@@ -66,24 +84,23 @@ fn changed(files: &CertificateFiles) -> Option<SystemTime> {
     written(&files.certificate).max(written(&files.key))
 }
 
-fn read(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, String> {
-    let bad =
-        |path: &Path, why: &dyn std::fmt::Display| format!("{} can't be used for TLS: {why}", path.display());
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&files.certificate)
-        .map_err(|error| bad(&files.certificate, &error))?
-        .collect();
-    let chain = chain.map_err(|error| bad(&files.certificate, &error))?;
+fn read(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, TlsError> {
+    let CertificateFiles { certificate, key: key_file } = files;
+    let unreadable = |path: &Path, source| TlsError::Unreadable { path: path.to_owned(), source };
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(|error| unreadable(certificate, error))?;
     if chain.is_empty() {
-        return Err(bad(&files.certificate, &"it holds no certificate"));
+        return Err(TlsError::NoCertificate { path: certificate.clone() });
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
-    let key = ring::sign::any_supported_type(&key).map_err(|error| bad(&files.key, &error))?;
+    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| unreadable(key_file, error))?;
+    let key = ring::sign::any_supported_type(&key)
+        .map_err(|source| TlsError::Key { path: key_file.clone(), source })?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
             Ok(Arc::new(certified))
         }
-        Err(_) => Err(bad(&files.key, &format!("it is not the key of {}", files.certificate.display()))),
+        Err(_) => Err(TlsError::OtherKey { key: key_file.clone(), certificate: certificate.clone() }),
     }
 }
 
@@ -110,7 +127,7 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         let other = made_in(other.path()).certificate;
         let check = |files: CertificateFiles, expected: &str| {
-            let error = Certificate::load(files).unwrap_err();
+            let error = Certificate::load(files).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
         let missing = directory.path().join("missing.pem");
@@ -135,7 +152,7 @@ mod tests {
         let files = made_in(first.path());
         let renewed = made_in(second.path());
         let certificate = Certificate::load(files.clone()).unwrap();
-        assert_eq!(certificate.refresh(), Ok(false));
+        assert!(!certificate.refresh().unwrap(), "nothing has changed");
         let shown = || certificate.current.read().unwrap().0.cert[0].clone();
         let before = shown();
         let later = SystemTime::now() + std::time::Duration::from_secs(5);
@@ -148,7 +165,7 @@ mod tests {
         assert_eq!(shown(), before);
         fs::copy(&renewed.key, &files.key).unwrap();
         touch(&files.key, later);
-        assert_eq!(certificate.refresh(), Ok(true));
+        assert!(certificate.refresh().unwrap());
         assert_ne!(shown(), before);
     }
 }

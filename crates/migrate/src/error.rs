@@ -64,8 +64,11 @@ impl Error {
 
     pub(crate) fn of_table(side: Side, table: &TableRef) -> impl Fn(store::Error) -> Self + use<> {
         let table = table.clone();
-        move |source| {
-            Self::Store { side, account: table.account.clone(), table: Some((&table).into()), source }
+        move |source| Self::Store {
+            side,
+            account: table.account.clone(),
+            table: Some((&table).into()),
+            source,
         }
     }
 }

@@ -7,7 +7,9 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use migrate::{Difference, Error, Found, Passed, ServiceTable, Shared, Side, Step, Watch, is_empty, pass, verify};
+use migrate::{
+    Difference, Error, Found, Passed, ServiceTable, Shared, Side, Step, Watch, is_empty, pass, verify,
+};
 use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
 use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
@@ -108,7 +110,10 @@ async fn queues_are_moved_with_the_tables() {
     let Err(Error::Differs(difference)) = verify(&source, &target, &accounts(), UNSEEN).await else {
         panic!("the queue has a message more");
     };
-    assert_eq!(difference.table, Some(ServiceTable { service: ServiceKind::Queue, name: "books".to_owned() }));
+    assert_eq!(
+        difference.table,
+        Some(ServiceTable { service: ServiceKind::Queue, name: "books".to_owned() })
+    );
     assert!(difference.to_string().contains(", queue books, "), "{difference}");
 }
 
@@ -216,7 +221,12 @@ async fn every_planted_difference_is_found_and_named() {
             }
             5 => {
                 let before = target.table_metadata(&books).await.unwrap();
-                assert!(target.replace_table_metadata(&books, before, Bytes::from_static(b"other")).await.unwrap());
+                assert!(
+                    target
+                        .replace_table_metadata(&books, before, Bytes::from_static(b"other"))
+                        .await
+                        .unwrap()
+                );
                 differs(Some("Books"), None, Found::OtherMetadata)
             }
             6 => {

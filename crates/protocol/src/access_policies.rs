@@ -1,12 +1,12 @@
-//! Stored access policies as XML: the body of Get and Set ACL of a table, queue or container, and what is stored.
+//! Stored access policies as XML: the bodies of Get and Set ACL of a table, queue or container, and the stored document.
 
 use std::fmt::Write as _;
 
 use common::{DateTime, Refusal, ServiceKind, limits};
 
-use crate::xml_tree::{Element, Repeated, escape};
+use crate::xml_tree::{Element, RepeatedChild, escape};
 
-/// A named policy. A token may leave to it whatever it does not say itself.
+/// A stored access policy. It provides the terms that a token does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
     pub id: String,
@@ -39,7 +39,7 @@ fn policies(service: ServiceKind, body: &[u8]) -> Option<Vec<AccessPolicy>> {
     Some(policies)
 }
 
-fn policy(service: ServiceKind, identifier: &Element) -> Result<Option<AccessPolicy>, Repeated> {
+fn policy(service: ServiceKind, identifier: &Element) -> Result<Option<AccessPolicy>, RepeatedChild> {
     let Some(id) = identifier.child("Id")?.map(Element::text) else { return Ok(None) };
     let fits = !id.is_empty() && id.encode_utf16().count() <= limits::POLICY_ID_UNITS_MAX;
     if !fits || !identifier.has_only(&["Id", "AccessPolicy"]) {
@@ -50,7 +50,7 @@ fn policy(service: ServiceKind, identifier: &Element) -> Result<Option<AccessPol
     if !terms.has_only(&["Start", "Expiry", "Permission"]) {
         return Ok(None);
     }
-    // An empty element says as little as none.
+    // An empty element counts as absent.
     let said = |name| terms.child(name).map(|child| child.map(Element::text).filter(|text| !text.is_empty()));
     for (name, slot) in [("Start", &mut policy.start), ("Expiry", &mut policy.expiry)] {
         if let Some(text) = said(name)? {
@@ -67,13 +67,13 @@ fn policy(service: ServiceKind, identifier: &Element) -> Result<Option<AccessPol
     Ok(Some(policy))
 }
 
-/// Letters that the service has, each at most once, in the service's order.
+/// Whether these are permissions of the service, each at most once, in the service's order.
 pub fn in_order(service: ServiceKind, permissions: &str) -> bool {
     let mut left = service.permissions().chars();
     permissions.chars().all(|letter| left.any(|known| known == letter))
 }
 
-/// Get ACL's answer, byte order mark and all.
+/// The answer to Get ACL, with its byte order mark.
 pub fn write(policies: &[AccessPolicy]) -> Vec<u8> {
     let mut out = String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>");
     if policies.is_empty() {

@@ -1,8 +1,9 @@
-//! Connection strings, as every Azure tool spells them, to where an endpoint is and how to sign for it.
+//! Connection strings, as every Azure tool writes them: read into the address of an endpoint and the credential for it.
 //!
-//! Opens nothing. What it gives can be connected to; whether anyone answers there is not its business.
+//! Opens no connection.
 
 use common::ServiceKind;
+use thiserror::Error;
 
 use crate::names::SECONDARY_SUFFIX;
 use crate::signing::AccountKey;
@@ -14,11 +15,11 @@ const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const PUBLIC_SUFFIX: &str = "core.windows.net";
 
-/// What proves that requests may be made.
+/// What authorizes requests.
 #[derive(Clone)]
 pub enum Credential {
     Key(AccountKey),
-    /// A shared access signature as it stands in a query, without `?`.
+    /// A shared access signature: a query string without `?`.
     Signature(String),
 }
 
@@ -38,23 +39,55 @@ pub struct Endpoint {
     /// Without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
-    /// What stands before a table's, queue's or container's name: empty, or `/account` in path style. Never ends in `/`.
+    /// The path before the name of a table, queue or container: empty, or `/account` in path style. Never ends in `/`.
     pub path: String,
-    /// Empty where a shared access signature comes without it.
+    /// Empty if a shared access signature comes without it.
     pub account: String,
     pub credential: Credential,
-    /// The read-only copy's address, where it is known.
+    /// The address of the read-only secondary, if it is known.
     pub secondary: Option<String>,
 }
 
+/// Why a text names no endpoint. No key and no signature is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EndpointError {
+    #[error("a part of the connection string has no =; it takes Name=value;Name=value")]
+    NoEquals,
+    #[error("the connection string has no AccountName; copy the whole of it")]
+    NoAccountName,
+    #[error("the connection string has no {}Endpoint and no AccountName; copy the whole of it", .service.title())]
+    NoAddress { service: ServiceKind },
+    #[error("the connection string has no AccountKey and no SharedAccessSignature; copy the whole of it")]
+    NoCredential,
+    #[error("the AccountKey of {account} is not Base64; copy the whole of it")]
+    KeyNotBase64 { account: String },
+    #[error(
+        "the {service} endpoint {url:?} {defect}; write http://host:port/account or https://account.host"
+    )]
+    Url { service: ServiceKind, url: String, defect: UrlDefect },
+}
+
+/// What is wrong with the URL of an endpoint. The text follows the URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UrlDefect {
+    #[error("is neither http nor https")]
+    Scheme,
+    #[error("has more than a host and a path")]
+    Extra,
+    #[error("has a port that is not a number up to 65535")]
+    Port,
+    #[error("has no host")]
+    NoHost,
+}
+
 impl Endpoint {
-    /// That of tables. Errors name the part that is wrong and never show a key.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// The endpoint of tables.
+    pub fn parse(text: &str) -> Result<Self, EndpointError> {
         Self::of(ServiceKind::Table, text)
     }
 
-    /// That of any service.
-    pub fn of(service: ServiceKind, text: &str) -> Result<Self, String> {
+    /// The endpoint of a service.
+    pub fn of(service: ServiceKind, text: &str) -> Result<Self, EndpointError> {
         let parts = Parts::parse(service, text)?;
         if parts.development {
             let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
@@ -63,21 +96,18 @@ impl Endpoint {
             let endpoint = Self::place(service, &url, DEVELOPMENT_ACCOUNT, key)?;
             return endpoint.with_secondary(service, &format!("{url}{SECONDARY_SUFFIX}"));
         }
-        let missing = |what: &str| format!("the connection string has no {what}; copy the whole of it");
         let account = match (parts.account, parts.signature, parts.endpoint) {
             (Some(account), ..) => account,
-            // The signature says all, if it is known where to send it.
+            // A request with a shared access signature needs the address only.
             (None, Some(_), Some(_)) => "",
-            (None, Some(_), None) => {
-                return Err(missing(&format!("{}Endpoint and no AccountName", service.title())));
-            }
-            (None, None, _) => return Err(missing("AccountName")),
+            (None, Some(_), None) => return Err(EndpointError::NoAddress { service }),
+            (None, None, _) => return Err(EndpointError::NoAccountName),
         };
-        // Of both the key is the one that can do everything.
+        // With both, the key is used: it may do everything.
         let credential = match (parts.key, parts.signature) {
             (Some(text), _) => key(account, text)?,
             (None, Some(text)) => Credential::Signature(text.trim_start_matches('?').to_owned()),
-            (None, None) => return Err(missing("AccountKey and no SharedAccessSignature")),
+            (None, None) => return Err(EndpointError::NoCredential),
         };
         match parts.endpoint {
             Some(url) => {
@@ -97,50 +127,53 @@ impl Endpoint {
         }
     }
 
-    fn with_secondary(self, service: ServiceKind, url: &str) -> Result<Self, String> {
+    fn with_secondary(self, service: ServiceKind, url: &str) -> Result<Self, EndpointError> {
         let secondary = Self::place(service, url, &self.account, self.credential.clone())?;
         Ok(Self { secondary: Some(secondary.url()), ..self })
     }
 
-    /// An address of tables without a connection string, such as `https://shop.table.core.windows.net`.
-    pub fn at(url: &str, account: &str, credential: Credential) -> Result<Self, String> {
+    /// The endpoint of tables at a URL, such as `https://shop.table.core.windows.net`.
+    pub fn at(url: &str, account: &str, credential: Credential) -> Result<Self, EndpointError> {
         Self::place(ServiceKind::Table, url, account, credential)
     }
 
-    fn place(service: ServiceKind, url: &str, account: &str, credential: Credential) -> Result<Self, String> {
-        let bad = |why: &str| {
-            // What follows a question mark may well be a signature.
-            let shown = url.split('?').next().unwrap_or_default();
-            format!(
-                "the {service} endpoint {shown:?} {why}; write http://host:port/account or https://account.host"
-            )
+    fn place(
+        service: ServiceKind,
+        url: &str,
+        account: &str,
+        credential: Credential,
+    ) -> Result<Self, EndpointError> {
+        let bad = |defect| {
+            // The text after a question mark may be a signature.
+            let url = url.split('?').next().unwrap_or_default().to_owned();
+            EndpointError::Url { service, url, defect }
         };
         let (tls, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
-            _ => return Err(bad("is neither http nor https")),
+            _ => return Err(bad(UrlDefect::Scheme)),
         };
         if rest.contains(['?', '#', '@']) {
-            return Err(bad("holds more than a host and a path"));
+            return Err(bad(UrlDefect::Extra));
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, port) = match authority.rsplit_once(':') {
             // A colon inside brackets belongs to the address.
             Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| bad("has a port that is no number up to 65535"))?)
+                (host, port.parse().map_err(|_| bad(UrlDefect::Port))?)
             }
             _ => (authority, if tls { 443 } else { 80 }),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
-            return Err(bad("has no host"));
+            return Err(bad(UrlDefect::NoHost));
         }
         let path = path.trim_end_matches('/').to_owned();
         let (host, account) = (host.to_owned(), account.to_owned());
         Ok(Self { tls, host, port, path, account, credential, secondary: None })
     }
 
-    /// `host`, or `host:port` where the port is not the scheme's own: the `Host` header's value.
+    /// The value of the `Host` header: `host`, or `host:port` if the port is not the scheme's default.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         match (self.tls, self.port) {
@@ -149,16 +182,16 @@ impl Endpoint {
         }
     }
 
-    /// As people write it, without its key.
+    /// The URL, without the credential.
     pub fn url(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.path)
     }
 }
 
-fn key(account: &str, text: &str) -> Result<Credential, String> {
-    let key = AccountKey::parse(text).ok_or_else(|| format!("the AccountKey of {account} is not Base64"))?;
-    Ok(Credential::Key(key))
+fn key(account: &str, text: &str) -> Result<Credential, EndpointError> {
+    let bad = || EndpointError::KeyNotBase64 { account: account.to_owned() };
+    AccountKey::parse(text).map(Credential::Key).ok_or_else(bad)
 }
 
 #[derive(Default)]
@@ -175,15 +208,13 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn parse(service: ServiceKind, text: &'a str) -> Result<Self, String> {
+    fn parse(service: ServiceKind, text: &'a str) -> Result<Self, EndpointError> {
         let mut parts = Self::default();
         let endpoint = format!("{service}endpoint");
         let secondary = format!("{service}secondaryendpoint");
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-            // Not shown: a part without a name may well be a key.
-            let (name, value) = part
-                .split_once('=')
-                .ok_or("a part of the connection string has no =; it takes Name=value;Name=value")?;
+            // The error does not show the part: it may be a key.
+            let (name, value) = part.split_once('=').ok_or(EndpointError::NoEquals)?;
             let value = Some(value.trim()).filter(|value| !value.is_empty());
             match name.trim().to_ascii_lowercase().as_str() {
                 "usedevelopmentstorage" => {
@@ -210,8 +241,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let shown =
-            Endpoint::parse(text).map_or_else(|error| error, |e| format!("{} for {}", e.url(), e.account));
+        let shown = Endpoint::parse(text)
+            .map_or_else(|e| e.to_string(), |e| format!("{} for {}", e.url(), e.account));
         assert_eq!(shown, expected, "{text}");
     }
 
@@ -260,12 +291,13 @@ mod tests {
         check(ServiceKind::Blob, text, ("http://h:1/a", Some("http://h:1/b")));
         check(ServiceKind::Queue, text, ("http://h:2/a", None));
         assert_eq!(
-            Endpoint::of(ServiceKind::Queue, "SharedAccessSignature=sig=x").unwrap_err(),
+            Endpoint::of(ServiceKind::Queue, "SharedAccessSignature=sig=x").unwrap_err().to_string(),
             "the connection string has no QueueEndpoint and no AccountName; copy the whole of it"
         );
         assert!(
             Endpoint::of(ServiceKind::Blob, "AccountName=a;AccountKey=AAAA;BlobEndpoint=x")
                 .unwrap_err()
+                .to_string()
                 .starts_with("the blob endpoint")
         );
     }
@@ -297,14 +329,14 @@ mod tests {
             "the connection string has no TableEndpoint and no AccountName; copy the whole of it",
         );
         check("secret", "a part of the connection string has no =; it takes Name=value;Name=value");
-        check("AccountName=a;AccountKey=!!", "the AccountKey of a is not Base64");
+        check("AccountName=a;AccountKey=!!", "the AccountKey of a is not Base64; copy the whole of it");
         let way_out = "write http://host:port/account or https://account.host";
         for (url, why) in [
             ("ftp://h", "is neither http nor https"),
             ("h:1", "is neither http nor https"),
-            ("http://h:70000/a", "has a port that is no number up to 65535"),
+            ("http://h:70000/a", "has a port that is not a number up to 65535"),
             ("http:///a", "has no host"),
-            ("http://h/a?sig=x", "holds more than a host and a path"),
+            ("http://h/a?sig=x", "has more than a host and a path"),
         ] {
             check(
                 &format!("AccountName=a;AccountKey=AAAA;TableEndpoint={url}"),

@@ -1,5 +1,5 @@
-//! What the Table, Queue and Blob services share on the wire, both halves of it: what a client writes and a server reads, and
-//! the other way round, so that they can't drift.
+//! What the Table, Queue and Blob services share on the wire. Client and server use the same code, so that they can't
+//! drift.
 //!
 //! No sockets, no HTTP library, no storage.
 
@@ -14,4 +14,4 @@ pub mod xml_fault;
 pub mod xml_text;
 pub mod xml_tree;
 
-pub use query::Query;
+pub use query::QueryString;

@@ -1,4 +1,4 @@
-//! The words that all services share: headers, query options, addresses.
+//! The names that all services share: headers, query options, parts of addresses.
 
 pub const X_MS_VERSION: &str = "x-ms-version";
 pub const X_MS_DATE: &str = "x-ms-date";
@@ -11,7 +11,7 @@ pub const TIMEOUT: &str = "timeout";
 pub const COMP: &str = "comp";
 pub const RESTYPE: &str = "restype";
 
-/// Follows an account's name in the address of its read-only secondary.
+/// The suffix of an account's name in the address of its read-only secondary.
 pub const SECONDARY_SUFFIX: &str = "-secondary";
-/// How the front end names itself in `Server`, before any service answers.
+/// The `Server` header of the service's front end, which answers before any service sees the request.
 pub const FRONT_END_SERVER: &str = "Microsoft-HTTPAPI/2.0";

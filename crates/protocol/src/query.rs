@@ -1,14 +1,14 @@
-//! The query string: options by name, decoded once, `+` as space.
+//! The query string of a request: its options, decoded once, `+` as space.
 
 use std::sync::Arc;
 
 use percent_encoding::percent_decode;
 
-/// Query options in their order. Names are case-sensitive; the first of a name counts. Cheap to clone.
+/// Options in their order. Names are case-sensitive; the first option of a name counts. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(Arc<Options>);
+pub struct QueryString(Arc<Options>);
 
-/// All names and values in one text, because a query can be thousands of options of one letter.
+/// All names and values in one text: a query string can have thousands of options of one letter.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     text: String,
@@ -22,7 +22,7 @@ struct Ends {
     value: usize,
 }
 
-impl Query {
+impl QueryString {
     /// `None` if an option is not UTF-8 once decoded.
     pub fn parse(text: &str) -> Option<Self> {
         let mut options = Options { text: String::with_capacity(text.len()), ends: Vec::new() };
@@ -39,7 +39,7 @@ impl Query {
         self.0.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
-    /// For the few options whose names the service matches without case, `comp` foremost.
+    /// For the few options, such as `comp`, whose names the service compares without case.
     pub fn get_ignoring_case(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -50,7 +50,7 @@ impl Query {
 }
 
 impl Options {
-    /// Adds a piece once decoded; where it ends.
+    /// Decodes and appends a piece; returns where it ends.
     fn append(&mut self, piece: &str) -> Option<usize> {
         if piece.contains(['+', '%']) {
             let spaced = piece.replace('+', " ");
@@ -70,12 +70,13 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use super::Query;
+    use super::QueryString;
 
     #[test]
     fn options_are_decoded_once() {
         let query =
-            Query::parse("$filter=PartitionKey+eq+'a%2Bb'&%24top=5&x&NextRowKey=&timeout=1%2525").unwrap();
+            QueryString::parse("$filter=PartitionKey+eq+'a%2Bb'&%24top=5&x&NextRowKey=&timeout=1%2525")
+                .unwrap();
         assert_eq!(query.get("$filter"), Some("PartitionKey eq 'a+b'"));
         assert_eq!(query.get("$top"), Some("5"));
         assert_eq!(query.get("x"), Some(""));
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(query.get("timeout"), Some("1%25"));
         assert_eq!(query.get("$Top"), None);
         assert_eq!(query.names().count(), 5);
-        assert_eq!(Query::parse("a=%ff"), None);
-        assert_eq!(Query::parse("COMP=acl").unwrap().get_ignoring_case("comp"), Some("acl"));
+        assert_eq!(QueryString::parse("a=%ff"), None);
+        assert_eq!(QueryString::parse("COMP=acl").unwrap().get_ignoring_case("comp"), Some("acl"));
     }
 }

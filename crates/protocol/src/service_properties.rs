@@ -1,4 +1,4 @@
-//! Service properties as XML: logging, metrics and CORS rules of a service. Blobs have more of them.
+//! Service properties as XML: logging, metrics and CORS rules of a service. Blobs have more (`blob.rs`).
 
 mod blob;
 mod read;
@@ -13,7 +13,7 @@ use crate::xml_tree::escape;
 
 const END: &str = "</StorageServiceProperties>";
 
-/// The properties that every service has. The default is what the tables of a fresh account have.
+/// The properties that every service has. The default is that of tables in a fresh account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceProperties {
     pub logging: Logging,
@@ -46,7 +46,7 @@ pub struct CorsRule {
     pub max_age_seconds: u64,
 }
 
-/// What a Set asks to change; the rest stays as it is.
+/// What Set Service Properties changes; the rest stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     pub logging: Option<Logging>,
@@ -78,7 +78,7 @@ impl ServiceProperties {
         }
     }
 
-    /// What `write` wrote, as it is stored.
+    /// Reads what `write` wrote: the stored document.
     pub fn read(service: ServiceKind, document: &[u8]) -> Option<Self> {
         let mut properties = Self::of_fresh_account(service);
         properties.apply(Update::read(service, document).ok()?);
@@ -100,21 +100,21 @@ impl ServiceProperties {
         }
     }
 
-    /// Get Service Properties' answer, byte order mark and all; the order of elements is fixed.
+    /// The answer to Get Service Properties, with its byte order mark. The order of elements is fixed.
     pub fn write(&self) -> Vec<u8> {
         let mut out = self.write_sections();
         out.push_str(END);
         out.into_bytes()
     }
 
-    /// The same for versions before 2013-08-15, which know the hourly metrics alone, and no CORS.
+    /// The same for versions before 2013-08-15, which have only hourly metrics and no CORS.
     pub fn write_old(&self) -> Vec<u8> {
         let mut out = self.write_old_sections();
         out.push_str(END);
         out.into_bytes()
     }
 
-    /// All but the end of the document.
+    /// The document without its end tag.
     fn write_sections(&self) -> String {
         let metrics = [("HourMetrics", &self.hour_metrics), ("MinuteMetrics", &self.minute_metrics)];
         let mut out = self.write_start(&metrics);

@@ -1,20 +1,20 @@
-//! Get Service Stats: how far the secondary is behind.
+//! Get Service Stats: how far the secondary lags behind.
 
 use std::time::SystemTime;
 
 use crate::xml_tree::{Element, escape};
 
-/// What a secondary says of itself.
+/// The state of a secondary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceStats {
     /// `live`, `bootstrap` or `unavailable`.
     pub status: String,
-    /// Every write before this is there. Unknown unless it is live.
+    /// The secondary has every write before this time. Known only if it is live.
     pub last_sync: Option<SystemTime>,
 }
 
 impl ServiceStats {
-    /// `None` if it is no such document.
+    /// `None` if it is another document.
     pub fn read(document: &[u8]) -> Option<Self> {
         let root = Element::parse(document).filter(|root| root.name == "StorageServiceStats")?;
         let replication = root.child("GeoReplication").ok()??;
@@ -23,7 +23,7 @@ impl ServiceStats {
         Some(Self { status: text("Status")?.to_owned(), last_sync })
     }
 
-    /// Get Service Stats' answer, byte order mark and all.
+    /// The answer to Get Service Stats, with its byte order mark.
     pub fn write(&self) -> Vec<u8> {
         let status = escape(&self.status);
         let last_sync = match self.last_sync {

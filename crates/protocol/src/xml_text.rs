@@ -1,12 +1,12 @@
-//! Text between tags, read from the bytes of a document.
+//! Text between tags of an XML document.
 //!
-//! quick-xml makes an event of every reference. A body of the largest size can hold a million of them, so text is taken
+//! quick-xml makes an event of every reference (`&lt;`), and the largest body can have a million of them. So text is taken
 //! from its reader and decoded here, in one pass.
 
 use std::borrow::Cow;
 
-/// The text up to the next tag or the end, as it is written; empty if a tag comes next. `rest` is what a reader has not
-/// read yet, outside of a tag.
+/// Takes the text up to the next tag or the end, undecoded; empty if a tag comes next. `rest` is the unread input of a
+/// reader that is not inside a tag.
 pub fn take<'i>(rest: &mut &'i [u8]) -> Option<&'i str> {
     let end = memchr::memchr(b'<', rest).unwrap_or(rest.len());
     let (text, after) = rest.split_at(end);
@@ -14,12 +14,12 @@ pub fn take<'i>(rest: &mut &'i [u8]) -> Option<&'i str> {
     std::str::from_utf8(text).ok()
 }
 
-/// What written text stands for. None if it has a reference that stands for nothing.
+/// Decodes text. `None` if it has an unknown or malformed reference.
 pub fn decode(written: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr2(b'&', b'\r', written.as_bytes()).is_none() {
         return Some(Cow::Borrowed(written));
     }
-    // A reference is longer than its character, and two line ends become one.
+    // Decoded text is never longer: a reference is longer than its character, and CR LF becomes LF.
     let mut text = String::with_capacity(written.len());
     let mut pieces = written.split('&');
     push_lines(&mut text, pieces.next().unwrap_or_default());
@@ -31,7 +31,7 @@ pub fn decode(written: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// Adds text without references. Every line ends with a line feed alone (XML 1.0, 2.11).
+/// Adds text without references. Every line end becomes a line feed (XML 1.0, 2.11).
 fn push_lines(text: &mut String, written: &str) {
     let mut lines = written.split('\r');
     text.push_str(lines.next().unwrap_or_default());
@@ -41,12 +41,12 @@ fn push_lines(text: &mut String, written: &str) {
     }
 }
 
-/// What a reference stands for. Control characters are allowed as .NET allows them, so that what we write
-/// reads back; other names would need a DTD.
+/// The character of a reference. Control characters are allowed, as in .NET, so that we can read what we write. Other
+/// names would need a DTD.
 fn character(reference: &str) -> Option<char> {
     if let Some(number) = reference.strip_prefix('#') {
         let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
-        // `from_str_radix` alone would take a sign.
+        // `from_str_radix` alone would accept a sign.
         let is_number = digits.bytes().all(|b| b.is_ascii_hexdigit());
         return char::from_u32(u32::from_str_radix(digits, radix).ok().filter(|_| is_number)?);
     }

@@ -1,7 +1,7 @@
-//! Small XML documents as trees: names, texts, children. For the service's own documents, which have no
-//! attributes that matter and no namespaces.
+//! Small XML documents as trees: names, texts, children. Attributes and namespaces are ignored: the service's documents
+//! need none.
 //!
-//! No DTD, so there are no entities to expand; depth and number of tags are bounded.
+//! A DTD is refused, so there are no entities to expand. Depth and number of tags are bounded.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -24,7 +24,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// The one root of a document; `None` if it is not well formed.
+    /// The root of a document; `None` if the document is not well-formed.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
         Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), TAGS_MAX, &mut 0)
@@ -36,7 +36,7 @@ impl Element {
         Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), tags_max, &mut 0)
     }
 
-    /// The same, and where the document is not well formed.
+    /// The same, and where the document is not well-formed.
     pub fn read(body: &[u8]) -> Result<Self, XmlFault> {
         let (text, ends_early) = match std::str::from_utf8(body) {
             Ok(text) => (text, false),
@@ -55,7 +55,7 @@ impl Element {
     /// `at` is how far the document was read.
     fn of(document: &str, tags_max: usize, at: &mut usize) -> Option<Self> {
         let mut reader = Reader::from_str(document.trim_ascii_start());
-        // The element at the bottom stands for the document.
+        // The first element stands for the document.
         let mut open = vec![Self::default()];
         let mut tags = 0;
         loop {
@@ -85,7 +85,7 @@ impl Element {
                 Event::CData(text) => open.last_mut()?.add_text(&text.xml10_content().ok()?)?,
                 Event::Eof => break,
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-                // Text was taken before, so that none can come here.
+                // Text and references have been taken above, so they never come here.
                 Event::DocType(_) | Event::Text(_) | Event::GeneralRef(_) => return None,
             }
         }
@@ -108,7 +108,7 @@ impl Element {
         Some(())
     }
 
-    /// Text without the blanks around it.
+    /// The text, trimmed.
     pub fn text(&self) -> &str {
         self.text.trim_ascii()
     }
@@ -118,12 +118,12 @@ impl Element {
         &self.text
     }
 
-    /// The child of this name; an error if there are several.
-    pub fn child(&self, name: &str) -> Result<Option<&Self>, Repeated> {
+    /// The child of this name; an error if it is repeated.
+    pub fn child(&self, name: &str) -> Result<Option<&Self>, RepeatedChild> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         match (found.next(), found.next()) {
             (first, None) => Ok(first),
-            _ => Err(Repeated),
+            _ => Err(RepeatedChild),
         }
     }
 
@@ -142,16 +142,16 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// A child that may stand once stands more often.
+/// An element has more than one child of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated;
+pub struct RepeatedChild;
 
-/// Text as it stands between tags. A bare CR would be read as LF.
+/// Escapes text between tags. CR is escaped too, or it would be read as LF.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#xD;")
 }
 
-/// What XML has no place for, neither as it is nor as a reference.
+/// Characters that XML forbids, both as they are and as references.
 pub fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') && !matches!(c, '\t' | '\n' | '\r')
 }

@@ -36,7 +36,11 @@ pub async fn a_table_can_be_created_with_its_metadata(engine: Shared) {
     assert_eq!(engine.table_metadata(&table).await.unwrap(), document("first"));
     let again = engine.create_table(&table, document("second")).await;
     assert!(matches!(again, Err(Error::TableAlreadyExists)));
-    assert_eq!(engine.table_metadata(&table).await.unwrap(), document("first"), "it was not this one's to set");
+    assert_eq!(
+        engine.table_metadata(&table).await.unwrap(),
+        document("first"),
+        "it was not this one's to set"
+    );
     engine.drop_table(&table).await.unwrap();
     engine.create_table(&table, document("")).await.unwrap();
     assert_eq!(engine.table_metadata(&table).await.unwrap(), document(""));

@@ -33,13 +33,15 @@ pub async fn tables_are_listed_in_order_and_resumed(engine: Shared) {
     engine.create_table(&TableRef { account: account("another"), ..table("zeta") }, None).await.unwrap();
     let (mut seen, mut from) = (Vec::new(), Some(String::new()));
     while let Some(start) = from {
-        let page = engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, &start, 2).await.unwrap();
+        let page =
+            engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, &start, 2).await.unwrap();
         assert!(page.names.len() <= 2);
         seen.extend(page.names.iter().map(|name| name.as_str().to_owned()));
         from = page.next;
     }
     assert_eq!(seen, ["alpha", "Beta", "betaMax", "delta", "Gamma"]);
-    let page = engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, "betb", 10).await.unwrap();
+    let page =
+        engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, "betb", 10).await.unwrap();
     assert_eq!(page.names.len(), 2, "a start that is no table stands for the next one");
     assert_eq!(page.next, None);
 }

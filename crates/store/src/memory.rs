@@ -91,7 +91,9 @@ impl Engine for MemoryEngine {
         if start >= end {
             return Ok(TablesPage { names, next: None });
         }
-        for table in state.tables.range((account.clone(), start)..(account.clone(), end)).map(|(_, table)| table) {
+        for table in
+            state.tables.range((account.clone(), start)..(account.clone(), end)).map(|(_, table)| table)
+        {
             if names.len() == limit {
                 return Ok(TablesPage { names, next: Some(table.name.folded().to_owned()) });
             }

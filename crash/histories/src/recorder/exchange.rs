@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use connection::{Client, Request, Response, Target, Trouble};
+use connection::{Client, Response, SendError, Target, UnsignedRequest};
 use model::{DateTime, ETag, IfMatch};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Exchange {
             Ok(Some((201 | 204, _))) => return Ok(()),
             Ok(Some((status, body))) => format!("{status} {body}"),
             Ok(None) => "no answer in time".to_owned(),
-            Err(Trouble::Unreachable(why) | Trouble::Broken(why)) => why,
+            Err(error) => error.to_string(),
         };
         Err(format!("can't {verb} table {} at {}: {why}", self.table, self.target.endpoint.url()))
     }
@@ -88,8 +88,8 @@ impl Exchange {
         match self.send(&message, |response| understand(action, &response)).await {
             Ok(Some(Ok(outcome))) => Heard::Outcome(outcome),
             Ok(Some(Err(why))) => Heard::Strange(format!("{} {}: {why}", message.method, message.path)),
-            Ok(None) | Err(Trouble::Broken(_)) => Heard::Outcome(Outcome::Unknown { until: None }),
-            Err(Trouble::Unreachable(why)) => Heard::NotSent(why),
+            Ok(None) | Err(SendError::Broken(_)) => Heard::Outcome(Outcome::Unknown { until: None }),
+            Err(error @ SendError::Unreachable { .. }) => Heard::NotSent(error.to_string()),
         }
     }
 
@@ -98,8 +98,8 @@ impl Exchange {
         &mut self,
         message: &Message,
         read: impl FnOnce(Response<'_>) -> T,
-    ) -> Result<Option<T>, Trouble> {
-        let request = Request {
+    ) -> Result<Option<T>, SendError> {
+        let request = UnsignedRequest {
             method: message.method,
             path: &message.path,
             query: &message.query,

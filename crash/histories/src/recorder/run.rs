@@ -140,8 +140,9 @@ fn targets(
     authority: Option<&Path>,
 ) -> Result<Vec<Arc<connection::Target>>, String> {
     let target = |text: &String| {
-        let endpoint = Endpoint::parse(text)?;
-        let tls = if endpoint.tls { Some(connection::connector(authority)?) } else { None };
+        let endpoint = Endpoint::parse(text).map_err(|error| error.to_string())?;
+        let connector = || connection::connector(authority).map_err(|error| error.to_string());
+        let tls = if endpoint.tls { Some(connector()?) } else { None };
         Ok(Arc::new(connection::Target { endpoint, tls }))
     };
     connection_strings.iter().map(target).collect()

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use front::account::AccountError;
+use front::bearer::BearerError;
 use thiserror::Error;
 
 use super::REQUEST_MIB_MIN;
@@ -23,12 +25,10 @@ pub enum SettingsError {
     KeyTwice { account: String, setting: &'static str },
     #[error("account (PARTITA_ACCOUNTS) is empty; set it to name:key, or leave it out")]
     AccountsEmpty,
-    /// As `front` says it.
-    #[error("{0}")]
-    Account(String),
-    /// As `front` says it.
-    #[error("{0}")]
-    Bearer(String),
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    #[error(transparent)]
+    Bearer(#[from] BearerError),
     #[error("development is for a server without accounts; leave out one of them")]
     DevelopmentBesideAccounts,
     #[error(

@@ -188,7 +188,7 @@ fn mistakes_are_named_without_showing_secrets() {
     .unwrap_err();
     assert_eq!(both, "account abc has both key and key-file; it takes one of them");
     let bad = config("[[account]]\nname = 'abc'\nkey = 'secret!'", Flags::default()).unwrap_err();
-    assert_eq!(bad, "key 1 of account abc is not Base64");
+    assert_eq!(bad, "key 1 of account abc is not Base64; copy the whole of it");
     assert_eq!(
         config("cache-mib = 0", Flags::default()).unwrap_err(),
         "cache-mib is 0; it must be at least 1"

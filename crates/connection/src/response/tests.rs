@@ -3,7 +3,7 @@
 use super::*;
 
 /// Feeds the bytes in pieces, and says what was read and how much was left over.
-fn read(bytes: &[u8], cuts: &[usize]) -> Result<Option<(u16, Vec<u8>, usize)>, String> {
+fn read(bytes: &[u8], cuts: &[usize]) -> Result<Option<(u16, Vec<u8>, usize)>, ResponseError> {
     let mut reader = ResponseReader::default();
     let mut from = 0;
     for to in cuts.iter().copied().chain([bytes.len()]) {
@@ -124,16 +124,17 @@ fn any_header_can_be_asked_for() {
 #[test]
 fn what_is_no_answer_is_refused() {
     let check = |bytes: &str, expected: &str| {
-        let error = read(bytes.as_bytes(), &[]).unwrap_err();
+        let error = read(bytes.as_bytes(), &[]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check("SSH-2.0-OpenSSH\r\n\r\n", "what came is no HTTP answer");
-    check("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "Content-Length is no number");
+    check("SSH-2.0-OpenSSH\r\n\r\n", "this is not an HTTP answer");
+    check("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "Content-Length is \"x\", not a number");
     check("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "longer than any");
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    check(&format!("{chunked}zz\r\n"), "\"zz\" is no chunk's size");
-    check(&format!("{chunked}2\r\nabc\r\n"), "a chunk is longer than it said");
+    check(&format!("{chunked}zz\r\n"), "the size of a chunk is \"zz\"");
+    check(&format!("{chunked}2\r\nabc\r\n"), "a chunk is longer than its size says");
     check(&format!("{chunked}ffffffffffffff\r\n"), "longer than any");
+    check(&format!("{chunked}1\r\na\r\nffffffffffffffff\r\n"), "longer than any");
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn a_close_ends_only_what_has_no_other_end() {
         let closed = reader.closed();
         match expected {
             Ok(body) => assert_eq!((closed, reader.response().body), (Ok(()), body.as_bytes())),
-            Err(text) => assert!(closed.is_err_and(|error| error.contains(text))),
+            Err(text) => assert!(closed.is_err_and(|error| error.to_string().contains(text))),
         }
     };
     check("", Err("without an answer"));

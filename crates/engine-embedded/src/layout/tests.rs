@@ -85,7 +85,7 @@ fn fields_of_later_versions_survive_a_rewrite_or_refuse_the_record() {
     assert_eq!(TableRecord::decode(&table.encode()), Ok(table.clone()));
     let service = ServiceRecord { document: Bytes::new(), unknown: later.clone() };
     assert_eq!(ServiceRecord::decode(&service.encode()), Ok(service));
-    let unknown = later.with(fields::MUST_UNDERSTAND, Bytes::new());
+    let unknown = later.with(MUST_UNDERSTAND, Bytes::new());
     let refused = [
         TableRecord::decode(&TableRecord { unknown: unknown.clone(), ..table }.encode()).err(),
         ServiceRecord::decode(&ServiceRecord { document: Bytes::new(), unknown: unknown.clone() }.encode())

@@ -1,4 +1,4 @@
-//! A request and its answer, from the moment it came until its answer is out.
+//! A request and its answer, for the request log and the metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use common::{DateTime, limits};
 use http::request::Parts;
 use http::{HeaderMap, Response};
-use protocol::Query;
+use protocol::QueryString;
 use protocol::names;
 use protocol::service_properties::ServiceProperties;
 
-use super::line::{Facts, Line};
-use super::outcome::{Credential, Status};
+use super::line::{Line, RequestFacts};
+use super::outcome::{AuthenticationType, Status};
 use super::{Analytics, Window, minute_of};
 use crate::address::Address;
 use crate::bearer::Identity;
@@ -21,32 +21,32 @@ use crate::request::Request;
 use crate::response_body::Body;
 use crate::service::RefusalFacts;
 
-/// What was learned of a request after its head.
+/// What was observed of a request after its head.
 #[derive(Debug, Default)]
-pub struct Learned {
+pub struct Observations {
     pub identity: Option<Identity>,
-    /// The client went away before its request was read.
+    /// The body could not be read: most likely the client closed the connection.
     pub broken: bool,
     pub body_bytes: u64,
 }
 
 /// How a request ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct Ending {
     pub info: &'static OperationInfo,
     pub refusal: Option<RefusalFacts>,
-    pub learned: Learned,
+    pub observations: Observations,
 }
 
-/// Counted, and logged if that was asked for, once it is dropped: with the answer's body, which is when the
-/// answer has been handed to the network.
+/// A request that is counted, and logged if the account wants it, when this is dropped: together with the answer's body,
+/// once the answer has been handed to the network.
 #[derive(Debug)]
 pub struct Exchange {
     analytics: Arc<Analytics>,
     window: Window,
     counted: bool,
     operation: &'static str,
-    ended: (Status, Credential),
+    outcome: (Status, AuthenticationType),
     bytes: (u64, u64),
     started: Instant,
     server: Duration,
@@ -54,41 +54,41 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// `None` if the account asks for neither.
+    /// `None` if the account wants neither logs nor metrics.
     pub fn new(
         analytics: &Arc<Analytics>,
         properties: &ServiceProperties,
         request: &Request<'_>,
         address: &Address<'_>,
-        ended: &Ended,
+        ending: &Ending,
         response: &Response<Body>,
     ) -> Option<Self> {
-        let (head, site, learned) = (request.head, &address.site, &ended.learned);
-        let operation = ended.info;
+        let (head, site, observations) = (request.head, &address.site, &ending.observations);
+        let operation = ending.info;
         let counted = properties.hour_metrics.enabled || properties.minute_metrics.enabled;
         let logs = analytics.logs(properties, operation.class);
         if !counted && !logs {
             return None;
         }
-        let status = match learned.broken {
+        let status = match observations.broken {
             true => Status::NetworkError,
-            false => Status::of(ended.refusal, || has_own_deadline(&request.query)),
+            false => Status::of(ending.refusal, || has_own_deadline(&request.query)),
         };
-        let credential = credential(head);
+        let authentication = authentication_type(head);
         let server = request.arrived.elapsed();
         let target = head.uri.path().len() + head.uri.query().map_or(0, |query| "?".len() + query.len());
         let request_line = head.method.as_str().len() + target + "  HTTP/1.1\r\n".len();
         let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
         let response_head_bytes = "HTTP/1.1 200 OK\r\n".len() as u64 + head_bytes(response.headers());
         let response_body_bytes = response.body().len();
-        let line = (logs && status.is_logged(credential)).then(|| {
-            Line::new(&Facts {
+        let line = (logs && status.is_logged(authentication)).then(|| {
+            Line::new(&RequestFacts {
                 started: before(DateTime::now(), server),
                 operation: operation.name,
                 status,
-                refusal: ended.refusal,
-                credential,
-                identity: learned.identity.as_ref(),
+                refusal: ending.refusal,
+                authentication,
+                identity: observations.identity.as_ref(),
                 account: site.account.as_str(),
                 service: site.service,
                 scheme: request.scheme,
@@ -99,7 +99,7 @@ impl Exchange {
                 version: request.version.as_ref().ok().copied(),
                 head,
                 request_head_bytes,
-                request_body_bytes: learned.body_bytes,
+                request_body_bytes: observations.body_bytes,
                 response_status: response.status().as_u16(),
                 response_headers: response.headers(),
                 response_head_bytes,
@@ -116,8 +116,8 @@ impl Exchange {
             },
             counted,
             operation: operation.name,
-            ended: (status, credential),
-            bytes: (request_head_bytes + learned.body_bytes, response_head_bytes + response_body_bytes),
+            outcome: (status, authentication),
+            bytes: (request_head_bytes + observations.body_bytes, response_head_bytes + response_body_bytes),
             started: request.arrived,
             server,
             line,
@@ -133,29 +133,29 @@ impl Drop for Exchange {
             log.log(of, DateTime::now(), line.finish(end_to_end, self.server));
         }
         if self.counted {
-            let (ended, bytes, times) = (self.ended, self.bytes, (end_to_end, self.server));
-            self.analytics.count(&self.window, self.operation, |tally| tally.count(ended, bytes, times));
+            let (outcome, bytes, times) = (self.outcome, self.bytes, (end_to_end, self.server));
+            self.analytics.count(&self.window, self.operation, |tally| tally.count(outcome, bytes, times));
         }
     }
 }
 
-/// By what it shows, whether that is accepted or not.
-fn credential(head: &Parts) -> Credential {
+/// By the credential that the request has, valid or not.
+fn authentication_type(head: &Parts) -> AuthenticationType {
     let signed =
         || head.uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("sig=")));
     match has_authorization(&head.headers) {
-        true => Credential::Authenticated,
-        false if signed() => Credential::Sas,
-        false => Credential::Anonymous,
+        true => AuthenticationType::Authenticated,
+        false if signed() => AuthenticationType::Sas,
+        false => AuthenticationType::Anonymous,
     }
 }
 
-fn has_own_deadline(query: &Query) -> bool {
+fn has_own_deadline(query: &QueryString) -> bool {
     let seconds = query.get(names::TIMEOUT).and_then(|seconds| seconds.parse().ok());
     seconds.is_some_and(|seconds: u64| seconds < limits::REQUEST_TIME_MAX.as_secs())
 }
 
-/// Each with its colon, space and end of line, and the empty line behind them.
+/// Each header with its colon, space and line end, and the empty line after them.
 fn head_bytes(headers: &HeaderMap) -> u64 {
     let each = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     (each.sum::<usize>() + "\r\n".len()) as u64

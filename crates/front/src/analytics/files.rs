@@ -1,7 +1,7 @@
-//! Log files, by the service's naming: `<account>/<service>/YYYY/MM/DD/hh00/nnnnnn.log`.
+//! Request logs in files, named as the service names them: `<account>/<service>/YYYY/MM/DD/hh00/nnnnnn.log`.
 //!
-//! One thread writes them all. Like the service's, the log is best effort: it never holds up a request, and
-//! lines that come faster than the disk takes them are counted and left out.
+//! One thread writes all files. Like the service's, the log is best-effort: it never delays a request, and lines that come
+//! faster than the disk can write are counted and left out.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,9 +17,9 @@ use common::{AccountName, DateTime};
 
 use common::ServiceKind;
 
-const QUEUE: usize = 16 * 1024;
-/// Lines hold addresses and headers, and a request's head can be long.
-const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+const QUEUE_LINES_MAX: usize = 16 * 1024;
+/// A line has addresses and headers, so it can be as long as a request's head.
+const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const FILES_PER_HOUR_MAX: u32 = 1_000_000;
@@ -27,7 +27,7 @@ const FILES_PER_HOUR_MAX: u32 = 1_000_000;
 /// Whose log it is.
 type Owner = (AccountName, ServiceKind);
 
-struct Entry {
+struct QueuedLine {
     of: Owner,
     at: DateTime,
     line: String,
@@ -36,23 +36,23 @@ struct Entry {
 #[derive(Debug)]
 pub struct LogFiles {
     directory: PathBuf,
-    queue: Mutex<Option<SyncSender<Entry>>>,
+    queue: Mutex<Option<SyncSender<QueuedLine>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     left_out: Arc<AtomicU64>,
-    /// Bytes of the lines that wait.
+    /// Bytes of the lines in the queue.
     waiting: Arc<AtomicUsize>,
 }
 
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for QueuedLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Entry")
+        f.write_str("QueuedLine")
     }
 }
 
 impl LogFiles {
-    /// Nothing is made in the directory before there is something to log.
+    /// Creates no file before the first line.
     pub fn new(directory: PathBuf) -> io::Result<Self> {
-        let (queue, lines) = sync_channel(QUEUE);
+        let (queue, lines) = sync_channel(QUEUE_LINES_MAX);
         let left_out = Arc::new(AtomicU64::new(0));
         let waiting = Arc::new(AtomicUsize::new(0));
         let (place, missed, written) = (directory.clone(), left_out.clone(), waiting.clone());
@@ -72,27 +72,27 @@ impl LogFiles {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(queue) = queue.as_ref() else { return };
         let bytes = line.len();
-        let fits = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes <= QUEUE_BYTES;
-        let sent = fits && !matches!(queue.try_send(Entry { of, at, line }), Err(TrySendError::Full(_)));
+        let fits = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes <= QUEUE_BYTES_MAX;
+        let sent = fits && !matches!(queue.try_send(QueuedLine { of, at, line }), Err(TrySendError::Full(_)));
         if !sent {
             self.waiting.fetch_sub(bytes, Ordering::Relaxed);
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Writes what waits, and ends.
+    /// Writes the lines in the queue and ends the thread.
     pub fn close(&self) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // It ends with its queue; that it panicked is on standard error already.
+            // The thread ends with its queue. A panic of it is already on standard error.
             let _ = writer.join();
         }
     }
 
-    /// Deletes the hours of an account's service that ended before this time; how many there were.
+    /// Deletes the hours of an account's service that ended before this time; returns how many.
     pub fn expire(&self, of: &Owner, before: DateTime) -> io::Result<usize> {
         let root = directory_of(&self.directory, of);
-        // Names have fixed widths, so that their order is that of time. An hour has ended if the next began.
+        // Names have fixed widths, so their order is that of time. The hour of `before` has not ended.
         let last_kept = hour(before);
         let mut deleted = 0;
         for year in children(&root)? {
@@ -121,7 +121,7 @@ impl Drop for LogFiles {
     }
 }
 
-/// Where the log of an account's service lies.
+/// The directory of the log of an account's service.
 fn directory_of(directory: &Path, (account, service): &Owner) -> PathBuf {
     directory.join(account.as_str()).join(service.name())
 }
@@ -137,11 +137,11 @@ fn children(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn remove_if_empty(directory: &Path) {
-    // Refused where something is left, which is what is wanted.
+    // Fails if it is not empty, as intended.
     let _ = fs::remove_dir(directory);
 }
 
-/// `YYYY/MM/DD/hh00` of the hour that this time is in.
+/// `YYYY/MM/DD/hh00` of this time.
 fn hour(at: DateTime) -> PathBuf {
     let text = at.to_fixed_string();
     // `YYYY-MM-DDThh:…`: ASCII of fixed width.
@@ -149,8 +149,8 @@ fn hour(at: DateTime) -> PathBuf {
     PathBuf::from(year).join(month).join(day).join(format!("{hour}00"))
 }
 
-fn write(directory: &Path, lines: &Receiver<Entry>, left_out: &AtomicU64, waiting: &AtomicUsize) {
-    let mut open: HashMap<Owner, Open> = HashMap::new();
+fn write(directory: &Path, lines: &Receiver<QueuedLine>, left_out: &AtomicU64, waiting: &AtomicUsize) {
+    let mut open: HashMap<Owner, OpenFile> = HashMap::new();
     let mut flushed = Instant::now();
     loop {
         let entry = lines.recv_timeout(FLUSH_INTERVAL);
@@ -173,7 +173,10 @@ fn write(directory: &Path, lines: &Receiver<Entry>, left_out: &AtomicU64, waitin
             }
             let missed = left_out.swap(0, Ordering::Relaxed);
             if missed > 0 {
-                tracing::warn!(missed, "requests came faster than their log could be written");
+                tracing::warn!(
+                    missed,
+                    "requests came faster than the request log can be written; lines are missing"
+                );
             }
         }
         if ends {
@@ -182,13 +185,13 @@ fn write(directory: &Path, lines: &Receiver<Entry>, left_out: &AtomicU64, waitin
     }
 }
 
-struct Open {
+struct OpenFile {
     hour: PathBuf,
     writer: BufWriter<File>,
     bytes: u64,
 }
 
-fn append(directory: &Path, open: &mut HashMap<Owner, Open>, entry: &Entry) -> io::Result<()> {
+fn append(directory: &Path, open: &mut HashMap<Owner, OpenFile>, entry: &QueuedLine) -> io::Result<()> {
     let hour = hour(entry.at);
     let fits = open.get(&entry.of).is_some_and(|file| file.hour == hour && file.bytes < FILE_BYTES_MAX);
     if !fits {
@@ -196,7 +199,7 @@ fn append(directory: &Path, open: &mut HashMap<Owner, Open>, entry: &Entry) -> i
             full.writer.flush()?;
         }
         let file = create(&directory_of(directory, &entry.of).join(&hour))?;
-        open.insert(entry.of.clone(), Open { hour, writer: BufWriter::new(file), bytes: 0 });
+        open.insert(entry.of.clone(), OpenFile { hour, writer: BufWriter::new(file), bytes: 0 });
     }
     let Some(file) = open.get_mut(&entry.of) else { return Ok(()) };
     file.bytes += entry.line.len() as u64 + 1;
@@ -216,7 +219,7 @@ fn create(directory: &Path) -> io::Result<File> {
             opened => return opened,
         }
     }
-    Err(io::Error::other("an hour has no more than a million log files"))
+    Err(io::Error::other("the hour already has a million log files"))
 }
 
 #[cfg(test)]

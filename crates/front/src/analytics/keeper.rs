@@ -1,4 +1,4 @@
-//! Brings what was counted to the metrics tables every minute, and throws away what is past its retention.
+//! Adds the counts to the metrics tables every minute, and deletes logs and metrics past their retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use store::TableRef;
 use tokio::sync::watch;
 
 use super::metrics_tables::MetricsTables;
-use super::tally::Tally;
+use super::request_tally::RequestTally;
 use super::{Analytics, Window, minute_of};
 use crate::account::SharedAccounts;
-use crate::settings::Settings;
+use crate::properties_store::PropertiesStore;
 use common::ServiceKind;
 
 const MINUTES_PER_HOUR: i64 = 60;
@@ -25,9 +25,9 @@ const ALL: &str = "All";
 pub struct Keeper {
     pub analytics: Arc<Analytics>,
     pub tables: MetricsTables,
-    /// Those whose requests are counted.
+    /// The services whose requests are counted.
     pub services: Vec<ServiceKind>,
-    pub settings: Arc<Settings>,
+    pub properties: Arc<PropertiesStore>,
     pub accounts: SharedAccounts,
 }
 
@@ -38,7 +38,7 @@ enum Grain {
 }
 
 impl Keeper {
-    /// Until told to stop; what was counted up to then is kept too.
+    /// Runs until told to stop, then stores the last counts.
     pub async fn run(self, mut stopped: watch::Receiver<()>) {
         let mut hour_begun = None;
         loop {
@@ -53,9 +53,9 @@ impl Keeper {
             self.flush(minute_of(now)).await;
             let next_minute = 60 - now.unix_seconds().rem_euclid(60);
             tokio::select! {
-                // Only ever an error: the sender is gone.
+                // An error, as nothing is ever sent: the sender was dropped.
                 _ = stopped.changed() => break,
-                () = self.settings.changed() => {}
+                () = self.properties.changed() => {}
                 () = tokio::time::sleep(Duration::from_secs(next_minute.unsigned_abs())) => {}
             }
         }
@@ -75,7 +75,7 @@ impl Keeper {
 
     async fn make_tables(&self) {
         for (account, service) in self.owners() {
-            let properties = self.settings.of(&account, service).await;
+            let properties = self.properties.of(&account, service).await;
             for (grain, metrics) in grains(&properties) {
                 for secondary in [false, true] {
                     let Some(table) = table(&account, service, grain, secondary) else { continue };
@@ -89,25 +89,25 @@ impl Keeper {
         }
     }
 
-    /// An hour without requests has rows too.
+    /// Writes the rows of the new hour: an hour without requests has rows too.
     async fn begin_hour(&self, now: DateTime) {
         for (account, service) in self.owners() {
-            let properties = self.settings.of(&account, service).await;
+            let properties = self.properties.of(&account, service).await;
             if properties.hour_metrics.enabled {
                 let window = Window { account, service, secondary: false, minute: minute_of(now) };
                 for name in ["user", "system"] {
-                    self.add(&window, Grain::Hour, (name, ALL), &Tally::default()).await;
+                    self.add(&window, Grain::Hour, (name, ALL), &RequestTally::default()).await;
                 }
             }
         }
     }
 
-    /// Minutes before this one are over: they are added to their rows.
+    /// Adds the counts of the minutes before this one to their rows.
     async fn flush(&self, before: i64) {
         for (window, counted) in self.analytics.take_before(before) {
-            let mut all = Tally::default();
+            let mut all = RequestTally::default();
             counted.values().for_each(|tally| all.add(tally));
-            let properties = self.settings.of(&window.account, window.service).await;
+            let properties = self.properties.of(&window.account, window.service).await;
             for (grain, metrics) in grains(&properties) {
                 if !metrics.enabled {
                     continue;
@@ -122,7 +122,7 @@ impl Keeper {
         }
     }
 
-    async fn add(&self, window: &Window, grain: Grain, (who, name): (&str, &str), tally: &Tally) {
+    async fn add(&self, window: &Window, grain: Grain, (who, name): (&str, &str), tally: &RequestTally) {
         let Window { account, service, secondary, minute } = window;
         let Some(table) = table(account, *service, grain, *secondary) else { return };
         let partition = match grain {
@@ -131,7 +131,7 @@ impl Keeper {
         };
         let Ok(key) = EntityKey::parse(&partition, &format!("{who};{name}")) else { return };
         let change = self.tables.change(&table, &key, |present| {
-            let mut sum = present.map_or_else(Tally::default, Tally::from_row);
+            let mut sum = present.map_or_else(RequestTally::default, RequestTally::from_row);
             sum.add(tally);
             sum.to_row()
         });
@@ -140,10 +140,10 @@ impl Keeper {
         }
     }
 
-    /// Also of what is turned off by now: what was kept under a retention goes when its time has come.
+    /// Deletes what is past its retention, also of logs and metrics that are turned off now.
     async fn expire(&self, now: DateTime) {
         for (account, service) in self.owners() {
-            let properties = self.settings.of(&account, service).await;
+            let properties = self.properties.of(&account, service).await;
             for (grain, metrics) in grains(&properties) {
                 let Some(days) = metrics.retention_days else { continue };
                 let Ok(before) = Key::parse(partition(minute_of(days_before(now, days)))) else { continue };
@@ -168,7 +168,7 @@ impl Keeper {
 }
 
 fn failed(table: &TableRef, error: &store::Error) {
-    tracing::warn!(account = %table.account, table = %table.name, %error, "metrics could not be kept");
+    tracing::warn!(account = %table.account, table = %table.name, %error, "could not store metrics");
 }
 
 fn grains(properties: &protocol::service_properties::ServiceProperties) -> [(Grain, &Metrics); 2] {
@@ -181,12 +181,7 @@ fn table(account: &AccountName, service: ServiceKind, grain: Grain, secondary: b
         Grain::Minute => "Minute",
     };
     let location = if secondary { "Secondary" } else { "Primary" };
-    let service = match service {
-        ServiceKind::Blob => "Blob",
-        ServiceKind::Queue => "Queue",
-        ServiceKind::Table => "Table",
-    };
-    let name = format!("$Metrics{grain}{location}Transactions{service}");
+    let name = format!("$Metrics{grain}{location}Transactions{}", service.title());
     Some(TableRef::table(account.clone(), TableName::parse(&name).ok()?))
 }
 

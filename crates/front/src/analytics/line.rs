@@ -1,6 +1,6 @@
 //! A request as one line of Storage Analytics' log.
 //!
-//! Format 1.0; 2.0 for requests with a bearer token, because only that says whose it was.
+//! Format 1.0, or 2.0 for a request with a bearer token, because only that format has fields for its identity.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -13,25 +13,25 @@ use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 use protocol::names;
 
-use super::outcome::{Credential, Status};
+use super::outcome::{AuthenticationType, Status};
 use crate::bearer::Identity;
 use crate::service::RefusalFacts;
 use common::ServiceKind;
 
-/// What a line is made of, but for how long it took.
+/// What a line is made of, except the two latencies.
 #[derive(Debug)]
-pub struct Facts<'a> {
+pub struct RequestFacts<'a> {
     pub started: DateTime,
     pub operation: &'static str,
     pub status: Status,
     pub refusal: Option<RefusalFacts>,
-    pub credential: Credential,
+    pub authentication: AuthenticationType,
     pub identity: Option<&'a Identity>,
     pub account: &'a str,
     pub service: ServiceKind,
     pub scheme: &'a str,
     pub host: &'a str,
-    /// The path behind the account.
+    /// The path after the account.
     pub path: &'a str,
     pub request_id: &'a str,
     pub peer: SocketAddr,
@@ -45,7 +45,7 @@ pub struct Facts<'a> {
     pub response_body_bytes: u64,
 }
 
-/// A line that waits for its two latencies.
+/// A line without its two latencies.
 #[derive(Debug)]
 pub struct Line {
     before: String,
@@ -53,7 +53,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(facts: &Facts<'_>) -> Self {
+    pub fn new(facts: &RequestFacts<'_>) -> Self {
         let text = |headers: &HeaderMap, name: &str| {
             let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
             value.map(|value| quoted(&value)).unwrap_or_default()
@@ -67,7 +67,8 @@ impl Line {
             status(facts),
             facts.response_status
         );
-        let requester = if facts.credential == Credential::Authenticated { facts.account } else { "" };
+        let requester =
+            if facts.authentication == AuthenticationType::Authenticated { facts.account } else { "" };
         let query = facts.head.uri.query().map(|query| format!("?{}", without_signature(query)));
         let query = query.unwrap_or_default();
         let url = format!("{}://{}{}{query}", facts.scheme, facts.host, facts.head.uri.path());
@@ -78,7 +79,7 @@ impl Line {
         let referer = facts.head.headers.get(http::header::REFERER);
         let referer = referer.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let mut fields = vec![
-            facts.credential.log_name().to_owned(),
+            facts.authentication.log_name().to_owned(),
             requester.to_owned(),
             facts.account.to_owned(),
             facts.service.name().to_owned(),
@@ -114,7 +115,7 @@ impl Line {
                 ]
                 .map(|claim| quoted(claim)),
             );
-            // Reserved, and the detail of role assignments, which there are none of.
+            // A reserved field, and the details of role assignments, which this server does not have.
             fields.extend([String::new(), String::new()]);
         }
         Self { before, after: fields.join(";") }
@@ -128,12 +129,12 @@ impl Line {
     }
 }
 
-/// The end by its name. Since 2017-04-17 what a client did wrong goes by its own code.
-fn status(facts: &Facts<'_>) -> String {
+/// The name of the status. Since 2017-04-17, an error of the client is named by its error code.
+fn status(facts: &RequestFacts<'_>) -> String {
     let concrete = facts.version.is_some_and(Version::logs_error_codes);
     match (facts.status, facts.refusal) {
         (Status::ClientOtherError, Some(refusal)) if concrete => refusal.code.to_owned(),
-        (status, _) => format!("{}{}", facts.credential.prefix(), status.name()),
+        (status, _) => format!("{}{}", facts.authentication.prefix(), status.name()),
     }
 }
 
@@ -154,9 +155,10 @@ fn conditions(headers: &HeaderMap) -> String {
     if used.is_empty() { String::new() } else { quoted(&used.join(",")) }
 }
 
-/// A log is read by more people than may use a token. `%73ig` is the signature too: names are decoded before they count.
+/// Replaces the signatures in a URL or a query: more people read a log than may use a token. Names are decoded first,
+/// because `%73ig` is `sig` too.
 ///
-/// Of an address or a query: a parameter begins behind `?`, `&`, `;` or `#` and ends before `&` or `#`.
+/// A parameter begins after `?`, `&`, `;` or `#` and ends before `&` or `#`.
 fn without_signature(text: &str) -> String {
     let is_signature = |name: &str| {
         let decoded = percent_decode_str(name).decode_utf8();
@@ -177,7 +179,7 @@ fn without_signature(text: &str) -> String {
                 rest = &rest[end..];
             }
         }
-        // The sign before the next parameter, which is ASCII.
+        // The separator before the next parameter is one byte.
         if !rest.is_empty() {
             out.push_str(&rest[..1]);
             rest = &rest[1..];
@@ -186,7 +188,7 @@ fn without_signature(text: &str) -> String {
     out
 }
 
-/// In quotes, with everything encoded that could end the field or the line.
+/// In quotes. Characters that could end the field or the line are encoded.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -222,7 +224,7 @@ mod tests {
         check("signed=1&sig&%ff=1", "signed=1&sig&%ff=1");
     }
 
-    fn line(change: impl FnOnce(&mut Facts<'_>)) -> Vec<String> {
+    fn line(change: impl FnOnce(&mut RequestFacts<'_>)) -> Vec<String> {
         let (head, ()) = Request::builder()
             .method("PUT")
             .uri("/acct/Books(PartitionKey='a;b',RowKey='r')?sv=2019-02-02&sig=secret%3D&timeout=5")
@@ -234,12 +236,12 @@ mod tests {
             .into_parts();
         let mut response_headers = HeaderMap::new();
         response_headers.insert("etag", "W/\"1\"".parse().unwrap());
-        let mut facts = Facts {
+        let mut facts = RequestFacts {
             started: DateTime::parse("2026-01-02T03:04:05.6789012Z").unwrap(),
             operation: "UpdateEntity",
             status: Status::Success,
             refusal: None,
-            credential: Credential::Sas,
+            authentication: AuthenticationType::Sas,
             identity: None,
             account: "acct",
             service: ServiceKind::Table,
@@ -263,7 +265,7 @@ mod tests {
         split(&line)
     }
 
-    /// As a reader of such logs does: by semicolons outside of quotes.
+    /// Splits at semicolons outside of quotes, as readers of such logs do.
     fn split(line: &str) -> Vec<String> {
         let (mut fields, mut inside) = (vec![String::new()], false);
         for c in line.chars() {
@@ -315,7 +317,7 @@ mod tests {
 
     #[test]
     fn who_asked_and_how_it_ended() {
-        let owner = line(|facts| facts.credential = Credential::Authenticated);
+        let owner = line(|facts| facts.authentication = AuthenticationType::Authenticated);
         assert_eq!(
             (owner[3].as_str(), owner[7].as_str(), owner[8].as_str()),
             ("Success", "authenticated", "acct")

@@ -1,4 +1,4 @@
-//! The `$Metrics…` tables: made, filled and emptied here, read like any other table.
+//! The `$Metrics…` tables: created, filled and expired here; clients read them like any other table.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use store::{
     Budget, Change, Condition, Engine, Gate, Operation, RowDraft, RowView, Scan, TableRef, Transaction,
 };
 
-/// Another server on the same store may have changed the row in between; it has not done so forever.
+/// How often another server on the same store may change the row first.
 const ATTEMPTS: usize = 8;
 
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl MetricsTables {
         }
     }
 
-    /// Makes a new row of the present one, of which there may be none.
+    /// Replaces the row, if any, by what `change` makes of it.
     pub async fn change(
         &self,
         table: &TableRef,
@@ -53,7 +53,7 @@ impl MetricsTables {
         }
     }
 
-    /// Deletes the rows of all partitions before this one; how many there were.
+    /// Deletes the rows of all partitions before this one; returns how many.
     pub async fn expire(&self, table: &TableRef, before: &Key) -> Result<u64, store::Error> {
         let _pass = self.gate.pass().await?;
         let range = KeyRange { end: Cut::before(before.as_str(), ""), ..KeyRange::all() };
@@ -73,7 +73,7 @@ impl MetricsTables {
                     let delete =
                         |row: Key| Operation { row, condition: Condition::Anything, change: Change::Delete };
                     let operations = rows.iter().map(|key| delete(key.row.clone())).collect();
-                    // Rows of a scan are distinct, and a chunk has one at least.
+                    // Always `Some`: the rows of a scan are distinct, and a chunk is not empty.
                     if let Some(transaction) = Transaction::new(rows[0].partition.clone(), operations) {
                         self.engine.apply(table, transaction).await?;
                         deleted += rows.len() as u64;

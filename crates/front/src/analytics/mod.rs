@@ -1,5 +1,4 @@
-//! Storage Analytics: a log of requests in files, and metrics of them in tables, as an account's service
-//! properties ask for.
+//! Storage Analytics: request logs in files and metrics in tables, as an account's service properties say.
 
 mod exchange;
 mod files;
@@ -7,60 +6,66 @@ mod keeper;
 mod line;
 mod metrics_tables;
 mod outcome;
-mod tally;
+mod request_tally;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::{AccountName, DateTime};
 
-pub use exchange::{Ended, Exchange, Learned};
+pub use exchange::{Ending, Exchange, Observations};
 use files::LogFiles;
 pub use keeper::Keeper;
 pub use metrics_tables::MetricsTables;
 use protocol::service_properties::ServiceProperties;
-use tally::Tally;
+use request_tally::RequestTally;
+use thiserror::Error;
 
 use crate::operation_info::Class;
 use common::ServiceKind;
 
-/// Requests to one service of an account, at one of its two locations, that ended in the same minute.
+/// Requests of the same minute to one service of an account, at its primary or its secondary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Window {
     account: AccountName,
     service: ServiceKind,
     secondary: bool,
-    /// Since 1970.
+    /// Minutes since 1970.
     minute: i64,
 }
+
+/// The thread that writes the request log can't be started.
+#[derive(Debug, Error)]
+#[error("can't start the thread of the request log: {0}; raise the system's limit on threads")]
+pub struct RequestLogError(#[source] io::Error);
 
 #[derive(Debug)]
 pub struct Analytics {
     /// By the name of the operation.
-    counted: Mutex<HashMap<Window, HashMap<&'static str, Tally>>>,
+    counted: Mutex<HashMap<Window, HashMap<&'static str, RequestTally>>>,
     log: Option<LogFiles>,
 }
 
 impl Analytics {
     /// Without a directory, requests are counted but not logged.
-    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, String> {
-        let log = log.map(LogFiles::new).transpose();
-        let log = log.map_err(|error| format!("can't start the request log: {error}"))?;
+    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, RequestLogError> {
+        let log = log.map(LogFiles::new).transpose().map_err(RequestLogError)?;
         Ok(Arc::new(Self { counted: Mutex::default(), log }))
     }
 
-    fn count(&self, window: &Window, operation: &'static str, change: impl FnOnce(&mut Tally)) {
+    fn count(&self, window: &Window, operation: &'static str, change: impl FnOnce(&mut RequestTally)) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         match counted.get_mut(window) {
             Some(counts) => change(counts.entry(operation).or_default()),
-            // Once a minute, so that the window is copied only then.
+            // The window is copied only once a minute.
             None => change(counted.entry(window.clone()).or_default().entry(operation).or_default()),
         }
     }
 
-    /// What was counted in minutes before this one, to be counted anew from nothing.
-    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<&'static str, Tally>> {
+    /// Takes out what was counted in minutes before this one.
+    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<&'static str, RequestTally>> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.extract_if(|window, _| window.minute < minute).collect()
     }

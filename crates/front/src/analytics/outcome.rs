@@ -1,10 +1,10 @@
-//! How requests are told apart in logs and metrics: who asked, and how it ended.
+//! How logs and metrics classify requests: the type of authentication, and the status.
 
 use crate::service::RefusalFacts;
 
-/// What a request showed for itself.
+/// Which credential a request has, valid or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Credential {
+pub enum AuthenticationType {
     #[default]
     Anonymous,
     /// An account key or a bearer token.
@@ -12,10 +12,10 @@ pub enum Credential {
     Sas,
 }
 
-impl Credential {
+impl AuthenticationType {
     pub const ALL: [Self; 3] = [Self::Authenticated, Self::Anonymous, Self::Sas];
 
-    /// Before the name of a status.
+    /// Stands before the name of a status.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Authenticated => "",
@@ -58,8 +58,8 @@ impl Status {
         Self::NetworkError,
     ];
 
-    /// Of a request refused so, or of one that was answered. `own_deadline`: the client asked for less time
-    /// than it could have had.
+    /// The status of a request; `refusal` is `None` if it succeeded. `own_deadline`: the client set a shorter timeout than
+    /// the service's.
     pub fn of(refusal: Option<RefusalFacts>, own_deadline: impl Fn() -> bool) -> Self {
         let Some(refusal) = refusal else { return Self::Success };
         match refusal {
@@ -87,25 +87,24 @@ impl Status {
         }
     }
 
-    /// Whether the service would ask money for it.
-    pub fn is_billable(self, credential: Credential) -> bool {
+    /// Whether the service would bill it.
+    pub fn is_billable(self, authentication: AuthenticationType) -> bool {
         match self {
             Self::ThrottlingError | Self::ServerTimeoutError | Self::ServerOtherError => false,
-            Self::AuthorizationError => credential != Credential::Anonymous,
+            Self::AuthorizationError => authentication != AuthenticationType::Anonymous,
             Self::Success | Self::ClientTimeoutError | Self::ClientOtherError | Self::NetworkError => true,
         }
     }
 
-    /// Whether it says anything of the service's availability.
-    pub fn is_applicable(self, credential: Credential) -> bool {
+    /// Whether it counts for the service's availability.
+    pub fn is_applicable(self, authentication: AuthenticationType) -> bool {
         self != Self::ThrottlingError
-            && !(self == Self::AuthorizationError && credential == Credential::Anonymous)
+            && !(self == Self::AuthorizationError && authentication == AuthenticationType::Anonymous)
     }
 
-    /// Whether such a request of that class of caller is logged: strangers only where they got something, or
-    /// where the service is to blame.
-    pub fn is_logged(self, credential: Credential) -> bool {
-        credential != Credential::Anonymous
+    /// Whether such a request is logged. An anonymous one is logged only if it succeeded or the server failed.
+    pub fn is_logged(self, authentication: AuthenticationType) -> bool {
+        authentication != AuthenticationType::Anonymous
             || !matches!(
                 self,
                 Self::ClientOtherError
@@ -139,9 +138,9 @@ mod tests {
 
     #[test]
     fn strangers_are_logged_only_where_they_got_something() {
-        let logged = |status: Status| status.is_logged(Credential::Anonymous);
+        let logged = |status: Status| status.is_logged(AuthenticationType::Anonymous);
         assert!(logged(Status::Success) && logged(Status::ServerOtherError));
         assert!(!logged(Status::AuthorizationError) && !logged(Status::ClientOtherError));
-        assert!(Status::ALL.iter().all(|status| status.is_logged(Credential::Sas)));
+        assert!(Status::ALL.iter().all(|status| status.is_logged(AuthenticationType::Sas)));
     }
 }

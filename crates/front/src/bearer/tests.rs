@@ -70,7 +70,7 @@ impl Issuer {
             issuer: ISSUER.to_owned(),
             audiences: audiences.iter().map(|&text| text.to_owned()).collect(),
             over_http: false,
-            keys: Keys::parse(&self.jwks.to_string()).unwrap(),
+            keys: IssuerKeys::parse(&self.jwks.to_string()).unwrap(),
         }
     }
 
@@ -163,7 +163,7 @@ fn tokens_serve_within_their_time_and_the_leeway() {
     check(json!({ "exp": NOW - 299 }), "Storage Table Data Reader");
     check(json!({ "exp": NOW - 300 }), "the bearer token expired 300 s ago");
     check(json!({ "nbf": NOW + 300 }), "Storage Table Data Reader");
-    check(json!({ "nbf": NOW + 301 }), "the bearer token is valid in 301 s only");
+    check(json!({ "nbf": NOW + 301 }), "the bearer token becomes valid in 301 s");
     check(json!({ "nbf": null }), "Storage Table Data Reader");
     check(json!({ "exp": NOW as f64 + 0.5 }), "Storage Table Data Reader");
     check(json!({ "exp": null }), "the bearer token's claims can't be read: missing field `exp`");
@@ -241,12 +241,12 @@ fn headers_must_name_a_key_and_an_algorithm_and_demand_nothing() {
         );
     };
     check(r#"{"alg":"none","kid":"rsa"}"#, "the bearer token is signed by \"none\", but key \"rsa\"");
-    check(r#"{"kid":"rsa"}"#, "the bearer token is no JWT");
+    check(r#"{"kid":"rsa"}"#, "the bearer token is not a JWT");
     check(r#"{"alg":"RS256"}"#, "the bearer token does not name its key");
-    check(r#"{"alg":"RS256","kid":"rsa","crit":["x"]}"#, "the bearer token demands extensions [\"x\"]");
-    check("{", "the bearer token is no JWT");
+    check(r#"{"alg":"RS256","kid":"rsa","crit":["x"]}"#, "the bearer token requires extensions [\"x\"]");
+    check("{", "the bearer token is not a JWT");
     for text in ["abcdef", "a.b", "a.b.c", "..", "a.b.c.d.e"] {
-        check_token(&issuer.trust(&[]), text, "the bearer token is no JWT");
+        check_token(&issuer.trust(&[]), text, "the bearer token is not a JWT");
     }
 }
 
@@ -259,7 +259,7 @@ fn old_versions_have_no_challenge_and_plain_http_is_refused() {
         let shown = admit(trust, token, version, https);
         assert!(shown.starts_with(expected), "{shown}");
     };
-    check(&trust, "x", "2020-10-02", true, "403 AuthenticationFailed: the bearer token is no JWT");
+    check(&trust, "x", "2020-10-02", true, "403 AuthenticationFailed: the bearer token is not a JWT");
     check(&trust, &good, "2019-02-02", true, "Storage Table Data Reader");
     for version in ["2019-02-02", "2020-12-06"] {
         check(
@@ -277,10 +277,10 @@ fn old_versions_have_no_challenge_and_plain_http_is_refused() {
 #[test]
 fn a_jwks_must_hold_a_key_that_serves() {
     let check = |text: &str, expected: &str| {
-        let error = Keys::parse(text).unwrap_err().to_string();
+        let error = IssuerKeys::parse(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     };
-    check("", "is no JWKS");
+    check("", "is not a JWKS");
     check(r#"{"keys":[{"kty":"oct","kid":"a","k":"AAAA"}]}"#, "holds no key");
     check(r#"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}"#, "holds no key");
     check(r#"{"keys":[{"kty":"RSA","kid":"a","n":"!","e":"AQAB"}]}"#, "has a bad key \"a\"");

@@ -8,20 +8,20 @@ use super::read::{SECTIONS, child, days, flag, optional, refusal, root};
 use super::{END, ServiceProperties, Update};
 use crate::xml_tree::{Element, escape};
 
-/// The default is what a fresh account has.
+/// The default is that of a fresh account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobProperties {
     pub shared: ServiceProperties,
     pub delete_retention: DeleteRetention,
     pub static_website: StaticWebsite,
-    /// What a request that names no version is served in.
+    /// The version of a request that names none.
     pub default_version: Option<Version>,
 }
 
 /// How long deleted blobs can be restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteRetention {
-    /// None if what is deleted is gone.
+    /// `None` if deleted blobs can't be restored.
     pub days: Option<u16>,
     pub allow_permanent_delete: bool,
 }
@@ -35,7 +35,7 @@ pub struct StaticWebsite {
     pub default_index_document: Option<String>,
 }
 
-/// What a Set asks to change; the rest stays as it is.
+/// What Set Service Properties changes; the rest stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobUpdate {
     pub shared: Update,
@@ -61,7 +61,7 @@ impl Default for BlobProperties {
 }
 
 impl BlobProperties {
-    /// What `write` wrote, as it is stored.
+    /// Reads what `write` wrote: the stored document.
     pub fn read(document: &[u8]) -> Option<Self> {
         let mut properties = Self::default();
         properties.apply(BlobUpdate::read(document).ok()?);
@@ -81,7 +81,7 @@ impl BlobProperties {
         }
     }
 
-    /// Get Service Properties' answer, byte order mark and all; the order of elements is fixed.
+    /// The answer to Get Service Properties, with its byte order mark. The order of elements is fixed.
     pub fn write(&self) -> Vec<u8> {
         let mut out = self.shared.write_sections();
         self.delete_retention.write(&mut out);

@@ -1,11 +1,11 @@
-//! What a Set asks to change, out of its body.
+//! Reads the body of Set Service Properties.
 
 use common::{Refusal, ServiceKind, limits};
 
 use super::{CorsRule, Logging, Metrics, Update};
-use crate::xml_tree::{Element, Repeated};
+use crate::xml_tree::{Element, RepeatedChild};
 
-/// The sections that every service has. `Metrics` is what the versions before 2013-08-15 called the hourly ones.
+/// The sections that every service has. `Metrics` is the name of `HourMetrics` in versions before 2013-08-15.
 pub(super) const SECTIONS: [&str; 5] = ["Logging", "HourMetrics", "Metrics", "MinuteMetrics", "Cors"];
 
 impl Update {
@@ -32,12 +32,12 @@ pub(super) fn root(body: &[u8]) -> Option<Element> {
     Element::parse(body).filter(|root| root.name == "StorageServiceProperties")
 }
 
-/// What a document is answered with that can't be read.
+/// The refusal of a document that can't be read.
 pub(super) fn refusal(body: &[u8]) -> Refusal {
     if has_long_list(body) { Refusal::XmlNodeValue } else { Refusal::XmlNotValid }
 }
 
-/// Whether a CORS rule lists more than it may: the service has another refusal for that.
+/// Whether a list of a CORS rule is too long: the service has another refusal for that.
 fn has_long_list(body: &[u8]) -> bool {
     let Some(root) = Element::parse(body) else { return false };
     let Ok(Some(cors)) = root.child("Cors") else { return false };
@@ -56,13 +56,13 @@ fn items(text: &str) -> Vec<String> {
     text.split(',').map(str::trim_ascii).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// How many names there are in a list, and how many prefixes.
+/// The number of whole names in a list, and of prefixes.
 fn counts(items: &[String]) -> (usize, usize) {
     let prefixes = items.iter().filter(|item| item.len() > 1 && item.ends_with('*')).count();
     (items.len() - prefixes, prefixes)
 }
 
-/// Nothing for an element that is not there, but none that can't be read.
+/// `Some(None)` if the element is absent, `None` if it can't be read.
 pub(super) fn optional<T>(
     element: Option<&Element>,
     read: impl Fn(&Element) -> Option<T>,
@@ -97,13 +97,13 @@ fn metrics(element: &Element) -> Option<Metrics> {
     Some(Metrics { enabled, include_apis, retention_days: retention_policy(element)? })
 }
 
-/// The days, or none if nothing is thrown away.
+/// The days; `Some(None)` if the policy is off, `None` if it can't be read.
 fn retention_policy(element: &Element) -> Option<Option<u16>> {
     let policy = child(element, "RetentionPolicy")??;
     if policy.has_only(&["Enabled", "Days"]) { days(policy) } else { None }
 }
 
-/// `Enabled` and the `Days` that it needs; none if nothing is kept.
+/// The `Days` of a policy, which `Enabled` needs. `Some(None)` if it is not enabled, `None` if it can't be read.
 pub(super) fn days(policy: &Element) -> Option<Option<u16>> {
     let days = child(policy, "Days")?.map(|days| {
         days.text().parse::<u16>().ok().filter(|days| (1..=limits::RETENTION_DAYS_MAX).contains(days))
@@ -127,7 +127,7 @@ fn cors(service: ServiceKind, element: &Element) -> Option<Vec<CorsRule>> {
     (text <= limits::CORS_TEXT_BYTES_MAX).then_some(rules)
 }
 
-/// Methods the service lets a rule name; PATCH is what today's clients merge with.
+/// The methods that a rule may name. Current clients merge with PATCH.
 const CORS_METHODS: [&str; 10] =
     ["CONNECT", "DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 
@@ -160,7 +160,7 @@ fn cors_rule(service: ServiceKind, element: &Element) -> Option<CorsRule> {
     valid.then_some(rule)
 }
 
-/// Tables keep whole names before prefixes, each in the order given. The other services keep the order (spec:
+/// Tables store whole names before prefixes, each in the order given. The other services keep the order (spec:
 /// queue-operations 3.2, blob-operations 4.2).
 fn in_stored_order(service: ServiceKind, names: Vec<String>) -> Vec<String> {
     if service != ServiceKind::Table {
@@ -171,9 +171,9 @@ fn in_stored_order(service: ServiceKind, names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// A child that may be missing, but not stand twice.
+/// A child that may be absent, but not repeated. `None` if it is repeated.
 pub(super) fn child<'e>(element: &'e Element, name: &str) -> Option<Option<&'e Element>> {
-    element.child(name).map_err(|Repeated| ()).ok()
+    element.child(name).map_err(|RepeatedChild| ()).ok()
 }
 
 pub(super) fn flag(element: &Element, name: &str) -> Option<bool> {

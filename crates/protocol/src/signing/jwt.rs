@@ -1,6 +1,6 @@
 //! Signed tokens (JWTs) and the public keys that verify them (a JWKS): RS256 and ES256, each by its `kid`.
 //!
-//! Knows neither claims nor clocks: what a token grants whose signature is right is decided elsewhere.
+//! Knows neither claims nor the time. Callers decide what a token with a valid signature grants.
 
 use std::collections::HashMap;
 
@@ -12,42 +12,55 @@ use ring::signature::{
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Shorter ones can be broken, longer ones are slow to check: whoever sends a token makes the server work.
+/// A shorter modulus can be broken. A longer one is slow to verify, and anyone can send a token.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 const COORDINATE_BYTES: usize = 32;
-/// Before the coordinates of a point that is written out in full.
+/// The first byte of a point in uncompressed form: both coordinates follow.
 const UNCOMPRESSED: u8 = 4;
 
 /// The public keys of an issuer, by their `kid`.
 #[derive(Debug)]
-pub struct Keys(HashMap<String, PublicKey>);
+pub struct IssuerKeys(HashMap<String, PublicKey>);
 
-/// What a key verifies follows from its kind. Never `none`, and no secret that both sides would know.
+/// The kind of a key decides the algorithm. `none` and shared secrets (HS256) are not supported.
 #[derive(Debug)]
 enum PublicKey {
     Rsa(RsaPublicKeyComponents<Vec<u8>>),
     P256(UnparsedPublicKey<Vec<u8>>),
 }
 
-/// Why a text is no set of keys to verify tokens with. Written to stand behind the name of its file.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadKeys {
-    #[error("is no JWKS: {0}")]
-    NoJwks(String),
-    #[error("has a bad key {kid:?}: {why}")]
-    BadKey { kid: String, why: &'static str },
-    #[error("has two keys {0:?}")]
-    Twice(String),
+/// Why a JWKS can't be used. The text follows the name of its file.
+#[derive(Debug, Error)]
+pub enum JwksError {
+    #[error("is not a JWKS: {0}")]
+    NotJwks(#[source] serde_json::Error),
+    #[error("has a bad key {kid:?}: {source}")]
+    Key { kid: String, source: KeyError },
+    #[error("has two keys {kid:?}")]
+    Repeated { kid: String },
     #[error("holds no key with a kid for RS256 or ES256")]
     Empty,
 }
 
-/// Why a token proves nothing. The token itself is not shown.
+/// What is wrong with one key of a JWKS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum KeyError {
+    #[error("n and e take base64url without padding")]
+    RsaEncoding,
+    #[error("n takes {} to {} bits", MODULUS_BITS.start(), MODULUS_BITS.end())]
+    ModulusBits,
+    #[error("x and y take base64url without padding")]
+    PointEncoding,
+    #[error("x and y take {COORDINATE_BYTES} bytes each")]
+    CoordinateBytes,
+}
+
+/// Why a token is not verified. The token itself is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BadToken {
-    #[error("the bearer token is no JWT")]
-    NoJwt,
-    #[error("the bearer token demands extensions {0:?}")]
+pub enum JwtError {
+    #[error("the bearer token is not a JWT")]
+    NotJwt,
+    #[error("the bearer token requires extensions {0:?} (crit), which are not supported")]
     Critical(Vec<String>),
     #[error("the bearer token does not name its key (kid)")]
     NoKid,
@@ -85,68 +98,68 @@ struct Header {
     crit: Option<Vec<String>>,
 }
 
-impl Keys {
-    /// Out of a JWKS. Keys of other kinds and for other uses may stand beside ours, and are passed over.
-    pub fn parse(jwks: &str) -> Result<Self, BadKeys> {
-        let set: Jwks = serde_json::from_str(jwks).map_err(|error| BadKeys::NoJwks(error.to_string()))?;
+impl IssuerKeys {
+    /// Reads a JWKS. Keys of other kinds and for other uses are ignored.
+    pub fn parse(jwks: &str) -> Result<Self, JwksError> {
+        let set: Jwks = serde_json::from_str(jwks).map_err(JwksError::NotJwks)?;
         let mut keys = HashMap::new();
         for mut jwk in set.keys {
             let Some(kid) = jwk.kid.take() else { continue };
             match PublicKey::of(&jwk) {
-                Ok(Some(_)) if keys.contains_key(&kid) => return Err(BadKeys::Twice(kid)),
+                Ok(Some(_)) if keys.contains_key(&kid) => return Err(JwksError::Repeated { kid }),
                 Ok(Some(key)) => _ = keys.insert(kid, key),
                 Ok(None) => {}
-                Err(why) => return Err(BadKeys::BadKey { kid, why }),
+                Err(source) => return Err(JwksError::Key { kid, source }),
             }
         }
-        if keys.is_empty() { Err(BadKeys::Empty) } else { Ok(Self(keys)) }
+        if keys.is_empty() { Err(JwksError::Empty) } else { Ok(Self(keys)) }
     }
 
-    /// The claims, as they were signed with one of these keys: bytes that should be JSON.
-    pub fn verify(&self, token: &str) -> Result<Vec<u8>, BadToken> {
-        let (message, signature) = token.rsplit_once('.').ok_or(BadToken::NoJwt)?;
-        let (header, claims) = message.split_once('.').ok_or(BadToken::NoJwt)?;
-        let header = decode(header).ok_or(BadToken::NoJwt)?;
-        let header: Header = serde_json::from_slice(&header).map_err(|_| BadToken::NoJwt)?;
-        let claims = decode(claims).ok_or(BadToken::NoJwt)?;
+    /// Verifies the signature and returns the claims: bytes that should be JSON.
+    pub fn verify(&self, token: &str) -> Result<Vec<u8>, JwtError> {
+        let (message, signature) = token.rsplit_once('.').ok_or(JwtError::NotJwt)?;
+        let (header, claims) = message.split_once('.').ok_or(JwtError::NotJwt)?;
+        let header = decode(header).ok_or(JwtError::NotJwt)?;
+        let header: Header = serde_json::from_slice(&header).map_err(|_| JwtError::NotJwt)?;
+        let claims = decode(claims).ok_or(JwtError::NotJwt)?;
         if let Some(critical) = header.crit {
-            return Err(BadToken::Critical(critical));
+            return Err(JwtError::Critical(critical));
         }
-        let kid = header.kid.ok_or(BadToken::NoKid)?;
-        let Some(key) = self.0.get(&kid) else { return Err(BadToken::UnknownKey(kid)) };
-        // A key verifies by its own algorithm only, whatever a token says.
+        let kid = header.kid.ok_or(JwtError::NoKid)?;
+        let Some(key) = self.0.get(&kid) else { return Err(JwtError::UnknownKey(kid)) };
+        // A key is used with its own algorithm only: the header comes from the sender.
         if header.alg != key.algorithm() {
-            return Err(BadToken::Algorithm { used: header.alg, kid, of_key: key.algorithm() });
+            return Err(JwtError::Algorithm { used: header.alg, kid, of_key: key.algorithm() });
         }
         if decode(signature).is_some_and(|signature| key.verifies(message.as_bytes(), &signature)) {
             Ok(claims)
         } else {
-            Err(BadToken::Signature(kid))
+            Err(JwtError::Signature(kid))
         }
     }
 }
 
 impl PublicKey {
-    /// `None` for a key that is not for verifying with an algorithm of ours.
-    fn of(jwk: &Jwk) -> Result<Option<Self>, &'static str> {
+    /// `None` for a key of another algorithm or for another use.
+    fn of(jwk: &Jwk) -> Result<Option<Self>, KeyError> {
         let read = |member: &Option<String>| member.as_deref().and_then(decode);
         let signs = jwk.used_for.as_deref().is_none_or(|used| used == "sig");
         let meant = |algorithm: &str| signs && jwk.alg.as_deref().is_none_or(|named| named == algorithm);
         match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) if meant("RS256") => {
                 let (n, e) = (read(&jwk.n), read(&jwk.e));
-                let (n, e) = n.zip(e).ok_or("n and e take base64url without padding")?;
+                let (n, e) = n.zip(e).ok_or(KeyError::RsaEncoding)?;
                 let (n, e) = (without_zeros(n), without_zeros(e));
                 if !MODULUS_BITS.contains(&bits(&n)) {
-                    return Err("n takes 2048 to 8192 bits");
+                    return Err(KeyError::ModulusBits);
                 }
                 Ok(Some(Self::Rsa(RsaPublicKeyComponents { n, e })))
             }
             ("EC", Some("P-256")) if meant("ES256") => {
                 let (x, y) = (read(&jwk.x), read(&jwk.y));
-                let (x, y) = x.zip(y).ok_or("x and y take base64url without padding")?;
+                let (x, y) = x.zip(y).ok_or(KeyError::PointEncoding)?;
                 if x.len() != COORDINATE_BYTES || y.len() != COORDINATE_BYTES {
-                    return Err("x and y take 32 bytes each");
+                    return Err(KeyError::CoordinateBytes);
                 }
                 let point = [&[UNCOMPRESSED], &x[..], &y[..]].concat();
                 Ok(Some(Self::P256(UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point))))
@@ -174,7 +187,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Some issuers write a zero before a number, as ASN.1 would; `ring` takes none.
+/// Some issuers write a zero byte before a number, as ASN.1 does; `ring` accepts none.
 fn without_zeros(number: Vec<u8>) -> Vec<u8> {
     number.into_iter().skip_while(|byte| *byte == 0).collect()
 }
@@ -213,8 +226,8 @@ mod tests {
         format!(r#"{{"kty":"EC","kid":"e","alg":"ES256","crv":"P-256","x":"{x}","y":"{y}"}}"#)
     }
 
-    fn keys(list: &[String]) -> Result<Keys, BadKeys> {
-        Keys::parse(&format!(r#"{{"keys":[{}]}}"#, list.join(",")))
+    fn keys(list: &[String]) -> Result<IssuerKeys, JwksError> {
+        IssuerKeys::parse(&format!(r#"{{"keys":[{}]}}"#, list.join(",")))
     }
 
     #[test]
@@ -264,6 +277,6 @@ mod tests {
     #[test]
     fn a_point_off_the_curve_verifies_nothing() {
         let keys = keys(&[ec(Y, X)]).unwrap();
-        assert_eq!(keys.verify(EC_TOKEN), Err(BadToken::Signature("e".to_owned())));
+        assert_eq!(keys.verify(EC_TOKEN), Err(JwtError::Signature("e".to_owned())));
     }
 }

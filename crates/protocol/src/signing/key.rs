@@ -1,4 +1,4 @@
-//! Account keys. They sign and verify, and never show themselves.
+//! Account keys. They sign and verify, and are never shown.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl AccountKey {
         STANDARD.encode(hmac::sign(&self.key, string_to_sign.as_bytes()))
     }
 
-    /// Compares in constant time; anything that is not the signature's Base64 is just wrong.
+    /// Compares in constant time. A signature that is not Base64 is wrong.
     pub fn verifies(&self, string_to_sign: &str, signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else { return false };
         hmac::verify(&self.key, string_to_sign.as_bytes(), &signature).is_ok()

@@ -1,4 +1,4 @@
-//! Strings to sign and their signatures: the client signs and the server verifies with the same code.
+//! Strings to sign, and their signatures. The client signs and the server verifies with the same code.
 
 pub mod jwt;
 mod key;

@@ -1,5 +1,5 @@
-//! Shared access signatures: what a token says, and the string it signs. Whether it grants anything is decided
-//! elsewhere, by whoever knows the time, the caller's address and the stored policies.
+//! Shared access signatures: the fields of a token, and the string it signs. Does not decide whether a token is valid:
+//! that takes the time, the caller's address and the stored access policies.
 
 mod account;
 mod blob;
@@ -15,10 +15,10 @@ pub use table::TableSas;
 
 use common::Version;
 
-use crate::Query;
+use crate::QueryString;
 use crate::signing::AccountKey;
 
-/// A token, read out of a query string.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sas {
     Account(AccountSas),
@@ -27,7 +27,7 @@ pub enum Sas {
     Blob(BlobSas),
 }
 
-/// The fields all kinds have. Each is as it was sent: what is signed is the text, not its meaning.
+/// The fields that all kinds of tokens have, each as sent: the text is signed, not its meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// `sv`
@@ -44,26 +44,26 @@ pub struct Terms {
     pub protocol: String,
 }
 
-/// Why a query string that looks like a token is none.
+/// Why a query string with a `sig` is not a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum SasFormatError {
     #[error("{0} is given more than once")]
     Repeated(&'static str),
     #[error("{0} is missing")]
     Missing(&'static str),
-    #[error("sv is {0:?}, which is no version that has this kind of signature")]
+    #[error("sv is {0:?}, not a version that has this kind of token")]
     Version(String),
-    #[error("sr is {0:?}, which is no kind of resource")]
+    #[error("sr is {0:?}, not a kind of resource")]
     Resource(String),
-    #[error("sr is {0:?}, which the address is not")]
+    #[error("sr is {0:?}, but the address is not such a resource")]
     Level(&'static str),
-    #[error("sdd is {0:?}, no depth of a directory")]
+    #[error("sdd is {0:?}, not the depth of a directory")]
     Depth(String),
     #[error("{0} is not supported")]
     Unsupported(&'static str),
 }
 
-/// Fields of which one must not be given twice, because another reader might take the other one.
+/// Fields that must not be repeated: another reader might use the other value.
 const FIELDS: [&str; 17] = [
     "sv", "sp", "st", "se", "sip", "spr", "tn", "si", "spk", "srk", "epk", "erk", "ss", "srt", "ses", "sig",
     "sr",
@@ -79,18 +79,21 @@ const ENCRYPTION_SCOPE: &str = "2020-12-06";
 type Fields<'a> = Vec<(&'static str, &'a str)>;
 
 impl Sas {
-    /// The token of a request to tables and its signature; `None` if the query holds none.
-    pub fn read(query: &Query) -> Result<Option<(Self, String)>, Malformed> {
+    /// The token of a request to tables, and its signature; `None` if the query has none.
+    pub fn read(query: &QueryString) -> Result<Option<(Self, String)>, SasFormatError> {
         read(query, &[], |terms| TableSas::read(terms, query).map(Self::Table))
     }
 
-    /// The same of a request to a queue or to what is in it; the queue's name is empty for the service itself.
-    pub fn read_queue(query: &Query, queue: &str) -> Result<Option<(Self, String)>, Malformed> {
+    /// The token of a request to a queue or its messages. The queue's name is empty for the service itself.
+    pub fn read_queue(query: &QueryString, queue: &str) -> Result<Option<(Self, String)>, SasFormatError> {
         read(query, &delegation::FIELDS, |terms| QueueSas::read(terms, query, queue).map(Self::Queue))
     }
 
-    /// The same of a request to blobs.
-    pub fn read_blob(query: &Query, target: BlobTarget<'_>) -> Result<Option<(Self, String)>, Malformed> {
+    /// The token of a request to a container or a blob.
+    pub fn read_blob(
+        query: &QueryString,
+        target: BlobTarget<'_>,
+    ) -> Result<Option<(Self, String)>, SasFormatError> {
         let also: Vec<&'static str> = [&blob::FIELDS[..], &delegation::FIELDS].concat();
         read(query, &also, |terms| BlobSas::read(terms, query, target).map(Self::Blob))
     }
@@ -104,7 +107,7 @@ impl Sas {
         }
     }
 
-    /// The stored access policy that holds what the token leaves out; empty if it names none.
+    /// The stored access policy that the token names; empty if it names none.
     pub fn identifier(&self) -> &str {
         match self {
             Self::Account(_) => "",
@@ -114,7 +117,7 @@ impl Sas {
         }
     }
 
-    /// Whose key has signed it, if it is not the account's own.
+    /// The user delegation key that signed it, if it was not an account key.
     pub fn delegation(&self) -> Option<&UserDelegation> {
         match self {
             Self::Account(_) | Self::Table(_) => None,
@@ -136,7 +139,7 @@ impl Sas {
         key.sign(&self.string_to_sign(account))
     }
 
-    /// The query string that carries the token, in the order SDKs write it.
+    /// The token as a query string, in the order of the SDKs.
     pub fn to_query(&self, signature: &str) -> String {
         let terms = self.terms();
         let (before, after): (Fields<'_>, Fields<'_>) = match self {
@@ -169,16 +172,16 @@ impl Sas {
     }
 }
 
-/// A token and its signature; `None` if the query holds none. What is not for the account is for `service` to read.
+/// A token and its signature; `None` if the query has none. `service` reads a token that is not an account SAS.
 fn read(
-    query: &Query,
+    query: &QueryString,
     also: &[&'static str],
-    service: impl FnOnce(Terms) -> Result<Sas, Malformed>,
-) -> Result<Option<(Sas, String)>, Malformed> {
+    service: impl FnOnce(Terms) -> Result<Sas, SasFormatError>,
+) -> Result<Option<(Sas, String)>, SasFormatError> {
     let Some(signature) = query.get("sig") else { return Ok(None) };
     for field in FIELDS.iter().chain(also) {
         if query.names().filter(|name| name == field).count() > 1 {
-            return Err(Malformed::Repeated(field));
+            return Err(SasFormatError::Repeated(field));
         }
     }
     let terms = Terms {
@@ -190,20 +193,20 @@ fn read(
         protocol: text(query, "spr"),
     };
     if terms.version.is_empty() {
-        return Err(Malformed::Missing("sv"));
+        return Err(SasFormatError::Missing("sv"));
     }
     let is_account = query.get("ss").is_some() && query.get("srt").is_some();
     let first = if is_account { ACCOUNT_SAS } else { SERVICE_SAS };
     if Version::parse(&terms.version).is_none() || terms.version.as_str() < first {
-        return Err(Malformed::Version(terms.version));
+        return Err(SasFormatError::Version(terms.version));
     }
     let sas = if is_account { Sas::Account(AccountSas::read(terms, query)) } else { service(terms)? };
-    // A `+` that was not encoded has become a space on its way here; Base64 has no spaces.
+    // A `+` that the client did not encode was decoded to a space; Base64 has no spaces.
     Ok(Some((sas, signature.replace(' ', "+"))))
 }
 
-/// A field, empty if it is not there: what is signed can't tell the two apart.
-fn text(query: &Query, name: &str) -> String {
+/// A field; empty if it is absent. The signed string is the same for both.
+fn text(query: &QueryString, name: &str) -> String {
     query.get(name).unwrap_or_default().to_owned()
 }
 

@@ -1,5 +1,5 @@
-//! Shared Key and Shared Key Lite: what an `Authorization` header holds, and the strings that are signed. Tables have a form of
-//! their own; queues and blobs share one.
+//! Shared Key and Shared Key Lite: the `Authorization` header, and the strings that are signed. Tables have one form;
+//! queues and blobs share another.
 
 mod blob_queue;
 mod header_order;
@@ -14,7 +14,7 @@ pub enum Scheme {
     SharedKeyLite,
 }
 
-/// An `Authorization` header taken apart.
+/// The parts of an `Authorization` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authorization<'a> {
     pub scheme: Scheme,

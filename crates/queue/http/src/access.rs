@@ -1,6 +1,6 @@
 //! What a proof lets its holder do with queues.
 
-use front::access::{AccountToken, Denied, Proof, ResourceToken, Roles};
+use front::access::{AccountToken, Denial, Proof, ResourceToken, Roles};
 use front::sas::SPECIFIC_REFUSALS;
 use protocol::signing::sas::Sas;
 use queue_service::{AccountGrant, Grant, QueueGrant, Role, RoleGrant};
@@ -16,7 +16,7 @@ const ROLES: [(Role, [&str; 2]); 4] = [
     (Role::MessageSender, ["Storage Queue Data Message Sender", "c6a89b2d-59bc-44d0-9896-0f6e12d7b80a"]),
 ];
 
-pub fn grant(proof: Proof) -> Result<Grant, Denied> {
+pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
         Proof::Owner => Ok(Grant::Owner),
         Proof::Account(AccountToken { permissions, resource_types }) => {
@@ -28,7 +28,7 @@ pub fn grant(proof: Proof) -> Result<Grant, Denied> {
                 Ok(Grant::Queue(QueueGrant { permissions, hides }))
             }
             Sas::Account(_) | Sas::Table(_) | Sas::Blob(_) => {
-                Err(Denied::failed("the token is not a queue's"))
+                Err(Denial::failed("the token is not a queue's"))
             }
         },
         Proof::Roles(roles, _) => Ok(Grant::Role(of_roles(roles))),

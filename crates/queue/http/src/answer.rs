@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use front::BodyFailure;
-use front::access::Denied;
+use front::access::Denial;
 use http::{HeaderName, HeaderValue};
 use queue_model::Refusal;
 use store::FaultKind;
@@ -46,9 +46,9 @@ impl From<common::Refusal> for Failure {
     }
 }
 
-impl From<Denied> for Failure {
-    fn from(denied: Denied) -> Self {
-        Self { authentication_detail: denied.detail, ..denied.refusal.into() }
+impl From<Denial> for Failure {
+    fn from(denial: Denial) -> Self {
+        Self { authentication_detail: denial.detail, ..denial.refusal.into() }
     }
 }
 

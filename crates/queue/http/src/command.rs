@@ -75,7 +75,7 @@ impl Command<'_> {
 pub fn read<'q>(
     request: &'q Request<'_>,
     account: &str,
-    asked: &QueueRequest,
+    service_request: &QueueRequest,
     operation: Operation,
 ) -> Result<Command<'q>, Refusal> {
     let query = &request.query;
@@ -87,7 +87,7 @@ pub fn read<'q>(
         // Nobody is permitted to have one.
         Operation::GetDelegationKey => Err(Shared::AuthorizationFailure.into()),
         _ => {
-            let queue = QueueName::parse(asked.resource.queue())?;
+            let queue = QueueName::parse(service_request.resource.queue())?;
             let headers = &request.head.headers;
             let command = match operation {
                 Operation::CreateQueue => QueueCommand::Create(metadata(headers)?),
@@ -108,11 +108,11 @@ pub fn read<'q>(
                 Operation::PeekMessages => QueueCommand::Peek { count: parameters::message_count(query)? },
                 Operation::ClearMessages => QueueCommand::Clear,
                 Operation::UpdateMessage => QueueCommand::Update {
-                    lease: lease(request, &asked.resource)?,
+                    lease: lease(request, &service_request.resource)?,
                     visibility: parameters::visibility_of_update(query)?,
                 },
                 Operation::DeleteMessage => {
-                    QueueCommand::DeleteMessage { lease: lease(request, &asked.resource)? }
+                    QueueCommand::DeleteMessage { lease: lease(request, &service_request.resource)? }
                 }
                 Operation::ListQueues
                 | Operation::GetProperties

@@ -15,13 +15,13 @@ mod respond;
 mod route;
 
 use front::{
-    Admission, AnyService, Body, OperationInfo, RefusalFacts, Refused, Request, RequestBody, ServiceKind,
-    StorageService,
+    Admission, AnyService, Body, OperationInfo, RefusalFacts, RefusedRequest, Request, RequestBody,
+    ServiceKind, StorageService,
 };
 use http::Response;
-use protocol::Query;
+use protocol::QueryString;
 use protocol::access_policies::{self, AccessPolicy};
-use protocol::signing::sas::{Malformed, Sas};
+use protocol::signing::sas::{Sas, SasFormatError};
 use queue_model::{AccountName, QueueName, Refusal};
 use queue_service::{QueueRef, QueueService};
 
@@ -40,20 +40,23 @@ struct QueueHttp {
 
 impl StorageService for QueueHttp {
     const KIND: ServiceKind = ServiceKind::Queue;
-    type Asked = QueueRequest;
+    type ServiceRequest = QueueRequest;
     type Failure = Failure;
 
     fn read(&self, request: &Request<'_>) -> QueueRequest {
         QueueRequest::read(request)
     }
 
-    fn info(asked: &QueueRequest) -> &'static OperationInfo {
-        asked.info
+    fn info(service_request: &QueueRequest) -> &'static OperationInfo {
+        service_request.info
     }
 
     /// A queue's token does not name its queue, but signs the one that is addressed.
-    fn token(asked: &QueueRequest, query: &Query) -> Result<Option<(Sas, String)>, Malformed> {
-        Sas::read_queue(query, asked.resource.queue())
+    fn token(
+        service_request: &QueueRequest,
+        query: &QueryString,
+    ) -> Result<Option<(Sas, String)>, SasFormatError> {
+        Sas::read_queue(query, service_request.resource.queue())
     }
 
     /// A queue that is not there has no policies; a store that fails has not said so.
@@ -85,7 +88,7 @@ impl StorageService for QueueHttp {
         perform::perform(&self.service, admission, body).await
     }
 
-    fn refuse(&self, request: &Request<'_>, refused: &Refused<'_, Self>) -> Response<Body> {
+    fn refuse(&self, request: &Request<'_>, refused: &RefusedRequest<'_, Self>) -> Response<Body> {
         respond::failure(request, refused)
     }
 

@@ -5,17 +5,21 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use common::{Refusal as Shared, Version};
-use protocol::{Query, names};
+use protocol::{QueryString, names};
 use queue_model::{PopReceipt, Refusal, limits};
 use queue_wire::names as queue_names;
 
 /// An option's value; an empty one is as good as none. Names are matched without case.
-pub fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
+pub fn option<'q>(query: &'q QueryString, name: &str) -> Option<&'q str> {
     query.get_ignoring_case(name).filter(|value| !value.is_empty())
 }
 
 /// A whole number in a range. Both ends of the range stand in the refusal.
-fn number(query: &Query, name: &'static str, range: &RangeInclusive<i64>) -> Result<Option<i64>, Refusal> {
+fn number(
+    query: &QueryString,
+    name: &'static str,
+    range: &RangeInclusive<i64>,
+) -> Result<Option<i64>, Refusal> {
     let Some(text) = option(query, name) else { return Ok(None) };
     let value = text.to_owned();
     match text.parse::<i64>() {
@@ -37,7 +41,7 @@ fn seconds(number: i64) -> Duration {
 const VISIBILITY_SECONDS_MAX: i64 = limits::VISIBILITY_MAX.as_secs() as i64;
 
 /// `timeout`: how long the request may take. Spec: queue-operations 1.2.
-pub fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
+pub fn time_allowed(query: &QueryString) -> Result<Duration, Refusal> {
     front::time_allowed(query).map_err(|refusal| match query.get(names::TIMEOUT) {
         Some(value) if refusal == Shared::QueryParameterValueInvalid => {
             Refusal::ParameterInvalid { name: names::TIMEOUT, value: value.to_owned(), reason: "" }
@@ -47,7 +51,7 @@ pub fn time_allowed(query: &Query) -> Result<Duration, Refusal> {
 }
 
 /// How many messages to read.
-pub fn message_count(query: &Query) -> Result<u32, Refusal> {
+pub fn message_count(query: &QueryString) -> Result<u32, Refusal> {
     let range = 1..=i64::from(limits::MESSAGES_MAX);
     let count = number(query, queue_names::NUMBER_OF_MESSAGES, &range)?;
     // Within the range, so that it is small and positive.
@@ -55,20 +59,20 @@ pub fn message_count(query: &Query) -> Result<u32, Refusal> {
 }
 
 /// How long a Get hides its messages.
-pub fn visibility_of_get(query: &Query) -> Result<Duration, Refusal> {
+pub fn visibility_of_get(query: &QueryString) -> Result<Duration, Refusal> {
     let number = number(query, queue_names::VISIBILITY_TIMEOUT, &(1..=VISIBILITY_SECONDS_MAX))?;
     Ok(number.map_or(limits::VISIBILITY_OF_GET, seconds))
 }
 
 /// How long an Update hides its message.
-pub fn visibility_of_update(query: &Query) -> Result<Duration, Refusal> {
+pub fn visibility_of_update(query: &QueryString) -> Result<Duration, Refusal> {
     let name = queue_names::VISIBILITY_TIMEOUT;
     let number = number(query, name, &(0..=VISIBILITY_SECONDS_MAX))?;
     number.map(seconds).ok_or(Refusal::ParameterMissing { name })
 }
 
 /// How long a new message is hidden, and how long it lives; none for ever.
-pub fn times_of_put(query: &Query, version: Version) -> Result<(Duration, Option<Duration>), Refusal> {
+pub fn times_of_put(query: &QueryString, version: Version) -> Result<(Duration, Option<Duration>), Refusal> {
     let hidden = number(query, queue_names::VISIBILITY_TIMEOUT, &(0..=VISIBILITY_SECONDS_MAX))?;
     let hidden = hidden.map_or(Duration::ZERO, seconds);
     let lives = time_to_live(query, version)?;
@@ -78,7 +82,7 @@ pub fn times_of_put(query: &Query, version: Version) -> Result<(Duration, Option
     Ok((hidden, lives))
 }
 
-fn time_to_live(query: &Query, version: Version) -> Result<Option<Duration>, Refusal> {
+fn time_to_live(query: &QueryString, version: Version) -> Result<Option<Duration>, Refusal> {
     let name = queue_names::MESSAGE_TTL;
     let longest = limits::TIME_TO_LIVE_DEFAULT.as_secs() as i64;
     let range = if version.has_any_time_to_live() { i64::MIN..=i64::MAX } else { 1..=longest };
@@ -95,7 +99,7 @@ fn time_to_live(query: &Query, version: Version) -> Result<Option<Duration>, Ref
 }
 
 /// The receipt that a message is changed with; `None` for one that this server has not given.
-pub fn pop_receipt(query: &Query) -> Result<Option<PopReceipt>, Refusal> {
+pub fn pop_receipt(query: &QueryString) -> Result<Option<PopReceipt>, Refusal> {
     let name = queue_names::POP_RECEIPT;
     let text = option(query, name).ok_or(Refusal::ParameterMissing { name })?;
     // A `+` that was not encoded has become a space on its way here; Base64 has no spaces.
@@ -108,7 +112,7 @@ pub fn pop_receipt(query: &Query) -> Result<Option<PopReceipt>, Refusal> {
 }
 
 /// How many queues a page is to have, as the request says it and as it is done.
-pub fn max_results(query: &Query) -> Result<(Option<&str>, usize), Refusal> {
+pub fn max_results(query: &QueryString) -> Result<(Option<&str>, usize), Refusal> {
     let name = queue_names::MAX_RESULTS;
     let asked = number(query, name, &(1..=i64::from(i32::MAX)))?;
     let limit = asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(limits::LIST_MAX);
@@ -116,7 +120,7 @@ pub fn max_results(query: &Query) -> Result<(Option<&str>, usize), Refusal> {
 }
 
 /// Whether a list shows metadata.
-pub fn includes_metadata(query: &Query) -> Result<bool, Refusal> {
+pub fn includes_metadata(query: &QueryString) -> Result<bool, Refusal> {
     let name = queue_names::INCLUDE;
     match option(query, name) {
         None => Ok(false),
@@ -129,8 +133,12 @@ pub fn includes_metadata(query: &Query) -> Result<bool, Refusal> {
 mod tests {
     use super::*;
 
-    fn check<T: std::fmt::Debug>(read: impl Fn(&Query) -> Result<T, Refusal>, query: &str, expected: &str) {
-        let shown = match read(&Query::parse(query).unwrap()) {
+    fn check<T: std::fmt::Debug>(
+        read: impl Fn(&QueryString) -> Result<T, Refusal>,
+        query: &str,
+        expected: &str,
+    ) {
+        let shown = match read(&QueryString::parse(query).unwrap()) {
             Ok(value) => format!("{value:?}"),
             Err(refusal) => {
                 let details: Vec<String> =
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_receipt_is_base64() {
-        let read = |query: &Query| Ok(pop_receipt(query)?.map(|receipt| receipt.to_string()));
+        let read = |query: &QueryString| Ok(pop_receipt(query)?.map(|receipt| receipt.to_string()));
         let known = "Some(\"AwAAAAMAAAAAAAAABsT9bh+J1QEBAAAA\")";
         check(read, "popreceipt=AwAAAAMAAAAAAAAABsT9bh%2BJ1QEBAAAA", known);
         check(read, "popreceipt=AwAAAAMAAAAAAAAABsT9bh+J1QEBAAAA", known);
@@ -204,6 +212,10 @@ mod tests {
 
     #[test]
     fn a_list_shows_what_was_asked_and_does_what_it_can() {
+        let max_results = |query: &Query| {
+            let (asked, limit) = max_results(query)?;
+            Ok((asked.map(str::to_owned), limit))
+        };
         check(max_results, "", "(None, 5000)");
         check(max_results, "maxresults=3", "(Some(\"3\"), 3)");
         check(max_results, "maxresults=6000", "(Some(\"6000\"), 5000)");

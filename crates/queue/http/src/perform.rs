@@ -18,26 +18,27 @@ pub async fn perform(
     admission: Admission<'_, QueueRequest>,
     body: &mut RequestBody,
 ) -> Result<Response<Body>, Failure> {
-    let Admission { front, request, address, asked, proof } = admission;
+    let Admission { front, request, address, service_request, proof } = admission;
     let site = &address.site;
-    let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;
+    let grant = access::grant(proof)
+        .map_err(|denial| front.deny(request, denial, Some(service_request.info.name)))?;
     if !request.query_is_readable {
         return Err(Shared::QueryParameterValueInvalid.into());
     }
-    let operation = *asked.operation.as_ref().map_err(Clone::clone)?;
-    if site.secondary && asked.info.writes {
+    let operation = *service_request.operation.as_ref().map_err(Clone::clone)?;
+    if site.secondary && service_request.info.writes {
         return Err(Shared::WritesNotAllowed.into());
     }
     let need = operation.need(request.served_version());
     grant.permits(need).inspect_err(|refusal| {
         let why = format!("{grant} does not permit {need}");
-        front.log_denied(request, Some(asked.info.name), refusal.code(), &why);
+        front.log_denied(request, Some(service_request.info.name), refusal.code(), &why);
     })?;
 
-    let command = command::read(request, site.account.as_str(), asked, operation)?;
+    let command = command::read(request, site.account.as_str(), service_request, operation)?;
     let time = parameters::time_allowed(&request.query)?;
     let headers = &request.head.headers;
-    if asked.info.takes_body {
+    if service_request.info.takes_body {
         require_length(headers)?;
     }
     let deadline = tokio::time::Instant::now() + time.min(limits::REQUEST_TIME_MAX);
@@ -48,7 +49,7 @@ pub async fn perform(
     };
     let context = Context {
         service,
-        settings: &front.settings,
+        properties: &front.properties,
         memory: &front.memory,
         site,
         version: request.served_version(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use common::{DateTime, Refusal as Shared};
 use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
-use front::{Body, Refused, Request, ServiceKind};
+use front::{Body, RefusedRequest, Request, ServiceKind};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, SERVER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
@@ -38,7 +38,7 @@ pub fn answer(request: &Request<'_>, answer: Answer) -> Response<Body> {
 }
 
 /// The answer that says no.
-pub fn failure(request: &Request<'_>, refused: &Refused<'_, QueueHttp>) -> Response<Body> {
+pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, QueueHttp>) -> Response<Body> {
     let failure = refused.failure;
     let refusal = &failure.refusal;
     let (status, code) = refusal.answer();

@@ -3,7 +3,7 @@
 use common::Version;
 use http::Method;
 use percent_encoding::percent_decode_str;
-use protocol::{Query, names};
+use protocol::{QueryString, names};
 use queue_model::Refusal;
 use queue_service::{Access, Need};
 use queue_wire::names as queue_names;
@@ -102,7 +102,7 @@ impl Operation {
 pub fn resolve(
     method: &Method,
     resource: &Resource,
-    query: &Query,
+    query: &QueryString,
     secondary: bool,
 ) -> Result<Operation, Refusal> {
     let value = |name| query.get_ignoring_case(name).unwrap_or_default();
@@ -167,7 +167,7 @@ mod tests {
     fn check(method: &str, target: &str, expected: &str) {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let query = Query::parse(query).unwrap();
+        let query = QueryString::parse(query).unwrap();
         let shown = match resolve(&method, &Resource::parse(path), &query, false) {
             Ok(operation) => format!("{operation:?}"),
             Err(refusal) => refusal.code().to_owned(),
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_the_secondary_has_statistics() {
-        let query = Query::parse("restype=service&comp=stats").unwrap();
+        let query = QueryString::parse("restype=service&comp=stats").unwrap();
         let resolved = resolve(&Method::GET, &Resource::Service, &query, true);
         assert_eq!(resolved, Ok(Operation::GetStatistics));
     }

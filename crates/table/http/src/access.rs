@@ -1,6 +1,6 @@
 //! What a proof lets its holder do with tables.
 
-use front::access::{AccountToken, Denied, Proof, ResourceToken, Roles};
+use front::access::{AccountToken, Denial, Proof, ResourceToken, Roles};
 use front::sas::SPECIFIC_REFUSALS;
 use model::{Cut, KeyRange, TableName};
 use service::{AccountGrant, Grant, Role, RoleGrant, TableGrant};
@@ -10,7 +10,7 @@ use wire::signing::sas::{Sas, TableSas};
 const READER: [&str; 2] = ["Storage Table Data Reader", "76199698-9eea-4c19-bc75-cec21354c6b6"];
 const CONTRIBUTOR: [&str; 2] = ["Storage Table Data Contributor", "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3"];
 
-pub fn grant(proof: Proof) -> Result<Grant, Denied> {
+pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
         Proof::Owner => Ok(Grant::Owner),
         Proof::Account(AccountToken { permissions, resource_types }) => {
@@ -19,16 +19,16 @@ pub fn grant(proof: Proof) -> Result<Grant, Denied> {
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {
             Sas::Table(token) => of_table(&token, permissions).map(Grant::Table),
             Sas::Account(_) | Sas::Queue(_) | Sas::Blob(_) => {
-                Err(Denied::failed("the token is not a table's"))
+                Err(Denial::failed("the token is not a table's"))
             }
         },
         Proof::Roles(roles, _) => Ok(Grant::Role(of_roles(roles))),
     }
 }
 
-fn of_table(token: &TableSas, permissions: String) -> Result<TableGrant, Denied> {
+fn of_table(token: &TableSas, permissions: String) -> Result<TableGrant, Denial> {
     let table = TableName::parse(&token.table)
-        .map_err(|_| Denied::failed(format!("tn is {:?}, no table's name", token.table)))?;
+        .map_err(|_| Denial::failed(format!("tn is {:?}, no table's name", token.table)))?;
     let hides = token.terms.version.as_str() < SPECIFIC_REFUSALS;
     Ok(TableGrant { table, permissions, range: range(token)?, hides })
 }
@@ -45,9 +45,9 @@ fn of_roles(roles: Roles) -> RoleGrant {
 }
 
 /// The keys between the bounds, both included; a row key bounds nothing without its partition key.
-fn range(token: &TableSas) -> Result<KeyRange, Denied> {
+fn range(token: &TableSas) -> Result<KeyRange, Denial> {
     let TableSas { start_partition, start_row, end_partition, end_row, .. } = token;
-    let bad = |row: &str, partition: &str| Denied::failed(format!("{row} is given without {partition}"));
+    let bad = |row: &str, partition: &str| Denial::failed(format!("{row} is given without {partition}"));
     let start = match (start_partition.as_str(), start_row.as_str()) {
         ("", "") => Cut::start(),
         ("", _) => return Err(bad("srk", "spk")),
@@ -65,7 +65,7 @@ fn range(token: &TableSas) -> Result<KeyRange, Denied> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::url::Query;
+    use wire::url::QueryString;
 
     #[test]
     fn roles_are_known_by_name_and_id() {
@@ -84,7 +84,7 @@ mod tests {
 
     fn check_range(bounds: &str, inside: &[(&str, &str)], outside: &[(&str, &str)]) {
         let query =
-            Query::parse(&format!("sv=2019-02-02&tn=Books&sp=r&se=2026-01-01&sig=x{bounds}")).unwrap();
+            QueryString::parse(&format!("sv=2019-02-02&tn=Books&sp=r&se=2026-01-01&sig=x{bounds}")).unwrap();
         let (Sas::Table(token), _) = Sas::read(&query).unwrap().unwrap() else { unreachable!() };
         let range = range(&token).unwrap();
         for (partition, row) in inside {
@@ -107,7 +107,7 @@ mod tests {
         );
         check_range("&spk=A&epk=A", &[("A", ""), ("A", "z")], &[("", "z"), ("A ", "")]);
         check_range("&spk=C&epk=A", &[], &[("A", ""), ("B", ""), ("C", "")]);
-        let query = Query::parse("sv=2019-02-02&tn=Books&sp=r&se=2026-01-01&sig=x&srk=5").unwrap();
+        let query = QueryString::parse("sv=2019-02-02&tn=Books&sp=r&se=2026-01-01&sig=x&srk=5").unwrap();
         let (Sas::Table(token), _) = Sas::read(&query).unwrap().unwrap() else { unreachable!() };
         assert!(range(&token).is_err());
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use front::access::Denied;
+use front::access::Denial;
 use front::{BodyFailure, Held, held_bytes};
 use model::Refusal;
 use store::FaultKind;
@@ -84,9 +84,9 @@ impl From<common::Refusal> for Failure {
 }
 
 /// Tables tell nothing beside the refusal.
-impl From<Denied> for Failure {
-    fn from(denied: Denied) -> Self {
-        denied.refusal.into()
+impl From<Denial> for Failure {
+    fn from(denial: Denial) -> Self {
+        denial.refusal.into()
     }
 }
 

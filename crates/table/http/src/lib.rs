@@ -13,16 +13,16 @@ mod route;
 mod table_request;
 
 use front::{
-    Admission, AnyService, Body, OperationInfo, RefusalFacts, Refused, Request, RequestBody, ServiceKind,
-    StorageService,
+    Admission, AnyService, Body, OperationInfo, RefusalFacts, RefusedRequest, Request, RequestBody,
+    ServiceKind, StorageService,
 };
 use http::Response;
 use model::{AccountName, Refusal, TableName};
 use service::Service;
 use store::TableRef;
 use wire::access_policies::{self, AccessPolicy};
-use wire::signing::sas::{Malformed, Sas};
-use wire::url::Query;
+use wire::signing::sas::{Sas, SasFormatError};
+use wire::url::QueryString;
 
 use answer::Failure;
 use table_request::TableRequest;
@@ -39,7 +39,7 @@ struct TableHttp {
 
 impl StorageService for TableHttp {
     const KIND: ServiceKind = ServiceKind::Table;
-    type Asked = TableRequest;
+    type ServiceRequest = TableRequest;
     type Failure = Failure;
 
     fn read(&self, request: &Request<'_>) -> TableRequest {
@@ -50,7 +50,7 @@ impl StorageService for TableHttp {
         asked.info
     }
 
-    fn token(_: &TableRequest, query: &Query) -> Result<Option<(Sas, String)>, Malformed> {
+    fn token(_: &TableRequest, query: &QueryString) -> Result<Option<(Sas, String)>, SasFormatError> {
         Sas::read(query)
     }
 
@@ -83,7 +83,7 @@ impl StorageService for TableHttp {
         perform::perform(&self.service, admission, body).await
     }
 
-    fn refuse(&self, request: &Request<'_>, refused: &Refused<'_, Self>) -> Response<Body> {
+    fn refuse(&self, request: &Request<'_>, refused: &RefusedRequest<'_, Self>) -> Response<Body> {
         respond::failure(request, refused)
     }
 

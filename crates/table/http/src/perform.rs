@@ -16,7 +16,7 @@ pub async fn perform(
     admission: Admission<'_, TableRequest>,
     body: &mut RequestBody,
 ) -> Result<Response<Body>, Failure> {
-    let Admission { front, request, address, asked, proof } = admission;
+    let Admission { front, request, address, service_request: asked, proof } = admission;
     let site = &address.site;
     let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;
     if !request.query_is_readable {
@@ -45,7 +45,7 @@ pub async fn perform(
     let body = body.read_whole(headers, limits::REQUEST_BODY_BYTES_MAX, deadline, &mut held).await?;
     let context = Context {
         service,
-        settings: &front.settings,
+        settings: &front.properties,
         site,
         grant: &grant,
         version: request.served_version(),

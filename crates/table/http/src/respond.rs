@@ -18,7 +18,7 @@ use crate::answer::{Answer, Failure};
 use crate::table_request::TableRequest;
 use front::bearer::Bearer;
 use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
-use front::{Body, Refused, Request};
+use front::{Body, RefusedRequest, Request};
 
 const HEADERS_USUAL: usize = 12;
 /// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
@@ -67,8 +67,8 @@ pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Re
 }
 
 /// The answer that says no. What was asked for shows in it only if the caller is known.
-pub fn failure(request: &Request<'_>, refused: &Refused<'_, TableHttp>) -> Response<Body> {
-    let Refused { asked, failure, is_known, bearer } = *refused;
+pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -> Response<Body> {
+    let RefusedRequest { service_request: asked, failure, is_known, bearer } = *refused;
     let refusal = &failure.refusal;
     let is_service_document = is_known && asked.is_service_document;
     let mut response = if refusal.is_front_end() {

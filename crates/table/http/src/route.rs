@@ -4,7 +4,7 @@ use http::Method;
 use model::{EntityKey, Key, KeyFault, Refusal, TableName};
 use service::{Access, Need};
 use wire::names;
-use wire::url::{Query, Resource};
+use wire::url::{QueryString, Resource};
 
 use crate::headers::X_HTTP_METHOD;
 use crate::operation::condition::Condition;
@@ -83,7 +83,7 @@ pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method,
 /// Operations that `comp` and `restype` name; `None` if neither does. These speak XML.
 pub fn resolve_service(
     method: &Method,
-    query: &Query,
+    query: &QueryString,
     resource: &Result<Resource, Refusal>,
     secondary: bool,
 ) -> Option<Result<Operation, Refusal>> {

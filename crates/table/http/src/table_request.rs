@@ -4,7 +4,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, Method};
 use model::Refusal;
 use wire::format::{self, Negotiated};
-use wire::url::{Query, Resource};
+use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, Version, names};
 
 use crate::answer::Preference;
@@ -113,7 +113,7 @@ impl Routed {
     }
 }
 
-fn route(method: &Method, address: &Address<'_>, query: &Query) -> Routed {
+fn route(method: &Method, address: &Address<'_>, query: &QueryString) -> Routed {
     let resource = Resource::parse(address.path);
     if let Some(operation) = route::resolve_service(method, query, &resource, address.site.secondary) {
         return Routed { operation, is_service_document: true, wants_document: false };

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use common::{AccountName, DateTime, ServiceKind};
 use model::{EntityKey, Key};
-use store::{Engine, Error, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Engine, Error, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
+};
 
 use crate::ground::{Ground, ask, check, token};
 

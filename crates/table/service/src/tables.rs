@@ -74,7 +74,10 @@ impl Service {
         let mut work = 0;
         let mut from = query.from.or(Some(String::new()));
         while let Some(start) = from {
-            let found = self.engine.list_tables(account, ServiceKind::Table, &start, limits::PAGE_ENTITIES_MAX).await?;
+            let found = self
+                .engine
+                .list_tables(account, ServiceKind::Table, &start, limits::PAGE_ENTITIES_MAX)
+                .await?;
             for name in found.names.into_iter().filter(|name| !is_metrics(name)) {
                 // No later name can be asked for, so the listing ends here and nothing is left for another page.
                 if end.is_before(name.folded()) {

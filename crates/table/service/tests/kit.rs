@@ -9,7 +9,9 @@ use model::{
     TableName, Value, ValueCow,
 };
 use service::{Error, Service, Write};
-use store::{Change, Engine, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Change, Engine, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
+};
 
 #[derive(Default)]
 pub struct Recorder {

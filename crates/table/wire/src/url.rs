@@ -5,7 +5,7 @@ mod predicate;
 mod resource;
 
 pub use link::{entity_address, entity_link, table_link};
-pub use protocol::Query;
+pub use protocol::QueryString;
 pub use resource::Resource;
 
 use std::borrow::Cow;

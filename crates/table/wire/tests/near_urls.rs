@@ -6,7 +6,7 @@ use testing::{Reading, check_near, text_near};
 use wire::signing::AccountKey;
 use wire::signing::sas::{AccountSas, Sas, TableSas, Terms};
 use wire::token;
-use wire::url::{Query, Resource, entity_link, table_link};
+use wire::url::{QueryString, Resource, entity_link, table_link};
 
 const PIECES: [&str; 18] = [
     "'",
@@ -119,7 +119,7 @@ fn a_signature_that_was_changed_verifies_nothing_but_what_was_signed() {
     };
     // Of a changed signature, the original is not known here: it is made again from the terms that the token has.
     check_near(text_near(signed, &SAS_PIECES), 20..=95, |text| {
-        let read = Query::parse(&text).map(|query| Sas::read(&query));
+        let read = QueryString::parse(&text).map(|query| Sas::read(&query));
         let Some(Ok(Some((sas, signature)))) = read else { return Ok(Reading::Refused) };
         let right = sas.sign("shop", &key);
         let string = sas.string_to_sign("shop");
@@ -137,7 +137,7 @@ fn a_signature_that_was_changed_verifies_nothing_but_what_was_signed() {
         };
         if is_whole {
             let again = sas.to_query(&right);
-            let query = Query::parse(&again).ok_or_else(|| TestCaseError::fail(again.clone()))?;
+            let query = QueryString::parse(&again).ok_or_else(|| TestCaseError::fail(again.clone()))?;
             prop_assert_eq!(Sas::read(&query), Ok(Some((sas, right))), "{}", again);
         }
         Ok(Reading::Accepted)

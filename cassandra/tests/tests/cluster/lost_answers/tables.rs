@@ -24,7 +24,7 @@ async fn nobody_hears_that_his_own_table_was_there_before() {
     for (n, mishaps) in sequences.iter().enumerate() {
         let name = table(&format!("Made{n}"));
         let _open = ground.between.expect(Aim::All, mishaps);
-        let outcome = ground.engine.create_table(&name, None).await;
+        let outcome = ground.engine.create_table(&name, Option::None).await;
         ground.between.expect_nothing();
         let found = ground.witness.find_table(&name).await;
         match outcome {
@@ -45,7 +45,7 @@ async fn nobody_hears_that_the_table_he_drops_was_gone_before() {
         [&[AnswerLost], &[RequestLost], &[None, AnswerLost], &[None, RequestLost], &[AnswerLost, AnswerLost]];
     for (n, mishaps) in sequences.iter().enumerate() {
         let name = table(&format!("Gone{n}"));
-        ground.engine.create_table(&name, None).await.unwrap();
+        ground.engine.create_table(&name, Option::None).await.unwrap();
         let _open = ground.between.expect(Aim::All, mishaps);
         let outcome = ground.engine.drop_table(&name).await;
         ground.between.expect_nothing();

@@ -200,7 +200,7 @@ fn what_does_not_fit_its_field_is_told_where() {
     );
     check_unread::<crate::DateTime>(
         "soon",
-        "'soon' is no Edm.DateTime, which is written as 2021-05-06T07:08:09.1234567Z",
+        "'soon' is not an Edm.DateTime; write it like 2021-05-06T07:08:09.1234567Z",
     );
     check_unread::<crate::Guid>(
         time("2021-05-06"),

@@ -1,9 +1,9 @@
-//! A token for an account: any of its services, as far as it says.
+//! The account SAS: a token for any services of an account.
 
 use super::{ENCRYPTION_SCOPE, Fields, Terms, text};
-use crate::Query;
+use crate::QueryString;
 
-/// Grants access to services, what they hold, and what is in that.
+/// Grants access to services, containers (tables, queues) and objects (entities, messages, blobs).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSas {
     pub terms: Terms,
@@ -11,12 +11,12 @@ pub struct AccountSas {
     pub services: String,
     /// `srt`
     pub resource_types: String,
-    /// `ses`: of no meaning to tables and queues, but signed.
+    /// `ses`: without effect on tables and queues, but signed.
     pub encryption_scope: String,
 }
 
 impl AccountSas {
-    pub(super) fn read(terms: Terms, query: &Query) -> Self {
+    pub(super) fn read(terms: Terms, query: &QueryString) -> Self {
         Self {
             terms,
             services: text(query, "ss"),
@@ -25,7 +25,7 @@ impl AccountSas {
         }
     }
 
-    /// Every field ends its line, the last one too.
+    /// Every field is a line, with a line end after the last one too.
     pub(super) fn string_to_sign(&self, account: &str) -> String {
         let terms = &self.terms;
         let mut fields = vec![

@@ -1,9 +1,9 @@
-//! A token for a container, or for something in it (spec: blob-operations 8.3, 8.4).
+//! The SAS of a container, or of something in it (spec: blob-operations 8.3, 8.4).
 
 use super::{
-    ACCOUNT_SAS, ENCRYPTION_SCOPE, Fields, Malformed, SERVICE_IN_RESOURCE, Terms, UserDelegation, text,
+    ACCOUNT_SAS, ENCRYPTION_SCOPE, Fields, SERVICE_IN_RESOURCE, SasFormatError, Terms, UserDelegation, text,
 };
-use crate::Query;
+use crate::QueryString;
 
 pub(super) const FIELDS: [&str; 10] =
     ["sdd", "rscc", "rscd", "rsce", "rscl", "rsct", "snapshot", "versionid", "srh", "srq"];
@@ -19,11 +19,11 @@ pub struct BlobTarget<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobSas {
     pub terms: Terms,
-    /// Out of the address: the token does not name it, but signs it.
+    /// From the address: the token signs it, but does not name it.
     pub container: String,
-    /// `sr`, and what of the address it is.
+    /// `sr`, with the part of the address that it is for.
     pub resource: SignedResource,
-    /// `si`: a stored access policy that holds what the token leaves out.
+    /// `si`: the stored access policy that provides the terms which the token does not have.
     pub identifier: String,
     /// `ses`
     pub encryption_scope: String,
@@ -42,11 +42,11 @@ pub enum SignedResource {
     Snapshot { blob: String, time: String },
     /// `bv`: one version of a blob.
     Version { blob: String, time: String },
-    /// `d`: everything below a directory; `sdd`, as it was sent, says how many names its path has.
+    /// `d`: everything in a directory. `depth` is `sdd`, as sent: the number of names in its path.
     Directory { path: String, depth: String },
 }
 
-/// Headers of the answer that the token says: `rscc`, `rscd`, `rsce`, `rscl`, `rsct`. Empty ones are not said.
+/// Headers of the answer that the token sets: `rscc`, `rscd`, `rsce`, `rscl`, `rsct`. Empty ones are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub cache_control: String,
@@ -64,15 +64,19 @@ const DELEGATED_USER: &str = "2025-07-05";
 const SIGNED_REQUEST: &str = "2026-04-06";
 
 impl BlobSas {
-    pub(super) fn read(terms: Terms, query: &Query, target: BlobTarget<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(
+        terms: Terms,
+        query: &QueryString,
+        target: BlobTarget<'_>,
+    ) -> Result<Self, SasFormatError> {
         let delegation = UserDelegation::read(query);
         if delegation.is_some() && terms.version.as_str() < RESOURCE_SIGNED {
-            return Err(Malformed::Version(terms.version));
+            return Err(SasFormatError::Version(terms.version));
         }
-        // Tokens that also sign some headers or options of the request: without these their string is not known.
+        // These tokens also sign headers or options of the request, which we do not support.
         for field in ["srh", "srq"] {
             if query.get(field).is_some_and(|names| !names.is_empty()) {
-                return Err(Malformed::Unsupported(field));
+                return Err(SasFormatError::Unsupported(field));
             }
         }
         Ok(Self {
@@ -129,7 +133,7 @@ impl BlobSas {
             fields.push(&self.encryption_scope);
         }
         if version >= SIGNED_REQUEST && self.delegation.is_some() {
-            // No headers and no options of the request, see `read`.
+            // `srh` and `srq` are always empty here: `read` refuses others.
             fields.extend(["", ""]);
         }
         if version >= OVERRIDES {
@@ -147,13 +151,14 @@ impl BlobSas {
 }
 
 impl SignedResource {
-    fn read(version: &str, query: &Query, target: BlobTarget<'_>) -> Result<Self, Malformed> {
-        let letter = query.get("sr").filter(|letter| !letter.is_empty()).ok_or(Malformed::Missing("sr"))?;
-        // Older tokens do not sign what they are for: a blob's would pass for one of its snapshots.
+    fn read(version: &str, query: &QueryString, target: BlobTarget<'_>) -> Result<Self, SasFormatError> {
+        let letter =
+            query.get("sr").filter(|letter| !letter.is_empty()).ok_or(SasFormatError::Missing("sr"))?;
+        // Older tokens do not sign `sr`: a blob's token would be valid for its snapshots too.
         if version < RESOURCE_SIGNED && !matches!(letter, "b" | "c") {
-            return Err(Malformed::Resource(letter.to_owned()));
+            return Err(SasFormatError::Resource(letter.to_owned()));
         }
-        let blob = |level| target.blob.map(str::to_owned).ok_or(Malformed::Level(level));
+        let blob = |level| target.blob.map(str::to_owned).ok_or(SasFormatError::Level(level));
         match letter {
             "c" => Ok(Self::Container),
             "b" => Ok(Self::Blob(blob("b")?)),
@@ -161,15 +166,15 @@ impl SignedResource {
             "bv" => Ok(Self::Version { blob: blob("bv")?, time: text(query, "versionid") }),
             "d" => {
                 let depth = text(query, "sdd");
-                let names: usize = depth.parse().map_err(|_| Malformed::Depth(depth.clone()))?;
+                let names: usize = depth.parse().map_err(|_| SasFormatError::Depth(depth.clone()))?;
                 let blob = target.blob.unwrap_or_default().trim_end_matches('/');
                 let path: Vec<&str> = blob.split('/').filter(|_| !blob.is_empty()).take(names).collect();
                 if path.len() < names {
-                    return Err(Malformed::Level("d"));
+                    return Err(SasFormatError::Level("d"));
                 }
                 Ok(Self::Directory { path: path.join("/"), depth })
             }
-            _ => Err(Malformed::Resource(letter.to_owned())),
+            _ => Err(SasFormatError::Resource(letter.to_owned())),
         }
     }
 
@@ -183,7 +188,7 @@ impl SignedResource {
         }
     }
 
-    /// Below the container.
+    /// The path inside the container.
     fn path(&self) -> &str {
         match self {
             Self::Container => "",

@@ -1,36 +1,36 @@
-//! What a token says that was signed with a user's delegation key instead of the account's.
+//! The fields of a token that is signed with a user delegation key, not with an account key.
 
 use super::{Fields, text};
-use crate::Query;
+use crate::QueryString;
 
 pub(super) const FIELDS: [&str; 11] =
     ["skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid"];
 
-/// The key and on whose behalf it is used.
+/// The key, and on whose behalf it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserDelegation {
-    /// `skoid`, `sktid`: who asked for the key.
+    /// `skoid`, `sktid`: the user that requested the key, and its tenant.
     pub key_user: String,
     pub key_tenant: String,
-    /// `skt`, `ske`: when it may be used.
+    /// `skt`, `ske`: when the key is valid.
     pub key_start: String,
     pub key_expiry: String,
-    /// `sks`, `skv`: for what.
+    /// `sks`, `skv`: the service and the version of the key.
     pub key_service: String,
     pub key_version: String,
-    /// `saoid`, `suoid`: for whom the holder acts, with or without a look at that user's rights.
+    /// `saoid`, `suoid`: the user for whom the holder acts; with the first, that user's own rights are checked.
     pub authorized_user: String,
     pub unauthorized_user: String,
     /// `scid`
     pub correlation: String,
-    /// `skdutid`, `sduoid`: who alone may use the token.
+    /// `skdutid`, `sduoid`: the only user that may use the token.
     pub delegated_tenant: String,
     pub delegated_user: String,
 }
 
 impl UserDelegation {
-    /// `None` if no key is named.
-    pub(super) fn read(query: &Query) -> Option<Self> {
+    /// `None` if the token names no key.
+    pub(super) fn read(query: &QueryString) -> Option<Self> {
         query.get("skoid").filter(|user| !user.is_empty())?;
         Some(Self {
             key_user: text(query, "skoid"),
@@ -47,7 +47,7 @@ impl UserDelegation {
         })
     }
 
-    /// The key, as every string has it.
+    /// The fields of the key, in the order of the signed string.
     pub(super) fn key(&self) -> [&str; 6] {
         [
             &self.key_user,

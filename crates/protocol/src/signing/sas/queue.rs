@@ -1,27 +1,27 @@
-//! A queue's own token (spec: queue-operations 7.3).
+//! The SAS of a queue (spec: queue-operations 7.3).
 
-use super::{ACCOUNT_SAS, Fields, Malformed, SERVICE_IN_RESOURCE, Terms, UserDelegation, text};
-use crate::Query;
+use super::{ACCOUNT_SAS, Fields, SERVICE_IN_RESOURCE, SasFormatError, Terms, UserDelegation, text};
+use crate::QueryString;
 
 /// Grants access to messages of one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSas {
     pub terms: Terms,
-    /// Out of the address: the token does not name it, but signs it.
+    /// From the address: the token signs it, but does not name it.
     pub queue: String,
-    /// `si`: a stored access policy that holds what the token leaves out.
+    /// `si`: the stored access policy that provides the terms which the token does not have.
     pub identifier: String,
     pub delegation: Option<UserDelegation>,
 }
 
-/// The first version whose queue tokens may be signed with a user's delegation key.
+/// The first version in which a user delegation key may sign a queue's token.
 const DELEGATION: &str = "2025-07-05";
 
 impl QueueSas {
-    pub(super) fn read(terms: Terms, query: &Query, queue: &str) -> Result<Self, Malformed> {
+    pub(super) fn read(terms: Terms, query: &QueryString, queue: &str) -> Result<Self, SasFormatError> {
         let delegation = UserDelegation::read(query);
         if delegation.is_some() && terms.version.as_str() < DELEGATION {
-            return Err(Malformed::Version(terms.version));
+            return Err(SasFormatError::Version(terms.version));
         }
         Ok(Self { terms, queue: queue.to_owned(), identifier: text(query, "si"), delegation })
     }
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
     use crate::signing::AccountKey;
 
-    fn read(token: &str) -> Result<Option<(Sas, String)>, Malformed> {
-        Sas::read_queue(&Query::parse(token).unwrap(), "myqueue")
+    fn read(token: &str) -> Result<Option<(Sas, String)>, SasFormatError> {
+        Sas::read_queue(&QueryString::parse(token).unwrap(), "myqueue")
     }
 
     /// S1 to S3 (queue-operations 7.3), then A1 and A2 (7.4).
@@ -100,12 +100,12 @@ mod tests {
         let again = sas.to_query("x");
         assert_eq!(read(&again).unwrap().unwrap().0, sas, "{again}");
         let old = read(&format!("sv=2021-02-12&sp=r&{key}&sig=x"));
-        assert_eq!(old, Err(Malformed::Version("2021-02-12".to_owned())));
+        assert_eq!(old, Err(SasFormatError::Version("2021-02-12".to_owned())));
     }
 
     #[test]
     fn a_field_that_comes_twice_is_refused() {
         let twice = read("sv=2026-02-06&sp=r&skoid=a&skoid=b&sig=x");
-        assert_eq!(twice, Err(Malformed::Repeated("skoid")));
+        assert_eq!(twice, Err(SasFormatError::Repeated("skoid")));
     }
 }

@@ -1,7 +1,7 @@
-//! A table's own token.
+//! The SAS of a table.
 
-use super::{ACCOUNT_SAS, Fields, Malformed, SERVICE_IN_RESOURCE, Terms, text};
-use crate::Query;
+use super::{ACCOUNT_SAS, Fields, SERVICE_IN_RESOURCE, SasFormatError, Terms, text};
+use crate::QueryString;
 
 /// Grants access to entities of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,9 +9,9 @@ pub struct TableSas {
     pub terms: Terms,
     /// `tn`
     pub table: String,
-    /// `si`: a stored access policy that holds what the token leaves out.
+    /// `si`: the stored access policy that provides the terms which the token does not have.
     pub identifier: String,
-    /// `spk`, `srk`, `epk`, `erk`. An empty bound is no bound, as the signed text can't tell them apart.
+    /// `spk`, `srk`, `epk`, `erk`. An empty bound is no bound: the signed string is the same for both.
     pub start_partition: String,
     pub start_row: String,
     pub end_partition: String,
@@ -19,10 +19,10 @@ pub struct TableSas {
 }
 
 impl TableSas {
-    pub(super) fn read(terms: Terms, query: &Query) -> Result<Self, Malformed> {
+    pub(super) fn read(terms: Terms, query: &QueryString) -> Result<Self, SasFormatError> {
         let table = text(query, "tn");
         if table.is_empty() {
-            return Err(Malformed::Missing("tn"));
+            return Err(SasFormatError::Missing("tn"));
         }
         Ok(Self {
             terms,

@@ -1,4 +1,4 @@
-//! The worked tokens of the specifications, and what is no token.
+//! The example tokens of the specifications, and malformed ones.
 
 use super::*;
 
@@ -9,7 +9,7 @@ pub(super) const EMULATOR: (&str, &str) = (
 const COUNTING: (&str, &str) =
     ("myaccount", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==");
 
-/// The worked tokens of the specification (access-and-service 2.10): T1 to T9, A1 to A4.
+/// The example tokens of the specification (access-and-service 2.10): T1 to T9, A1 to A4.
 const VECTORS: [((&str, &str), &str); 13] = [
     (
         EMULATOR,
@@ -66,7 +66,7 @@ const VECTORS: [((&str, &str), &str); 13] = [
 fn tokens_are_the_specifications_both_ways() {
     for ((account, key), token) in VECTORS {
         let key = AccountKey::parse(key).unwrap();
-        let (sas, signature) = Sas::read(&Query::parse(token).unwrap()).unwrap().unwrap();
+        let (sas, signature) = Sas::read(&QueryString::parse(token).unwrap()).unwrap().unwrap();
         assert!(key.verifies(&sas.string_to_sign(account), &signature), "{token}");
         assert_eq!(sas.to_query(&sas.sign(account, &key)), token);
     }
@@ -74,12 +74,12 @@ fn tokens_are_the_specifications_both_ways() {
 
 #[test]
 fn a_plus_that_became_a_space_is_one_again() {
-    let query = Query::parse("sv=2019-02-02&tn=t&sig=a+b/c=").unwrap();
+    let query = QueryString::parse("sv=2019-02-02&tn=t&sig=a+b/c=").unwrap();
     assert_eq!(Sas::read(&query).unwrap().unwrap().1, "a+b/c=");
 }
 
 fn check(query: &str, expected: &str) {
-    let shown = match Sas::read(&Query::parse(query).unwrap()) {
+    let shown = match Sas::read(&QueryString::parse(query).unwrap()) {
         Ok(Some((Sas::Table(_), _))) => "table".to_owned(),
         Ok(Some((Sas::Account(_), _))) => "account".to_owned(),
         Ok(Some((other, _))) => format!("{other:?}"),
@@ -98,13 +98,10 @@ fn tokens_are_told_apart_and_refused() {
     check("sv=2019-02-02&sig=x", "tn is missing");
     check("sv=2019-02-02&tn=t&sp=r&sp=raud&sig=x", "sp is given more than once");
     check("sv=2019-02-02&tn=t&sig=x&sig=y", "sig is given more than once");
-    check(
-        "sv=2011-08-18&tn=t&sig=x",
-        "sv is \"2011-08-18\", which is no version that has this kind of signature",
-    );
+    check("sv=2011-08-18&tn=t&sig=x", "sv is \"2011-08-18\", not a version that has this kind of token");
     check(
         "sv=2014-02-14&ss=t&srt=o&sig=x",
-        "sv is \"2014-02-14\", which is no version that has this kind of signature",
+        "sv is \"2014-02-14\", not a version that has this kind of token",
     );
-    check("sv=x&tn=t&sig=x", "sv is \"x\", which is no version that has this kind of signature");
+    check("sv=x&tn=t&sig=x", "sv is \"x\", not a version that has this kind of token");
 }

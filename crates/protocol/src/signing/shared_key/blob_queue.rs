@@ -1,5 +1,5 @@
-//! What a request to queues and blobs signs: twelve standard headers, all that are Microsoft's, and the whole query
-//! (spec: queue-operations 7.1, blob-operations 8.1).
+//! The string that a request to queues and blobs signs: the method, eleven standard headers, all `x-ms-` headers, the path
+//! and the whole query (spec: queue-operations 7.1, blob-operations 8.1).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct BlobQueueRequest<'a> {
     pub headers: &'a [(&'a str, &'a str)],
 }
 
-/// The headers that stand in the string by their place. `Date` has rules of its own.
+/// The headers whose values are lines of the string, without their names.
 const STANDARD: [&str; 11] = [
     "content-encoding",
     "content-language",
@@ -40,17 +40,17 @@ const STANDARD: [&str; 11] = [
 ];
 const LITE: [&str; 3] = ["content-md5", "content-type", "date"];
 const SIGNED_PREFIX: &str = "x-ms-";
-/// The first version that signs no length instead of a length of zero.
+/// The first version in which a length of zero is signed as empty.
 const EMPTY_LENGTH: &str = "2015-02-21";
 
 impl BlobQueueRequest<'_> {
-    /// What the service signs.
+    /// The string as the service defines it.
     pub fn string_to_sign(&self, scheme: Scheme) -> String {
         self.string(scheme, Order::OfWords, Plus::Stays)
     }
 
-    /// Each string that a client may have signed, the service's first: some clients sort headers by their bytes, and some
-    /// take a `+` of the query for a space.
+    /// All strings that a client may have signed, the service's first: some clients sort headers by bytes, and some read a
+    /// `+` in the query as a space.
     pub fn strings_to_sign(&self, scheme: Scheme) -> impl Iterator<Item = String> {
         let ways = [
             (Order::OfWords, Plus::Stays),
@@ -58,7 +58,7 @@ impl BlobQueueRequest<'_> {
             (Order::OfWords, Plus::IsSpace),
             (Order::OfBytes, Plus::IsSpace),
         ];
-        // Nearly every request is the same in every way, and signed in the first.
+        // For nearly every request all of them are equal, so only the first is made.
         let differs = |(order, plus): &(Order, Plus)| {
             (*plus == Plus::Stays || self.query.contains('+'))
                 && (*order == Order::OfWords || !self.signed_headers(Order::OfWords).is_sorted())
@@ -92,7 +92,7 @@ impl BlobQueueRequest<'_> {
         string
     }
 
-    /// One of the standard headers, as the string has it.
+    /// The value of a standard header in the string.
     fn standard(&self, name: &str) -> &str {
         match (name, self.header(name).unwrap_or_default()) {
             ("date", _) if self.header(names::X_MS_DATE).is_some() => "",
@@ -111,12 +111,12 @@ impl BlobQueueRequest<'_> {
         found.map(|(_, value)| value.trim())
     }
 
-    /// All that are Microsoft's own, names in lower case. The values of a name stand together.
+    /// All `x-ms-` headers, names in lower case. The values of one name are joined.
     fn signed_headers(&self, order: Order) -> Vec<(String, String)> {
         let named = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.trim()));
         let mut signed: Vec<(String, &str)> =
             named.filter(|(name, _)| name.starts_with(SIGNED_PREFIX)).collect();
-        // Stable, so that the values of a name stay in the order that they were sent in.
+        // A stable sort: the values of a name keep the order in which they were sent.
         signed.sort_by(|(a, _), (b, _)| match order {
             Order::OfWords => header_order::compare(a, b),
             Order::OfBytes => a.cmp(b),
@@ -140,21 +140,21 @@ impl BlobQueueRequest<'_> {
     }
 }
 
-/// How headers are sorted.
+/// The order of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     OfWords,
     OfBytes,
 }
 
-/// What a `+` of the query stands for.
+/// What a `+` in the query means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plus {
     Stays,
     IsSpace,
 }
 
-/// Names in lower case and values, both decoded. Bytes that are no text can't be signed by anyone.
+/// Names (in lower case) and values, decoded. Bytes that are not UTF-8 are replaced: no client can sign them.
 fn options(query: &str, plus: Plus) -> impl Iterator<Item = (String, Cow<'_, str>)> {
     let decode = move |text| match plus {
         Plus::Stays => percent_decode_str(text).decode_utf8_lossy(),

@@ -1,11 +1,11 @@
-//! The order that the services sort header names in. It is that of words in English text, not that of bytes: a dash counts
-//! only between names that are otherwise equal, and a letter comes after a digit, which comes after a sign.
+//! The order in which the services sort header names: that of words in English, not of bytes. Punctuation comes before
+//! digits, digits before letters. A dash counts only if the names are otherwise equal.
 //!
-//! Among real names only metadata shows the difference: `x-ms-meta-a_1` stands before `x-ms-meta-a1`.
+//! Only names of metadata show the difference: `x-ms-meta-a_1` comes before `x-ms-meta-a1`.
 
 use std::cmp::Ordering;
 
-/// What a header's name is made of, in the services' order, but for the dash and the apostrophe.
+/// The characters of header names in the services' order, without the dash and the apostrophe.
 const ORDER: &[u8] = b"!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// Compares names in lower case.
@@ -15,7 +15,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 
 fn places(name: &str) -> impl Iterator<Item = usize> {
     let counted = name.bytes().filter(|byte| !matches!(byte, b'-' | b'\''));
-    // What stands in no name comes last.
+    // Characters that no name can have come last.
     counted.map(|byte| ORDER.iter().position(|known| *known == byte).unwrap_or(ORDER.len()))
 }
 
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn names_are_sorted_as_the_services_sort_them() {
-        // Each list as the weights of Microsoft's own clients sort it.
+        // Each list in the order of Microsoft's own clients.
         for sorted in [
             &["x-ms-date", "x-ms-meta-a", "x-ms-meta-b", "x-ms-version"][..],
             &["x-ms-meta-a_1", "x-ms-meta-a1", "x-ms-meta-aa"],

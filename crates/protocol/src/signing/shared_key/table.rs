@@ -1,14 +1,15 @@
-//! What a request to tables signs: no headers but four, and `comp` alone of the query (spec: access-and-service 1.2).
+//! The string that a request to tables signs: the method, three headers, the path, and `comp` of the query (spec:
+//! access-and-service 1.2).
 
 use super::Scheme;
 
-/// The parts of a request that are signed, each exactly as sent.
+/// The parts of a request that are signed, each as sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedRequest<'a> {
     pub method: &'a str,
     pub content_md5: &'a str,
     pub content_type: &'a str,
-    /// `x-ms-date`, or else `Date`.
+    /// `x-ms-date` if it is sent, else `Date`.
     pub date: &'a str,
     /// Without `-secondary`.
     pub account: &'a str,
@@ -27,7 +28,7 @@ impl SignedRequest<'_> {
         let path = if self.path.is_empty() { "/" } else { self.path };
         let resource = [self.date, "\n/", self.account, path];
         let comp = self.comp.map(|comp| ["?comp=", comp]);
-        // Every request passes here: the pieces are put together at once.
+        // Runs for every request, so it allocates once.
         let pieces = || head.iter().chain(&resource).chain(comp.iter().flatten());
         let mut string = String::with_capacity(pieces().map(|piece| piece.len()).sum());
         string.extend(pieces().copied());

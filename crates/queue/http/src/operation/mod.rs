@@ -7,7 +7,7 @@ mod service_document;
 use std::sync::Arc;
 
 use common::{Refusal as Shared, Version};
-use front::{Held, Memory, Settings, Site};
+use front::{Held, Memory, PropertiesStore, Site};
 use queue_model::QueueName;
 use queue_service::{QueueRef, QueueService};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::command::{Command, QueueCommand};
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub service: &'a QueueService,
-    pub settings: &'a Settings,
+    pub properties: &'a PropertiesStore,
     /// What the answer is to be held in.
     pub memory: &'a Arc<Memory>,
     pub site: &'a Site,

@@ -15,7 +15,7 @@ use super::Context;
 use crate::answer::{Answer, Failure};
 
 pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
-    let properties = context.settings.get(&context.site.account, ServiceKind::Queue).await;
+    let properties = context.properties.get(&context.site.account, ServiceKind::Queue).await;
     let properties = properties.map_err(queue_service::Error::from)?;
     let all = context.version.has_all_properties();
     Ok(Answer::document(200, if all { properties.write() } else { properties.write_old() }))
@@ -23,12 +23,12 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 
 /// What the body does not name stays as it is; a body that names nothing is refused.
 pub async fn set_properties(context: &Context<'_>, body: &[u8]) -> Result<Answer, Failure> {
-    let update = Update::read(ServiceKind::Queue, body);
+    let update = Update::read(body);
     let update = update.map_err(|refusal| explained(refusal, || XmlFault::of_properties(body)))?;
     if update == Update::default() {
         return Err(explained(Shared::XmlNotValid, || XmlFault::of_properties(body)).into());
     }
-    let changed = context.settings.change(&context.site.account, ServiceKind::Queue, &update).await;
+    let changed = context.properties.change(&context.site.account, ServiceKind::Queue, &update).await;
     changed.map_err(queue_service::Error::from)?;
     Ok(Answer::empty(202))
 }

@@ -5,7 +5,7 @@ use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
 use service::Group;
 use wire::batch::{self, Batch, Part, PartAnswer};
-use wire::url::{Query, Resource};
+use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
 use super::condition::Condition;
@@ -62,7 +62,7 @@ struct Inner<'a> {
     operation: Result<Operation, Refusal>,
     condition: Condition,
     headers: Headers<'a>,
-    query: Query,
+    query: QueryString,
     format: Format,
     error_level: Option<MetadataLevel>,
 }
@@ -72,7 +72,7 @@ impl<'a> Inner<'a> {
         let headers = Headers::Part(&part.headers);
         let target = context.site.inner_path(part.target);
         let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
-        let parsed_query = Query::parse(query_text);
+        let parsed_query = QueryString::parse(query_text);
         let query = parsed_query.clone().unwrap_or_default();
 
         let accept = headers.get(&ACCEPT).if_readable().or_else(|| outer.headers.get(&ACCEPT).if_readable());

@@ -3,7 +3,7 @@
 use model::{ETag, EntityKey, Refusal, TableName};
 use service::EntityQuery;
 use wire::entity_json::EntityView;
-use wire::url::Query;
+use wire::url::QueryString;
 use wire::{Select, names, token};
 
 use super::show::EntityFormat;
@@ -117,12 +117,12 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     })
 }
 
-fn select(context: &Context<'_>, query: &Query) -> Result<Option<Select>, Refusal> {
+fn select(context: &Context<'_>, query: &QueryString) -> Result<Option<Select>, Refusal> {
     query.get(names::SELECT).filter(|_| context.version.has_select()).map(Select::parse).transpose()
 }
 
 /// Where to go on from. A row key alone says nothing; an empty token was never given.
-fn continuation(query: &Query) -> Result<Option<(String, Option<String>)>, Refusal> {
+fn continuation(query: &QueryString) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
         query.get(name).map(|text| token::decode(text).ok_or(Refusal::InputNotValid)).transpose()
     };

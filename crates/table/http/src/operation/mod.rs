@@ -12,12 +12,12 @@ mod table;
 use std::sync::Arc;
 
 use front::headers::Headers;
-use front::{Held, Memory, RefusalLog, Settings, Site, cut};
+use front::{Held, Memory, PropertiesStore, RefusalLog, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::{Grant, Need, Service};
 use store::TableRef;
-use wire::url::Query;
+use wire::url::QueryString;
 use wire::{Format, Version, names};
 
 use crate::answer::{Answer, Failure};
@@ -29,7 +29,7 @@ use long_work::{LONG_WORK, Place, WRITTEN_PER_READ};
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub service: &'a Service,
-    pub settings: &'a Settings,
+    pub settings: &'a PropertiesStore,
     pub site: &'a Site,
     /// What the caller may touch.
     pub grant: &'a Grant,
@@ -51,7 +51,7 @@ pub struct Call<'a> {
     pub headers: Headers<'a>,
     /// Of the entity that is there.
     pub condition: &'a Condition,
-    pub query: &'a Query,
+    pub query: &'a QueryString,
     pub body: &'a [u8],
     /// What to answer in. Meaningless where nothing but an error could be shown.
     pub format: Format,
@@ -153,7 +153,7 @@ pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -
 }
 
 /// OData options the service does not have are not ignored: the answer would not be what was asked for.
-fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
+fn refuse_unknown_options(query: &QueryString) -> Result<(), Refusal> {
     let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
     if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
         return Err(Refusal::NotImplemented);
@@ -162,6 +162,6 @@ fn refuse_unknown_options(query: &Query) -> Result<(), Refusal> {
 }
 
 /// An option's value; an empty one is as good as none.
-fn option<'q>(query: &'q Query, name: &str) -> Option<&'q str> {
+fn option<'q>(query: &'q QueryString, name: &str) -> Option<&'q str> {
     query.get(name).filter(|value| !value.is_empty())
 }

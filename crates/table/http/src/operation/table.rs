@@ -31,7 +31,11 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Fai
 pub async fn get(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Answer, Failure> {
     refuse_unknown_options(call.query)?;
     let name = context.service.get_table(&context.table(name)).await?;
-    Ok(Answer { status: 200, content: Some(show::table(context, call.format, name.as_str())), ..Answer::default() })
+    Ok(Answer {
+        status: 200,
+        content: Some(show::table(context, call.format, name.as_str())),
+        ..Answer::default()
+    })
 }
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {

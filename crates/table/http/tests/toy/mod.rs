@@ -9,21 +9,21 @@ use bytes::Bytes;
 use common::{AccountName, Refusal};
 use front::access::Denied;
 use front::{
-    Admission, Body, BodyFailure, Class, Memory, OperationInfo, RefusalFacts, Refused, Request, RequestBody,
-    ServiceKind, StorageService, StreamBroken, held_bytes,
+    Admission, Body, BodyFailure, BrokenStream, Class, Memory, OperationInfo, RefusalFacts, RefusedRequest,
+    Request, RequestBody, ServiceKind, StorageService, held_bytes,
 };
 use futures_core::Stream;
 use http::{Method, Response};
-use protocol::Query;
+use protocol::QueryString;
 use protocol::access_policies::AccessPolicy;
 use protocol::service_properties::Update;
-use protocol::signing::sas::{Malformed, Sas};
+use protocol::signing::sas::{Sas, SasFormatError};
 
 #[derive(Debug)]
 pub struct Toy;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ToyRequest {
     Toys,
     Broken,
     Stream { length: u64, sent: u64 },
@@ -83,42 +83,42 @@ static WRITES: OperationInfo = OperationInfo {
 
 impl StorageService for Toy {
     const KIND: ServiceKind = ServiceKind::Queue;
-    type Asked = Asked;
+    type ServiceRequest = ToyRequest;
     type Failure = ToyFailure;
 
-    fn read(&self, request: &Request<'_>) -> Asked {
-        let Ok(address) = &request.address else { return Asked::Nothing };
+    fn read(&self, request: &Request<'_>) -> ToyRequest {
+        let Ok(address) = &request.address else { return ToyRequest::Nothing };
         let mut segments = address.path.trim_start_matches('/').split('/');
         let mut length = || segments.next().and_then(|text| text.parse().ok()).unwrap_or_default();
         let reads = request.head.method == Method::GET;
         match address.path.trim_start_matches('/').split('/').next().unwrap_or_default() {
-            "toys" => Asked::Toys,
-            "broken" => Asked::Broken,
-            "sink" => Asked::Sink,
+            "toys" => ToyRequest::Toys,
+            "broken" => ToyRequest::Broken,
+            "sink" => ToyRequest::Sink,
             "stream" => {
                 length();
                 let length = length();
-                Asked::Stream { length, sent: length }
+                ToyRequest::Stream { length, sent: length }
             }
             "cut" => {
                 length();
                 let length = length();
-                Asked::Stream { length, sent: length / 2 }
+                ToyRequest::Stream { length, sent: length / 2 }
             }
-            "" if request.query.get("comp") == Some("properties") && reads => Asked::GetProperties,
-            "" if request.query.get("comp") == Some("properties") => Asked::SetProperties,
-            _ => Asked::Nothing,
+            "" if request.query.get("comp") == Some("properties") && reads => ToyRequest::GetProperties,
+            "" if request.query.get("comp") == Some("properties") => ToyRequest::SetProperties,
+            _ => ToyRequest::Nothing,
         }
     }
 
-    fn info(asked: &Asked) -> &'static OperationInfo {
+    fn info(asked: &ToyRequest) -> &'static OperationInfo {
         match asked {
-            Asked::Sink | Asked::SetProperties => &WRITES,
+            ToyRequest::Sink | ToyRequest::SetProperties => &WRITES,
             _ => &READS,
         }
     }
 
-    fn token(_: &Asked, query: &Query) -> Result<Option<(Sas, String)>, Malformed> {
+    fn token(_: &ToyRequest, query: &QueryString) -> Result<Option<(Sas, String)>, SasFormatError> {
         Sas::read_queue(query, "toys")
     }
 
@@ -128,44 +128,44 @@ impl StorageService for Toy {
 
     async fn perform(
         &self,
-        admission: Admission<'_, Asked>,
+        admission: Admission<'_, ToyRequest>,
         body: &mut RequestBody,
     ) -> Result<Response<Body>, ToyFailure> {
-        let Admission { front, request, address, asked, .. } = admission;
+        let Admission { front, request, address, service_request: asked, .. } = admission;
         let account = &address.site.account;
         let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
         let body = match *asked {
-            Asked::Toys => Body::sized(format!("toys of {account}")),
-            Asked::Stream { length, sent } => {
+            ToyRequest::Toys => Body::sized(format!("toys of {account}")),
+            ToyRequest::Stream { length, sent } => {
                 Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
             }
-            Asked::Sink => {
+            ToyRequest::Sink => {
                 let mut bytes = 0;
                 while let Some(piece) = body.next(deadline, &front.memory).await? {
                     bytes += piece.len();
                 }
                 Body::sized(format!("{bytes} bytes"))
             }
-            Asked::GetProperties => {
-                Body::sized(front.settings.get(account, ServiceKind::Queue).await?.write())
+            ToyRequest::GetProperties => {
+                Body::sized(front.properties.get(account, ServiceKind::Queue).await?.write())
             }
-            Asked::SetProperties => {
+            ToyRequest::SetProperties => {
                 let mut held = front.memory.nothing();
                 let body = body.read_whole(&request.head.headers, 4096, deadline, &mut held).await?;
                 front
-                    .settings
+                    .properties
                     .change(account, ServiceKind::Queue, &Update::read(ServiceKind::Queue, &body)?)
                     .await?;
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = http::StatusCode::ACCEPTED;
                 return Ok(response);
             }
-            Asked::Broken | Asked::Nothing => return Err(ToyFailure::ToyBroken),
+            ToyRequest::Broken | ToyRequest::Nothing => return Err(ToyFailure::ToyBroken),
         };
         Ok(Response::new(body))
     }
 
-    fn refuse(&self, _: &Request<'_>, refused: &Refused<'_, Self>) -> Response<Body> {
+    fn refuse(&self, _: &Request<'_>, refused: &RefusedRequest<'_, Self>) -> Response<Body> {
         let facts = Self::facts(refused.failure);
         let mut response = Response::new(Body::sized(format!("toy: {}", facts.code)));
         *response.status_mut() = http::StatusCode::from_u16(facts.status).unwrap();
@@ -209,7 +209,7 @@ impl Drop for Piece {
 }
 
 impl Stream for Zeros {
-    type Item = Result<Bytes, StreamBroken>;
+    type Item = Result<Bytes, BrokenStream>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.left == 0 {

@@ -4,9 +4,9 @@ use super::*;
 use crate::signing::AccountKey;
 
 /// `address` is `container` or `container/blob`.
-fn read(address: &str, token: &str) -> Result<Sas, Malformed> {
+fn read(address: &str, token: &str) -> Result<Sas, SasFormatError> {
     let (container, blob) = address.split_once('/').map_or((address, None), |(c, b)| (c, Some(b)));
-    let query = Query::parse(&format!("{token}&sig=x")).unwrap();
+    let query = QueryString::parse(&format!("{token}&sig=x")).unwrap();
     Ok(Sas::read_blob(&query, BlobTarget { container, blob })?.unwrap().0)
 }
 
@@ -19,7 +19,7 @@ fn tokens_are_the_specifications_both_ways() {
     let check = |address: &str, token: &str, expected: &str| {
         let sas = read(address, token).unwrap();
         assert_eq!(sas.sign(account, &key), expected, "{token} {:?}", sas.string_to_sign(account));
-        // Which snapshot is part of the address, not of the token.
+        // The snapshot is part of the address, not of the token.
         let (written, snapshot) = (sas.to_query(""), token.split_once("&snapshot="));
         assert_eq!(written, snapshot.map_or(token, |(token, _)| token));
     };
@@ -99,7 +99,7 @@ fn a_users_delegation_key_is_part_of_what_it_signs() {
     check("2025-07-05", "A\nU\nC\nDT\nDU\n\n\n2025-07-05\nc\n\ne");
     check("2026-04-06", "A\nU\nC\nDT\nDU\n\n\n2026-04-06\nc\n\ne\n\n");
     let old = read("c/b", &format!("sv=2018-03-28&sr=c&sp=r&{user}"));
-    assert_eq!(old, Err(Malformed::Version("2018-03-28".to_owned())));
+    assert_eq!(old, Err(SasFormatError::Version("2018-03-28".to_owned())));
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn a_directory_is_as_deep_as_it_says() {
     assert_eq!(string("c/a/b/", "2").as_deref(), Ok("/blob/shop/c/a/b"));
     assert_eq!(string("c/a", "0").as_deref(), Ok("/blob/shop/c"));
     assert_eq!(string("c", "0").as_deref(), Ok("/blob/shop/c"));
-    assert_eq!(string("c/a", "2"), Err(Malformed::Level("d")));
-    assert_eq!(string("c", "1"), Err(Malformed::Level("d")));
-    assert_eq!(string("c/a", "-1"), Err(Malformed::Depth("-1".to_owned())));
+    assert_eq!(string("c/a", "2"), Err(SasFormatError::Level("d")));
+    assert_eq!(string("c", "1"), Err(SasFormatError::Level("d")));
+    assert_eq!(string("c/a", "-1"), Err(SasFormatError::Depth("-1".to_owned())));
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn what_is_no_token_for_the_address_is_refused() {
         assert_eq!(read(address, token).unwrap_err().to_string(), expected, "{token}");
     };
     check("c/b", "sv=2021-08-06&sp=r", "sr is missing");
-    check("c/b", "sv=2021-08-06&sr=q&sp=r", "sr is \"q\", which is no kind of resource");
-    check("c", "sv=2021-08-06&sr=b&sp=r", "sr is \"b\", which the address is not");
-    // Not signed in that version: a blob's token would pass for its snapshot's.
-    check("c/b", "sv=2017-07-29&sr=bs&sp=r&snapshot=x", "sr is \"bs\", which is no kind of resource");
+    check("c/b", "sv=2021-08-06&sr=q&sp=r", "sr is \"q\", not a kind of resource");
+    check("c", "sv=2021-08-06&sr=b&sp=r", "sr is \"b\", but the address is not such a resource");
+    // This version does not sign `sr`: a blob's token would be valid for its snapshot.
+    check("c/b", "sv=2017-07-29&sr=bs&sp=r&snapshot=x", "sr is \"bs\", not a kind of resource");
     check("c/b", "sv=2021-08-06&sr=bs&snapshot=x&snapshot=y", "snapshot is given more than once");
     check("c/b", "sv=2026-04-06&sr=b&sp=r&skoid=O&srh=x-ms-a", "srh is not supported");
 }

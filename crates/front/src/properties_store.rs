@@ -1,5 +1,4 @@
-//! Service properties: one document for each service of an account, read once and not with every request, and changed
-//! one after the other.
+//! Service properties: one document for each service of an account, parsed only when it changes; updates take turns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,66 +11,66 @@ use tokio::sync::Notify;
 
 use common::ServiceKind;
 
-/// Changes of one account's properties that other servers may be quicker to make before the caller hears `Busy`.
+/// How often another server may change the same document first before the caller gets `Busy`.
 const CHANGE_ATTEMPTS: usize = 8;
 
-pub struct Settings {
+pub struct PropertiesStore {
     engine: Arc<dyn Engine>,
     gate: Arc<Gate>,
     /// By service.
-    known: [Mutex<HashMap<AccountName, Known>>; ServiceKind::ALL.len()],
-    /// What the services of a fresh account have.
+    cached: [Mutex<HashMap<AccountName, CachedProperties>>; ServiceKind::ALL.len()],
+    /// The properties of a fresh account.
     fresh: [Arc<ServiceProperties>; ServiceKind::ALL.len()],
     /// Held while properties change.
     turn: tokio::sync::Mutex<()>,
-    /// Told when properties changed, so that what they ask for is there at once.
+    /// Wakes the keeper of metrics, so that it makes newly enabled tables at once.
     changed: Notify,
 }
 
-struct Known {
+struct CachedProperties {
     document: Bytes,
     properties: Arc<ServiceProperties>,
 }
 
-impl Settings {
+impl PropertiesStore {
     pub fn new(engine: Arc<dyn Engine>, gate: Arc<Gate>) -> Self {
         Self {
             engine,
             gate,
-            known: Default::default(),
+            cached: Default::default(),
             fresh: ServiceKind::ALL.map(|service| Arc::new(ServiceProperties::of_fresh_account(service))),
             turn: tokio::sync::Mutex::default(),
             changed: Notify::new(),
         }
     }
 
-    /// The service's properties: those of a fresh account if none were ever set, or while they can't be read. A fresh
-    /// account allows no foreign origin, and keeps no log.
+    /// The service's properties; those of a fresh account if none are set or they can't be read. A fresh account allows no
+    /// foreign origin and keeps no log.
     pub async fn of(&self, account: &AccountName, service: ServiceKind) -> Arc<ServiceProperties> {
         let Ok(Some(document)) = self.stored(account, service).await else {
             return self.fresh(service).clone();
         };
-        let mut known = self.known[service as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(account) {
-            Some(known) if known.document == document => known.properties.clone(),
+        let mut cached = self.cached[service as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        match cached.get(account) {
+            Some(cached) if cached.document == document => cached.properties.clone(),
             _ => {
                 let properties = read(service, Some(&document)).unwrap_or_else(|fault| {
-                    tracing::error!(%account, service = service.name(), %fault, "service properties are not applied");
+                    tracing::error!(%account, service = service.name(), %fault, "can't read the service properties; using those of a fresh account");
                     ServiceProperties::of_fresh_account(service)
                 });
                 let properties = Arc::new(properties);
-                known.insert(account.clone(), Known { document, properties: properties.clone() });
+                cached.insert(account.clone(), CachedProperties { document, properties: properties.clone() });
                 properties
             }
         }
     }
 
-    /// Those of an account that is not there.
+    /// The properties of a fresh account.
     pub fn fresh(&self, service: ServiceKind) -> &Arc<ServiceProperties> {
         &self.fresh[service as usize]
     }
 
-    /// As they are stored. Properties that can't be read are a fault: they are not shown as something else.
+    /// The stored properties. It is a fault if they can't be read: they must not be shown as the default.
     pub async fn get(
         &self,
         account: &AccountName,
@@ -80,9 +79,9 @@ impl Settings {
         Ok(read(service, self.stored(account, service).await?.as_deref())?)
     }
 
-    /// Changes what the update names. Two changes at once are made one after the other, so that neither undoes what the
-    /// other does not name: within this server they take turns, and a change that another server was quicker to make is
-    /// read and changed in turn. Properties that can't be read are not written over: they may be of a newer release.
+    /// Changes what the update names and keeps the rest. Concurrent updates lose nothing: within this server they take
+    /// turns, and if another server changed the document first, it is read and changed again. Properties that can't be
+    /// read are not overwritten: a newer release may have written them.
     pub async fn change(
         &self,
         account: &AccountName,
@@ -137,8 +136,8 @@ fn read(service: ServiceKind, document: Option<&[u8]>) -> Result<ServiceProperti
     })
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for PropertiesStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Settings")
+        f.write_str("PropertiesStore")
     }
 }

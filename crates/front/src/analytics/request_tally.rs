@@ -1,42 +1,44 @@
-//! Counts of requests, and the row of a metrics table that shows them.
+//! Counts of requests, and the row of a metrics table that has them.
 
 use std::time::Duration;
 
 use model::{Property, Value, ValueRef};
 use store::{RowDraft, RowView};
 
-use super::outcome::{Credential, Status};
+use super::outcome::{AuthenticationType, Status};
 
-const COUNTERS: usize = Status::ALL.len() * Credential::ALL.len();
+const COUNTERS: usize = Status::ALL.len() * AuthenticationType::ALL.len();
 
-/// What was counted of some requests. Adding two gives that of all of them.
+/// The counts of some requests. They can be added.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct RequestTally {
     counts: [u64; COUNTERS],
     ingress: u64,
     egress: u64,
-    /// In milliseconds, of the requests that succeeded.
+    /// Milliseconds, the sum over the requests that succeeded.
     end_to_end: f64,
     server: f64,
 }
 
-fn counter(status: Status, credential: Credential) -> usize {
-    let kind = Credential::ALL.iter().position(|known| *known == credential).unwrap_or_default();
-    (status as usize) * Credential::ALL.len() + kind
+fn counter(status: Status, authentication: AuthenticationType) -> usize {
+    let kind = AuthenticationType::ALL.iter().position(|known| *known == authentication).unwrap_or_default();
+    (status as usize) * AuthenticationType::ALL.len() + kind
 }
 
-fn counters() -> impl Iterator<Item = (Status, Credential)> {
-    Status::ALL.into_iter().flat_map(|status| Credential::ALL.map(|credential| (status, credential)))
+fn counters() -> impl Iterator<Item = (Status, AuthenticationType)> {
+    Status::ALL
+        .into_iter()
+        .flat_map(|status| AuthenticationType::ALL.map(|authentication| (status, authentication)))
 }
 
-impl Tally {
+impl RequestTally {
     pub fn count(
         &mut self,
-        (status, credential): (Status, Credential),
+        (status, authentication): (Status, AuthenticationType),
         (ingress, egress): (u64, u64),
         (end_to_end, server): (Duration, Duration),
     ) {
-        self.counts[counter(status, credential)] += 1;
+        self.counts[counter(status, authentication)] += 1;
         self.ingress += ingress;
         self.egress += egress;
         if status == Status::Success {
@@ -53,7 +55,7 @@ impl Tally {
         self.server += other.server;
     }
 
-    fn sum(&self, counted: impl Fn(Status, Credential) -> bool) -> u64 {
+    fn sum(&self, counted: impl Fn(Status, AuthenticationType) -> bool) -> u64 {
         counters()
             .filter(|(status, kind)| counted(*status, *kind))
             .map(|(s, k)| self.counts[counter(s, k)])
@@ -64,7 +66,7 @@ impl Tally {
         self.sum(|counted, _| counted == status)
     }
 
-    /// As a row shows it: totals, ratios, then one counter for every end and kind of caller.
+    /// The row: totals, ratios, then one counter for every status and type of authentication.
     pub fn to_row(&self) -> RowDraft {
         let total = self.sum(|_, _| true);
         let billable = self.sum(Status::is_billable);
@@ -99,14 +101,14 @@ impl Tally {
         ] {
             put(name.to_owned(), Value::Double(value));
         }
-        for (status, credential) in counters() {
-            let count = self.counts[counter(status, credential)];
-            put(format!("{}{}", credential.prefix(), status.name()), integer(count));
+        for (status, authentication) in counters() {
+            let count = self.counts[counter(status, authentication)];
+            put(format!("{}{}", authentication.prefix(), status.name()), integer(count));
         }
         RowDraft::new(properties.iter().map(|p| (p.name.as_str(), p.value.as_ref())))
     }
 
-    /// What a row counted. Averages give their sums back, but for what rounding took.
+    /// The counts of a row. Sums are computed from averages, so they may be off by rounding.
     pub fn from_row(row: RowView<'_>) -> Self {
         let integer = |name: &str| match row.property(name) {
             Some(ValueRef::Int64(count)) => u64::try_from(count).unwrap_or_default(),
@@ -118,9 +120,9 @@ impl Tally {
         };
         let mut tally =
             Self { ingress: integer(TOTAL_INGRESS), egress: integer(TOTAL_EGRESS), ..Self::default() };
-        for (status, credential) in counters() {
-            tally.counts[counter(status, credential)] =
-                integer(&format!("{}{}", credential.prefix(), status.name()));
+        for (status, authentication) in counters() {
+            tally.counts[counter(status, authentication)] =
+                integer(&format!("{}{}", authentication.prefix(), status.name()));
         }
         let succeeded = tally.of(Status::Success) as f64;
         tally.end_to_end = double(AVERAGE_E2E) * succeeded;
@@ -139,27 +141,27 @@ mod tests {
     use super::*;
     use common::DateTime;
 
-    fn counted(status: Status, credential: Credential, times: usize) -> Tally {
-        let mut tally = Tally::default();
+    fn counted(status: Status, authentication: AuthenticationType, times: usize) -> RequestTally {
+        let mut tally = RequestTally::default();
         for _ in 0..times {
             let (end_to_end, server) = (Duration::from_millis(4), Duration::from_millis(2));
-            tally.count((status, credential), (100, 1000), (end_to_end, server));
+            tally.count((status, authentication), (100, 1000), (end_to_end, server));
         }
         tally
     }
 
-    fn shown(tally: &Tally, name: &str) -> Value {
+    fn shown(tally: &RequestTally, name: &str) -> Value {
         let row = tally.to_row().stamp(DateTime::MIN_STORED);
         row.view().property(name).unwrap().to_owned()
     }
 
     #[test]
     fn a_row_shows_totals_ratios_and_each_counter() {
-        let mut tally = counted(Status::Success, Credential::Authenticated, 5);
-        tally.add(&counted(Status::Success, Credential::Sas, 1));
-        tally.add(&counted(Status::ThrottlingError, Credential::Sas, 2));
-        tally.add(&counted(Status::ServerOtherError, Credential::Authenticated, 1));
-        tally.add(&counted(Status::AuthorizationError, Credential::Anonymous, 1));
+        let mut tally = counted(Status::Success, AuthenticationType::Authenticated, 5);
+        tally.add(&counted(Status::Success, AuthenticationType::Sas, 1));
+        tally.add(&counted(Status::ThrottlingError, AuthenticationType::Sas, 2));
+        tally.add(&counted(Status::ServerOtherError, AuthenticationType::Authenticated, 1));
+        tally.add(&counted(Status::AuthorizationError, AuthenticationType::Anonymous, 1));
         let check = |name, expected| assert_eq!(shown(&tally, name), expected, "{name}");
         check("TotalRequests", Value::Int64(10));
         check("TotalBillableRequests", Value::Int64(6));
@@ -178,15 +180,15 @@ mod tests {
 
     #[test]
     fn no_request_at_all_is_full_availability() {
-        assert_eq!(shown(&Tally::default(), "Availability"), Value::Double(100.0));
-        assert_eq!(shown(&Tally::default(), "PercentSuccess"), Value::Double(0.0));
+        assert_eq!(shown(&RequestTally::default(), "Availability"), Value::Double(100.0));
+        assert_eq!(shown(&RequestTally::default(), "PercentSuccess"), Value::Double(0.0));
     }
 
     #[test]
     fn a_row_gives_back_what_it_counted() {
-        let mut tally = counted(Status::Success, Credential::Authenticated, 3);
-        tally.add(&counted(Status::NetworkError, Credential::Anonymous, 2));
+        let mut tally = counted(Status::Success, AuthenticationType::Authenticated, 3);
+        tally.add(&counted(Status::NetworkError, AuthenticationType::Anonymous, 2));
         let row = tally.to_row().stamp(DateTime::MIN_STORED);
-        assert_eq!(Tally::from_row(row.view()), tally);
+        assert_eq!(RequestTally::from_row(row.view()), tally);
     }
 }

@@ -1,0 +1,327 @@
+//! `partita sas explain`: what a token grants, and why it would be refused.
+//!
+//! A table's token names its table (`tn`), and a blob's token says what kind of resource it is for (`sr`). A queue's token
+//! says neither. The names of queues, containers and blobs are in the URL only, and are signed all the same.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+
+use front::account::{Account, Accounts};
+use front::sas::{self, Caller};
+use front::{Address, ServiceKind};
+use model::DateTime;
+use percent_encoding::percent_decode_str;
+use table_http::access;
+use wire::signing::sas::{
+    AccountSas, BlobSas, BlobTarget, QueueSas, Sas, SignedResource, TableSas, UserDelegation,
+};
+use wire::url::QueryString;
+
+use super::SasError;
+
+pub fn explain(text: &str, account: &Account, now: DateTime) -> Result<String, SasError> {
+    let url = Url::split(text);
+    let query = QueryString::parse(url.query).ok_or(SasError::NotText)?;
+    if query.get("sig").is_none() {
+        return Err(SasError::NoToken);
+    }
+    let (sas, signature) = read(&url, &query, account)?.ok_or(SasError::NoToken)?;
+    let service = service_of(&sas, &url);
+    let mut lines = Lines::default();
+    match &sas {
+        Sas::Account(sas) => lines.account(sas, account),
+        Sas::Table(sas) => lines.table(sas),
+        Sas::Queue(sas) => lines.queue(sas),
+        Sas::Blob(sas) => lines.blob(sas),
+    }
+    lines.terms(&sas);
+    let is_signed = match sas.delegation() {
+        Some(user) => lines.delegation(user),
+        None => lines.signature(&sas, &signature, account),
+    };
+    lines.add("from here", &verdict(sas, is_signed, &url, service, now));
+    Ok(lines.0.trim_end().to_owned())
+}
+
+/// The parts of a URL. A token alone has only a query.
+struct Url<'a> {
+    scheme: &'a str,
+    host: &'a str,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Url<'a> {
+    fn split(text: &'a str) -> Self {
+        let (address, query) = text.split_once('?').unwrap_or(("", text));
+        let (scheme, rest) = address.split_once("://").unwrap_or(("http", address));
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        Self { scheme, host, path, query }
+    }
+
+    /// The service that the host names, as in `account.queue.core.windows.net`.
+    fn service_of_host(&self) -> Option<ServiceKind> {
+        self.host.split('.').nth(1).and_then(ServiceKind::of_name)
+    }
+
+    /// The service that the host names, or else the one that emulators serve at this port.
+    fn likely_service(&self) -> Option<ServiceKind> {
+        let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let of_port = || ServiceKind::ALL.into_iter().find(|service| Some(service.default_port()) == port);
+        self.service_of_host().or_else(of_port)
+    }
+
+    /// The first name in the path after the account, and what follows it, both decoded.
+    fn names(&self, service: ServiceKind, account: &Account) -> Result<(String, String), SasError> {
+        if self.host.is_empty() {
+            return Err(SasError::NoUrl);
+        }
+        let accounts = Accounts::new([account.clone()]);
+        let address =
+            Address::find(self.scheme, self.host, self.path, &accounts, (service, &ServiceKind::ALL))
+                .map_err(|_| SasError::OtherAccount { account: account.name.clone() })?;
+        let path = address.path.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let decode = |text| percent_decode_str(text).decode_utf8().map_err(|_| SasError::NotText);
+        Ok((decode(first)?.into_owned(), decode(rest)?.into_owned()))
+    }
+}
+
+fn read(url: &Url<'_>, query: &QueryString, account: &Account) -> Result<Option<(Sas, String)>, SasError> {
+    let is_account = query.get("ss").is_some() && query.get("srt").is_some();
+    let service = match (query.get("tn"), query.get("sr")) {
+        // Any of the services' tokens may be an account's; the one of tables takes no name from the URL.
+        _ if is_account => ServiceKind::Table,
+        (Some(_), _) => ServiceKind::Table,
+        // As some SDKs write it in a queue's token that is signed with a user delegation key.
+        (None, Some("q")) => ServiceKind::Queue,
+        (None, Some(_)) => ServiceKind::Blob,
+        (None, None) => url.likely_service().unwrap_or(ServiceKind::Queue),
+    };
+    Ok(match service {
+        ServiceKind::Table => Sas::read(query)?,
+        ServiceKind::Queue => Sas::read_queue(query, &url.names(service, account)?.0)?,
+        ServiceKind::Blob => {
+            let (first, rest) = url.names(service, account)?;
+            let is_of_blob = matches!(query.get("sr"), Some("b" | "bs" | "bv"));
+            let target = match rest.as_str() {
+                // A blob of the root container.
+                "" if is_of_blob && !first.is_empty() => {
+                    BlobTarget { container: "$root", blob: Some(&first) }
+                }
+                "" => BlobTarget { container: &first, blob: None },
+                blob => BlobTarget { container: &first, blob: Some(blob) },
+            };
+            Sas::read_blob(query, target)?
+        }
+    })
+}
+
+/// The service at which the token is judged. An account's token that is not part of a URL is judged at one of its own
+/// services.
+fn service_of(sas: &Sas, url: &Url<'_>) -> ServiceKind {
+    match sas {
+        Sas::Table(_) => ServiceKind::Table,
+        Sas::Queue(_) => ServiceKind::Queue,
+        Sas::Blob(_) => ServiceKind::Blob,
+        Sas::Account(sas) => {
+            let mut own =
+                ServiceKind::ALL.into_iter().rev().filter(|kind| sas.services.contains(kind.letter()));
+            url.likely_service().or_else(|| own.next()).unwrap_or(ServiceKind::Table)
+        }
+    }
+}
+
+/// What a server would answer to a request from this machine. It knows the stored access policies, and we do not.
+fn verdict(sas: Sas, is_signed: bool, url: &Url<'_>, service: ServiceKind, now: DateTime) -> String {
+    if let Some(addressed) = url.service_of_host().filter(|addressed| *addressed != service) {
+        return format!(
+            "REFUSED: this is a token for the {service} service, and the URL is of the {addressed} service"
+        );
+    }
+    if sas.delegation().is_some() {
+        return "REFUSED by Partita, which does not support user delegation keys".to_owned();
+    }
+    if !sas.identifier().is_empty() {
+        return format!("only the server can tell: it knows the terms of policy {:?}", sas.identifier());
+    }
+    let https = url.scheme.eq_ignore_ascii_case("https");
+    let caller = Caller { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), https };
+    let admitted = sas::admit(sas, None, now, caller, service);
+    let admitted = match service {
+        ServiceKind::Table => admitted.and_then(access::grant).map(drop),
+        ServiceKind::Queue | ServiceKind::Blob => admitted.map(drop),
+    };
+    match admitted {
+        Ok(()) if is_signed => "it would be accepted now".to_owned(),
+        Ok(()) => "REFUSED with AuthenticationFailed: the signature is wrong".to_owned(),
+        Err(denial) => format!("REFUSED with {}: {}", denial.refusal.code(service), denial.why),
+    }
+}
+
+/// The explanation.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str) {
+        // Writing to a String can't fail.
+        let _ = writeln!(self.0, "{name:<12} {value}");
+    }
+
+    fn kind(&mut self, kind: &str, version: &str) {
+        self.add("token", &format!("{kind}, version {version}"));
+    }
+
+    fn account(&mut self, sas: &AccountSas, account: &Account) {
+        self.kind("for an account", &sas.terms.version);
+        let permissions = words(&sas.terms.permissions, ACCOUNT_WORDS);
+        let services = ServiceKind::ALL.into_iter().filter(|kind| sas.services.contains(kind.letter()));
+        let on: Vec<String> = services.map(|kind| words(&sas.resource_types, levels(kind))).collect();
+        let on = if on.is_empty() { "nothing".to_owned() } else { on.join(", ") };
+        self.add("grants", &format!("{permissions} on {on} of account {}", account.name));
+        self.add("services", &words(&sas.services, SERVICE_WORDS));
+    }
+
+    fn table(&mut self, sas: &TableSas) {
+        self.kind("for a table", &sas.terms.version);
+        let permissions = words(&sas.terms.permissions, TABLE_WORDS);
+        self.add("grants", &format!("{permissions} on entities of table {}", sas.table));
+        let bound = |partition: &str, row: &str| match (partition, row) {
+            ("", _) => "any".to_owned(),
+            (partition, "") => format!("partition {partition:?}"),
+            (partition, row) => format!("partition {partition:?}, row {row:?}"),
+        };
+        let from = bound(&sas.start_partition, &sas.start_row);
+        self.add("keys", &format!("from {from} to {}", bound(&sas.end_partition, &sas.end_row)));
+    }
+
+    fn queue(&mut self, sas: &QueueSas) {
+        self.kind("for a queue", &sas.terms.version);
+        let permissions = words(&sas.terms.permissions, QUEUE_WORDS);
+        self.add("grants", &format!("{permissions} on messages of queue {}", sas.queue));
+    }
+
+    fn blob(&mut self, sas: &BlobSas) {
+        self.kind("for blobs", &sas.terms.version);
+        let resource = match &sas.resource {
+            SignedResource::Container => "all blobs".to_owned(),
+            SignedResource::Blob(blob) => format!("blob {blob}"),
+            SignedResource::Snapshot { blob, time } => format!("snapshot {time} of blob {blob}"),
+            SignedResource::Version { blob, time } => format!("version {time} of blob {blob}"),
+            SignedResource::Directory { path, .. } => format!("all blobs in directory {path:?}"),
+        };
+        let permissions = words(&sas.terms.permissions, BLOB_WORDS);
+        self.add("grants", &format!("{permissions} on {resource} of container {}", sas.container));
+        let overrides = &sas.overrides;
+        for (name, value) in [
+            ("Cache-Control", &overrides.cache_control),
+            ("Content-Disposition", &overrides.content_disposition),
+            ("Content-Encoding", &overrides.content_encoding),
+            ("Content-Language", &overrides.content_language),
+            ("Content-Type", &overrides.content_type),
+        ] {
+            if !value.is_empty() {
+                self.add("answers with", &format!("{name}: {value}"));
+            }
+        }
+        if !sas.encryption_scope.is_empty() {
+            self.add("encryption", &format!("scope {:?}", sas.encryption_scope));
+        }
+    }
+
+    fn terms(&mut self, sas: &Sas) {
+        let (terms, policy) = (sas.terms(), sas.identifier());
+        if !policy.is_empty() {
+            self.add("policy", &format!("{policy:?} provides the terms that the token does not have"));
+        }
+        let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let (start, expiry) = match policy {
+            "" => ("any time", "no time: it has no expiry"),
+            _ => ("the start that its policy has, if any,", "the expiry that its policy has"),
+        };
+        let (start, expiry) = (or(&terms.start, start), or(&terms.expiry, expiry));
+        self.add("valid", &format!("from {start} until {expiry}"));
+        let (ip, protocol) = (or(&terms.ip, "any address"), or(&terms.protocol, "https,http"));
+        self.add("callers", &format!("from {ip} by {protocol}"));
+    }
+
+    /// Whether the signature is right.
+    fn signature(&mut self, sas: &Sas, signature: &str, account: &Account) -> bool {
+        let string = sas.string_to_sign(account.name.as_str());
+        let key = account.keys.iter().position(|key| key.verifies(&string, signature));
+        let name = &account.name;
+        match key {
+            Some(index) => self.add("signature", &format!("right, by key {} of account {name}", index + 1)),
+            None => self.add("signature", &format!("WRONG for account {name}; it should sign {string:?}")),
+        }
+        key.is_some()
+    }
+
+    /// Account keys can't check such a signature, so it counts as wrong.
+    fn delegation(&mut self, user: &UserDelegation) -> bool {
+        let UserDelegation { key_user, key_tenant, key_start, key_expiry, .. } = user;
+        let key = format!("by a user delegation key of {key_user} in tenant {key_tenant}");
+        self.add("signature", &format!("not checked; {key}, valid from {key_start} until {key_expiry}"));
+        false
+    }
+}
+
+type Words = &'static [(char, &'static str)];
+
+const TABLE_WORDS: Words = &[('r', "read"), ('a', "add"), ('u', "update"), ('d', "delete")];
+const QUEUE_WORDS: Words = &[('r', "read"), ('a', "add"), ('u', "update"), ('p', "process")];
+const BLOB_WORDS: Words = &[
+    ('r', "read"),
+    ('a', "add"),
+    ('c', "create"),
+    ('w', "write"),
+    ('d', "delete"),
+    ('x', "delete versions"),
+    ('y', "delete permanently"),
+    ('l', "list"),
+    ('t', "tags"),
+    ('f', "find by tags"),
+    ('m', "move"),
+    ('e', "execute"),
+    ('o', "change the owner"),
+    ('p', "change permissions"),
+    ('i', "immutability"),
+];
+const ACCOUNT_WORDS: Words = &[
+    ('r', "read"),
+    ('w', "write"),
+    ('d', "delete"),
+    ('x', "delete versions"),
+    ('y', "delete permanently"),
+    ('l', "list"),
+    ('a', "add"),
+    ('c', "create"),
+    ('u', "update"),
+    ('p', "process"),
+    ('t', "tags"),
+    ('f', "find by tags"),
+    ('i', "immutability"),
+];
+const SERVICE_WORDS: Words = &[('b', "blobs"), ('q', "queues"), ('t', "tables"), ('f', "files")];
+
+/// The letters of `srt`.
+const fn levels(service: ServiceKind) -> Words {
+    match service {
+        ServiceKind::Blob => &[('s', "the blob service"), ('c', "containers"), ('o', "blobs")],
+        ServiceKind::Queue => &[('s', "the queue service"), ('c', "queues"), ('o', "messages")],
+        ServiceKind::Table => &[('s', "the table service"), ('c', "tables"), ('o', "entities")],
+    }
+}
+
+fn words(letters: &str, words: Words) -> String {
+    let word = |letter| match words.iter().find(|(known, _)| *known == letter) {
+        Some((_, word)) => (*word).to_owned(),
+        None => format!("{letter:?} (UNKNOWN)"),
+    };
+    let list: Vec<String> = letters.chars().map(word).collect();
+    if list.is_empty() { "no permissions of its own".to_owned() } else { list.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;
