@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use common::{AccountName, Refusal};
-use front::access::Denied;
+use front::access::Denial;
 use front::{
     Admission, Body, BodyFailure, BrokenStream, Class, Memory, OperationInfo, RefusalFacts, RefusedRequest,
     Request, RequestBody, ServiceKind, StorageService, held_bytes,
@@ -45,9 +45,9 @@ impl From<Refusal> for ToyFailure {
     }
 }
 
-impl From<Denied> for ToyFailure {
-    fn from(denied: Denied) -> Self {
-        Self::Shared(denied.refusal)
+impl From<Denial> for ToyFailure {
+    fn from(denial: Denial) -> Self {
+        Self::Shared(denial.refusal)
     }
 }
 
@@ -152,10 +152,7 @@ impl StorageService for Toy {
             ToyRequest::SetProperties => {
                 let mut held = front.memory.nothing();
                 let body = body.read_whole(&request.head.headers, 4096, deadline, &mut held).await?;
-                front
-                    .properties
-                    .change(account, ServiceKind::Queue, &Update::read(ServiceKind::Queue, &body)?)
-                    .await?;
+                front.properties.change(account, ServiceKind::Queue, &Update::read(&body)?).await?;
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = http::StatusCode::ACCEPTED;
                 return Ok(response);
