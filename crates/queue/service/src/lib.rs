@@ -9,6 +9,7 @@ mod clear;
 mod clock;
 mod document;
 mod error;
+mod grant;
 mod head;
 mod live;
 mod message_row;
@@ -25,6 +26,7 @@ use store::{Engine, Gate};
 
 pub use clock::Clock;
 pub use error::{Error, Result};
+pub use grant::{Access, AccountGrant, Grant, Need, QueueGrant, Role, RoleGrant};
 pub use queue_ref::QueueRef;
 pub use queues::{Creation, ListQuery, QueuePage};
 pub use sweep::Swept;
