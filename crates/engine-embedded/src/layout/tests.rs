@@ -1,11 +1,11 @@
-//! Stored bytes read back, those of older formats too, and damaged ones do not.
+//! Stored bytes can be read back, also those of older formats. Damaged bytes are refused.
 
 use super::*;
 use crate::fields;
 use model::Cut;
 
 #[test]
-fn format_names_are_told_from_others() {
+fn only_our_own_format_files_are_recognized() {
     assert_eq!(read_format(&format_text(FORMAT_VERSION)), Some(FORMAT_VERSION));
     assert_eq!(read_format("partita-store 12\n"), Some(12));
     for foreign in ["", "partita-store", "partita-stores 1", "partita-store one", "rocksdb 1"] {
