@@ -46,7 +46,8 @@ pub enum ConnectError {
     #[error("the cluster has no keyspace {0}; make it with `partita store init`")]
     KeyspaceMissing(String),
     #[error(
-        "this cluster's settings do not guarantee durability; `unsafe=true` in its address accepts that, for tests:\n{0}"
+        "this cluster's settings do not guarantee durability; `unsafe=true` in its address accepts that, for \
+         tests:\n{0}"
     )]
     Unsafe(Findings),
     #[error("this cluster can't be used:\n{0}")]

@@ -166,8 +166,8 @@ impl Server {
         }
     }
 
-    /// Continues as after a timeout. After a crash nobody settles the outcome of the write; that is the same as a server
-    /// that takes no more steps.
+    /// Continues as after a timeout. After a crash nobody settles the outcome of the write; that is the same as a
+    /// server that takes no more steps.
     pub fn start_over(&self) -> Self {
         match *self {
             Self::Writer { map, at: Writing::Commit { from, registration, .. } } => {
