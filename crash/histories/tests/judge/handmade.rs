@@ -168,7 +168,7 @@ fn a_delete_takes_the_row_away_and_a_write_brings_another() {
 }
 
 #[test]
-fn a_merge_keeps_what_it_does_not_name() {
+fn a_merge_keeps_the_other_properties() {
     let base = [at(0, 1, merge("a", 1, "A"), done(5)), at(2, 3, merge("a", 2, "B"), done(6))];
     let look = |values| at(4, 5, get("a"), Outcome::Found(vec![found("a", 6, values)]));
     accepts(&[base[0].clone(), base[1].clone(), look(&[("Writer", 2), ("A", 1), ("B", 2)])]);
