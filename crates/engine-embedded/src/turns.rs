@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn short_scans_pass_long_ones_but_not_for_ever() {
+    fn short_scans_go_before_long_ones_but_not_always() {
         let turns = turns(1, 100);
         let mut held = poll(&mut ask!(turns, Reach::Table)).expect("nobody reads").expect("has room");
         let mut waiting: Vec<_> = "ttpppppppp"

@@ -247,7 +247,7 @@ async fn an_upgrade_that_ends_before_any_step_is_finished_by_the_next_open() {
 }
 
 #[tokio::test]
-async fn two_upgrades_that_end_early_leave_the_third_one_a_whole_store() {
+async fn after_two_interrupted_upgrades_the_third_one_finds_a_complete_store() {
     let (_place, data, expected) = fixture();
     for first in 0.. {
         let mut seconds = 0;
