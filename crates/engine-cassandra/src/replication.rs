@@ -21,7 +21,7 @@ pub enum Replication {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplicationError {
     #[error(
-        "datacenter {datacenter:?} has {nodes} nodes, too few for {copies} copies; add nodes, or set \
+        "datacenter {datacenter:?} has {nodes} of the {copies} nodes that the copies need; add nodes, or set \
          another number"
     )]
     TooFewNodes { datacenter: String, nodes: usize, copies: usize },
