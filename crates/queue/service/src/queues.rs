@@ -43,10 +43,12 @@ impl QueueService {
     pub async fn create(&self, queue: &QueueRef, metadata: &Metadata) -> Result<Creation> {
         let _pass = self.gate.pass().await?;
         let table = queue.table()?;
+        // Earlier than every message that is put as soon as the queue is there.
+        let start = self.clock.tick();
         match self.engine.create_table(&table, Some(Document::new(metadata.clone()).write())).await {
             Ok(()) => {
-                self.live.forget(queue);
-                let head = Head::empty(self.clock.tick(), !self.is_shared);
+                // Whoever has put a message already has also made this entry, and knows more.
+                let head = Head::empty(start, !self.is_shared);
                 self.live.insert(LiveQueue::new(queue.clone(), table, head));
                 Ok(Creation::Created)
             }
