@@ -1,11 +1,16 @@
 """What the steps have in common: binaries, options, a directory that is removed at the end, servers that are stopped."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from . import client
 from .process import Server, accepts_connections, answers_http_200, free_port
+
+
+# Several servers run beside each other, and the benchmarks are of tables. A variable, because older servers know no such flag.
+os.environ.setdefault("PARTITA_QUEUE_LISTEN", "off")
 
 
 class Setup:

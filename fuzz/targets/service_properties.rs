@@ -6,7 +6,7 @@ use model::ServiceKind;
 use wire::service_properties::{ServiceProperties, Update};
 
 fuzz_target!(|body: &[u8]| {
-    let Ok(update) = Update::read(ServiceKind::Table, body) else { return };
+    let Ok(update) = Update::read(body) else { return };
     let mut properties = ServiceProperties::default();
     properties.apply(update);
     let stored = properties.write();

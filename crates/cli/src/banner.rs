@@ -1,21 +1,20 @@
 //! What `partita serve` prints once it is ready.
 
-use front::{Listener, account};
+use front::{Listener, ServiceKind, account};
 
 use crate::config::{CertificateSource, Config, Tls};
 
 /// Endpoints and connection strings. Shows a key only if it is the public one.
 pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
     let mut lines = vec![format!("Partita {} is ready.", env!("CARGO_PKG_VERSION"))];
-    let endpoints = || {
-        let each = |listener| config.accounts.iter().map(move |account| (listener, &account.name));
-        listeners.iter().flat_map(each).map(|(listener, name): (&Listener, _)| {
-            let (scheme, address) = (listener.scheme(), listener.address());
-            (scheme, name, format!("{scheme}://{address}/{name}"))
-        })
-    };
-    for (_, _, endpoint) in endpoints() {
-        lines.push(format!("  Table endpoint     {endpoint}"));
+    let endpoint =
+        |listener: &Listener, account| format!("{}://{}/{account}", listener.scheme(), listener.address());
+    for listener in listeners {
+        let service = listener.service().title();
+        for account in &config.accounts {
+            let label = format!("{service} endpoint");
+            lines.push(format!("  {label:<18} {}", endpoint(listener, &account.name)));
+        }
     }
     lines.push(format!("  Data               {place}"));
     if let Some(Tls { source: CertificateSource::Development(directory), .. }) = &config.tls {
@@ -27,10 +26,21 @@ pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
         ));
     }
     let key = if config.development { account::DEVELOPMENT_KEY } else { "<key>" };
-    for (scheme, name, endpoint) in endpoints() {
-        lines.push(format!(
-            "  Connection string  DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={endpoint};"
-        ));
+    // Every scheme has a port of tables, and beside it one of queues if those are served.
+    for tables in listeners.iter().filter(|listener| listener.service() == ServiceKind::Table) {
+        let scheme = tables.scheme();
+        let of_scheme = || listeners.iter().filter(|listener| listener.scheme() == scheme);
+        for account in &config.accounts {
+            let name = &account.name;
+            let endpoints: String = of_scheme()
+                .map(|listener| {
+                    format!("{}Endpoint={};", listener.service().title(), endpoint(listener, name))
+                })
+                .collect();
+            lines.push(format!(
+                "  Connection string  DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};{endpoints}"
+            ));
+        }
     }
     lines.join("\n")
 }

@@ -47,7 +47,8 @@ fn make(directory: &Path, files: &CertificateFiles, authority: &Path) -> io::Res
     let authority_certificate = params.self_signed(&authority_key).map_err(other)?;
     let issuer = Issuer::new(params, authority_key);
 
-    let names = ["localhost", "127.0.0.1", "::1", "*.table.localhost", "host.docker.internal"];
+    let names =
+        ["localhost", "127.0.0.1", "::1", "*.table.localhost", "*.queue.localhost", "host.docker.internal"];
     let mut params = CertificateParams::new(names.map(str::to_owned)).map_err(other)?;
     params.distinguished_name.push(DnType::CommonName, "Partita development server");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -25,6 +25,10 @@ pub use storage::{Storage, StoreAddress};
 
 pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
+const QUEUE_LISTEN: &str = "127.0.0.1:10001";
+const QUEUE_TLS_LISTEN: &str = "127.0.0.1:10004";
+/// In place of an address: the service is not served.
+const OFF: &str = "off";
 const DEV_CERT: &str = "./partita-dev-cert";
 pub const DATA: &str = "./partita-data";
 const REQUEST_LOGS: &str = "request-logs";
@@ -45,6 +49,8 @@ const REQUEST_MIB_MIN: usize = 16;
 pub struct Config {
     /// The address for plain HTTP; `None` with --no-http.
     pub listen: Option<String>,
+    /// Where to serve queues over plain HTTP, if at all.
+    pub queue_listen: Option<String>,
     pub tls: Option<Tls>,
     pub storage: Storage,
     /// The directory for request logs, if there is one.
@@ -65,6 +71,8 @@ pub struct Config {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tls {
     pub listen: String,
+    /// Where to serve queues, if at all.
+    pub queue_listen: Option<String>,
     pub source: CertificateSource,
 }
 
@@ -124,13 +132,20 @@ impl Config {
             (None, None, Some(directory)) => Some(CertificateSource::Development(directory)),
             _ => return Err(SettingsError::CertificateIncomplete),
         };
-        let tls = source.map(|source| Tls { listen: tls_listen, source });
+        let queue_setting = flags.queue_listen.or(file.queue_listen);
+        let queues_are_off = queue_setting.as_deref() == Some(OFF);
+        let queue_tls_setting = flags.queue_tls_listen.or(file.queue_tls_listen);
+        let queue_tls_setting = queue_tls_setting.or_else(|| queues_are_off.then(|| OFF.to_owned()));
+        let queue_tls_listen = beside(&tls_listen, queue_tls_setting, QUEUE_TLS_LISTEN);
+        let tls = source.map(|source| Tls { listen: tls_listen, queue_listen: queue_tls_listen, source });
         let no_http = flags.no_http || file.no_http;
         if no_http && tls.is_none() {
             return Err(SettingsError::NothingToServe);
         }
         let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
-        let addresses = || listen.iter().chain(tls.as_ref().map(|tls| &tls.listen));
+        let queue_listen = listen.as_ref().and_then(|listen| beside(listen, queue_setting, QUEUE_LISTEN));
+        let of_tls = || tls.iter().flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref()]);
+        let addresses = || [&listen, &queue_listen].map(Option::as_ref).into_iter().chain(of_tls()).flatten();
         if development
             && !asked_for_development
             && let Some(address) = addresses().find(|address| !is_loopback(address))
@@ -157,6 +172,7 @@ impl Config {
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
             listen,
+            queue_listen,
             tls,
             storage,
             request_logs,
@@ -181,6 +197,17 @@ impl Config {
 
     pub fn accounts(&self) -> Accounts {
         Accounts::new(self.accounts.iter().cloned())
+    }
+}
+
+/// Where to serve queues beside tables: where the operator says, or at the usual port. A server of tables that takes any
+/// free port takes one for queues too, so that several of them can run on one machine.
+fn beside(listen: &str, setting: Option<String>, usual: &str) -> Option<String> {
+    match setting {
+        Some(setting) if setting == OFF => None,
+        Some(address) => Some(address),
+        None if listen.ends_with(":0") => Some(listen.to_owned()),
+        None => Some(usual.to_owned()),
     }
 }
 

@@ -15,6 +15,7 @@ use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
 use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::{Listener, Server, ServiceKind, Services};
+use queue_service::QueueService;
 use service::Service;
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
 use thiserror::Error;
@@ -121,12 +122,18 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
     // Binds the ports before it opens the store: a second server on the same port must not touch the data.
     let mut listeners = Vec::new();
     if let Some(address) = &config.listen {
-        listeners.push(bind(address, "--listen", None).await?);
+        listeners.push(bind(ServiceKind::Table, address, "--listen", None).await?);
+    }
+    if let Some(address) = &config.queue_listen {
+        listeners.push(bind(ServiceKind::Queue, address, "--queue-listen", None).await?);
     }
     if let Some(tls) = &config.tls {
         let certificate = Certificate::load(certificate_files(&tls.source)?)?;
         let acceptor = certificate.acceptor()?;
-        listeners.push(bind(&tls.listen, "--tls-listen", Some(acceptor)).await?);
+        listeners.push(bind(ServiceKind::Table, &tls.listen, "--tls-listen", Some(acceptor.clone())).await?);
+        if let Some(address) = &tls.queue_listen {
+            listeners.push(bind(ServiceKind::Queue, address, "--queue-tls-listen", Some(acceptor)).await?);
+        }
         tokio::spawn(refresh(certificate));
     }
     match &config.storage {
@@ -181,11 +188,24 @@ async fn serve_with(
     place: &str,
 ) -> Result<(), ServeError> {
     let mut service = Service::new(engine.clone()).gated(gate.clone());
-    if let Some(targets) = config.throttle {
-        service = service.throttled(Arc::new(Throttle::new(targets)));
+    // The services of an account share its target.
+    let throttle = config.throttle.map(|targets| Arc::new(Throttle::new(targets)));
+    if let Some(throttle) = &throttle {
+        service = service.throttled(throttle.clone());
+    }
+    let mut services = Services::new().with(table_http::behind_front(service));
+    if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
+        let is_shared = matches!(config.storage, Storage::Cluster { .. });
+        let mut queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
+        if let Some(throttle) = throttle {
+            queues = queues.throttled(throttle);
+        }
+        let kept = queues.clone();
+        tokio::spawn(async move { kept.keep_up().await });
+        services = services.with(queue_http::behind_front(queues));
     }
     let server = Server {
-        services: Services::new().with(table_http::behind_front(service)),
+        services,
         engine: engine.clone(),
         gate,
         accounts: reload.accounts.clone(),
@@ -224,8 +244,13 @@ fn warn_if_open_to_others(data: &Path) {
     }
 }
 
-async fn bind(address: &str, flag: &'static str, tls: Option<TlsAcceptor>) -> Result<Listener, ServeError> {
-    Listener::bind(ServiceKind::Table, address, tls).await.map_err(|source| {
+async fn bind(
+    service: ServiceKind,
+    address: &str,
+    flag: &'static str,
+    tls: Option<TlsAcceptor>,
+) -> Result<Listener, ServeError> {
+    Listener::bind(service, address, tls).await.map_err(|source| {
         let address = address.to_owned();
         match source.kind() {
             io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },

@@ -18,6 +18,7 @@ mod model;
 mod paging;
 mod process;
 mod properties;
+mod queues;
 mod refused_bodies;
 mod rotation;
 mod shared_access;

@@ -36,10 +36,12 @@ fn the_banner_has_endpoint_and_connection_string() {
     let server = Partita::in_directory(&data);
     assert_ne!(server.address.port(), 0);
     let (banner, endpoint) = (&server.banner, format!("http://{}/{ACCOUNT}", server.address));
+    let queues = format!("http://{}/{ACCOUNT}", server.queue_address());
     let connection = format!(
-        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={endpoint};\n"
+        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={endpoint};QueueEndpoint={queues};\n"
     );
-    for part in [&format!("Table endpoint     {endpoint}\n"), &text(&data), &connection] {
+    let endpoints = format!("Table endpoint     {endpoint}\n  Queue endpoint     {queues}\n");
+    for part in [&endpoints, &text(&data), &connection] {
         assert!(banner.contains(part), "{part} is not in\n{banner}");
     }
     create_table(&mut server.client(), "Here");

@@ -6,6 +6,7 @@ use crate::support::{Client, Partita, root, transcript};
 fn every_transcript_is_answered_byte_for_byte() {
     let server = Partita::in_memory();
     let mut client: Client = server.client();
+    let mut queue_client: Client = server.queue_client();
     let mut files: Vec<_> =
         std::fs::read_dir(root().join("conformance/wire")).unwrap().map(|f| f.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
@@ -18,7 +19,8 @@ fn every_transcript_is_answered_byte_for_byte() {
             continue;
         }
         let text = format!("\n{}", std::fs::read_to_string(&path).unwrap());
-        let (ran, failed) = transcript::run_file(&mut client, &name, &text);
+        let client = if name.starts_with("queue_") { &mut queue_client } else { &mut client };
+        let (ran, failed) = transcript::run_file(client, &name, &text);
         cases += ran;
         failures.extend(failed);
     }

@@ -103,6 +103,22 @@ impl DateTime {
         format!("{mo:02}/{d:02}/{y:04} {h:02}:{mi:02}:{s:02}")
     }
 
+    /// As HTTP writes times: whole seconds, what is left of them cut off.
+    pub fn http_date(self) -> [u8; 29] {
+        const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+        const MONTHS: [&[u8; 3]; 12] =
+            [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+        let (y, mo, d, h, mi, s, _) = self.fields();
+        let mut text = *b"Mon, 00 Jan 0000 00:00:00 GMT";
+        // The first day of year 1 was a Monday.
+        text[..3].copy_from_slice(DAYS[(self.0 / TICKS_PER_DAY) as usize % DAYS.len()]);
+        text[8..11].copy_from_slice(MONTHS[(mo - 1) as usize % MONTHS.len()]);
+        for (at, value) in [(5, d), (12, y / 100), (14, y % 100), (17, h), (20, mi), (23, s)] {
+            text[at..at + 2].copy_from_slice(&PAIRS[value as usize % PAIRS.len()]);
+        }
+        text
+    }
+
     /// Year, month, day, hour, minute, second, fraction in ticks.
     fn fields(self) -> (i64, i64, i64, i64, i64, i64, i64) {
         let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
@@ -345,6 +361,18 @@ mod tests {
         );
         assert_eq!(DateTime::MIN.to_invariant_string(), "01/01/0001 00:00:00");
         assert_eq!(DateTime::MIN.to_fixed_string(), "0001-01-01T00:00:00.0000000Z");
+    }
+
+    #[test]
+    fn http_shows_whole_seconds() {
+        let check = |text: &str, expected: &str| {
+            let shown = DateTime::parse(text).unwrap().http_date();
+            assert_eq!(std::str::from_utf8(&shown), Ok(expected), "{text}");
+        };
+        check("0001-01-01", "Mon, 01 Jan 0001 00:00:00 GMT");
+        check("1994-11-15T08:12:31.9999999Z", "Tue, 15 Nov 1994 08:12:31 GMT");
+        check("2024-02-29T23:59:59Z", "Thu, 29 Feb 2024 23:59:59 GMT");
+        check("9999-12-31T23:59:59.9999999Z", "Fri, 31 Dec 9999 23:59:59 GMT");
     }
 
     #[test]

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{AccountName, ServiceKind, TableName};
+use model::{AccountName, ServiceKind};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
-use store::{Error, TableRef, TablesPage};
+use store::encoding::table_name;
+use store::{Error, StoredName, TableRef, TablesPage};
 use uuid::Uuid;
 
 use crate::cached::Cached;
@@ -30,7 +31,7 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug)]
 pub struct Table {
     pub id: Uuid,
-    pub name: TableName,
+    pub name: StoredName,
     pub metadata: Option<Bytes>,
 }
 
@@ -70,13 +71,15 @@ impl Catalog {
     }
 
     async fn read(&self, table: &TableRef) -> Result<TableRow, Trouble> {
-        let rows = self.cluster.read(&self.cluster.statements.find_table, key(table)).await?;
+        let name = table.stored_name();
+        let values = (table.account.as_str(), name.as_ref());
+        let rows = self.cluster.read(&self.cluster.statements.find_table, values).await?;
         type Columns = (Option<Uuid>, Option<String>, Option<i8>, Option<Vec<u8>>);
         let row = rows.maybe_first_row::<Columns>().map_err(undecodable("the record of a table"))?;
         let Some((Some(id), Some(shown), Some(state), metadata)) = row else { return Ok(TableRow::Missing) };
         match state {
             LIVE => {
-                let name = parse_name(&shown)?;
+                let name = parse_name(table.service, &shown)?;
                 Ok(TableRow::Live(Table { id, name, metadata: metadata.map(Bytes::from) }))
             }
             DOOMED => Ok(TableRow::Doomed(id)),
@@ -86,7 +89,7 @@ impl Catalog {
         }
     }
 
-    pub async fn create(&self, table: &TableRef) -> Result<(), Error> {
+    pub async fn create(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             // Most of these requests find that the table exists. Checking first is cheaper than making a directory in
             // vain.
@@ -100,16 +103,24 @@ impl Catalog {
             }
             let made = Uuid::new_v4();
             self.directory.create(made).await?;
-            let values = vec![
+            let mut values = vec![
                 Some(CqlValue::Text(table.account.as_str().to_owned())),
-                Some(CqlValue::Text(table.name.folded().to_owned())),
+                Some(CqlValue::Text(table.stored_name().into_owned())),
                 Some(CqlValue::Uuid(made)),
                 Some(CqlValue::Text(table.name.as_str().to_owned())),
             ];
             let statements = &self.cluster.statements;
             let seat = vec![values[0].clone()];
+            // A null would be written as a tombstone.
+            let statement = match &metadata {
+                None => &statements.create_table,
+                Some(document) => {
+                    values.push(Some(CqlValue::Blob(document.to_vec())));
+                    &statements.create_table_with_metadata
+                }
+            };
             let steps = vec![
-                Conditional { statement: &statements.create_table, values },
+                Conditional { statement, values },
                 Conditional { statement: &statements.seat_account, values: seat },
             ];
             let outcome = self.cluster.compare_and_set(steps).await;
@@ -195,29 +206,36 @@ impl Catalog {
     ) -> Result<bool, Trouble> {
         let values = vec![
             Some(CqlValue::Text(table.account.as_str().to_owned())),
-            Some(CqlValue::Text(table.name.folded().to_owned())),
+            Some(CqlValue::Text(table.stored_name().into_owned())),
             Some(CqlValue::Uuid(id)),
         ];
         Ok(self.cluster.compare_and_set(vec![Conditional { statement, values }]).await?.is_applied())
     }
 
-    pub async fn list(&self, account: &AccountName, from: &str, limit: usize) -> Result<TablesPage, Error> {
+    pub async fn list(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+        from: &str,
+        limit: usize,
+    ) -> Result<TablesPage, Error> {
         let mut names = Vec::new();
-        let mut from = from.to_owned();
+        let (mut from, to) = table_name::range(service, from);
         loop {
             let asked = limit + 1;
-            let tables = self.cluster.tables_of(account.as_str(), &from, asked).await?;
+            let tables = self.cluster.tables_between(account.as_str(), &from, &to, asked).await?;
             let complete = tables.len() < asked;
             for table in tables {
                 // The place to continue from, if all tables that were read are doomed.
-                from = format!("{}\0", table.folded);
+                from = format!("{}\0", table.stored_name);
                 if table.state != LIVE {
                     continue;
                 }
+                let name = parse_name(service, &table.shown)?;
                 if names.len() == limit {
-                    return Ok(TablesPage { names, next: Some(table.folded) });
+                    return Ok(TablesPage { names, next: Some(name.folded().to_owned()) });
                 }
-                names.push(parse_name(&table.shown)?);
+                names.push(name);
             }
             if complete {
                 return Ok(TablesPage { names, next: None });
@@ -236,38 +254,46 @@ impl Catalog {
         }
         for name in self.cluster.accounts_of_tables().await? {
             let account = parse(name)?;
-            if !accounts.contains(&account) && !self.list(&account, "", 1).await?.names.is_empty() {
+            if !accounts.contains(&account) && self.has_tables(&account).await? {
                 accounts.insert(account);
             }
         }
         Ok(accounts.into_iter().collect())
     }
 
-    /// Conditional on the present value, so that a delayed write can't replace a later one: the metadata decides who
-    /// may read the table.
-    pub async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        let mut outcome = Err(Error::Busy);
-        for _ in 0..ATTEMPTS {
-            let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
-            let values = vec![
-                Some(CqlValue::Blob(metadata.to_vec())),
-                Some(CqlValue::Text(table.account.as_str().to_owned())),
-                Some(CqlValue::Text(table.name.folded().to_owned())),
-                Some(CqlValue::Uuid(found.id)),
-                found.metadata.map(|document| CqlValue::Blob(document.to_vec())),
-            ];
-            let step = Conditional { statement: &self.cluster.statements.set_table_metadata, values };
-            outcome = match self.cluster.compare_and_set(vec![step]).await {
-                Ok(Outcome::Applied) => Ok(()),
-                // Another server has set it, or dropped the table.
-                Ok(Outcome::Refused(_)) => continue,
-                Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
-                Err(other) => Err(other.into()),
-            };
-            break;
+    async fn has_tables(&self, account: &AccountName) -> Result<bool, Error> {
+        for service in ServiceKind::ALL {
+            if !self.list(account, service, "", 1).await?.names.is_empty() {
+                return Ok(true);
+            }
         }
+        Ok(false)
+    }
+
+    /// The cluster itself compares, so it does not matter how old what the caller read is, and a replacement that is lost
+    /// and arrives late can't come back over a later one: what is stored here says who may read the table.
+    pub async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+        let values = vec![
+            Some(CqlValue::Blob(metadata.to_vec())),
+            Some(CqlValue::Text(table.account.as_str().to_owned())),
+            Some(CqlValue::Text(table.stored_name().into_owned())),
+            Some(CqlValue::Uuid(found.id)),
+            expected.map(|document| CqlValue::Blob(document.to_vec())),
+        ];
+        let step = Conditional { statement: &self.cluster.statements.replace_table_metadata, values };
+        let outcome = self.cluster.compare_and_set(vec![step]).await;
         self.tables.forget(&id(table));
-        outcome
+        match outcome {
+            Ok(outcome) => Ok(outcome.is_applied()),
+            Err(Trouble::Unknown(_)) => Err(Error::OutcomeUnknown),
+            Err(other) => Err(other.into()),
+        }
     }
 
     pub async fn service_metadata(
@@ -323,14 +349,10 @@ impl Catalog {
 }
 
 fn id(table: &TableRef) -> (AccountName, String) {
-    (table.account.clone(), table.name.folded().to_owned())
+    (table.account.clone(), table.stored_name().into_owned())
 }
 
-fn key(table: &TableRef) -> (&str, &str) {
-    (table.account.as_str(), table.name.folded())
-}
-
-fn parse_name(shown: &str) -> Result<TableName, Trouble> {
-    TableName::parse(shown)
-        .map_err(|_| Trouble::damaged(format!("the stored table name {shown:?} is not valid")))
+fn parse_name(service: ServiceKind, shown: &str) -> Result<StoredName, Trouble> {
+    StoredName::parse(service, shown)
+        .ok_or_else(|| Trouble::damaged(format!("the stored {service} name {shown:?} is not valid")))
 }

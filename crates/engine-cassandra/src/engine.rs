@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use scylla::client::session::Session;
-use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -137,9 +137,9 @@ impl CassandraEngine {
 
 #[async_trait]
 impl Engine for CassandraEngine {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         let _pass = self.begin_write()?;
-        self.catalog.create(table).await
+        self.catalog.create(table, metadata).await
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
@@ -147,18 +147,19 @@ impl Engine for CassandraEngine {
         self.catalog.drop_table(table).await
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         Ok(self.table(table).await?.name.clone())
     }
 
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
         self.check_open()?;
-        self.catalog.list(account, from, limit).await
+        self.catalog.list(account, service, from, limit).await
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
@@ -208,9 +209,14 @@ impl Engine for CassandraEngine {
         Ok(self.table(table).await?.metadata.clone())
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
         let _pass = self.begin_write()?;
-        self.catalog.set_table_metadata(table, metadata).await
+        self.catalog.replace_table_metadata(table, expected, metadata).await
     }
 
     async fn service_metadata(

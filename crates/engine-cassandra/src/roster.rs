@@ -15,35 +15,45 @@ use crate::trouble::{Trouble, undecodable};
 pub const LIVE: i8 = 1;
 pub const DOOMED: i8 = 2;
 
-/// Above the row that is not a table (`Statements::seat_account`), and below every table name.
-const BELOW_ALL: &str = "#";
+/// Between the row that is not a table (`Statements::seat_account`) and every stored name (`store::encoding::table_name`).
+const BELOW_ALL: &str = "\"";
 const ABOVE_ALL: &str = "\u{7f}";
 
 /// A table in the list of an account.
 #[derive(Debug)]
 pub struct RosterEntry {
-    pub folded: String,
+    pub stored_name: String,
     pub shown: String,
     pub id: Uuid,
     pub state: i8,
 }
 
 impl Cluster {
-    /// Up to `limit` tables of the account from a name on, in order, including those being dropped. Returns fewer only
-    /// at the end.
+    /// Up to `limit` tables of the account, of all services, from a stored name on, in order, including those being dropped.
+    /// Returns fewer only at the end.
     pub async fn tables_of(
         &self,
         account: &str,
         from: &str,
         limit: usize,
     ) -> Result<Vec<RosterEntry>, Trouble> {
+        self.tables_between(account, from.max(BELOW_ALL), ABOVE_ALL, limit).await
+    }
+
+    /// The same, below another stored name.
+    pub async fn tables_between(
+        &self,
+        account: &str,
+        from: &str,
+        to: &str,
+        limit: usize,
+    ) -> Result<Vec<RosterEntry>, Trouble> {
         let about = |trouble| about_account(trouble, account);
         let mut tables = Vec::new();
-        let from = from.max(BELOW_ALL);
-        if from >= ABOVE_ALL {
+        if from >= to {
             return Ok(tables);
         }
-        let mut narrow = Narrow::of_text(from, ABOVE_ALL);
+        let mut narrow = Narrow::of_text(from, to);
         while let Some((from, to)) = narrow.next().filter(|_| tables.len() < limit) {
             let text =
                 |bytes| str::from_utf8(bytes).map_err(undecodable("the name of a table")).map_err(about);
@@ -56,12 +66,12 @@ impl Cluster {
                         rows.rows::<Columns>().map_err(undecodable("the list of tables")).map_err(about)?;
                     for row in rows {
                         let row = row.map_err(undecodable("a row of the list of tables")).map_err(about)?;
-                        let (folded, Some(shown), Some(id), Some(state)) = row else {
+                        let (stored_name, Some(shown), Some(id), Some(state)) = row else {
                             return Err(about(Trouble::damaged(format!(
                                 "the stored table {row:?} lacks a column"
                             ))));
                         };
-                        tables.push(RosterEntry { folded, shown, id, state });
+                        tables.push(RosterEntry { stored_name, shown, id, state });
                     }
                     narrow.passed();
                 }

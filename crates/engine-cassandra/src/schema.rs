@@ -61,7 +61,7 @@ impl From<Trouble> for InitError {
 ///
 /// - `services`: a document for each service of an account. `metadata` is the table service's, the only one of schema
 ///   1 and 2. Each service has a column, because a column can be added to a table with data in it and a key can't.
-/// - `tables`: an account's tables by folded name. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
+/// - `tables`: an account's tables by stored name, those of all services. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
 /// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to the
 ///   partition (`PartitionState`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
 /// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.

@@ -60,6 +60,7 @@ pub struct Statements {
 
     // Tables, service properties, slots, purges.
     pub create_table: PreparedStatement,
+    pub create_table_with_metadata: PreparedStatement,
     /// Goes with it: the account's first row, which is no table (`roster`).
     pub seat_account: PreparedStatement,
     pub find_table: PreparedStatement,
@@ -67,7 +68,7 @@ pub struct Statements {
     pub table_accounts: PreparedStatement,
     pub doom_table: PreparedStatement,
     pub forget_table: PreparedStatement,
-    pub set_table_metadata: PreparedStatement,
+    pub replace_table_metadata: PreparedStatement,
     pub service_accounts: PreparedStatement,
     pub table_service: Documents,
     pub queue_service: Documents,
@@ -213,6 +214,10 @@ impl Statements {
                 "INSERT INTO tables (account, name, id, shown, state) VALUES (?, ?, ?, ?, 1) IF NOT EXISTS",
             )
             .await?,
+            create_table_with_metadata: conditional(
+                "INSERT INTO tables (account, name, id, shown, state, metadata) VALUES (?, ?, ?, ?, 1, ?) IF NOT EXISTS",
+            )
+            .await?,
             seat_account: conditional("UPDATE tables SET state = 0 WHERE account = ? AND name = '!'").await?,
             find_table: serial("SELECT id, shown, state, metadata FROM tables WHERE account = ? AND name = ?").await?,
             list_tables: serial(
@@ -223,7 +228,7 @@ impl Statements {
             doom_table: conditional("UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1")
                 .await?,
             forget_table: conditional("DELETE FROM tables WHERE account = ? AND name = ? IF id = ?").await?,
-            set_table_metadata: conditional(
+            replace_table_metadata: conditional(
                 "UPDATE tables SET metadata = ? WHERE account = ? AND name = ? IF id = ? AND state = 1 AND metadata = ?",
             )
             .await?,

@@ -69,7 +69,7 @@ async fn main() {
     let seconds = Duration::from_secs(numbers.get(1).copied().unwrap_or(5) as u64);
     let directory = tempfile::TempDir::new().unwrap();
     let engine = Arc::new(EmbeddedEngine::open(Options::new(directory.path())).unwrap());
-    engine.create_table(&table("Bench")).await.unwrap();
+    engine.create_table(&table("Bench"), None).await.unwrap();
     run(&engine, 16, BATCH, move |rows| rows * ROW_BYTES >= mebibytes << 20).await;
     for (writers, rows) in [(1, 1), (16, 1), (64, 1), (16, BATCH)] {
         let end = Instant::now() + seconds;

@@ -113,7 +113,7 @@ fn large(n: usize) -> RowDraft {
 async fn load(engine: &Arc<EmbeddedEngine>, kind: &Kind, rows: usize) {
     const TASKS: usize = 16;
     let table = table(kind.table);
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let (engine, table, row) = (engine.clone(), table.clone(), kind.row);

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use model::{AccountName, ServiceKind, TableName};
+use model::{AccountName, ServiceKind};
 use parking_lot::RwLock;
-use store::{TableRef, TablesPage};
+use store::encoding::table_name;
+use store::{StoredName, TableRef, TablesPage};
 
 use crate::layout::{self, ServiceRecord, TableRecord};
 use crate::records::Records;
@@ -62,7 +63,7 @@ impl Catalog {
     pub fn new(records: Records) -> Self {
         let mut changes = Changes { services: records.services.into_iter().collect(), ..Changes::default() };
         for (account, record) in records.tables.into_values() {
-            let key = layout::table_key(&account, record.name.folded());
+            let key = layout::table_key(&account, &record.stored_name());
             changes.tables.insert(key.clone(), Some(Arc::new(Table::new(key, record))));
         }
         let catalog = Self::default();
@@ -71,7 +72,7 @@ impl Catalog {
     }
 
     pub fn table(&self, table: &TableRef) -> Option<Arc<Table>> {
-        self.table_by_key(&layout::table_key(&table.account, table.name.folded()))
+        self.table_by_key(&layout::table_key(&table.account, &table.stored_name()))
     }
 
     pub fn table_by_key(&self, key: &[u8]) -> Option<Arc<Table>> {
@@ -92,14 +93,15 @@ impl Catalog {
         found.into_iter().collect()
     }
 
-    pub fn list(&self, account: &AccountName, from: &str, limit: usize) -> TablesPage {
+    pub fn list(&self, account: &AccountName, service: ServiceKind, from: &str, limit: usize) -> TablesPage {
         let tables = self.tables.read();
-        let prefix = layout::table_key(account, "");
-        let mut names: Vec<TableName> = Vec::new();
-        for (key, table) in tables.range(layout::table_key(account, from)..) {
-            if !key.starts_with(&prefix) {
-                break;
-            }
+        let (start, end) = table_name::range(service, from);
+        let mut names: Vec<StoredName> = Vec::new();
+        if start >= end {
+            return TablesPage { names, next: None };
+        }
+        let range = layout::table_key(account, &start)..layout::table_key(account, &end);
+        for table in tables.range(range).map(|(_, table)| table) {
             let name = &table.record.name;
             if names.len() == limit {
                 return TablesPage { names, next: Some(name.folded().to_owned()) };

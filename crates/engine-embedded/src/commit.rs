@@ -60,9 +60,13 @@ pub struct WriteRequest {
 #[derive(Clone, Debug)]
 pub enum Work {
     Apply(PreparedTransaction),
-    Create(TableRef),
+    Create(TableRef, Option<Bytes>),
     Drop(TableRef),
-    SetTableMetadata(TableRef, Bytes),
+    ReplaceTableMetadata {
+        table: TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    },
     ReplaceServiceMetadata {
         service: ServiceKind,
         account: AccountName,
@@ -166,9 +170,13 @@ impl Committer {
 fn judge(draft: &mut Draft<'_>, work: Work) -> WriteAnswer {
     match work {
         Work::Apply(prepared) => return draft.apply(prepared),
-        Work::Create(table) => draft.create(&table)?,
+        Work::Create(table, metadata) => draft.create(&table, metadata)?,
         Work::Drop(table) => draft.drop_table(&table)?,
-        Work::SetTableMetadata(table, metadata) => draft.set_table_metadata(&table, metadata)?,
+        Work::ReplaceTableMetadata { table, expected, metadata } => {
+            if !draft.replace_table_metadata(&table, expected.as_ref(), metadata)? {
+                return Ok(WriteOutcome::NotAsExpected);
+            }
+        }
         Work::ReplaceServiceMetadata { service, account, expected, metadata } => {
             if !draft.replace_service_metadata(service, account, expected.as_ref(), metadata) {
                 return Ok(WriteOutcome::NotAsExpected);

@@ -31,6 +31,8 @@ pub struct Counters {
     pub blocks_asked: u64,
     /// Those of them that were not in the block cache.
     pub blocks_read: u64,
+    /// Tombstones and older versions that iterators stepped over; zero without `Options::statistics`.
+    pub entries_skipped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +67,7 @@ impl LiveCounters {
             pending_drops: self.pending_drops.get(),
             blocks_asked: 0,
             blocks_read: 0,
+            entries_skipped: 0,
         }
     }
 }

@@ -129,6 +129,11 @@ impl Db {
         let missed = ticker(Ticker::BlockCacheMiss);
         (ticker(Ticker::BlockCacheHit) + missed, missed)
     }
+
+    /// Tombstones and older versions that iterators have stepped over.
+    pub fn entries_skipped(&self) -> u64 {
+        self.database_options.get_ticker_count(Ticker::NumberIterSkip)
+    }
 }
 
 pub fn copied(row: Option<RawRow<'_>>) -> Option<StoredRow> {

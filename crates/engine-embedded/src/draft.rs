@@ -153,13 +153,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    pub fn create(&mut self, table: &TableRef) -> Result<(), Error> {
+    pub fn create(&mut self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         let key = table_key(table);
         if self.table(&key).is_some() {
             return Err(Error::TableAlreadyExists);
         }
-        let record = TableRecord::new(TableId::random(), table.name.clone());
-        self.put_table(Table::new(key, record));
+        let record = TableRecord::new(TableId::random(), table.service, table.name.clone());
+        self.put_table(Table::new(key, TableRecord { metadata, ..record }));
         Ok(())
     }
 
@@ -179,10 +179,19 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    pub fn set_table_metadata(&mut self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
+    /// False, and nothing is changed, if the table's metadata is not what was expected.
+    pub fn replace_table_metadata(
+        &mut self,
+        table: &TableRef,
+        expected: Option<&Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
         let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
-        self.put_table(table.with_metadata(metadata));
-        Ok(())
+        let as_expected = table.record.metadata.as_ref() == expected;
+        if as_expected {
+            self.put_table(table.with_metadata(metadata));
+        }
+        Ok(as_expected)
     }
 
     /// False, without a change, if the stored metadata is not the expected one.
@@ -309,7 +318,7 @@ impl<'a> Draft<'a> {
 }
 
 fn table_key(table: &TableRef) -> Vec<u8> {
-    layout::table_key(&table.account, table.name.folded())
+    layout::table_key(&table.account, &table.stored_name())
 }
 
 /// Whether the outcome depends on the present row.

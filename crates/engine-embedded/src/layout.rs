@@ -3,13 +3,14 @@
 //! `store::encoding` defines what follows the table id, and the rows. `docs/storage-format.md` describes all of it; a
 //! change here is a new format version there.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
-use model::{AccountName, DateTime, Key, KeyRange, ServiceKind, TableName};
-use store::encoding;
+use model::{AccountName, DateTime, Key, KeyRange, ServiceKind};
+use store::{StoredName, encoding};
 
-use crate::fields::{Fields, Unusable};
+use crate::fields::{Fields, MUST_UNDERSTAND, Unusable};
 
 /// Names the version of everything below; checked before the database is touched.
 pub const FORMAT_FILE: &str = "FORMAT";
@@ -122,7 +123,7 @@ const COMMIT: u8 = b'C';
 const DROPPING: u8 = b'D';
 const SERVICE: u8 = b'S';
 const TABLE: u8 = b'T';
-/// Names are letters and digits, so 00 ends one and sorts below them.
+/// Names are printable ASCII, so 00 ends one and sorts below them.
 const NAME_END: u8 = 0x00;
 
 /// The key of a meta record, read back.
@@ -157,10 +158,7 @@ fn read_service_key(rest: &[u8]) -> Result<MetaKey, Unusable> {
     }
     let (byte, name) = rest.split_first().ok_or(Unusable::Damaged)?;
     let account = account(name).ok_or(Unusable::Damaged)?;
-    match encoding::service::from_byte(*byte) {
-        Some(service) => Ok(MetaKey::Service(service, account)),
-        None => Err(Unusable::Newer(format!("the service {byte:#04x}"))),
-    }
+    Ok(MetaKey::Service(read_service(&[*byte])?, account))
 }
 
 pub const COMMIT_KEY: &[u8] = &[COMMIT];
@@ -173,16 +171,16 @@ pub fn service_key(service: ServiceKind, account: &AccountName) -> Vec<u8> {
     [&[SERVICE, encoding::service::to_byte(service)][..], account.as_str().as_bytes()].concat()
 }
 
-/// Sorts tables by account and then by lower-case name.
-pub fn table_key(account: &AccountName, folded: &str) -> Vec<u8> {
-    [&[TABLE][..], account.as_str().as_bytes(), &[NAME_END], folded.as_bytes()].concat()
+/// Sorts tables by account and then by stored name (`store::encoding::table_name`).
+pub fn table_key(account: &AccountName, stored_name: &str) -> Vec<u8> {
+    [&[TABLE][..], account.as_str().as_bytes(), &[NAME_END], stored_name.as_bytes()].concat()
 }
 
-/// The account and the lower-case name in the key of a table's record.
+/// The account and the stored name in the key of a table's record.
 pub fn read_table_key(key: &[u8]) -> Option<(AccountName, &str)> {
     let text = std::str::from_utf8(key.strip_prefix(&[TABLE])?).ok()?;
-    let (account, folded) = text.split_once(char::from(NAME_END))?;
-    Some((AccountName::parse(account)?, folded))
+    let (account, stored_name) = text.split_once(char::from(NAME_END))?;
+    Some((AccountName::parse(account)?, stored_name))
 }
 
 /// The first byte of every record of format 1, and of commit records in all formats. Other records are `Fields`.
@@ -258,8 +256,9 @@ impl CommitRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRecord {
     pub id: TableId,
+    pub service: ServiceKind,
     /// In the case it was created with.
-    pub name: TableName,
+    pub name: StoredName,
     pub metadata: Option<Bytes>,
     /// Fields of later versions.
     pub unknown: Fields,
@@ -268,10 +267,17 @@ pub struct TableRecord {
 const ID_FIELD: u8 = 1;
 const NAME_FIELD: u8 = 2;
 const METADATA_FIELD: u8 = 3;
+/// Missing for a table of the Table service. A program that knows of no other would show its rows as entities.
+const SERVICE_FIELD: u8 = MUST_UNDERSTAND | 4;
 
 impl TableRecord {
-    pub fn new(id: TableId, name: TableName) -> Self {
-        Self { id, name, metadata: None, unknown: Fields::default() }
+    pub fn new(id: TableId, service: ServiceKind, name: StoredName) -> Self {
+        Self { id, service, name, metadata: None, unknown: Fields::default() }
+    }
+
+    /// The name in the key of the record.
+    pub fn stored_name(&self) -> Cow<'_, str> {
+        encoding::table_name::write(self.service, self.name.folded())
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -280,6 +286,9 @@ impl TableRecord {
         fields = fields.with(NAME_FIELD, Bytes::copy_from_slice(self.name.as_str().as_bytes()));
         if let Some(metadata) = &self.metadata {
             fields = fields.with(METADATA_FIELD, metadata.clone());
+        }
+        if self.service != ServiceKind::Table {
+            fields = fields.with(SERVICE_FIELD, vec![encoding::service::to_byte(self.service)].into());
         }
         fields.write()
     }
@@ -290,9 +299,12 @@ impl TableRecord {
         }
         let mut fields = Fields::read(bytes)?;
         let id = fields.take(ID_FIELD).and_then(|id| TableId::from_bytes(&id)).ok_or(Unusable::Damaged)?;
-        let name = fields.take(NAME_FIELD).and_then(|name| parse_name(&name)).ok_or(Unusable::Damaged)?;
+        let service =
+            fields.take(SERVICE_FIELD).map_or(Ok(ServiceKind::Table), |byte| read_service(&byte))?;
+        let name = fields.take(NAME_FIELD).and_then(|name| parse_name(service, &name));
+        let name = name.ok_or(Unusable::Damaged)?;
         let metadata = fields.take(METADATA_FIELD);
-        Ok(Self { id, name, metadata, unknown: fields.into_unknown()? })
+        Ok(Self { id, service, name, metadata, unknown: fields.into_unknown()? })
     }
 
     /// Format 1: the id, a length and the name, then whether there is metadata, which takes the rest.
@@ -305,12 +317,18 @@ impl TableRecord {
             [1, metadata @ ..] => Some(Bytes::copy_from_slice(metadata)),
             _ => return None,
         };
-        Some(Self { metadata, ..Self::new(TableId(*id), parse_name(name)?) })
+        let name = parse_name(ServiceKind::Table, name)?;
+        Some(Self { metadata, ..Self::new(TableId(*id), ServiceKind::Table, name) })
     }
 }
 
-fn parse_name(bytes: &[u8]) -> Option<TableName> {
-    TableName::parse(std::str::from_utf8(bytes).ok()?).ok()
+fn parse_name(service: ServiceKind, bytes: &[u8]) -> Option<StoredName> {
+    StoredName::parse(service, std::str::from_utf8(bytes).ok()?)
+}
+
+fn read_service(field: &[u8]) -> Result<ServiceKind, Unusable> {
+    let [byte] = field else { return Err(Unusable::Damaged) };
+    encoding::service::from_byte(*byte).ok_or_else(|| Unusable::Newer(format!("the service {byte:#04x}")))
 }
 
 /// Whether an entry is in the layout of an older format. Commit records have one layout in all formats.

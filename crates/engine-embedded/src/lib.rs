@@ -41,9 +41,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use parking_lot::RwLock;
-use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
@@ -156,6 +156,7 @@ impl EmbeddedEngine {
             && let Ok(db) = self.db()
         {
             (counters.blocks_asked, counters.blocks_read) = db.blocks();
+            counters.entries_skipped = db.entries_skipped();
         }
         counters
     }
@@ -254,26 +255,27 @@ impl Running {
 
 #[async_trait]
 impl Engine for EmbeddedEngine {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.commit(Work::Create(table.clone())).await.map(drop)
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
+        self.commit(Work::Create(table.clone(), metadata)).await.map(drop)
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
         self.commit(Work::Drop(table.clone())).await.map(drop)
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         Ok(self.table(table)?.record.name.clone())
     }
 
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
         self.check_open()?;
-        Ok(self.catalog.list(account, from, limit))
+        Ok(self.catalog.list(account, service, from, limit))
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -308,8 +310,14 @@ impl Engine for EmbeddedEngine {
         Ok(self.table(table)?.record.metadata.clone())
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        self.commit(Work::SetTableMetadata(table.clone(), metadata)).await.map(drop)
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let work = Work::ReplaceTableMetadata { table: table.clone(), expected, metadata };
+        Ok(!matches!(self.commit(work).await?, WriteOutcome::NotAsExpected))
     }
 
     async fn service_metadata(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 
+use bytes::Bytes;
 use store::{Error, Fault, Row};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -136,15 +137,16 @@ pub fn weigh(work: &Work) -> usize {
     const SMALL: usize = 64;
     match work {
         Work::Apply(prepared) => prepared.weight(),
-        Work::SetTableMetadata(_, metadata) => metadata.len() + SMALL,
-        Work::ReplaceServiceMetadata { expected, metadata, .. } => {
-            metadata.len() + expected.as_ref().map_or(0, |expected| expected.len()) + SMALL
+        Work::Create(_, metadata) => metadata.as_ref().map_or(0, Bytes::len) + SMALL,
+        Work::ReplaceTableMetadata { expected, metadata, .. }
+        | Work::ReplaceServiceMetadata { expected, metadata, .. } => {
+            metadata.len() + expected.as_ref().map_or(0, Bytes::len) + SMALL
         }
         Work::Load(_, _, rows) => {
             let row = |row: &Option<Row>| row.as_ref().map_or(0, |row| row.as_bytes().len());
             rows.iter().map(|(_, stored)| row(stored) + SMALL).sum()
         }
-        Work::Create(_) | Work::Drop(_) | Work::Hide(_) | Work::Forget(_) => SMALL,
+        Work::Drop(_) | Work::Hide(_) | Work::Forget(_) => SMALL,
     }
 }
 

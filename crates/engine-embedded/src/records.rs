@@ -40,10 +40,10 @@ impl Records {
                 };
             }
             MetaKey::Table => {
-                let (account, folded) = layout::read_table_key(key).ok_or(Unusable::Damaged)?;
+                let (account, stored_name) = layout::read_table_key(key).ok_or(Unusable::Damaged)?;
                 let record = TableRecord::decode(value)?;
                 // Two tables can't have the same rows. The first is kept.
-                if record.name.folded() != folded || self.tables.contains_key(&record.id) {
+                if record.stored_name() != stored_name || self.tables.contains_key(&record.id) {
                     return Err(Unusable::Damaged);
                 }
                 self.tables.insert(record.id, (account, record));
@@ -61,7 +61,9 @@ impl Records {
     pub fn place(&self, key: &[u8]) -> Option<RowPlace> {
         let (id, rest) = TableId::split(key)?;
         let (account, table) = match self.tables.get(&id) {
-            Some((account, record)) => (Some(account.to_string()), record.name.as_str().to_owned()),
+            Some((account, record)) => {
+                (Some(account.to_string()), store::place_of(record.service, record.name.as_str()))
+            }
             None => (None, id.to_string()),
         };
         let (partition, row) = encoding::key::decode(rest).ok()?;

@@ -2,13 +2,16 @@
 
 use std::fmt;
 
+use model::ServiceKind;
+use store::place_of;
+
 /// The number of damages that are listed. The rest is only counted, so that the report of a badly damaged store fits
 /// in memory.
 pub const DAMAGE_LISTED_MAX: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// By account and name.
+    /// By account, service and name. A queue is a table of the Queue service.
     pub tables: Vec<TableCount>,
     pub damage: Vec<Damage>,
     /// The number of damages that are not listed.
@@ -27,6 +30,7 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableCount {
     pub account: String,
+    pub service: ServiceKind,
     pub table: String,
     pub entities: u64,
     /// The bytes of keys and rows before compression.
@@ -68,10 +72,17 @@ impl DamageEdge {
 pub struct RowPlace {
     /// `None` if no record names the table.
     pub account: Option<String>,
-    /// The name of the table, or its id if no record names it.
+    /// The name of the table, after its service if that is not Table; or its id if no record names it.
     pub table: String,
     pub partition_key: String,
     pub row_key: String,
+}
+
+impl TableCount {
+    /// Its place for people: `account/Books`, or `account/queue/orders`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.account, place_of(self.service, &self.table))
+    }
 }
 
 impl Report {

@@ -8,9 +8,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{AccountName, DateTime, TableName};
+use model::{AccountName, DateTime, ServiceKind};
 use rocksdb::{DB, WriteBatch, WriteOptions};
-use store::{Fault, RowView};
+use store::{Fault, RowView, StoredName};
 
 use crate::database;
 use crate::db;
@@ -146,15 +146,16 @@ impl Writer {
     /// Makes a record for rows whose table has none.
     fn name(&mut self, id: TableId) -> Result<(), Fault> {
         let text = format!("Salvaged{}", &id.to_string()[..16]);
-        let name = TableName::parse(&text).map_err(|refusal| {
-            Fault::bug("a name for a table without a record is not valid").because(refusal)
-        })?;
-        let record = TableRecord::new(id, name);
-        let key = layout::table_key(&self.heir, record.name.folded());
+        // Of whichever service it was: as entities, its rows can be read.
+        let service = ServiceKind::Table;
+        let name = StoredName::parse(service, &text)
+            .ok_or_else(|| Fault::bug("a name for a table without a record is not valid"))?;
+        let record = TableRecord::new(id, service, name);
+        let key = layout::table_key(&self.heir, &record.stored_name());
         self.put(layout::META_FAMILY, &key, &record.encode())?;
         self.tables.insert(id, record);
         let account = self.heir.to_string();
-        self.named.insert(id, TableCount { account, table: text, entities: 0, bytes: 0 });
+        self.named.insert(id, TableCount { account, service, table: text, entities: 0, bytes: 0 });
         Ok(())
     }
 
@@ -188,7 +189,7 @@ impl Finder for Writer {
     fn records(&mut self, records: &Records) -> Result<(), Fault> {
         self.last = records.last.unwrap_or(CommitRecord::NONE);
         for (id, (account, record)) in &records.tables {
-            let key = layout::table_key(account, record.name.folded());
+            let key = layout::table_key(account, &record.stored_name());
             self.put(layout::META_FAMILY, &key, &record.encode())?;
             self.tables.insert(*id, record.clone());
         }

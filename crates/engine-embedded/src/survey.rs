@@ -13,6 +13,7 @@ use forensics::log_file::{self, LogChange, LogPart};
 use forensics::manifest::{ListedFile, Manifest};
 use forensics::merge::{Gap, GapEdge, LogRows, MergeFile, MergedRows};
 use forensics::table_file::{RowStep, TableFile};
+use model::ServiceKind;
 use store::{Fault, RowView};
 
 use crate::directory::DirectoryView;
@@ -383,9 +384,13 @@ impl Survey<'_> {
         for (id, (account, record)) in &records.tables {
             let (entities, bytes) = counts.remove(id).unwrap_or_default();
             let (account, table) = (account.to_string(), record.name.as_str().to_owned());
-            self.report.tables.push(TableCount { account, table, entities, bytes });
+            let service = record.service;
+            self.report.tables.push(TableCount { account, service, table, entities, bytes });
         }
-        self.report.tables.sort_by(|a, b| (&a.account, &a.table).cmp(&(&b.account, &b.table)));
+        self.report.tables.sort_by(|a, b| {
+            let order = |count: &TableCount| (count.service != ServiceKind::Table, count.service);
+            (&a.account, order(a), &a.table).cmp(&(&b.account, order(b), &b.table))
+        });
         let mut strays: Vec<_> = counts.into_iter().map(|(id, (rows, _))| (id.to_string(), rows)).collect();
         strays.sort();
         for (id, rows) in strays {

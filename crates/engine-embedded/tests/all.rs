@@ -11,6 +11,7 @@ mod groups;
 mod refusals;
 mod reopen;
 mod salvage;
+mod services;
 mod sharing;
 mod suite;
 mod support;

@@ -55,11 +55,11 @@ async fn replace(engine: &Arc<EmbeddedEngine>, table: &TableRef, partition: &str
 
 /// Accounts, drops, odd keys, replaced and deleted rows; in table files, and then some more in the log.
 async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
-    let other = TableRef { account: account("second"), name: TableName::parse("Books").unwrap() };
+    let other = TableRef::table(account("second"), TableName::parse("Books").unwrap());
     let engine = open(directory);
     load(&engine, &table("Gone"), 6000).await;
     load(&engine, &table("Big"), 5000).await;
-    engine.create_table(&other).await.unwrap();
+    engine.create_table(&other, None).await.unwrap();
     assert!(
         engine
             .replace_service_metadata(
@@ -85,7 +85,7 @@ async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
         replace(&engine, &other, partition, "").await;
         delete(&engine, &other, partition, "𝄞").await;
     }
-    engine.create_table(&table("Empty")).await.unwrap();
+    engine.create_table(&table("Empty"), None).await.unwrap();
     load(&engine, &table("Dropped"), 100).await;
     engine.drop_table(&table("Dropped")).await.unwrap();
     load(&engine, &table("Dropped"), 200).await;

@@ -18,7 +18,7 @@ async fn a_checkpoint_has_everything_acknowledged_before_it_and_only_complete_tr
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), 1000).await;
-    engine.create_table(&table("Written")).await.unwrap();
+    engine.create_table(&table("Written"), None).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     // How many transactions of each writer were acknowledged.
     let acknowledged: Arc<Vec<AtomicUsize>> = Arc::new((0..WRITERS).map(|_| AtomicUsize::new(0)).collect());

@@ -35,7 +35,7 @@ async fn victim() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let engine = open(Path::new(&directory));
     let failure = engine.on_failure();
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     for number in 0.. {
         match engine.apply(&table("Books"), batch(number)).await {
             Ok(_) => println!("{ACKNOWLEDGED}{number}"),
@@ -51,7 +51,7 @@ async fn victim() {
     assert_eq!(engine.check_health().map_err(|fault| fault.kind()), Err(FaultKind::Disk));
     assert!(matches!(engine.apply(&table("Books"), batch(0)).await, Err(Error::Fault(_))));
     assert!(matches!(engine.get(&table("Books"), &key("000000", "0")).await, Err(Error::Fault(_))));
-    assert!(matches!(engine.create_table(&table("More")).await, Err(Error::Fault(_))));
+    assert!(matches!(engine.create_table(&table("More"), None).await, Err(Error::Fault(_))));
     engine.close().await;
     println!("refused to the end");
 }

@@ -19,7 +19,7 @@ const COMMITS: i32 = 200;
 async fn crashed() -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     for row in 1..COMMITS {
         engine.apply(&table("Books"), insert("p", &format!("{row:03}"), row)).await.unwrap();
     }
@@ -215,7 +215,7 @@ async fn a_first_start_that_is_interrupted_anywhere_is_repeated() {
     fs::create_dir(directory.path().join("db.new")).unwrap();
     fs::write(directory.path().join("db.new/MANIFEST-000001"), "half").unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     crash(engine);
     assert!(!directory.path().join("db.new").exists());
     let engine = open(directory.path());

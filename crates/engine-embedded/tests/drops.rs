@@ -50,7 +50,7 @@ async fn a_large_table_is_dropped_without_reading_it_and_its_space_is_reclaimed(
 async fn an_interrupted_drop_is_continued_at_open() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
     // The state after a crash right after a drop: the record, and rows in table files hidden by a tombstone.
@@ -81,7 +81,7 @@ async fn an_interrupted_drop_is_continued_at_open() {
 async fn rows_whose_tombstone_was_deleted_with_its_file_do_not_come_back() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
     // The state after a crash right after the files of a dropped table were deleted, one of them with its tombstone:

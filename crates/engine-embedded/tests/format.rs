@@ -23,9 +23,9 @@ fn entries(raw: &DB, family: &str) -> Vec<Entry> {
 async fn bytes_are_as_documented() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
-    engine.create_table(&table("Notes")).await.unwrap();
-    engine.set_table_metadata(&table("Notes"), Bytes::from_static(b"acl")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
+    engine.create_table(&table("Notes"), None).await.unwrap();
+    assert!(engine.replace_table_metadata(&table("Notes"), None, Bytes::from_static(b"acl")).await.unwrap());
     assert!(
         engine
             .replace_service_metadata(
@@ -76,7 +76,7 @@ async fn bytes_are_as_documented() {
 async fn unknown_fields_stay_when_a_record_is_written_again() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let mine = account("devstoreaccount1");
     assert!(
         engine
@@ -94,7 +94,7 @@ async fn unknown_fields_stay_when_a_record_is_written_again() {
     }
     drop(rocks);
     let engine = open(directory.path());
-    engine.set_table_metadata(&table("Books"), Bytes::from_static(b"acl")).await.unwrap();
+    assert!(engine.replace_table_metadata(&table("Books"), None, Bytes::from_static(b"acl")).await.unwrap());
     let old = Some(Bytes::from_static(b"old"));
     assert!(
         engine

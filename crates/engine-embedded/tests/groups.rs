@@ -14,7 +14,7 @@ use tempfile::TempDir;
 async fn many_writers_share_few_syncs() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     let started = std::time::Instant::now();
     let writers: Vec<_> = (0..64)
@@ -42,7 +42,7 @@ async fn many_writers_share_few_syncs() {
 async fn a_single_writer_commits_each_write_at_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     let started = std::time::Instant::now();
     for row in 0..200 {
@@ -58,7 +58,7 @@ async fn a_single_writer_commits_each_write_at_once() {
 async fn a_row_that_no_other_transaction_changes_is_read_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let before = engine.counters();
     for row in 0..200 {
         engine.apply(&table("Books"), insert("p", &row.to_string(), row)).await.unwrap();
@@ -70,11 +70,11 @@ async fn a_row_that_no_other_transaction_changes_is_read_once() {
 async fn a_refused_transaction_costs_no_sync() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     let before = engine.counters();
     assert!(engine.apply(&table("Books"), insert("p", "r", 1)).await.is_err());
-    assert!(engine.create_table(&table("books")).await.is_err());
+    assert!(engine.create_table(&table("books"), None).await.is_err());
     assert_eq!(engine.counters().commits, before.commits);
 }
 
@@ -83,7 +83,7 @@ async fn a_transaction_that_finds_the_queue_full_is_answered_busy_and_not_done()
     let directory = TempDir::new().unwrap();
     let options = Options { queue_transactions: 4, ..Options::new(directory.path()) };
     let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let writers: Vec<_> = (0..500)
         .map(|row| {
             let engine = engine.clone();
@@ -131,7 +131,7 @@ async fn the_committer_does_not_merge_rows_that_no_other_transaction_changes() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     let books = table("Books");
-    engine.create_table(&books).await.unwrap();
+    engine.create_table(&books, None).await.unwrap();
     for row in 0..200 {
         engine.apply(&books, insert("p", &row.to_string(), row)).await.unwrap();
     }
@@ -158,7 +158,7 @@ async fn large_merges_into_one_row_are_not_made_by_the_committer() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     let books = table("Books");
-    engine.create_table(&books).await.unwrap();
+    engine.create_table(&books, None).await.unwrap();
     let large: Vec<(String, Value)> =
         (0..15).map(|n| (format!("P{n}"), Value::Binary(vec![n; 60 * 1024]))).collect();
     let large: Vec<(&str, Value)> =

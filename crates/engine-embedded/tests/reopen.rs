@@ -11,25 +11,25 @@ use tempfile::TempDir;
 
 async fn fill(engine: &dyn Engine) {
     let books = table("Books");
-    engine.create_table(&books).await.unwrap();
+    engine.create_table(&books, None).await.unwrap();
     for row in 0..50 {
         engine.apply(&books, insert("p", &format!("{row:02}"), row)).await.unwrap();
     }
     let delete = Transaction::of_one(key("p", "07"), Condition::Exists, store::Change::Delete);
     engine.apply(&books, delete).await.unwrap();
-    engine.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
+    assert!(engine.replace_table_metadata(&books, None, Bytes::from_static(b"policies")).await.unwrap());
     for service in ServiceKind::ALL {
         let document = Bytes::from(format!("properties of {service:?}"));
         let mine = account("devstoreaccount1");
         assert!(engine.replace_service_metadata(&mine, service, None, document).await.unwrap());
     }
-    engine.create_table(&table("Gone")).await.unwrap();
+    engine.create_table(&table("Gone"), None).await.unwrap();
     engine.apply(&table("Gone"), insert("p", "r", 1)).await.unwrap();
     engine.drop_table(&table("Gone")).await.unwrap();
-    engine.create_table(&table("Again")).await.unwrap();
+    engine.create_table(&table("Again"), None).await.unwrap();
     engine.apply(&table("Again"), insert("p", "old", 1)).await.unwrap();
     engine.drop_table(&table("Again")).await.unwrap();
-    engine.create_table(&table("AGAIN")).await.unwrap();
+    engine.create_table(&table("AGAIN"), None).await.unwrap();
 }
 
 async fn check(engine: &dyn Engine) {
@@ -79,7 +79,7 @@ async fn everything_survives_a_process_that_ends_without_a_close() {
 async fn a_close_finishes_the_accepted_transactions() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     let writers: Vec<_> = (0..200)
         .map(|row| {
             let engine = engine.clone();
@@ -110,7 +110,7 @@ async fn a_close_finishes_the_accepted_transactions() {
 async fn timestamps_grow_over_a_restart_even_if_the_clock_was_set_back() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "a", 1)).await.unwrap();
     engine.close().await;
     // As if the clock had been an hour ahead during the last commit.

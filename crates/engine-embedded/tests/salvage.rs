@@ -40,9 +40,11 @@ async fn store(directory: &Path) -> Rows {
     engine.close().await;
     drop(engine);
     let engine = open(directory);
-    engine.create_table(&table("Small")).await.unwrap();
+    engine.create_table(&table("Small"), None).await.unwrap();
     engine.apply(&table("Small"), insert("p", "r", 1)).await.unwrap();
-    engine.set_table_metadata(&table("Small"), Bytes::from_static(b"policies")).await.unwrap();
+    assert!(
+        engine.replace_table_metadata(&table("Small"), None, Bytes::from_static(b"policies")).await.unwrap()
+    );
     assert!(
         engine
             .replace_service_metadata(
@@ -105,7 +107,7 @@ async fn saved(directory: &Path) -> (SalvageReport, Arc<EmbeddedEngine>, TempDir
     assert_eq!(report.entities(), salvaged.entities);
     let engine = open(&target);
     // It accepts writes, with timestamps above all saved ones.
-    engine.create_table(&table("After")).await.unwrap();
+    engine.create_table(&table("After"), None).await.unwrap();
     engine.apply(&table("After"), insert("p", "r", 1)).await.unwrap();
     (salvaged, engine, place)
 }
@@ -276,7 +278,7 @@ async fn a_hole_in_the_log_costs_only_the_commits_in_it() {
 async fn a_missing_log_is_noticed() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    engine.create_table(&table("Books")).await.unwrap();
+    engine.create_table(&table("Books"), None).await.unwrap();
     for row in 0..50 {
         engine.apply(&table("Books"), insert("p", &format!("{row:03}"), row)).await.unwrap();
     }

@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use crate::support::{self, open};
+use model::ServiceKind;
 use store::Engine;
 use store_suite::{account, insert, table};
 use tempfile::TempDir;
@@ -22,7 +23,7 @@ async fn ten_thousand_tables() {
             let engine = engine.clone();
             tokio::spawn(async move {
                 for number in (task..TABLES).step_by(TASKS) {
-                    engine.create_table(&table(&format!("Table{number:05}"))).await.unwrap();
+                    engine.create_table(&table(&format!("Table{number:05}")), None).await.unwrap();
                 }
             })
         })
@@ -40,7 +41,10 @@ async fn ten_thousand_tables() {
     let engine = open(directory.path());
     println!("opened in {:?}", started.elapsed());
     assert_eq!(engine.counters().opened_records, TABLES as u64 + 1, "each table, and the commit record");
-    let page = engine.list_tables(&account("devstoreaccount1"), "table09990", 100).await.unwrap();
+    let page = engine
+        .list_tables(&account("devstoreaccount1"), ServiceKind::Table, "table09990", 100)
+        .await
+        .unwrap();
     assert_eq!(page.names.len(), 10);
 
     let started = Instant::now();

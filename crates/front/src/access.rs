@@ -10,11 +10,22 @@ use crate::bearer::Identity;
 pub struct Denial {
     pub refusal: Refusal,
     pub why: String,
+    /// What queues and blobs tell the caller beside the refusal, in the service's words.
+    pub detail: Option<String>,
 }
 
 impl Denial {
+    pub fn new(refusal: Refusal, why: impl Into<String>) -> Self {
+        Self { refusal, why: why.into(), detail: None }
+    }
+
     pub fn failed(why: impl Into<String>) -> Self {
-        Self { refusal: Refusal::AuthenticationFailed, why: why.into() }
+        Self::new(Refusal::AuthenticationFailed, why)
+    }
+
+    /// The same, with what the caller is told.
+    pub fn telling(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
     }
 }
 

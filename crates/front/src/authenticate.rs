@@ -17,6 +17,9 @@ use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
 use crate::headers::{CONTENT_MD5, X_MS_DATE, has_authorization, header};
 
+/// What queues and blobs tell a caller whose request has no date.
+const NO_DATE: &str = "Request date header not specified";
+
 /// The parts of a request that authentication reads.
 #[derive(Debug)]
 pub struct Evidence<'a> {
@@ -68,7 +71,7 @@ pub fn verify(
             return verify_bearer(evidence, value, account, bearer, clock.now);
         }
         let why = "the Authorization header is not of the form 'SharedKey account:signature'".to_owned();
-        return Err(Denial { refusal: Refusal::AuthenticationInfoMalformed, why });
+        return Err(Denial::new(Refusal::AuthenticationInfoMalformed, why));
     };
     if authorization.account != account.name.as_str() {
         let why =
@@ -79,16 +82,18 @@ pub fn verify(
         Some(date) => Some(date),
         None => signed(evidence.headers, &DATE)?,
     };
-    let date = date.ok_or_else(|| Denial::failed("neither x-ms-date nor Date was sent"))?;
+    let no_date = || Denial::failed("neither x-ms-date nor Date was sent").telling(NO_DATE);
+    let date = date.ok_or_else(no_date)?;
 
     let strings = strings_to_sign(evidence, authorization.scheme, date)?;
     let verified = strings
         .iter()
         .any(|string| account.keys.iter().any(|key| key.verifies(string, authorization.signature)));
     if !verified {
-        return Err(Denial::failed(format!(
-            "the signature is not that of {:?} with any of the account's keys",
-            strings[0]
+        let (string, signature) = (&strings[0], authorization.signature);
+        let why = format!("the signature is not that of {string:?} with any of the account's keys");
+        return Err(Denial::failed(why).telling(format!(
+            "The MAC signature found in the HTTP request '{signature}' is not the same as any computed signature. Server used following string to sign: '{string}'."
         )));
     }
     if clock.is_checked {
@@ -110,7 +115,7 @@ fn verify_bearer(
     let mut words = value.split_whitespace().skip(1);
     let (Some(token), None) = (words.next(), words.next()) else {
         let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
-        return Err(Denial { refusal: Refusal::AuthenticationInfoMalformed, why });
+        return Err(Denial::new(Refusal::AuthenticationInfoMalformed, why));
     };
     trust
         .admit(token, (evidence.site.service, &account.name), evidence.version, evidence.https, now)
@@ -131,21 +136,22 @@ fn verify_token(
     }
     let string = sas.string_to_sign(account.name.as_str());
     if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
-        return Err(Denial::failed(format!(
-            "sig is not the signature of {string:?} with any of the account's keys"
-        )));
+        let why = format!("sig is not the signature of {string:?} with any of the account's keys");
+        let detail = format!("Signature did not match. String to sign used was {string}");
+        return Err(Denial::failed(why).telling(detail));
     }
     Ok(VerifiedCredential::Token(Box::new(sas)))
 }
 
 fn anonymous(evidence: &Evidence<'_>) -> Denial {
     let why = "no Authorization header was sent, nor a shared access signature".to_owned();
-    let refusal = if evidence.site.service.sends_challenge(evidence.version) {
-        Refusal::NoAuthenticationInformation
-    } else {
-        Refusal::AuthenticationFailed
+    let refusal = match evidence.site.service {
+        service if service.sends_challenge(evidence.version) => Refusal::NoAuthenticationInformation,
+        ServiceKind::Table => Refusal::AuthenticationFailed,
+        // Spec: queue-operations 7.1, blob-operations 8.1.
+        ServiceKind::Blob | ServiceKind::Queue => Refusal::ResourceNotFound,
     };
-    Denial { refusal, why }
+    Denial::new(refusal, why)
 }
 
 /// The strings that a client may have signed, in the form of the service. At a path-style secondary, some clients sign
@@ -214,7 +220,7 @@ fn check_date(date: &str, now: SystemTime) -> Result<(), Denial> {
             skew.as_secs(),
             limits::CLOCK_SKEW_MAX.as_secs()
         );
-        return Err(Denial::failed(why));
+        return Err(Denial::failed(why).telling(format!("Request date header too old: '{date}'")));
     }
     Ok(())
 }

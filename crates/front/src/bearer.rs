@@ -22,6 +22,8 @@ const LEEWAY: Duration = Duration::from_secs(5 * 60);
 
 /// Audiences that are valid for every account: Azure Storage by its address and by its application id.
 const STORAGE: [&str; 2] = ["https://storage.azure.com", "e406a681-f3d4-42a8-90b6-c2b029497af1"];
+/// What queues and blobs tell a client whose token is for another audience.
+const OTHER_AUDIENCE: &str = "Audience validation failed. Audience did not match.";
 /// The domains of Azure's clouds. An account's own address in any of them is an audience too.
 const CLOUDS: [&str; 4] = ["windows.net", "chinacloudapi.cn", "usgovcloudapi.net", "cloudapi.de"];
 
@@ -209,8 +211,13 @@ impl Trust {
         } else {
             Refusal::AuthenticationFailed
         };
-        let claims =
-            self.check(token, audience, now).map_err(|error| Denial { refusal, why: error.to_string() })?;
+        let claims = self.check(token, audience, now).map_err(|error| {
+            let denial = Denial::new(refusal, error.to_string());
+            match error {
+                TokenError::Audience { .. } => denial.telling(OTHER_AUDIENCE),
+                _ => denial,
+            }
+        })?;
         let named = claims.roles.map(OneOrMany::into_vec).unwrap_or_default();
         let identity = Identity {
             object_id: claims.oid,

@@ -48,10 +48,10 @@ pub struct Front {
 }
 
 impl Front {
-    /// Logs a denial and returns its refusal.
-    pub fn deny(&self, request: &Request<'_>, denial: Denial, operation: Option<&str>) -> Refusal {
+    /// Logs a denial and returns it.
+    pub fn deny(&self, request: &Request<'_>, denial: Denial, operation: Option<&str>) -> Denial {
         self.log_denied(request, operation, denial.refusal.code(request.service), &denial.why);
-        denial.refusal
+        denial
     }
 
     /// Tells the operator which request was denied, and why.

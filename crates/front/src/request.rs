@@ -53,7 +53,7 @@ impl<'r> Request<'r> {
         let query_is_readable = query.is_some();
         let query = query.unwrap_or_default();
         let version = version(&head.headers, &query);
-        let id = request_id::new_request_id();
+        let id = request_id::new_request_id(service);
         Self { id, arrived, peer, scheme, head, host, service, address, query, query_is_readable, version }
     }
 

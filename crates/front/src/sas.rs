@@ -46,15 +46,15 @@ pub fn admit(
     }
     let permissions = effective.permissions;
     match sas {
-        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denial {
-            refusal: Refusal::AuthorizationServiceMismatch,
-            why: format!(
+        Sas::Account(account) if !account.services.contains(service.letter()) => Err(Denial::new(
+            Refusal::AuthorizationServiceMismatch,
+            format!(
                 "the token is for services {:?}; {}s need {} in ss",
                 account.services,
                 service.name(),
                 service.letter()
             ),
-        }),
+        )),
         Sas::Account(account) => {
             Ok(Proof::Account(AccountToken { permissions, resource_types: account.resource_types }))
         }
@@ -82,13 +82,28 @@ impl EffectiveTerms {
         if let Some(start) = self.start
             && now < start
         {
-            return Err(Denial::failed(format!("the token is valid from {start} on; now is {now}")));
+            let why = format!("the token is valid from {start} on; now is {now}");
+            return Err(Denial::failed(why).telling(self.frame(now)));
         }
         if now >= expiry {
             let since = now.unix_seconds() - expiry.unix_seconds();
-            return Err(Denial::failed(format!("the token expired at {expiry}, {since} s ago")));
+            let why = format!("the token expired at {expiry}, {since} s ago");
+            return Err(Denial::failed(why).telling(self.frame(now)));
         }
         Ok(())
+    }
+
+    /// When it holds, in the service's words.
+    fn frame(&self, now: DateTime) -> String {
+        let shown = |time: Option<DateTime>| {
+            String::from_utf8_lossy(&time.unwrap_or(DateTime::MIN).http_date()).into_owned()
+        };
+        format!(
+            "Signature not valid in the specified time frame: Start [{}] - Expiry [{}] - Current [{}]",
+            shown(self.start),
+            shown(self.expiry),
+            shown(Some(now))
+        )
     }
 }
 
@@ -157,17 +172,17 @@ fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denial> {
         return Ok(());
     }
     let why = format!("the caller's address {ip} is not in {}", terms.ip);
-    Err(Denial { refusal: Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why })
+    Err(Denial::new(Refusal::AuthorizationSourceIpMismatch { ip: ip.to_canonical() }, why))
 }
 
 fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denial> {
     match terms.protocol.as_str() {
         "" | "https,http" => Ok(()),
         "https" if https => Ok(()),
-        "https" => Err(Denial {
-            refusal: Refusal::AuthorizationProtocolMismatch,
-            why: "the token is for https only, and this is http".to_owned(),
-        }),
+        "https" => Err(Denial::new(
+            Refusal::AuthorizationProtocolMismatch,
+            "the token is for https only, and this is http",
+        )),
         other => Err(Denial::failed(format!("spr is {other:?}; it may be https or https,http"))),
     }
 }

@@ -12,7 +12,7 @@ use protocol::QueryString;
 use protocol::access_policies::AccessPolicy;
 use protocol::signing::sas::{Sas, SasFormatError};
 
-use crate::access::Proof;
+use crate::access::{Denial, Proof};
 use crate::address::Address;
 use crate::bearer::Bearer;
 use crate::body::RequestBody;
@@ -29,7 +29,7 @@ pub trait StorageService: fmt::Debug + Send + Sync + 'static {
     type ServiceRequest: Send + Sync;
 
     /// Why a request fails: a refusal that all services share, or one of its own.
-    type Failure: From<Refusal> + Send;
+    type Failure: From<Refusal> + From<Denial> + Send;
 
     /// Reads the head, once, before anything is checked.
     fn read(&self, request: &Request<'_>) -> Self::ServiceRequest;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::{AccountName, EntityKey};
+use model::{AccountName, EntityKey, ServiceKind};
 use store::TableRef;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl fmt::Display for Side {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the {side}'s account {account}{}: {source}", table_text(.table.as_deref()))]
-    Store { side: Side, account: AccountName, table: Option<String>, source: store::Error },
+    #[error("the {side}'s account {account}{}: {source}", table_text(.table.as_ref()))]
+    Store { side: Side, account: AccountName, table: Option<ServiceTable>, source: store::Error },
     #[error(
         "the target's account {account} has service properties, and the source's has none to put in their place; \
          choose a target that has no such account"
@@ -33,8 +33,27 @@ pub enum Error {
     Differs(#[from] Difference),
 }
 
-fn table_text(table: Option<&str>) -> String {
-    table.map(|table| format!(", table {table}")).unwrap_or_default()
+fn table_text(table: Option<&ServiceTable>) -> String {
+    table.map(|table| format!(", {table}")).unwrap_or_default()
+}
+
+/// What a service calls a table of its own: `table Books`, `queue orders`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceTable {
+    pub service: ServiceKind,
+    pub name: String,
+}
+
+impl From<&TableRef> for ServiceTable {
+    fn from(table: &TableRef) -> Self {
+        Self { service: table.service, name: table.name.to_string() }
+    }
+}
+
+impl fmt::Display for ServiceTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.service, self.name)
+    }
 }
 
 impl Error {
@@ -45,9 +64,11 @@ impl Error {
 
     pub(crate) fn of_table(side: Side, table: &TableRef) -> impl Fn(store::Error) -> Self + use<> {
         let table = table.clone();
-        move |source| {
-            let (account, name) = (table.account.clone(), table.name.to_string());
-            Self::Store { side, account, table: Some(name), source }
+        move |source| Self::Store {
+            side,
+            account: table.account.clone(),
+            table: Some((&table).into()),
+            source,
         }
     }
 }
@@ -57,7 +78,7 @@ impl Error {
 pub struct Difference {
     pub account: AccountName,
     /// The name on the side that has the table.
-    pub table: Option<String>,
+    pub table: Option<ServiceTable>,
     pub key: Option<EntityKey>,
     pub found: DifferenceKind,
 }
@@ -72,13 +93,19 @@ pub enum DifferenceKind {
     OtherMetadata,
 }
 
+impl Difference {
+    pub(crate) fn of_table(table: &TableRef, key: Option<EntityKey>, found: DifferenceKind) -> Self {
+        Self { account: table.account.clone(), table: Some(table.into()), key, found }
+    }
+}
+
 impl std::error::Error for Difference {}
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "source and target differ in account {}", self.account)?;
         if let Some(table) = &self.table {
-            write!(f, ", table {table}")?;
+            write!(f, ", {table}")?;
         }
         if let Some(EntityKey { partition, row }) = &self.key {
             write!(f, ", PartitionKey {:?}, RowKey {:?}", partition.as_str(), row.as_str())?;
@@ -87,10 +114,13 @@ impl fmt::Display for Difference {
             DifferenceKind::OnlyIn(side) => write!(f, ": only the {side} has it"),
             DifferenceKind::Other if self.key.is_some() => f.write_str(": the entities are not the same"),
             DifferenceKind::Other => f.write_str(": the names are not written the same"),
-            DifferenceKind::OtherMetadata if self.table.is_some() => {
-                f.write_str(": other stored access policies")
+            DifferenceKind::OtherMetadata => {
+                f.write_str(match self.table.as_ref().map(|table| table.service) {
+                    None => ": other service properties",
+                    Some(ServiceKind::Table) => ": other stored access policies",
+                    Some(_) => ": other metadata or stored access policies",
+                })
             }
-            DifferenceKind::OtherMetadata => f.write_str(": other service properties"),
         }
     }
 }

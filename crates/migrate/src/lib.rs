@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use store::{Engine, TableRef};
 
-pub use error::{Difference, DifferenceKind, Error, Side};
+pub use error::{Difference, DifferenceKind, Error, ServiceTable, Side};
 pub use pass::{PassReport, pass};
 pub use tables::is_empty;
 pub use verify::{VerifiedTable, VerifyReport, verify};

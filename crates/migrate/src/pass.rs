@@ -60,12 +60,11 @@ impl Pass<'_> {
         let wanted = tables::list(Side::Source, self.snapshot, account).await?;
         let present = tables::list(Side::Target, self.target, account).await?;
         let settler = Settler { target: self.target, present: &present };
-        for (_, name) in present.iter().filter(|(folded, _)| !wanted.contains_key(*folded)) {
-            settler.drop(&TableRef { account: account.clone(), name: name.clone() }).await?;
+        for (_, table) in present.iter().filter(|(stored_name, _)| !wanted.contains_key(*stored_name)) {
+            settler.drop(table).await?;
             self.passed.dropped_tables += 1;
         }
-        for name in wanted.into_values() {
-            let table = TableRef { account: account.clone(), name };
+        for table in wanted.into_values() {
             self.table(&settler, &table).await?;
             self.passed.tables += 1;
         }

@@ -3,35 +3,40 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use model::{AccountName, ServiceKind, TableName, limits};
-use store::TableRef;
+use model::{AccountName, ServiceKind, limits};
+use store::{StoredName, TableRef};
 
 use crate::Shared;
 use crate::error::{Error, Side};
 use crate::patience::persist;
 
-/// By lower-case name.
-pub type Tables = BTreeMap<String, TableName>;
+/// Those of all services, by stored name.
+pub type Tables = BTreeMap<String, TableRef>;
 
 /// Whether a store has no data of this account.
 pub async fn is_empty(engine: &Shared, account: &AccountName) -> Result<bool, Error> {
     let failed = Error::of_account(Side::Target, account);
-    let tables = persist(|| engine.list_tables(account, "", 1)).await.map_err(&failed)?;
-    let mut is_empty = tables.names.is_empty();
+    let mut is_empty = true;
     for service in ServiceKind::ALL {
+        let tables = persist(|| engine.list_tables(account, service, "", 1)).await.map_err(&failed)?;
         let document = persist(|| engine.service_metadata(account, service)).await.map_err(&failed)?;
-        is_empty &= document.is_none();
+        is_empty &= tables.names.is_empty() && document.is_none();
     }
     Ok(is_empty)
 }
 
 pub async fn list(side: Side, engine: &Shared, account: &AccountName) -> Result<Tables, Error> {
-    let (mut found, mut from) = (Tables::new(), Some(String::new()));
-    while let Some(start) = from {
-        let page = persist(|| engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX)).await;
-        let page = page.map_err(Error::of_account(side, account))?;
-        found.extend(page.names.into_iter().map(|name| (name.folded().to_owned(), name)));
-        from = page.next;
+    let mut found = Tables::new();
+    for service in ServiceKind::ALL {
+        let mut from = Some(String::new());
+        while let Some(start) = from {
+            let list = || engine.list_tables(account, service, &start, limits::PAGE_ENTITIES_MAX);
+            let page = persist(list).await.map_err(Error::of_account(side, account))?;
+            let table = |name: StoredName| TableRef { account: account.clone(), service, name };
+            let tables = page.names.into_iter().map(table);
+            found.extend(tables.map(|table| (table.stored_name().into_owned(), table)));
+            from = page.next;
+        }
     }
     Ok(found)
 }
@@ -53,27 +58,23 @@ impl Settler<'_> {
     /// Makes sure that the target has a table with exactly this name and this metadata.
     pub async fn settle(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<Holds, Error> {
         let failed = Error::of_table(Side::Target, table);
-        if let Some(name) = self.present.get(table.name.folded()) {
+        if let Some(present) = self.present.get(table.stored_name().as_ref()) {
             let found = persist(|| self.target.table_metadata(table)).await.map_err(&failed)?;
-            let can_stay = name.as_str() == table.name.as_str() && (metadata.is_some() || found.is_none());
-            if can_stay {
-                if let Some(metadata) = metadata.filter(|metadata| found.as_ref() != Some(metadata)) {
-                    self.set_metadata(table, metadata).await?;
+            let is_same_name = present.name.as_str() == table.name.as_str();
+            if is_same_name && (metadata.is_some() || found.is_none()) {
+                if let Some(metadata) = metadata {
+                    self.set_metadata(table, found, metadata).await?;
                 }
                 return Ok(Holds::WhatItHeld);
             }
             // Neither the case of a name nor missing metadata can be restored, so the table is created again.
             self.drop(table).await?;
         }
-        match persist(|| self.target.create_table(table)).await {
-            // An earlier attempt with an unknown outcome has created it.
-            Ok(()) | Err(store::Error::TableAlreadyExists) => {}
-            Err(error) => return Err(failed(error)),
+        match persist(|| self.target.create_table(table, metadata.clone())).await {
+            // There already after an attempt whose outcome was unknown, and then with the same metadata.
+            Ok(()) | Err(store::Error::TableAlreadyExists) => Ok(Holds::Nothing),
+            Err(error) => Err(failed(error)),
         }
-        if let Some(metadata) = metadata {
-            self.set_metadata(table, metadata).await?;
-        }
-        Ok(Holds::Nothing)
     }
 
     pub async fn drop(&self, table: &TableRef) -> Result<(), Error> {
@@ -83,8 +84,21 @@ impl Settler<'_> {
         }
     }
 
-    async fn set_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        let set = persist(|| self.target.set_table_metadata(table, metadata.clone())).await;
-        set.map_err(Error::of_table(Side::Target, table))
+    /// Again from what is there, if that was not what was found: an answer may have been lost.
+    async fn set_metadata(
+        &self,
+        table: &TableRef,
+        mut found: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<(), Error> {
+        let failed = Error::of_table(Side::Target, table);
+        while found.as_ref() != Some(&metadata) {
+            let replace = || self.target.replace_table_metadata(table, found.clone(), metadata.clone());
+            if persist(replace).await.map_err(&failed)? {
+                break;
+            }
+            found = persist(|| self.target.table_metadata(table)).await.map_err(&failed)?;
+        }
+        Ok(())
     }
 }

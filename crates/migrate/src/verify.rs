@@ -76,21 +76,20 @@ async fn check_tables(
 ) -> Result<Vec<TableRef>, Error> {
     let ours = tables::list(Side::Source, source, account).await?;
     let theirs = tables::list(Side::Target, target, account).await?;
-    let differs = |table: &model::TableName, found| {
-        let table = Some(table.to_string());
-        Err(Difference { account: account.clone(), table, key: None, found }.into())
-    };
-    for (folded, name) in &ours {
-        match theirs.get(folded) {
-            None => return differs(name, DifferenceKind::OnlyIn(Side::Source)),
-            Some(other) if other.as_str() != name.as_str() => return differs(name, DifferenceKind::Other),
+    let differs = |table: &TableRef, found| Err(Difference::of_table(table, None, found).into());
+    for (stored_name, table) in &ours {
+        match theirs.get(stored_name) {
+            None => return differs(table, DifferenceKind::OnlyIn(Side::Source)),
+            Some(other) if other.name.as_str() != table.name.as_str() => {
+                return differs(table, DifferenceKind::Other);
+            }
             Some(_) => {}
         }
     }
-    if let Some((_, name)) = theirs.iter().find(|(folded, _)| !ours.contains_key(*folded)) {
-        return differs(name, DifferenceKind::OnlyIn(Side::Target));
+    if let Some((_, table)) = theirs.iter().find(|(stored_name, _)| !ours.contains_key(*stored_name)) {
+        return differs(table, DifferenceKind::OnlyIn(Side::Target));
     }
-    Ok(ours.into_values().map(|name| TableRef { account: account.clone(), name }).collect())
+    Ok(ours.into_values().collect())
 }
 
 async fn check_policies(source: &Shared, target: &Shared, table: &TableRef) -> Result<(), Error> {
@@ -100,8 +99,7 @@ async fn check_policies(source: &Shared, target: &Shared, table: &TableRef) -> R
     if ours == theirs {
         return Ok(());
     }
-    let (account, name) = (table.account.clone(), table.name.to_string());
-    Err(Difference { account, table: Some(name), key: None, found: DifferenceKind::OtherMetadata }.into())
+    Err(Difference::of_table(table, None, DifferenceKind::OtherMetadata).into())
 }
 
 async fn check_rows(
@@ -130,8 +128,7 @@ async fn check_rows(
             RowPair::Target(theirs) => (theirs, DifferenceKind::OnlyIn(Side::Target)),
         };
         let key = entity.key().map_err(|fault| Error::of_table(Side::Source, &table)(fault.into()))?;
-        let (account, name) = (table.account.clone(), table.name.to_string());
-        return Err(Difference { account, table: Some(name), key: Some(key), found }.into());
+        return Err(Difference::of_table(&table, Some(key), found).into());
     }
     watch(MigrationProgress { table: &table, seen: seen + entities, changed: 0 });
     Ok(VerifiedTable { table, entities, bytes, digest: digest.finalize().into() })

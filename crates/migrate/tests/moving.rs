@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use migrate::{
-    Difference, DifferenceKind, Error, MigrationProgress, PassReport, ProgressWatch, Shared, Side, is_empty,
-    pass, verify,
+    Difference, DifferenceKind, Error, MigrationProgress, PassReport, ProgressWatch, ServiceTable, Shared,
+    Side, is_empty, pass, verify,
 };
 use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
 use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
-use store_suite::{account, insert, key, number, table};
+use store_suite::{account, insert, key, number, of_service, table};
 use support::{Counter, Unreliable};
 
 const UNSEEN: ProgressWatch<'_> = &|_: MigrationProgress<'_>| {};
@@ -40,7 +40,7 @@ async fn delete(engine: &Shared, table: &TableRef, partition: &str, row: &str) {
 /// A store with one table of so many partitions of so many rows.
 async fn filled(partitions: usize, rows: usize) -> (Shared, TableRef) {
     let (engine, table) = (memory(), table("Books"));
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     for partition in 0..partitions {
         for row in 0..rows {
             engine
@@ -68,13 +68,13 @@ async fn moved(source: &Shared, target: &Shared) -> PassReport {
 #[tokio::test]
 async fn all_that_an_account_has_arrives() {
     let (source, books) = filled(7, 130).await;
-    source.set_table_metadata(&books, Bytes::from_static(b"policies")).await.unwrap();
+    assert!(source.replace_table_metadata(&books, None, Bytes::from_static(b"policies")).await.unwrap());
     let document = |service: ServiceKind| Bytes::from(format!("properties of {service:?}"));
     for service in ServiceKind::ALL {
         let set = source.replace_service_metadata(&books.account, service, None, document(service));
         assert!(set.await.unwrap());
     }
-    source.create_table(&table("EMPTY")).await.unwrap();
+    source.create_table(&table("EMPTY"), None).await.unwrap();
     let target = memory();
     let passed = moved(&source, &target).await;
     assert_eq!(passed, PassReport { tables: 2, entities: 910, stored: 910, removed: 0, dropped_tables: 0 });
@@ -92,11 +92,38 @@ async fn all_that_an_account_has_arrives() {
 }
 
 #[tokio::test]
+async fn queues_are_moved_with_the_tables() {
+    let (source, _) = filled(1, 3).await;
+    let (queue, gone) = (of_service(ServiceKind::Queue, "books"), of_service(ServiceKind::Queue, "gone"));
+    let document = Bytes::from_static(b"metadata of a queue");
+    source.create_table(&queue, Some(document.clone())).await.unwrap();
+    put(&source, &queue, "messages", "1", 7).await;
+    let target = memory();
+    assert!(is_empty(&target, &queue.account).await.unwrap());
+    target.create_table(&gone, None).await.unwrap();
+    assert!(!is_empty(&target, &queue.account).await.unwrap(), "a queue alone is something");
+    let passed = moved(&source, &target).await;
+    assert_eq!(passed, PassReport { tables: 2, entities: 4, stored: 4, removed: 0, dropped_tables: 1 });
+    assert_eq!(target.table_metadata(&queue).await.unwrap(), Some(document));
+    assert!(target.get(&queue, &key("messages", "1")).await.unwrap().is_some());
+
+    put(&target, &queue, "messages", "2", 7).await;
+    let Err(Error::Differs(difference)) = verify(&source, &target, &accounts(), UNSEEN).await else {
+        panic!("the queue has a message more");
+    };
+    assert_eq!(
+        difference.table,
+        Some(ServiceTable { service: ServiceKind::Queue, name: "books".to_owned() })
+    );
+    assert!(difference.to_string().contains(", queue books, "), "{difference}");
+}
+
+#[tokio::test]
 async fn other_accounts_of_the_target_are_left_alone() {
     let (source, books) = filled(1, 3).await;
     let target = memory();
     let theirs = TableRef { account: account("another"), ..books };
-    target.create_table(&theirs).await.unwrap();
+    target.create_table(&theirs, None).await.unwrap();
     put(&target, &theirs, "p", "r", 1).await;
     moved(&source, &target).await;
     assert!(target.get(&theirs, &key("p", "r")).await.unwrap().is_some());
@@ -124,9 +151,9 @@ async fn tables_dropped_and_made_anew_between_passes_are_as_they_are_now() {
     let (source, books) = filled(2, 50).await;
     let (gone, renamed, plain) = (table("Gone"), table("Renamed"), table("Plain"));
     for table in [&gone, &renamed, &plain] {
-        source.create_table(table).await.unwrap();
+        source.create_table(table, None).await.unwrap();
         put(&source, table, "p", "r", 1).await;
-        source.set_table_metadata(table, Bytes::from_static(b"policies")).await.unwrap();
+        assert!(source.replace_table_metadata(table, None, Bytes::from_static(b"policies")).await.unwrap());
     }
     let target = memory();
     moved(&source, &target).await;
@@ -136,7 +163,7 @@ async fn tables_dropped_and_made_anew_between_passes_are_as_they_are_now() {
     }
     let shouted = table("RENAMED");
     for table in [&books, &shouted, &plain] {
-        source.create_table(table).await.unwrap();
+        source.create_table(table, None).await.unwrap();
         put(&source, table, "p001", "r001", 7).await;
     }
     let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN).await.unwrap();
@@ -151,7 +178,7 @@ async fn a_table_that_the_known_snapshot_lacks_is_compared_with_the_target() {
     let (source, books) = filled(1, 10).await;
     let target = memory();
     let known = snapshot_of(&memory()).await;
-    target.create_table(&books).await.unwrap();
+    target.create_table(&books, None).await.unwrap();
     put(&target, &books, "p000", "stray", 1).await;
     let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN).await.unwrap();
     assert_eq!((passed.stored, passed.removed), (10, 1));
@@ -163,7 +190,7 @@ async fn every_planted_difference_is_found_and_named() {
     let entity = |partition: &str, row: &str| EntityKey::parse(partition, row).ok();
     let differs = |table: Option<&str>, key, found| Difference {
         account: account("devstoreaccount1"),
-        table: table.map(str::to_owned),
+        table: table.map(|name| ServiceTable { service: ServiceKind::Table, name: name.to_owned() }),
         key,
         found,
     };
@@ -190,11 +217,17 @@ async fn every_planted_difference_is_found_and_named() {
                 differs(Some("Books"), None, DifferenceKind::OnlyIn(Side::Source))
             }
             4 => {
-                target.create_table(&table("More")).await.unwrap();
+                target.create_table(&table("More"), None).await.unwrap();
                 differs(Some("More"), None, DifferenceKind::OnlyIn(Side::Target))
             }
             5 => {
-                target.set_table_metadata(&books, Bytes::from_static(b"other")).await.unwrap();
+                let before = target.table_metadata(&books).await.unwrap();
+                assert!(
+                    target
+                        .replace_table_metadata(&books, before, Bytes::from_static(b"other"))
+                        .await
+                        .unwrap()
+                );
                 differs(Some("Books"), None, DifferenceKind::OtherMetadata)
             }
             6 => {
@@ -209,7 +242,7 @@ async fn every_planted_difference_is_found_and_named() {
             }
             _ => {
                 target.drop_table(&books).await.unwrap();
-                target.create_table(&table("BOOKS")).await.unwrap();
+                target.create_table(&table("BOOKS"), None).await.unwrap();
                 differs(Some("Books"), None, DifferenceKind::Other)
             }
         };
@@ -285,7 +318,7 @@ proptest! {
         runtime.block_on(async {
             let (source, target, books) = (memory(), memory(), table("Books"));
             for (engine, rows) in [(&source, &ours), (&target, &theirs)] {
-                engine.create_table(&books).await.unwrap();
+                engine.create_table(&books, None).await.unwrap();
                 for ((partition, row), value) in rows {
                     put(engine, &books, partition, row, *value).await;
                 }

@@ -10,6 +10,7 @@ mod query;
 pub mod service_properties;
 pub mod service_stats;
 pub mod signing;
+pub mod xml_fault;
 pub mod xml_text;
 pub mod xml_tree;
 

@@ -81,7 +81,7 @@ impl ServiceProperties {
     /// Reads what `write` wrote: the stored document.
     pub fn read(service: ServiceKind, document: &[u8]) -> Option<Self> {
         let mut properties = Self::of_fresh_account(service);
-        properties.apply(Update::read(service, document).ok()?);
+        properties.apply(Update::read(document).ok()?);
         Some(properties)
     }
 

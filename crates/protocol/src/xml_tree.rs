@@ -6,6 +6,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
+use crate::xml_fault::XmlFault;
 use crate::xml_text;
 
 // The deepest document, service properties, has five levels and some hundred elements.
@@ -13,37 +14,73 @@ const DEPTH_MAX: usize = 8;
 /// Elements, comments and processing instructions.
 const TAGS_MAX: usize = 2000;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Element {
     pub name: String,
     text: String,
     pub children: Vec<Element>,
+    /// Where it ends in its document, in bytes behind the byte order mark.
+    pub(crate) end: usize,
 }
 
 impl Element {
     /// The root of a document; `None` if the document is not well-formed.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
-        let mut reader = Reader::from_str(text);
+        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), TAGS_MAX, &mut 0)
+    }
+
+    /// The same of a long list, which a client has asked for.
+    pub fn parse_list(body: &[u8], tags_max: usize) -> Option<Self> {
+        let text = std::str::from_utf8(body).ok()?;
+        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), tags_max, &mut 0)
+    }
+
+    /// The same, and where the document is not well-formed.
+    pub fn read(body: &[u8]) -> Result<Self, XmlFault> {
+        let (text, ends_early) = match std::str::from_utf8(body) {
+            Ok(text) => (text, false),
+            // What comes before is UTF-8.
+            Err(error) => (std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default(), true),
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut at = 0;
+        let root = Self::of(text, TAGS_MAX, &mut at);
+        if ends_early {
+            return Err(XmlFault::not_well_formed(text, text.len()));
+        }
+        root.ok_or_else(|| XmlFault::not_well_formed(text, at))
+    }
+
+    /// `at` is how far the document was read.
+    fn of(document: &str, tags_max: usize, at: &mut usize) -> Option<Self> {
+        let mut reader = Reader::from_str(document.trim_ascii_start());
         // The first element stands for the document.
         let mut open = vec![Self::default()];
         let mut tags = 0;
         loop {
-            let text = xml_text::decode(xml_text::take(reader.get_mut())?)?;
+            *at = document.len() - reader.get_ref().len();
+            let written = xml_text::take(reader.get_mut())?;
+            let text = xml_text::decode(written)?;
+            if let Some(forbidden) = written.find(is_forbidden) {
+                *at += forbidden;
+                return None;
+            }
             open.last_mut()?.add_text(&text)?;
+            *at = document.len() - reader.get_ref().len();
             let event = reader.read_event().ok()?;
+            let end = document.len() - reader.get_ref().len();
             if !matches!(event, Event::End(_) | Event::CData(_) | Event::Eof) {
                 tags += 1;
             }
             match event {
-                _ if tags > TAGS_MAX => return None,
+                _ if tags > tags_max => return None,
                 Event::Start(_) | Event::Empty(_) if open.len() > DEPTH_MAX => return None,
                 Event::Start(tag) => open.push(Self::named(&tag)?),
-                Event::Empty(tag) => open.last_mut()?.children.push(Self::named(&tag)?),
+                Event::Empty(tag) => open.last_mut()?.children.push(Self { end, ..Self::named(&tag)? }),
                 Event::End(_) => {
                     let closed = open.pop()?;
-                    open.last_mut()?.children.push(closed);
+                    open.last_mut()?.children.push(Self { end, ..closed });
                 }
                 Event::CData(text) => open.last_mut()?.add_text(&text.xml10_content().ok()?)?,
                 Event::Eof => break,
@@ -76,6 +113,11 @@ impl Element {
         self.text.trim_ascii()
     }
 
+    /// All of its text, as a message may begin and end with blanks.
+    pub fn whole_text(&self) -> &str {
+        &self.text
+    }
+
     /// The child of this name; an error if it is repeated.
     pub fn child(&self, name: &str) -> Result<Option<&Self>, RepeatedChild> {
         let mut found = self.children.iter().filter(|child| child.name == name);
@@ -91,6 +133,15 @@ impl Element {
     }
 }
 
+/// Where an element stands does not tell it from another.
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.text, &self.children) == (&other.name, &other.text, &other.children)
+    }
+}
+
+impl Eq for Element {}
+
 /// An element has more than one child of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedChild;
@@ -101,7 +152,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Characters that XML forbids, both as they are and as references.
-fn is_forbidden(c: char) -> bool {
+pub fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') && !matches!(c, '\t' | '\n' | '\r')
 }
 

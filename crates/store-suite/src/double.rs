@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
-use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
+use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
 
 /// The engine that a test sees through an [`EngineDouble`].
 #[derive(Debug)]
@@ -50,15 +50,15 @@ macro_rules! double {
 }
 
 double!(
-    create_table(table: &TableRef) -> ();
+    create_table(table: &TableRef, metadata: Option<Bytes>) -> ();
     drop_table(table: &TableRef) -> ();
-    find_table(table: &TableRef) -> TableName;
-    list_tables(account: &AccountName, from: &str, limit: usize) -> TablesPage;
+    find_table(table: &TableRef) -> StoredName;
+    list_tables(account: &AccountName, service: ServiceKind, from: &str, limit: usize) -> TablesPage;
     get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
     scan(table: &TableRef, scan: Scan) -> Page;
     apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
     table_metadata(table: &TableRef) -> Option<Bytes>;
-    set_table_metadata(table: &TableRef, metadata: Bytes) -> ();
+    replace_table_metadata(table: &TableRef, expected: Option<Bytes>, metadata: Bytes) -> bool;
     service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
     replace_service_metadata(
         account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes

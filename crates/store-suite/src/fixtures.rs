@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use model::{AccountName, EntityKey, Key, KeyRange, TableName, Value, ValueRef};
+use model::{AccountName, EntityKey, Key, KeyRange, ServiceKind, TableName, Value, ValueRef};
 use store::{
-    Budget, Change, Condition, Error, FaultKind, Page, RowDraft, RowOperation, Scan, TableRef, Transaction,
+    Budget, Change, Condition, Error, FaultKind, Page, RowDraft, RowOperation, Scan, StoredName, TableRef,
+    Transaction,
 };
 
 use crate::Shared;
@@ -14,7 +15,13 @@ pub fn account(name: &str) -> AccountName {
 }
 
 pub fn table(name: &str) -> TableRef {
-    TableRef { account: account("devstoreaccount1"), name: TableName::parse(name).unwrap() }
+    TableRef::table(account("devstoreaccount1"), TableName::parse(name).unwrap())
+}
+
+/// What another service keeps as a table.
+pub fn of_service(service: ServiceKind, name: &str) -> TableRef {
+    let name = StoredName::parse(service, name).unwrap();
+    TableRef { account: account("devstoreaccount1"), service, name }
 }
 
 pub fn key(partition: &str, row: &str) -> EntityKey {
@@ -64,7 +71,7 @@ pub(crate) async fn value_of(engine: &Shared, table: &TableRef, partition: &str,
 
 pub(crate) async fn created(engine: &Shared, name: &str) -> TableRef {
     let table = table(name);
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     table
 }
 

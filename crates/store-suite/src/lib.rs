@@ -20,7 +20,7 @@ use std::sync::Arc;
 use store::Engine;
 
 pub use double::{EngineDouble, TestEngine};
-pub use fixtures::{account, draft, insert, key, number, scan, table};
+pub use fixtures::{account, draft, insert, key, number, of_service, scan, table};
 
 type Shared = Arc<dyn Engine>;
 
@@ -40,6 +40,7 @@ where
         tables::a_table_is_found_in_any_case_under_its_first_name,
         tables::accounts_do_not_share_tables,
         tables::tables_are_listed_in_order_and_resumed,
+        tables::tables_of_services_are_apart,
         tables::nothing_is_found_in_a_missing_table,
         writes::each_condition_does_what_its_name_says,
         writes::a_merge_overlays_and_a_put_replaces,
@@ -52,6 +53,8 @@ where
         scans::a_filtered_scan_returns_the_rows_that_its_filter_keeps,
         tables::a_dropped_table_leaves_nothing,
         metadata::metadata_belongs_to_its_table_or_account,
+        metadata::a_table_can_be_created_with_its_metadata,
+        metadata::table_metadata_is_replaced_only_if_it_is_as_expected,
         metadata::service_metadata_is_replaced_only_if_it_is_as_expected,
         metadata::documents_of_two_services_do_not_disturb_each_other,
         metadata::accounts_with_tables_or_metadata_are_listed,

@@ -1,21 +1,40 @@
 //! The contract between the service and an engine.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
-use crate::{Error, Fault, Page, Scan, StoredRow, Transaction};
+use crate::encoding::table_name;
+use crate::{Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
 
-/// A table of an account. Names compare without case.
+/// A table of an account: one of the Table service, or what another service keeps as one, such as a queue. Names compare
+/// without case. Tables of different services may have the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
     pub account: AccountName,
-    pub name: TableName,
+    pub service: ServiceKind,
+    pub name: StoredName,
 }
 
 impl TableRef {
+    /// A table of the Table service.
+    pub fn table(account: AccountName, name: TableName) -> Self {
+        Self { account, service: ServiceKind::Table, name: name.into() }
+    }
+
+    /// The name that an engine keeps it under. No other table of the account has it.
+    pub fn stored_name(&self) -> Cow<'_, str> {
+        table_name::write(self.service, self.name.folded())
+    }
+
+    /// The table for people: `account/Books`, or `account/queue/orders`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.account, place_of(self.service, self.name.as_str()))
+    }
+
     /// An entity of this table, for people.
     pub fn place_of(&self, key: &EntityKey) -> String {
         format!("PartitionKey {:?}, RowKey {:?}, {self}", key.partition.as_str(), key.row.as_str())
@@ -24,14 +43,14 @@ impl TableRef {
 
 impl fmt::Display for TableRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "table {} of account {}", self.name, self.account)
+        write!(f, "{} {} of account {}", self.service, self.name, self.account)
     }
 }
 
 /// Tables in the order of their lower-case names, each in the case it was created with.
 #[derive(Debug)]
 pub struct TablesPage {
-    pub names: Vec<TableName>,
+    pub names: Vec<StoredName>,
     /// Lower-case name of the first table not in this page.
     pub next: Option<String>,
 }
@@ -49,18 +68,23 @@ pub struct TablesPage {
 /// - Once `drop_table` has answered, no operation finds the table's rows, and a new table with that name is empty.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// `Error::TableAlreadyExists` if there is one.
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error>;
+    /// The table comes with its metadata, in one step. `Error::TableAlreadyExists` if there is one.
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error>;
 
     /// `Error::TableNotFound` if there is none. Takes no longer for a large table than for a small one.
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error>;
 
     /// The table's name as it was created; `Error::TableNotFound` if there is none.
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error>;
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error>;
 
-    /// At most `limit` tables of the account, from the lower-case name `from` on.
-    async fn list_tables(&self, account: &AccountName, from: &str, limit: usize)
-    -> Result<TablesPage, Error>;
+    /// At most `limit` tables of one service of the account, from the lower-case name `from` on.
+    async fn list_tables(
+        &self,
+        account: &AccountName,
+        service: ServiceKind,
+        from: &str,
+        limit: usize,
+    ) -> Result<TablesPage, Error>;
 
     /// The stored row. Its bytes are checked when they are read.
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error>;
@@ -70,10 +94,19 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the timestamps of the operations, in order; a delete has one too.
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error>;
 
-    /// What `set_table_metadata` stored last, if anything. It is dropped with the table.
+    /// What the table was created with or `replace_table_metadata` stored last, or nothing. Lost with the table. May be a
+    /// few seconds old where several servers share the data, but not older than the last replacement that this engine
+    /// was asked for.
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error>;
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error>;
+    /// Stores the table's metadata if what is stored is `expected`; else changes nothing and answers false. Whoever
+    /// changes a part of it reads first, and reads again after a false.
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error>;
 
     /// What `replace_service_metadata` stored last for this service of the account, if anything. If several servers
     /// share the data, it may be a few seconds old, but it is never older than this engine's own last replacement.
@@ -94,7 +127,7 @@ pub trait Engine: Send + Sync + 'static {
         metadata: Bytes,
     ) -> Result<bool, Error>;
 
-    /// The accounts that have tables, or metadata of any service, in order.
+    /// The accounts that have tables or metadata of any service, in order.
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error>;
 
     /// Stores distinct rows of one partition with their timestamps from another engine; `None` removes a row.

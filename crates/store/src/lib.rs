@@ -15,6 +15,7 @@ mod page;
 pub mod private_directory;
 mod request_memory;
 mod scan;
+mod stored_name;
 mod transaction;
 
 pub use encoding::raw::{RawRow, StoredRow};
@@ -29,4 +30,5 @@ pub use merge::merge;
 pub use page::{Entities, EntityView, EntityViews, Page, PageGuard, StoredRef};
 pub use request_memory::{FREE_BYTES, MemoryShare, RequestMemory};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};
+pub use stored_name::{StoredName, place_of};
 pub use transaction::{Change, Condition, RowOperation, Transaction, resolve};

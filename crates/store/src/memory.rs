@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 
-use crate::encoding::key;
+use crate::encoding::{key, table_name};
 use crate::{
-    Engine, Error, Fault, Page, PageBuilder, RawRow, Row, Scan, StoredRow, TableRef, TablesPage, Transaction,
-    resolve,
+    Engine, Error, Fault, Page, PageBuilder, RawRow, Row, Scan, StoredName, StoredRow, TableRef, TablesPage,
+    Transaction, resolve,
 };
 
 /// One lock around two maps: so simple that the other engines can be compared with it.
@@ -22,7 +22,7 @@ pub struct MemoryEngine {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By account and lower-case name.
+    /// By account and stored name.
     tables: BTreeMap<(AccountName, String), Table>,
     services: BTreeMap<(AccountName, ServiceKind), Bytes>,
     last_stamp: Option<DateTime>,
@@ -31,7 +31,7 @@ struct State {
 
 #[derive(Debug)]
 struct Table {
-    name: TableName,
+    name: StoredName,
     rows: BTreeMap<Vec<u8>, Row>,
     metadata: Option<Bytes>,
 }
@@ -43,7 +43,7 @@ impl State {
 }
 
 fn id(table: &TableRef) -> (AccountName, String) {
-    (table.account.clone(), table.name.folded().to_owned())
+    (table.account.clone(), table.stored_name().into_owned())
 }
 
 impl MemoryEngine {
@@ -60,12 +60,12 @@ impl MemoryEngine {
 
 #[async_trait]
 impl Engine for MemoryEngine {
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         let mut state = self.state()?;
         if state.tables.contains_key(&id(table)) {
             return Err(Error::TableAlreadyExists);
         }
-        let created = Table { name: table.name.clone(), rows: BTreeMap::new(), metadata: None };
+        let created = Table { name: table.name.clone(), rows: BTreeMap::new(), metadata };
         state.tables.insert(id(table), created);
         Ok(())
     }
@@ -74,25 +74,28 @@ impl Engine for MemoryEngine {
         self.state()?.tables.remove(&id(table)).map(drop).ok_or(Error::TableNotFound)
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         self.state()?.table(table).map(|found| found.name.clone())
     }
 
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
         let state = self.state()?;
         let mut names = Vec::new();
-        let start = (account.clone(), from.to_owned());
-        for ((owner, folded), table) in state.tables.range(start..) {
-            if owner != account {
-                break;
-            }
+        let (start, end) = table_name::range(service, from);
+        if start >= end {
+            return Ok(TablesPage { names, next: None });
+        }
+        for table in
+            state.tables.range((account.clone(), start)..(account.clone(), end)).map(|(_, table)| table)
+        {
             if names.len() == limit {
-                return Ok(TablesPage { names, next: Some(folded.clone()) });
+                return Ok(TablesPage { names, next: Some(table.name.folded().to_owned()) });
             }
             names.push(table.name.clone());
         }
@@ -154,9 +157,19 @@ impl Engine for MemoryEngine {
         Ok(self.state()?.table(table)?.metadata.clone())
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        self.state()?.table(table)?.metadata = Some(metadata);
-        Ok(())
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        let mut state = self.state()?;
+        let table = state.table(table)?;
+        let as_expected = table.metadata == expected;
+        if as_expected {
+            table.metadata = Some(metadata);
+        }
+        Ok(as_expected)
     }
 
     async fn service_metadata(

@@ -10,11 +10,20 @@ use serde_json::Value;
 /// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
 const LAYERS: [&[&str]; 9] = [
     &["common", "driver", "forensics", "testing"],
-    &["model", "protocol"],
-    &["wire", "filter", "store"],
-    &["connection", "client", "engine-embedded", "engine-cassandra", "service", "migrate", "store-suite"],
+    &["model", "protocol", "queue-model"],
+    &["wire", "filter", "store", "queue-wire"],
+    &[
+        "connection",
+        "client",
+        "engine-embedded",
+        "engine-cassandra",
+        "service",
+        "queue-service",
+        "migrate",
+        "store-suite",
+    ],
     &["client-encryption", "client-patterns", "front", "bench", "transfer"],
-    &["table-http"],
+    &["table-http", "queue-http"],
     &["cli"],
     // Programs that test the others.
     &["histories", "lab", "bare", "patterns"],

@@ -51,7 +51,7 @@ async fn every_scan_sees_every_partition_that_was_there_throughout() {
     };
     let engines = [open(&options).await, open(&options).await];
     let table = table("Fire");
-    engines[0].create_table(&table).await.unwrap();
+    engines[0].create_table(&table, None).await.unwrap();
 
     let truth = Arc::new(Truth::default());
     let mut tasks = JoinSet::new();

@@ -49,7 +49,7 @@ async fn nothing_of_a_dropped_table_stays() {
     let engine = open(&options).await;
     let (dropped, kept) = (table("Dropped"), table("Kept"));
     for table in [&dropped, &kept] {
-        engine.create_table(table).await.unwrap();
+        engine.create_table(table, None).await.unwrap();
         for partition in ["a", "b", "c"] {
             engine.apply(table, insert(partition, "r", 1)).await.unwrap();
         }
@@ -70,7 +70,7 @@ async fn a_drop_that_its_server_did_not_finish_is_finished() {
     let (options, session) = eager(&nodes).await;
     let engine = open(&options).await;
     let table = table("Doomed");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     engine.apply(&table, insert("a", "r", 1)).await.unwrap();
     let doom = "UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF state = 1";
     session.query_unpaged(doom, (table.account.as_str(), table.name.folded())).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_partition_whose_last_row_is_deleted_is_struck_off() {
     let (options, session) = eager(&nodes).await;
     let engine = open(&options).await;
     let table = table("Emptied");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     engine.apply(&table, insert("a", "r", 1)).await.unwrap();
     assert_eq!(listed(&session).await, 1);
     let delete = Transaction::of_one(key("a", "r"), Condition::Exists, Change::Delete);

@@ -40,7 +40,7 @@ async fn merges_into_large_rows_are_written_in_parts_or_refused() {
     let options = fresh_keyspace(&nodes).await;
     let engine = open(&options).await;
     let table = table("Large");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     fill(&engine, &table, ROWS).await;
 
     // Each is small; all that wait together would be 21 MiB.

@@ -18,7 +18,7 @@ async fn a_drop_waits_for_the_server_with_the_longest_lease() {
     let brief = open(&options).await;
     let patient = open(&Options { table_lease: Duration::from_secs(3), ..options.clone() }).await;
     let table = table("Books");
-    brief.create_table(&table).await.unwrap();
+    brief.create_table(&table, None).await.unwrap();
     for row in 0..3 {
         // From here on it uses its cached table for the length of its own lease.
         patient.apply(&table, insert("p", &format!("{row}"), 1)).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_freeze_is_answered_once_every_server_is_quiet() {
     let first = open(&options).await;
     let second = open(&Options { table_lease: Duration::from_secs(60), ..options.clone() }).await;
     let table = table("Books");
-    first.create_table(&table).await.unwrap();
+    first.create_table(&table, None).await.unwrap();
     let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let writer = {
         let (engine, table, stop, written) = (second.clone(), table.clone(), stop.clone(), written.clone());

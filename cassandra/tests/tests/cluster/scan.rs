@@ -54,7 +54,7 @@ async fn one_page_never_shows_two_states_of_a_partition() {
     let options = fresh_keyspace(&nodes).await;
     let engine = open(&options).await;
     let table = table("States");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     for small in ["a", "z"] {
         let insert = Transaction::of_one(key(small, "r"), Condition::Absent, Change::Put(number(1)));
         engine.apply(&table, insert).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_scan_without_time_advances_page_by_page() {
     let options = fresh_keyspace(&nodes).await;
     let engine = open(&options).await;
     let table = table("Hurry");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let keys: Vec<(String, String)> =
         (0..40).map(|n| (format!("p{:02}", n / 2), format!("r{:03}", n % 2))).collect();
     for (partition, row) in &keys {

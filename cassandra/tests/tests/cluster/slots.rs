@@ -43,7 +43,7 @@ async fn a_server_that_lost_its_slot_takes_another_and_continues_to_write() {
     session.use_keyspace(&options.keyspace, true).await.unwrap();
     let engine = open(&options).await;
     let table = table("Books");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let mut last = engine.apply(&table, insert("p", "before", 1)).await.unwrap()[0];
     for loss in 0..2 {
         let [lost] = held_slots(&session).await.try_into().unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::connect;
+use model::ServiceKind;
 use scylla::client::session::Session;
 use store::Engine;
 
@@ -28,8 +29,11 @@ async fn empty(engine: &dyn Engine, session: &Session) {
         // The engine itself never removes the documents of an account.
         session.query_unpaged("DELETE FROM services WHERE account = ?", (account,)).await.unwrap();
         let account = store_suite::account(account);
-        for name in engine.list_tables(&account, "", 1000).await.unwrap().names {
-            engine.drop_table(&store::TableRef { account: account.clone(), name }).await.unwrap();
+        for service in ServiceKind::ALL {
+            for name in engine.list_tables(&account, service, "", 1000).await.unwrap().names {
+                let table = store::TableRef { account: account.clone(), service, name };
+                engine.drop_table(&table).await.unwrap();
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ async fn set_version(session: &Session, options: &Options, version: i32) {
 async fn stored_row(nodes: &[String]) -> (i64, Vec<u8>) {
     let options = fresh_keyspace(nodes).await;
     let engine = open(&options).await;
-    engine.create_table(&table("Any")).await.unwrap();
+    engine.create_table(&table("Any"), None).await.unwrap();
     engine.apply(&table("Any"), insert("p", "r", 7)).await.unwrap();
     engine.close().await;
     let session = connect(&options).await.unwrap();
@@ -146,8 +146,8 @@ async fn a_keyspace_of_schema_1_is_upgraded_and_keeps_its_data() {
         engine.apply(&books, insert(partition, "new", 1)).await.unwrap();
     }
     assert_eq!(seen(&engine).await, ["p|new", "p|r", "q|new", "s|new"]);
-    engine.create_table(&table("Authors")).await.unwrap();
-    let names = engine.list_tables(&books.account, "", 10).await.unwrap().names;
+    engine.create_table(&table("Authors"), None).await.unwrap();
+    let names = engine.list_tables(&books.account, ServiceKind::Table, "", 10).await.unwrap().names;
     assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["Authors", "Books"]);
     engine.drop_table(&books).await.unwrap();
     engine.close().await;

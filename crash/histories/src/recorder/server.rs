@@ -52,6 +52,8 @@ fn launch(binary: &Path, data: &Path, port: u16) -> Result<(Child, String), Stri
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
         command.env_remove(name);
     }
+    // Several servers run on this machine at once.
+    command.env("PARTITA_QUEUE_LISTEN", "127.0.0.1:0");
     command
         .args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{port}"), "--data"])
         .arg(data);

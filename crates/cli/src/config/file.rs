@@ -13,10 +13,12 @@ use crate::logging::LogFormat;
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct File {
     pub listen: Option<String>,
+    pub queue_listen: Option<String>,
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
     pub dev_cert: Option<PathBuf>,
     pub tls_listen: Option<String>,
+    pub queue_tls_listen: Option<String>,
     pub no_http: bool,
     pub data: Option<PathBuf>,
     pub store: Option<StoreAddress>,

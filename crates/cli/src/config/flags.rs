@@ -17,6 +17,10 @@ pub struct Flags {
     /// Address and port to listen on; with port 0 the server picks a free port and prints it [default: 127.0.0.1:10002]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_LISTEN")]
     pub(super) listen: Option<String>,
+    /// Address and port of queues, or off; with port 0 the server picks a free port and prints it
+    /// [default: 127.0.0.1:10001, or a free port if --listen has port 0]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_QUEUE_LISTEN")]
+    pub(super) queue_listen: Option<String>,
     /// Certificate chain for HTTPS at --tls-listen, in PEM
     #[arg(long, value_name = "FILE", env = "PARTITA_TLS_CERT", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
@@ -29,6 +33,10 @@ pub struct Flags {
     /// Address and port to serve HTTPS on [default: 127.0.0.1:10003]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_TLS_LISTEN")]
     pub(super) tls_listen: Option<String>,
+    /// Address and port to serve queues with HTTPS on, or off
+    /// [default: 127.0.0.1:10004, or a free port if --tls-listen has port 0; off with --queue-listen off]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_QUEUE_TLS_LISTEN")]
+    pub(super) queue_tls_listen: Option<String>,
     /// Serve HTTPS only
     #[arg(long, env = "PARTITA_NO_HTTP")]
     pub(super) no_http: bool,

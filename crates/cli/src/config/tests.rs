@@ -15,6 +15,7 @@ fn defaults_serve_the_development_account() {
     let config = Config::from_flags(Flags::default()).unwrap();
     assert!(config.development && config.check_clock);
     assert_eq!(config.listen.as_deref(), Some("127.0.0.1:10002"));
+    assert_eq!(config.queue_listen.as_deref(), Some("127.0.0.1:10001"));
     assert_eq!(config.tls, None);
     assert_eq!(config.request_logs.as_deref(), Some(Path::new("./partita-data/request-logs")));
     assert_eq!(config.control, Some(("./partita-data/control".into(), false)));
@@ -54,6 +55,32 @@ fn every_key_of_the_file_is_read_and_flags_win() {
     let from_flags = config(file, flags).unwrap();
     assert_eq!((from_flags.listen.as_deref(), from_flags.accounts.len()), (Some("h:2"), 1));
     assert_eq!(from_flags.storage, Storage::Memory);
+}
+
+#[test]
+fn queues_are_served_beside_tables() {
+    let check = |file: &str, expected: [Option<&str>; 2]| {
+        let file = format!("dev-cert = '/c'\ndevelopment = true\n{file}");
+        let config = config(&file, Flags::default()).unwrap();
+        let over_tls = config.tls.and_then(|tls| tls.queue_listen);
+        assert_eq!([config.queue_listen.as_deref(), over_tls.as_deref()], expected, "{file}");
+    };
+    check("", [Some("127.0.0.1:10001"), Some("127.0.0.1:10004")]);
+    check("queue-listen = 'h:1'\nqueue-tls-listen = 'h:2'", [Some("h:1"), Some("h:2")]);
+    check("listen = 'h:0'\ntls-listen = '[::1]:0'", [Some("h:0"), Some("[::1]:0")]);
+    check("listen = 'h:10'", [Some("127.0.0.1:10001"), Some("127.0.0.1:10004")]);
+    check("queue-listen = 'off'", [None, None]);
+    check("queue-listen = 'off'\nqueue-tls-listen = 'h:2'", [None, Some("h:2")]);
+    check("queue-tls-listen = 'off'", [Some("127.0.0.1:10001"), None]);
+    check("no-http = true", [None, Some("127.0.0.1:10004")]);
+    let flags = Flags { queue_listen: Some("off".to_owned()), ..Flags::default() };
+    assert_eq!(config("queue-listen = 'h:1'", flags).unwrap().queue_listen, None);
+}
+
+#[test]
+fn queues_of_the_development_account_are_for_this_machine_too() {
+    let refused = config("queue-listen = '0.0.0.0:10001'", Flags::default()).unwrap_err();
+    assert!(refused.contains("0.0.0.0:10001"), "{refused}");
 }
 
 #[test]
@@ -169,10 +196,15 @@ fn https_needs_a_certificate() {
     let from = |file: &str| config(file, Flags::default());
     let files = CertificateSource::Files(CertificateFiles { certificate: "/c".into(), key: "/k".into() });
     let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'\ndevelopment = true").unwrap();
-    assert_eq!((both.listen.is_some(), both.tls), (true, Some(Tls { listen: "h:1".into(), source: files })));
+    let tls = |listen: &str, source| Tls {
+        listen: listen.to_owned(),
+        queue_listen: Some(QUEUE_TLS_LISTEN.to_owned()),
+        source,
+    };
+    assert_eq!((both.listen.is_some(), both.tls), (true, Some(tls("h:1", files))));
     let alone = from("dev-cert = '/d'\nno-http = true").unwrap();
     let source = CertificateSource::Development("/d".into());
-    assert_eq!((alone.listen, alone.tls), (None, Some(Tls { listen: TLS_LISTEN.into(), source })));
+    assert_eq!((alone.listen, alone.tls), (None, Some(tls(TLS_LISTEN, source))));
     assert!(from("tls-cert = '/c'").unwrap_err().contains("tls-key"));
     assert!(from("no-http = true").unwrap_err().contains("nothing to serve"));
 }

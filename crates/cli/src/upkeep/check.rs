@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::config;
 use clap::Args;
-use engine_embedded::{Damage, DamageEdge, OpenError, Report, SalvageError, SalvageReport};
+use engine_embedded::{Damage, DamageEdge, OpenError, Report, SalvageError, SalvageReport, TableCount};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -111,8 +111,7 @@ fn shown(progress: &mut ProgressLine) -> impl FnMut(engine_embedded::Progress) {
 
 fn as_text(report: &Report) -> String {
     let mut text = String::new();
-    let names: Vec<String> =
-        report.tables.iter().map(|table| format!("{}/{}", table.account, table.table)).collect();
+    let names: Vec<String> = report.tables.iter().map(TableCount::place).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
     for (name, table) in names.iter().zip(&report.tables) {
         let entities = format!("{} entities", table.entities);
@@ -164,8 +163,9 @@ fn salvaged_text(salvaged: &SalvageReport, target: &Path) -> String {
     for table in &salvaged.named {
         let _ = writeln!(
             text,
-            "  {} of them are in {}/{}: the name of their table is lost, or the table was dropped",
-            table.entities, table.account, table.table
+            "  {} of them are in {}: the name of their table is lost, or the table was dropped",
+            table.entities,
+            table.place()
         );
     }
     let _ = writeln!(text, "Serve it with: partita serve --data {}", target.display());
@@ -174,7 +174,13 @@ fn salvaged_text(salvaged: &SalvageReport, target: &Path) -> String {
 
 fn as_json(report: &Report, salvaged: Option<&SalvageReport>) -> Value {
     let tables = report.tables.iter().map(|table| {
-        json!({ "account": table.account, "table": table.table, "entities": table.entities, "bytes": table.bytes })
+        json!({
+            "account": table.account,
+            "service": table.service.name(),
+            "table": table.table,
+            "entities": table.entities,
+            "bytes": table.bytes,
+        })
     });
     let mut value = json!({
         "sound": report.is_sound(),

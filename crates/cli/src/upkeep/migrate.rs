@@ -216,9 +216,8 @@ fn table_lines(verified: &VerifyReport) -> String {
     for table in &verified.tables {
         let digest: String = table.digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         lines.push(format!(
-            "{}/{}: {} entities, {}, sha256 {digest}...",
-            table.table.account,
-            table.table.name,
+            "{}: {} entities, {}, sha256 {digest}...",
+            table.table.place(),
             table.entities,
             size(table.bytes)
         ));

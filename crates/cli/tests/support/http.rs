@@ -5,12 +5,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, SystemTime};
 
+use front::ServiceKind;
 use wire::signing::AccountKey;
-use wire::signing::shared_key::{Scheme, SignedRequest};
+use wire::signing::shared_key::{BlobQueueRequest, Scheme, SignedRequest};
 
 pub struct Client {
     pub address: SocketAddr,
     pub account: String,
+    /// Whose form of signature it makes.
+    pub service: ServiceKind,
     key: AccountKey,
     connection: Option<BufReader<TcpStream>>,
 }
@@ -52,7 +55,12 @@ impl Answer {
 
 impl Client {
     pub fn new(address: SocketAddr, account: &str, key: &str) -> Self {
-        Self { address, account: account.to_owned(), key: AccountKey::parse(key).unwrap(), connection: None }
+        Self::of_service(ServiceKind::Table, address, account, key)
+    }
+
+    pub fn of_service(service: ServiceKind, address: SocketAddr, account: &str, key: &str) -> Self {
+        let key = AccountKey::parse(key).unwrap();
+        Self { address, account: account.to_owned(), service, key, connection: None }
     }
 
     /// Sends a signed request with these headers. `path` follows the account and includes the query.
@@ -76,6 +84,7 @@ impl Client {
         let target = format!("/{}{path}", self.account);
         let date = httpdate::fmt_http_date(SystemTime::now());
         let authorization = self.authorization(&target, &date);
+        assert_eq!(self.service, ServiceKind::Table, "the form of other services signs every header");
         let mut request = format!(
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-date: {date}\r\nAuthorization: {authorization}\r\n",
             self.address
@@ -102,13 +111,30 @@ impl Client {
         body: &[u8],
     ) -> std::io::Result<Answer> {
         let date = httpdate::fmt_http_date(SystemTime::now());
-        let authorization = self.authorization(target, &date);
-        let mut all = vec![("x-ms-date", date.as_str()), ("Authorization", authorization.as_str())];
+        let mut all = vec![("x-ms-date", date.as_str())];
         if !headers.iter().any(|(name, _)| names(name, "x-ms-version")) {
-            all.push(("x-ms-version", "2019-02-02"));
+            all.push((
+                "x-ms-version",
+                if self.service == ServiceKind::Table { "2019-02-02" } else { "2021-02-12" },
+            ));
         }
         all.extend_from_slice(headers);
+        let authorization = match self.service {
+            ServiceKind::Table => self.authorization(target, &date),
+            ServiceKind::Blob | ServiceKind::Queue => self.authorization_of_all(method, target, &all),
+        };
+        all.push(("Authorization", &authorization));
         self.send_raw(method, target, &all, body)
+    }
+
+    /// In the form of queues and blobs, which signs headers too.
+    fn authorization_of_all(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> String {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let headers: Vec<(&str, &str)> =
+            headers.iter().filter(|(name, _)| !name.starts_with('!')).copied().collect();
+        let request = BlobQueueRequest { method, account: &self.account, path, query, headers: &headers };
+        let signature = self.key.sign(&request.string_to_sign(Scheme::SharedKeyLite));
+        format!("SharedKeyLite {}:{signature}", self.account)
     }
 
     pub fn authorization(&self, target: &str, date: &str) -> String {

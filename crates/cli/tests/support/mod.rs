@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use front::ServiceKind;
 pub use http::{Answer, Client};
 
 pub const ACCOUNT: &str = "devstoreaccount1";
@@ -27,6 +28,12 @@ pub struct Partita {
     child: Child,
     pub address: SocketAddr,
     pub banner: String,
+}
+
+/// The address behind a word of the banner.
+fn endpoint(banner: &str, word: &str) -> Option<SocketAddr> {
+    let (_, rest) = banner.split_once(word)?;
+    rest.split('/').nth(2).and_then(|text| text.parse().ok())
 }
 
 /// The program under test. `PARTITA_UNDER_TEST` names another one, such as that of an earlier release.
@@ -75,8 +82,8 @@ impl Partita {
             let line = line.unwrap();
             banner.push_str(&line);
             banner.push('\n');
-            if let Some((_, rest)) = line.split_once("TableEndpoint=http") {
-                address = rest.split('/').nth(2).and_then(|text| text.parse().ok());
+            if line.contains("TableEndpoint=http") {
+                address = endpoint(&line, "TableEndpoint=http");
                 break;
             }
         }
@@ -86,6 +93,16 @@ impl Partita {
 
     pub fn client(&self) -> Client {
         Client::new(self.address, ACCOUNT, KEY)
+    }
+
+    /// Where queues are served.
+    pub fn queue_address(&self) -> SocketAddr {
+        let address = endpoint(&self.banner, "QueueEndpoint=http");
+        address.unwrap_or_else(|| panic!("no endpoint of queues in the banner: {:?}", self.banner))
+    }
+
+    pub fn queue_client(&self) -> Client {
+        Client::of_service(ServiceKind::Queue, self.queue_address(), ACCOUNT, KEY)
     }
 
     pub fn process_id(&self) -> u32 {

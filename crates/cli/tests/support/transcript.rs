@@ -4,6 +4,8 @@
 //! ### a name for the belief
 //! = table Books                          set-up: a table
 //! = entity Books {"PartitionKey":…}      set-up: an entity
+//! = queue jobs                           set-up: a queue
+//! = message jobs text                    set-up: a message, in XML as it is written
 //! > POST /Books                          a request: line, headers, blank, body
 //! > Content-Type: application/json
 //! >
@@ -15,11 +17,12 @@
 //! < {"PartitionKey":"p",…}
 //! ```
 //!
-//! In an answer, `{any}`, `{time}`, `{etag}` and `{guid}` stand for such a value. With a colon and a name, the value is
-//! stored, and `{name}` stands for it later, also in requests. `{base}` is the account's address with a slash, `{host}`
-//! its host and port, `{account}` its name. Bodies are compared byte for byte; an answer without a body section may
-//! have any body. With `<~ text` the body must contain the text instead. A body line that ends with the two characters
-//! `\r` ends with CRLF. Each case starts with an empty account.
+//! In an answer, `{any}`, `{time}`, `{date}` (as HTTP writes it), `{etag}` and `{guid}` stand for such a value. With a colon
+//! and a name, the value is stored, and `{name}` stands for it later, also in requests. `{base}` is the account's address
+//! with a slash, `{host}` its host and port, `{account}` its name. Bodies are compared byte for byte; an answer without a
+//! body section may have any body. With `<~ text` the body must contain the text instead. A body line that ends with the
+//! two characters `\r` ends with CRLF. Each case starts with an empty account. Files whose names begin with `queue_` are
+//! about queues and are sent to their port.
 //!
 //! A path follows the account and is signed. `^/path` is signed but begins at the root of the host; `@/path` is sent
 //! unchanged and unsigned. `{3*text}` is the text three times, with each `#` in it replaced by the count from 0.
@@ -28,6 +31,8 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+use front::ServiceKind;
 
 use super::{ACCOUNT, Answer, Client};
 
@@ -47,6 +52,13 @@ pub fn run_file(client: &mut Client, name: &str, text: &str) -> (usize, Vec<Stri
 }
 
 fn empty_account(client: &mut Client) {
+    if client.service == ServiceKind::Queue {
+        let list = client.send("GET", "/?comp=list", &[], b"").text();
+        for name in list.split("<Name>").skip(1).filter_map(|rest| rest.split('<').next()) {
+            assert_eq!(client.send("DELETE", &format!("/{name}"), &[], b"").status, 204);
+        }
+        return;
+    }
     let accept = [("Accept", "application/json;odata=nometadata")];
     let tables = client.send("GET", "/Tables", &accept, b"").json();
     for table in tables["value"].as_array().unwrap() {
@@ -116,16 +128,25 @@ fn block<'l>(lines: &[&'l str], at: usize, mark: char) -> (Vec<&'l str>, usize) 
 
 fn set_up(client: &mut Client, text: &str) -> Result<(), String> {
     let json = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
-    let (path, body) = match text.split_once(' ') {
-        Some(("table", name)) => ("/Tables".to_owned(), format!("{{\"TableName\":\"{}\"}}", name.trim())),
+    let (method, path, headers, body) = match text.split_once(' ') {
+        Some(("table", name)) => {
+            let body = format!("{{\"TableName\":\"{}\"}}", name.trim());
+            ("POST", "/Tables".to_owned(), &json[..], body)
+        }
         Some(("entity", rest)) => {
             let (table, body) = rest.trim().split_once(' ').ok_or("entity needs a table and a body")?;
-            (format!("/{table}"), body.to_owned())
+            ("POST", format!("/{table}"), &json[..], body.to_owned())
+        }
+        Some(("queue", name)) => ("PUT", format!("/{}", name.trim()), &[][..], String::new()),
+        Some(("message", rest)) => {
+            let (queue, text) = rest.trim().split_once(' ').ok_or("message needs a queue and a text")?;
+            let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+            ("POST", format!("/{queue}/messages"), &[][..], body)
         }
         _ => return Err(format!("unknown set-up: {text}")),
     };
-    let answer = client.send("POST", &path, &json, body.as_bytes());
-    if answer.status == 204 {
+    let answer = client.send(method, &path, headers, body.as_bytes());
+    if matches!(answer.status, 201 | 204) {
         Ok(())
     } else {
         Err(format!("set-up {text}: {} {}", answer.status, answer.text()))
@@ -218,6 +239,7 @@ fn matches(known: &mut HashMap<String, String>, pattern: &str, text: &str) -> Re
         let _ = write!(shown, "{before}");
         let length = match kind.as_str() {
             "time" => text_rest.bytes().take_while(|b| b.is_ascii_digit() || b"-T:.Z%A".contains(b)).count(),
+            "date" => http_date(text_rest),
             "guid" => text_rest.bytes().take_while(|b| b.is_ascii_hexdigit() || *b == b'-').count(),
             "etag" => text_rest.find("'\"").map_or(0, |end| end + 2),
             "any" => {
@@ -262,11 +284,20 @@ fn placeholder<'p>(
         let inside = &pattern[start + 1..start + end];
         let (kind, name) =
             inside.split_once(':').map_or((inside, None), |(kind, name)| (kind, Some(name.to_owned())));
-        if matches!(kind, "any" | "time" | "etag" | "guid") || (name.is_none() && known.contains_key(kind)) {
+        if matches!(kind, "any" | "time" | "date" | "etag" | "guid")
+            || (name.is_none() && known.contains_key(kind))
+        {
             return Some((kind.to_owned(), name, &pattern[..start], &pattern[start + end + 1..]));
         }
     }
     None
+}
+
+/// How long a time is that a text begins with, as HTTP writes it.
+fn http_date(text: &str) -> usize {
+    let length = "Mon, 01 Jan 2001 00:00:00 GMT".len();
+    let is_date = text.get(..length).is_some_and(|date| httpdate::parse_http_date(date).is_ok());
+    if is_date { length } else { 0 }
 }
 
 fn differs(after: &str, expected: &str, found: &str) -> String {

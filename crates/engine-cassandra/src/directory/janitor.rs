@@ -161,11 +161,11 @@ impl Round {
                 let tables = directory.cluster.tables_of(&account, &from, TABLES_AT_ONCE).await?;
                 let complete = tables.len() < TABLES_AT_ONCE;
                 for table in tables {
-                    from = format!("{}\0", table.folded);
+                    from = format!("{}\0", table.stored_name);
                     if table.state != DOOMED {
                         self.walk(table.id, self.looked_at..until).await;
                     } else if self.is_due(table.id)
-                        && let Err(trouble) = self.finish_drop(&account, &table.folded, table.id).await
+                        && let Err(trouble) = self.finish_drop(&account, &table.stored_name, table.id).await
                     {
                         report(&trouble, table.id).await;
                     }

@@ -4,6 +4,11 @@ use super::*;
 use crate::fields;
 use model::Cut;
 
+fn books(id: TableId) -> TableRecord {
+    let name = StoredName::parse(ServiceKind::Table, "Books").unwrap();
+    TableRecord::new(id, ServiceKind::Table, name)
+}
+
 #[test]
 fn only_our_own_format_files_are_recognized() {
     assert_eq!(read_format(&format_text(FORMAT_VERSION)), Some(FORMAT_VERSION));
@@ -29,12 +34,11 @@ fn a_damaged_committed_file_reads_as_none() {
 
 #[test]
 fn records_can_be_read_back_and_an_incomplete_record_is_damaged() {
-    let name = TableName::parse("Books").unwrap();
     let commit = CommitRecord { counter: 9, last_stamp: DateTime::MIN_STORED };
     assert_eq!(CommitRecord::decode(&commit.encode()), Some(commit));
     assert_eq!(CommitRecord::decode(&commit.encode()[..16]), None);
     for metadata in [None, Some(Bytes::new()), Some(Bytes::from_static(b"policies"))] {
-        let table = TableRecord { metadata, ..TableRecord::new(TableId::random(), name.clone()) };
+        let table = TableRecord { metadata, ..books(TableId::random()) };
         let bytes = table.encode();
         assert_eq!(TableRecord::decode(&bytes), Ok(table));
         for length in 0..25 {
@@ -61,7 +65,7 @@ fn records_of_format_1_are_read_and_rewritten_with_the_same_meaning() {
     };
     for (rest, metadata) in [(&b"\0"[..], None), (b"\x01", Some("")), (b"\x01acl", Some("acl"))] {
         let metadata = metadata.map(Bytes::from);
-        let table = TableRecord { metadata, ..TableRecord::new(id, TableName::parse("Books").unwrap()) };
+        let table = TableRecord { metadata, ..books(id) };
         assert_eq!(TableRecord::decode(&of_table(rest)), Ok(table.clone()));
         let key = table_key(&account, "books");
         check((&key, &of_table(rest)), (&key, &table.encode()));
@@ -76,13 +80,12 @@ fn records_of_format_1_are_read_and_rewritten_with_the_same_meaning() {
 
 #[test]
 fn fields_of_later_versions_survive_a_rewrite_or_refuse_the_record() {
-    let name = TableName::parse("Books").unwrap();
     let later = Fields::default().with(0x44, Bytes::from_static(b"later"));
-    let table = TableRecord { unknown: later.clone(), ..TableRecord::new(TableId::random(), name) };
+    let table = TableRecord { unknown: later.clone(), ..books(TableId::random()) };
     assert_eq!(TableRecord::decode(&table.encode()), Ok(table.clone()));
     let service = ServiceRecord { document: Bytes::new(), unknown: later.clone() };
     assert_eq!(ServiceRecord::decode(&service.encode()), Ok(service));
-    let unknown = later.with(fields::MUST_UNDERSTAND, Bytes::new());
+    let unknown = later.with(MUST_UNDERSTAND, Bytes::new());
     let refused = [
         TableRecord::decode(&TableRecord { unknown: unknown.clone(), ..table }.encode()).err(),
         ServiceRecord::decode(&ServiceRecord { document: Bytes::new(), unknown: unknown.clone() }.encode())
@@ -92,6 +95,29 @@ fn fields_of_later_versions_survive_a_rewrite_or_refuse_the_record() {
     for refused in refused {
         assert_eq!(refused, Some(Unusable::Newer("the field 0x80".to_owned())));
     }
+}
+
+#[test]
+fn a_record_without_a_service_is_of_the_table_service() {
+    let id = TableId([7; 16]);
+    let of_tables = [&b"\x02\x01\x10"[..], &[7; 16], b"\x02\x05Books"].concat();
+    assert_eq!(books(id).encode(), of_tables, "as every version since format 2 has written it");
+    assert_eq!(TableRecord::decode(&of_tables), Ok(books(id)));
+
+    let name = StoredName::parse(ServiceKind::Queue, "my-queue").unwrap();
+    let queue = TableRecord::new(id, ServiceKind::Queue, name);
+    let of_queues = [&b"\x02\x01\x10"[..], &[7; 16], b"\x02\x08my-queue", b"\x84\x01\x02"].concat();
+    assert_eq!(queue.encode(), of_queues);
+    assert_eq!(TableRecord::decode(&of_queues), Ok(queue));
+
+    // A version that knows no service but Table leaves the field among those that it does not know.
+    let left = Fields::read(&of_queues).unwrap().into_unknown();
+    assert_eq!(left, Err(Unusable::Newer("the field 0x84".to_owned())));
+    let newer = [&of_queues[..of_queues.len() - 1], b"\x09"].concat();
+    assert!(matches!(TableRecord::decode(&newer), Err(Unusable::Newer(_))));
+    // A queue's name is no table's.
+    let nameless = [&b"\x02\x01\x10"[..], &[7; 16], b"\x02\x08my-queue"].concat();
+    assert_eq!(TableRecord::decode(&nameless), Err(Unusable::Damaged));
 }
 
 #[test]

@@ -131,8 +131,8 @@ async fn contents(data: &Path) -> Contents {
     let engine = EmbeddedEngine::open(Options::new(data)).unwrap();
     let mut contents = Contents::default();
     for account in engine.list_accounts().await.unwrap() {
-        for name in engine.list_tables(&account, "", 1000).await.unwrap().names {
-            let table = TableRef { account: account.clone(), name };
+        for name in engine.list_tables(&account, ServiceKind::Table, "", 1000).await.unwrap().names {
+            let table = TableRef { account: account.clone(), service: ServiceKind::Table, name };
             let page = engine.scan(&table, scan(vec![KeyRange::all()], 10_000)).await.unwrap();
             let rows = page.entities.iter().map(|entity| {
                 let (partition, row_key) = (entity.partition.to_string(), entity.row_key.to_string());

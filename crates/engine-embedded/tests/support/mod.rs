@@ -47,7 +47,7 @@ pub fn partition_name(partition: usize) -> String {
 /// Fills a new table, from several tasks.
 pub async fn load(engine: &Arc<EmbeddedEngine>, table: &TableRef, rows: usize) {
     const TASKS: usize = 16;
-    engine.create_table(table).await.unwrap();
+    engine.create_table(table, None).await.unwrap();
     let started = Instant::now();
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {

@@ -182,7 +182,7 @@ fn table(account: &AccountName, service: ServiceKind, grain: Grain, secondary: b
     };
     let location = if secondary { "Secondary" } else { "Primary" };
     let name = format!("$Metrics{grain}{location}Transactions{}", service.title());
-    Some(TableRef { account: account.clone(), name: TableName::parse(&name).ok()? })
+    Some(TableRef::table(account.clone(), TableName::parse(&name).ok()?))
 }
 
 /// `YYYYMMddThhmm`.

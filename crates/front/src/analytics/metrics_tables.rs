@@ -25,7 +25,7 @@ impl std::fmt::Debug for MetricsTables {
 impl MetricsTables {
     pub async fn ensure(&self, table: &TableRef) -> Result<(), store::Error> {
         let _pass = self.gate.pass().await?;
-        match self.engine.create_table(table).await {
+        match self.engine.create_table(table, None).await {
             Ok(()) | Err(store::Error::TableAlreadyExists) => Ok(()),
             Err(error) => Err(error),
         }

@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use migrate::Shared;
-use model::{AccountName, Key};
+use model::{AccountName, Key, ServiceKind};
 use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage};
 use store_suite::{EngineDouble, TestEngine};
 
@@ -67,9 +68,9 @@ impl EngineDouble for Counter {
         self.engine.load(table, partition, rows).await
     }
 
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         self.change()?;
-        self.engine.create_table(table).await
+        self.engine.create_table(table, metadata).await
     }
 }
 
@@ -106,8 +107,8 @@ impl EngineDouble for Unreliable {
         &*self.engine
     }
 
-    async fn create_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.unreliably(format!("create {table:?}"), self.engine.create_table(table)).await
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
+        self.unreliably(format!("create {table:?}"), self.engine.create_table(table, metadata)).await
     }
 
     async fn load(
@@ -122,9 +123,11 @@ impl EngineDouble for Unreliable {
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
-        self.unreliably("list".to_owned(), self.engine.list_tables(account, from, limit)).await
+        self.unreliably(format!("list {service}"), self.engine.list_tables(account, service, from, limit))
+            .await
     }
 }

@@ -141,7 +141,7 @@ impl BlobUpdate {
             return None;
         }
         Some(Self {
-            shared: Update::of(ServiceKind::Blob, root)?,
+            shared: Update::of(root)?,
             delete_retention: optional(child(root, DELETE_RETENTION)?, delete_retention)?,
             static_website: optional(child(root, STATIC_WEBSITE)?, static_website)?,
             default_version: optional(child(root, DEFAULT_VERSION)?, |version| {
@@ -251,6 +251,6 @@ mod tests {
         }
         // Blobs alone have these.
         let body = document(RETENTION);
-        assert_eq!(Update::read(ServiceKind::Table, body.as_bytes()), Err(Refusal::XmlNotValid));
+        assert_eq!(Update::read(body.as_bytes()), Err(Refusal::XmlNotValid));
     }
 }

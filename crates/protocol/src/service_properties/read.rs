@@ -1,6 +1,6 @@
 //! Reads the body of Set Service Properties.
 
-use common::{Refusal, ServiceKind, limits};
+use common::{Refusal, limits};
 
 use super::{CorsRule, Logging, Metrics, Update};
 use crate::xml_tree::{Element, RepeatedChild};
@@ -9,21 +9,21 @@ use crate::xml_tree::{Element, RepeatedChild};
 pub(super) const SECTIONS: [&str; 5] = ["Logging", "HourMetrics", "Metrics", "MinuteMetrics", "Cors"];
 
 impl Update {
-    pub fn read(service: ServiceKind, body: &[u8]) -> Result<Self, Refusal> {
+    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
         root(body)
             .filter(|root| root.has_only(&SECTIONS))
-            .and_then(|root| Self::of(service, &root))
+            .and_then(|root| Self::of(&root))
             .ok_or_else(|| refusal(body))
     }
 
-    pub(super) fn of(service: ServiceKind, root: &Element) -> Option<Self> {
+    pub(super) fn of(root: &Element) -> Option<Self> {
         let section = |name| root.child(name).ok();
         let hourly = section("HourMetrics")?.or(section("Metrics")?);
         Some(Self {
             logging: optional(section("Logging")?, logging)?,
             hour_metrics: optional(hourly, metrics)?,
             minute_metrics: optional(section("MinuteMetrics")?, metrics)?,
-            cors: optional(section("Cors")?, |element| cors(service, element))?,
+            cors: optional(section("Cors")?, cors)?,
         })
     }
 }
@@ -116,12 +116,11 @@ pub(super) fn days(policy: &Element) -> Option<Option<u16>> {
     }
 }
 
-fn cors(service: ServiceKind, element: &Element) -> Option<Vec<CorsRule>> {
+fn cors(element: &Element) -> Option<Vec<CorsRule>> {
     if element.children.len() > limits::CORS_RULES_MAX || !element.has_only(&["CorsRule"]) {
         return None;
     }
-    let rules: Vec<CorsRule> =
-        element.children.iter().map(|rule| cors_rule(service, rule)).collect::<Option<_>>()?;
+    let rules: Vec<CorsRule> = element.children.iter().map(cors_rule).collect::<Option<_>>()?;
     let text: usize =
         element.children.iter().flat_map(|rule| &rule.children).map(|field| field.text().len()).sum();
     (text <= limits::CORS_TEXT_BYTES_MAX).then_some(rules)
@@ -131,7 +130,7 @@ fn cors(service: ServiceKind, element: &Element) -> Option<Vec<CorsRule>> {
 const CORS_METHODS: [&str; 10] =
     ["CONNECT", "DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 
-fn cors_rule(service: ServiceKind, element: &Element) -> Option<CorsRule> {
+fn cors_rule(element: &Element) -> Option<CorsRule> {
     let fields = ["AllowedMethods", "AllowedOrigins", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds"];
     if !element.has_only(&fields) {
         return None;
@@ -141,8 +140,8 @@ fn cors_rule(service: ServiceKind, element: &Element) -> Option<CorsRule> {
     let rule = CorsRule {
         allowed_methods: list("AllowedMethods")?,
         allowed_origins: list("AllowedOrigins")?,
-        allowed_headers: in_stored_order(service, list("AllowedHeaders")?),
-        exposed_headers: in_stored_order(service, list("ExposedHeaders")?),
+        allowed_headers: in_stored_order(list("AllowedHeaders")?),
+        exposed_headers: in_stored_order(list("ExposedHeaders")?),
         max_age_seconds: child(element, "MaxAgeInSeconds")??.text().parse().ok()?,
     };
     let short = |items: &[String]| items.iter().all(|item| item.len() <= limits::CORS_ITEM_BYTES_MAX);
@@ -160,12 +159,8 @@ fn cors_rule(service: ServiceKind, element: &Element) -> Option<CorsRule> {
     valid.then_some(rule)
 }
 
-/// Tables store whole names before prefixes, each in the order given. The other services keep the order (spec:
-/// queue-operations 3.2, blob-operations 4.2).
-fn in_stored_order(service: ServiceKind, names: Vec<String>) -> Vec<String> {
-    if service != ServiceKind::Table {
-        return names;
-    }
+/// Whole names before prefixes, each in the order given, as recorded of all services.
+fn in_stored_order(names: Vec<String>) -> Vec<String> {
     let (prefixes, mut names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.ends_with('*'));
     names.extend(prefixes);
     names

@@ -6,4 +6,5 @@ pub mod raw;
 pub mod row;
 pub mod service;
 pub mod shown;
+pub mod table_name;
 pub mod varint;

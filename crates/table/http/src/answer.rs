@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use front::access::Denial;
 use front::{BodyFailure, MemoryShare, held_bytes};
 use model::Refusal;
 use store::FaultKind;
@@ -79,6 +80,13 @@ impl From<Refusal> for TableFailure {
 impl From<common::Refusal> for TableFailure {
     fn from(refusal: common::Refusal) -> Self {
         Refusal::from(refusal).into()
+    }
+}
+
+/// Tables tell nothing beside the refusal.
+impl From<Denial> for TableFailure {
+    fn from(denial: Denial) -> Self {
+        denial.refusal.into()
     }
 }
 

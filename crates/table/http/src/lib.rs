@@ -64,7 +64,7 @@ impl StorageService for TableHttp {
         if token.identifier.is_empty() {
             return Ok(None);
         }
-        let table = TableRef { account: account.clone(), name };
+        let table = TableRef::table(account.clone(), name);
         let document = match self.service.get_policies(&table).await {
             Ok(document) => document.unwrap_or_default(),
             Err(service::Error::Refused { refusal: Refusal::TableNotFound, .. }) => return Ok(None),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use common::DateTime;
-use model::{EntityKey, TableName};
-use store::{Engine, Error, MemoryEngine, Page, Scan, StoredRow, TableRef, Transaction};
+use model::EntityKey;
+use store::{Engine, Error, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, Transaction};
 use store_suite::{EngineDouble, TestEngine};
 
 use crate::ground::{Ground, ask, check, token};
@@ -21,7 +21,7 @@ struct Counter {
 impl Counter {
     /// Does not count the tables of metrics, which the server reads and writes by itself.
     fn count(&self, table: &TableRef) -> &MemoryEngine {
-        self.asked.fetch_add(usize::from(!table.name.is_metrics()), Ordering::SeqCst);
+        self.asked.fetch_add(usize::from(!table.name.as_str().starts_with('$')), Ordering::SeqCst);
         &self.engine
     }
 }
@@ -32,7 +32,7 @@ impl EngineDouble for Counter {
         &self.engine
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         self.count(table).find_table(table).await
     }
 
@@ -52,8 +52,13 @@ impl EngineDouble for Counter {
         self.count(table).table_metadata(table).await
     }
 
-    async fn set_table_metadata(&self, table: &TableRef, metadata: Bytes) -> Result<(), Error> {
-        self.count(table).set_table_metadata(table, metadata).await
+    async fn replace_table_metadata(
+        &self,
+        table: &TableRef,
+        expected: Option<Bytes>,
+        metadata: Bytes,
+    ) -> Result<bool, Error> {
+        self.count(table).replace_table_metadata(table, expected, metadata).await
     }
 }
 

@@ -35,7 +35,7 @@ async fn each_service_refuses_in_its_own_words() {
     let refused = ask(&ground.toys, "127.0.0.1", "GET", &path(&token("t")), "").await;
     check(&refused, &["403", "toy: AuthorizationServiceMismatch"]);
     let refused = ask(&ground.toys, "127.0.0.1", "GET", "/devstoreaccount1/toys", "").await;
-    check(&refused, &["403", "toy: AuthenticationFailed"]);
+    check(&refused, &["404", "toy: ResourceNotFound"]);
     let refused = ask(&ground.toys, "127.0.0.1", "GET", &path("sig=x&sv=x"), "").await;
     check(&refused, &["toy: "]);
     ground.end().await;

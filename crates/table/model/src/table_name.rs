@@ -43,6 +43,11 @@ impl TableName {
         &self.folded
     }
 
+    /// As it was written, and in lower case.
+    pub fn into_parts(self) -> (Arc<str>, Arc<str>) {
+        (self.written, self.folded)
+    }
+
     /// One of the tables that the service itself writes. Clients can read it, but not create or list it.
     pub fn is_metrics(&self) -> bool {
         self.written.starts_with('$')

@@ -3,6 +3,7 @@
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, RowDraft, RowOperation, StoredRow, TableRef, Transaction};
 
+use crate::tables::is_metrics;
 use crate::throttle::cost_of;
 use crate::{Error, Result, Service, WriteGroup};
 
@@ -115,7 +116,7 @@ impl Service {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;
         let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
-        if table.name.is_metrics() && !only_deletes() {
+        if is_metrics(&table.name) && !only_deletes() {
             self.require_table(table).await?;
             return Err(common::Refusal::WritesNotAllowed.into());
         }

@@ -123,10 +123,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_long_filter_waits_for_a_permit_and_a_short_one_does_not() {
         let service = Service::new(Arc::new(MemoryEngine::new()));
-        let table = TableRef {
-            account: AccountName::parse("mine").unwrap(),
-            name: TableName::parse("Books").unwrap(),
-        };
+        let table = TableRef::table(AccountName::parse("mine").unwrap(), TableName::parse("Books").unwrap());
         service.create_table(&table).await.unwrap();
         let memory = RequestMemory::new(64 << 20);
         let entities = async |filter: &str| {

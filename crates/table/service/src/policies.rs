@@ -13,6 +13,12 @@ impl Service {
 
     pub async fn set_policies(&self, table: &TableRef, document: Bytes) -> Result<()> {
         let _pass = self.gate.pass().await?;
-        Ok(self.engine.set_table_metadata(table, document).await?)
+        // Whoever comes last wins: the document is the table's only metadata.
+        loop {
+            let before = self.engine.table_metadata(table).await?;
+            if self.engine.replace_table_metadata(table, before, document.clone()).await? {
+                return Ok(());
+            }
+        }
     }
 }

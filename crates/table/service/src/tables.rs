@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use common::Refusal;
 use filter::{Comparison, Expr, FilterError, Operator};
-use model::{AccountName, TableName, Value, ValueRef, limits};
-use store::TableRef;
+use model::{AccountName, ServiceKind, TableName, Value, ValueRef, limits};
+use store::{Fault, StoredName, TableRef};
 
 use crate::long_work::LONG_WORK;
 use crate::{Error, Result, Service};
@@ -37,11 +37,11 @@ impl Service {
             return Err(Refusal::InputNotValid.into());
         }
         let _pass = self.gate.pass().await?;
-        Ok(self.engine.create_table(table).await?)
+        Ok(self.engine.create_table(table, None).await?)
     }
 
     pub async fn delete_table(&self, table: &TableRef) -> Result<()> {
-        if table.name.is_metrics() {
+        if is_metrics(&table.name) {
             return Err(Refusal::WritesNotAllowed.into());
         }
         let _pass = self.gate.pass().await?;
@@ -50,7 +50,8 @@ impl Service {
 
     /// The name in the case it was created with.
     pub async fn get_table(&self, table: &TableRef) -> Result<TableName> {
-        self.engine.find_table(table).await.map_err(missing_table_is_a_resource)
+        let found = self.engine.find_table(table).await.map_err(missing_table_is_a_resource)?;
+        table_name(&found)
     }
 
     /// The service looks for the table before it looks at filters and bodies.
@@ -78,8 +79,11 @@ impl Service {
         let mut work = 0;
         let mut from = query.from.or(Some(String::new()));
         while let Some(start) = from {
-            let found = self.engine.list_tables(account, &start, limits::PAGE_ENTITIES_MAX).await?;
-            for name in found.names.into_iter().filter(|name| !name.is_metrics()) {
+            let found = self
+                .engine
+                .list_tables(account, ServiceKind::Table, &start, limits::PAGE_ENTITIES_MAX)
+                .await?;
+            for name in found.names.into_iter().filter(|name| !is_metrics(name)) {
                 // No later name can match, so the listing ends here, without another page.
                 if end.is_before(name.folded()) {
                     return Ok(page);
@@ -96,13 +100,25 @@ impl Service {
                     return Ok(page);
                 }
                 if filter.as_ref().is_none_or(|filter| filter::eval(filter, &TableRow(&name))) {
-                    page.names.push(name);
+                    page.names.push(table_name(&name)?);
                 }
             }
             from = found.next;
         }
         Ok(page)
     }
+}
+
+/// One of the tables that the service itself writes.
+pub(crate) fn is_metrics(name: &StoredName) -> bool {
+    name.as_str().starts_with('$')
+}
+
+fn table_name(stored: &StoredName) -> Result<TableName> {
+    let parsed = TableName::parse(stored.as_str());
+    Ok(parsed.map_err(|refusal| {
+        store::Error::from(Fault::bug("an engine gave a name that no table has").because(refusal))
+    })?)
 }
 
 /// For operations on a table itself, unlike those on its entities, a missing table is a missing resource.
@@ -190,7 +206,7 @@ impl End {
 }
 
 /// A table, for filters.
-struct TableRow<'a>(&'a TableName);
+struct TableRow<'a>(&'a StoredName);
 
 impl filter::PropertyLookup for TableRow<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {

@@ -3,11 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::{
-    AccountName, Cut, DateTime, Entity, EntityKey, KeyRange, Properties, Refusal, TableName, Value, ValueCow,
+    AccountName, Cut, DateTime, Entity, EntityKey, KeyRange, Properties, Refusal, ServiceKind, TableName,
+    Value, ValueCow,
 };
 use service::{EntityWrite, Error, Service};
-use store::{Change, Engine, MemoryEngine, Page, Scan, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Change, Engine, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
+};
 use store_suite::{EngineDouble, TestEngine};
 
 #[derive(Default)]
@@ -33,9 +37,9 @@ impl EngineDouble for Recorder {
         &self.engine
     }
 
-    async fn create_table(&self, table: &TableRef) -> Result<(), store::Error> {
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), store::Error> {
         self.note(format!("create {}", table.name))?;
-        self.engine.create_table(table).await
+        self.engine.create_table(table, metadata).await
     }
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), store::Error> {
@@ -43,7 +47,7 @@ impl EngineDouble for Recorder {
         self.engine.drop_table(table).await
     }
 
-    async fn find_table(&self, table: &TableRef) -> Result<TableName, store::Error> {
+    async fn find_table(&self, table: &TableRef) -> Result<StoredName, store::Error> {
         self.note(format!("find {}", table.name))?;
         self.engine.find_table(table).await
     }
@@ -51,11 +55,12 @@ impl EngineDouble for Recorder {
     async fn list_tables(
         &self,
         account: &AccountName,
+        service: ServiceKind,
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, store::Error> {
         self.note(format!("list {limit} from {from:?}"))?;
-        self.engine.list_tables(account, from, limit).await
+        self.engine.list_tables(account, service, from, limit).await
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, store::Error> {
@@ -149,7 +154,7 @@ pub fn account() -> AccountName {
 }
 
 pub fn table(name: &str) -> TableRef {
-    TableRef { account: account(), name: TableName::parse(name).unwrap() }
+    TableRef::table(account(), TableName::parse(name).unwrap())
 }
 
 pub fn key(partition: &str, row: &str) -> EntityKey {

@@ -92,7 +92,7 @@ fn properties() -> impl Strategy<Value = ServiceProperties> {
 fn what_are_nearly_service_properties_keep_to_the_limits_and_read_back_or_are_refused() {
     let document = properties().prop_map(|properties| String::from_utf8(properties.write()).unwrap());
     check_near(text_near(document, &PIECES), 8..=85, |text| {
-        let read = Update::read(ServiceKind::Table, text.as_bytes());
+        let read = Update::read(text.as_bytes());
         if let Ok(update) = &read {
             prop_assert!(update.cors.as_ref().is_none_or(|cors| cors.len() <= limits::CORS_RULES_MAX));
             let mut properties = ServiceProperties::default();

@@ -149,8 +149,8 @@ async fn wherever_its_creation_ends_a_table_exists_or_can_be_created() {
     let mut deaths = 0;
     for steps in 0.. {
         let name = table(&format!("Made{steps}"));
-        let made = ground.until_death(steps, &any_step, mortal.create_table(&name)).await;
-        match (&made, witness.create_table(&name).await) {
+        let made = ground.until_death(steps, &any_step, mortal.create_table(&name, None)).await;
+        match (&made, witness.create_table(&name, None).await) {
             (None, Ok(()) | Err(Error::TableAlreadyExists)) => {}
             (Some(Ok(())), Err(Error::TableAlreadyExists)) => {}
             (made, again) => panic!("{steps} steps: {made:?}, then {again:?}"),
@@ -187,7 +187,7 @@ async fn drop_and_die(
     name: &TableRef,
     steps: usize,
 ) -> Left {
-    witness.create_table(name).await.unwrap();
+    witness.create_table(name, None).await.unwrap();
     fill(witness, name).await;
     let about = ground.about(name).await;
     let dropped = ground.until_death(steps, &about, mortal.drop_table(name)).await;
@@ -238,11 +238,11 @@ async fn wherever_its_drop_ends_the_name_of_a_table_can_be_used_for_a_new_one() 
         let name = table(&format!("Again{steps}"));
         let left = drop_and_die(&mut ground, [&mortal, &witness], &name, steps).await;
         if left == Left::All {
-            let created = witness.create_table(&name).await;
+            let created = witness.create_table(&name, None).await;
             assert!(matches!(created, Err(Error::TableAlreadyExists)), "{steps} steps: {created:?}");
             witness.drop_table(&name).await.unwrap();
         }
-        witness.create_table(&name).await.unwrap();
+        witness.create_table(&name, None).await.unwrap();
         assert_eq!(partitions(&witness, &name).await, [""; 0], "{steps} steps: nothing of the first");
         witness.apply(&name, insert("new", "r", 1)).await.unwrap();
         let janitor = ground.server(EAGER).await;
@@ -270,12 +270,12 @@ async fn wherever_its_purge_ends_another_server_finishes_it() {
     let Some(mut ground) = Ground::new().await else { return };
     let witness = ground.server(SPLITTING).await;
     let kept = table("Kept");
-    witness.create_table(&kept).await.unwrap();
+    witness.create_table(&kept, None).await.unwrap();
     witness.apply(&kept, insert("p", "r", 1)).await.unwrap();
     let mut deaths = 0;
     for steps in 0.. {
         let name = table(&format!("Purged{steps}"));
-        witness.create_table(&name).await.unwrap();
+        witness.create_table(&name, None).await.unwrap();
         fill(&witness, &name).await;
         // The segment of the new table is split in two.
         ground.await_count("segments", 3).await;

@@ -50,7 +50,7 @@ impl Ground {
         let engine = open(&Options { nodes: vec![between.address.clone()], ..options.clone() }).await;
         let witness = open(&options).await;
         let table = table(&format!("Lost{}", Uuid::new_v4().simple()));
-        witness.create_table(&table).await.unwrap();
+        witness.create_table(&table, None).await.unwrap();
         Some(Self { options, node, between, engine, witness, table })
     }
 

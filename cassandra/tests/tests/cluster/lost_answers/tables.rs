@@ -24,7 +24,7 @@ async fn a_lost_answer_does_not_make_ones_own_table_a_conflict() {
     for (n, mishaps) in sequences.iter().enumerate() {
         let name = table(&format!("Made{n}"));
         let _open = ground.between.expect(Aim::All, mishaps);
-        let outcome = ground.engine.create_table(&name).await;
+        let outcome = ground.engine.create_table(&name, Option::None).await;
         ground.between.expect_nothing();
         let found = ground.witness.find_table(&name).await;
         match outcome {
@@ -45,7 +45,7 @@ async fn a_lost_answer_does_not_make_ones_own_drop_a_missing_table() {
         [&[AnswerLost], &[RequestLost], &[None, AnswerLost], &[None, RequestLost], &[AnswerLost, AnswerLost]];
     for (n, mishaps) in sequences.iter().enumerate() {
         let name = table(&format!("Gone{n}"));
-        ground.engine.create_table(&name).await.unwrap();
+        ground.engine.create_table(&name, Option::None).await.unwrap();
         let _open = ground.between.expect(Aim::All, mishaps);
         let outcome = ground.engine.drop_table(&name).await;
         ground.between.expect_nothing();
@@ -69,7 +69,8 @@ async fn late_policies_do_not_overwrite_later_ones() {
     let revoked = Bytes::from_static(b"revoked");
     for before in [Option::None, Some("lenient")] {
         if let Some(before) = before {
-            ground.witness.set_table_metadata(&table, before.into()).await.unwrap();
+            let present = ground.witness.table_metadata(&table).await.unwrap();
+            assert!(ground.witness.replace_table_metadata(&table, present, before.into()).await.unwrap());
             let present = ground.witness.service_metadata(&account, ServiceKind::Table).await.unwrap();
             assert!(
                 ground
@@ -80,20 +81,20 @@ async fn late_policies_do_not_overwrite_later_ones() {
             );
         }
         let present = ground.witness.service_metadata(&account, ServiceKind::Table).await.unwrap();
+        let policies = ground.witness.table_metadata(&table).await.unwrap();
         let late = Bytes::from(format!("{MARK}{before:?}"));
         let _open = ground.between.expect(Aim::Rows, &[RequestLost, RequestLost]);
         for outcome in [
-            ground.engine.set_table_metadata(&table, late.clone()).await,
+            ground.engine.replace_table_metadata(&table, policies.clone(), late.clone()).await,
             ground
                 .engine
                 .replace_service_metadata(&account, ServiceKind::Table, present.clone(), late.clone())
-                .await
-                .map(drop),
+                .await,
         ] {
             assert!(matches!(outcome, Err(Error::OutcomeUnknown)), "{outcome:?}");
         }
         ground.between.expect_nothing();
-        ground.witness.set_table_metadata(&table, revoked.clone()).await.unwrap();
+        assert!(ground.witness.replace_table_metadata(&table, policies, revoked.clone()).await.unwrap());
         assert!(
             ground
                 .witness

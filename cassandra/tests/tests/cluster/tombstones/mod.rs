@@ -4,13 +4,13 @@
 //! The tests make slightly more tombstones than the node's limit. `--ignored` makes 150,000, which is above
 //! Cassandra's default limit.
 
-mod ground;
+pub mod ground;
 
 use std::time::Duration;
 
 use cluster_tests::{drop_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
-use model::{AccountName, KeyRange};
+use model::{AccountName, KeyRange, ServiceKind};
 use scylla::client::session::Session;
 use store::{Change, Condition, Engine, Error, TableRef, Transaction};
 use store_suite::{insert, key, scan, table};
@@ -54,7 +54,7 @@ async fn rows_are_read_and_written_past_tombstones(count: Option<usize>) {
     let count = count.unwrap_or(too_many(&session).await);
     let engine = open(&options).await;
     let table = table("Queue");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let rows = [name(count / 3), name(count + 1)];
     for row in &rows {
         engine.apply(&table, insert("q", row, 1)).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_segment_full_of_tombstones_is_read_and_rewritten(count: Option<usize>
     let count = count.unwrap_or(too_many(&session).await);
     let engine = open(&options).await;
     let table = table("Churn");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let partitions = [name(count / 2), name(count + 1)];
     for partition in &partitions {
         engine.apply(&table, insert(partition, "r", 1)).await.unwrap();
@@ -158,7 +158,7 @@ async fn struck_off_partitions_are_skipped_and_not_copied(count: Option<usize>) 
     let count = count.unwrap_or(too_many(&session).await);
     let engine = open(&options).await;
     let table = table("Struck");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     for partition in [name(count / 2), name(count + 1)] {
         engine.apply(&table, insert(&partition, "r", 1)).await.unwrap();
     }
@@ -198,7 +198,7 @@ async fn tables_are_listed_past_dropped_ones(count: Option<usize>) {
     let engine = open(&options).await;
     let names = [name(count / 2), name(count + 1)];
     for name in &names {
-        engine.create_table(&table(name)).await.unwrap();
+        engine.create_table(&table(name), None).await.unwrap();
     }
     let account = table("any").account;
     let bury = "DELETE FROM tables WHERE account = ? AND name = ?";
@@ -208,15 +208,15 @@ async fn tables_are_listed_past_dropped_ones(count: Option<usize>) {
     assert!(!is_readable(&session, all, (account.as_str(),)).await, "this is about tombstones");
 
     let listed = async |from: &str, limit| {
-        let page = engine.list_tables(&account, from, limit).await.unwrap();
+        let page = engine.list_tables(&account, ServiceKind::Table, from, limit).await.unwrap();
         (page.names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>(), page.next)
     };
     assert_eq!(listed("", 10).await, (names.to_vec(), None));
     assert_eq!(listed("", 1).await, (names[..1].to_vec(), Some(names[1].clone())));
     assert_eq!(listed(&names[1], 1).await, (names[1..].to_vec(), None));
     assert_eq!(engine.list_accounts().await.unwrap(), [AccountName::parse(account.as_str()).unwrap()]);
-    engine.create_table(&table(&name(0))).await.unwrap();
-    let refused = engine.create_table(&table(&name(0))).await;
+    engine.create_table(&table(&name(0)), None).await.unwrap();
+    let refused = engine.create_table(&table(&name(0)), None).await;
     assert!(matches!(refused, Err(Error::TableAlreadyExists)), "{refused:?}");
     engine.drop_table(&table(&name(0))).await.unwrap();
     // A drop that its server did not finish is found, and finished.
@@ -256,7 +256,7 @@ async fn a_map_is_read_and_changed_past_its_former_segments() {
     (splitting.janitor.split_above, splitting.janitor.merge_below) = (4, 0);
     let engine = open(&options).await;
     let table = table("Merged");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     let id = table_id(&session).await;
     let bury = "DELETE FROM segments WHERE tid = ? AND start = ?";
     repeat(&session, bury, (0..count).map(|n| (id, stored(&name(n))))).await;
@@ -302,7 +302,7 @@ async fn purges_are_found_once_the_tombstones_of_the_last_minute_are_few_enough(
     until(async || is_readable(&session, all, ()).await.then_some(())).await;
     let engine = open(&eager(&options)).await;
     let table = table("Dropped");
-    engine.create_table(&table).await.unwrap();
+    engine.create_table(&table, None).await.unwrap();
     engine.apply(&table, insert("p", "r", 1)).await.unwrap();
     engine.drop_table(&table).await.unwrap();
     until(async || {

@@ -73,7 +73,7 @@ impl Context<'_> {
     }
 
     pub fn table(&self, name: TableName) -> TableRef {
-        TableRef { account: self.site.account.clone(), name }
+        TableRef::table(self.site.account.clone(), name)
     }
 
     /// The service reports a missing table before any other error. The engine finds a missing table itself, so the table is

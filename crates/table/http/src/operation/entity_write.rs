@@ -2,7 +2,7 @@
 
 use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
 use service::EntityWrite;
-use store::{RowDraft, TableRef};
+use store::{RowDraft, StoredName, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
@@ -20,7 +20,7 @@ pub struct WriteRequest {
 
 pub enum Reply {
     Inserted {
-        table: TableName,
+        table: StoredName,
         location: String,
         preference: Option<Preference>,
         /// The entity to show, unless the client wants no content.

@@ -20,7 +20,7 @@ pub async fn get_properties(context: &Context<'_>) -> Result<TableAnswer, TableF
 
 /// Settings that the body does not name keep their values.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
-    let update = context.read(|| Update::read(ServiceKind::Table, call.body)).await.map_err(Refusal::from)?;
+    let update = context.read(|| Update::read(call.body)).await.map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
     Ok(TableAnswer { status: 202, ..TableAnswer::default() })

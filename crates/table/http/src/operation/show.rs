@@ -1,6 +1,7 @@
 //! Writes entities and tables in the format of the answer.
 
 use model::{DateTime, ETag, TableName, ValueRef, limits};
+use store::StoredName;
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
 use wire::entity_json::{self, EntityContext, EntityView};
 use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
@@ -14,7 +15,7 @@ pub struct EntityFormat<'a> {
     pub context: &'a Context<'a>,
     pub format: Format,
     /// As the request's URL has it.
-    pub table: &'a TableName,
+    pub table: &'a StoredName,
     pub select: Option<&'a Select>,
     /// The names of times that are shown with an offset, because the insert has them so.
     pub offset_times: &'a [String],
@@ -153,15 +154,15 @@ impl EntityFormat<'_> {
     }
 }
 
-pub fn table(context: &Context<'_>, format: Format, table: &TableName) -> Content {
+pub fn table(context: &Context<'_>, format: Format, table: &str) -> Content {
     let mut out = Vec::with_capacity(512);
     match format {
         Format::Json(level) => {
             let account = context.site.account.as_str();
-            entity_json::write_table(&mut out, level, &context.site.base, account, table.as_str());
+            entity_json::write_table(&mut out, level, &context.site.base, account, table);
         }
         Format::Atom => {
-            let link = url::table_link(table.as_str());
+            let link = url::table_link(table);
             atom::write_entry(&mut out, &atom_context(context, names::TABLES), table_entry(&link, table));
         }
     }
@@ -180,7 +181,7 @@ pub fn tables(context: &Context<'_>, format: Format, tables: &[TableName]) -> Co
             let atom = atom_context(context, names::TABLES);
             let mut feed = FeedWriter::start(&mut out, &atom);
             for table in tables {
-                feed.entry(table_entry(&url::table_link(table.as_str()), table));
+                feed.entry(table_entry(&url::table_link(table.as_str()), table.as_str()));
             }
             feed.finish();
         }
@@ -188,8 +189,8 @@ pub fn tables(context: &Context<'_>, format: Format, tables: &[TableName]) -> Co
     content(context.version, format, true, out)
 }
 
-fn table_entry<'a>(link: &'a str, table: &'a TableName) -> AtomEntry<'a, [(&'a str, AtomValue<'a>); 1]> {
-    let name = AtomValue::Value(ValueRef::String(table.as_str()));
+fn table_entry<'a>(link: &'a str, table: &'a str) -> AtomEntry<'a, [(&'a str, AtomValue<'a>); 1]> {
+    let name = AtomValue::Value(ValueRef::String(table));
     AtomEntry { relative_url: link, etag: None, properties: [(names::TABLE_NAME, name)] }
 }
 

@@ -37,7 +37,7 @@ pub async fn get(
     let name = context.service.get_table(&context.table(name)).await?;
     Ok(TableAnswer {
         status: 200,
-        content: Some(show::table(context, call.format, &name)),
+        content: Some(show::table(context, call.format, name.as_str())),
         ..TableAnswer::default()
     })
 }
@@ -68,7 +68,7 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswe
             status: 201,
             location: Some(location),
             preference_applied: preference,
-            content: Some(show::table(context, call.format, &table.name)),
+            content: Some(show::table(context, call.format, table.name.as_str())),
             ..TableAnswer::default()
         }
     })

@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use common::throttle::{ResourceName, Target, Throttle};
 use common::{AccountName, Refusal};
+use front::access::Denial;
 use front::{
     Admission, Body, BodyFailure, BrokenStream, Class, Memory, OperationInfo, RefusalFacts, RefusedRequest,
     Request, RequestBody, ServiceKind, StorageService, held_bytes,
@@ -67,6 +68,12 @@ pub enum ToyFailure {
 impl From<Refusal> for ToyFailure {
     fn from(refusal: Refusal) -> Self {
         Self::Shared(refusal)
+    }
+}
+
+impl From<Denial> for ToyFailure {
+    fn from(denial: Denial) -> Self {
+        Self::Shared(denial.refusal)
     }
 }
 
@@ -170,10 +177,7 @@ impl StorageService for Toy {
             ToyRequest::SetProperties => {
                 let mut held = front.memory.nothing();
                 let body = body.read_whole(&request.head.headers, 4096, deadline, &mut held).await?;
-                front
-                    .properties
-                    .change(account, ServiceKind::Queue, &Update::read(ServiceKind::Queue, &body)?)
-                    .await?;
+                front.properties.change(account, ServiceKind::Queue, &Update::read(&body)?).await?;
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = http::StatusCode::ACCEPTED;
                 return Ok(response);

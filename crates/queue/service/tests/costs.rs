@@ -1,0 +1,186 @@
+//! What an operation costs does not grow with what was consumed, nor with what is waiting: counted in reads of the engine
+//! and in entries that RocksDB steps over.
+//!
+//! `PARTITA_MESSAGES=1000000` for more messages than the test has by itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine_embedded::{EmbeddedEngine, Options};
+use queue_model::Metadata;
+use queue_service::{QueueRef, QueueService};
+use store::Engine;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::kit::{queue, seconds, setting, text};
+
+/// Entries that one operation may step over: what was consumed since the head was read last, and some more.
+const SKIPPED_MAX: u64 = 512;
+/// Entries stepped over for each message that goes through a queue, on average: each message leaves two
+/// tombstones behind, and what is read ahead is read again if others have changed it meanwhile.
+const SKIPPED_PER_MESSAGE_MAX: u64 = 8;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost {
+    point_gets: u64,
+    seeks: u64,
+    rows_read: u64,
+    skipped: u64,
+}
+
+struct Measure {
+    engine: Arc<EmbeddedEngine>,
+    before: Cost,
+}
+
+impl Measure {
+    fn read(&self) -> Cost {
+        let counters = self.engine.counters();
+        Cost {
+            point_gets: counters.point_gets,
+            seeks: counters.seeks,
+            rows_read: counters.rows_read,
+            skipped: counters.entries_skipped,
+        }
+    }
+
+    fn begin(engine: &Arc<EmbeddedEngine>) -> Self {
+        let mut measure = Self { engine: engine.clone(), before: Cost::default() };
+        measure.before = measure.read();
+        measure
+    }
+
+    fn spent(&mut self) -> Cost {
+        let now = self.read();
+        let before = std::mem::replace(&mut self.before, now);
+        Cost {
+            point_gets: now.point_gets - before.point_gets,
+            seeks: now.seeks - before.seeks,
+            rows_read: now.rows_read - before.rows_read,
+            skipped: now.skipped - before.skipped,
+        }
+    }
+}
+
+fn open(directory: &TempDir) -> Arc<EmbeddedEngine> {
+    let options = Options { statistics: true, ..Options::new(directory.path()) };
+    Arc::new(EmbeddedEngine::open(options).unwrap())
+}
+
+/// Puts so many messages, and if they are to be consumed gets and deletes them, by many clients at once.
+async fn go_through(service: &QueueService, queue: &QueueRef, messages: u64, is_consumed: bool) {
+    const CLIENTS: u64 = 128;
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let (service, queue) = (service.clone(), queue.clone());
+        clients.spawn(async move {
+            for _ in 0..messages / CLIENTS + u64::from(client < messages % CLIENTS) {
+                service.put(&queue, text("a message"), Duration::ZERO, None).await.unwrap();
+                if is_consumed {
+                    for taken in service.get(&queue, 1, seconds(30)).await.unwrap() {
+                        service.delete_message(&queue, taken.message.id, &taken.receipt).await.unwrap();
+                    }
+                }
+            }
+        });
+    }
+    while let Some(ended) = clients.join_next().await {
+        ended.unwrap();
+    }
+}
+
+/// The costs of each operation, the dearest of some.
+async fn measure(
+    service: &QueueService,
+    engine: &Arc<EmbeddedEngine>,
+    queue: &QueueRef,
+) -> Vec<(&'static str, Cost)> {
+    let mut dearest: Vec<(&'static str, Cost)> = Vec::new();
+    let mut note = |what: &'static str, cost: Cost| match dearest.iter_mut().find(|(known, _)| *known == what)
+    {
+        Some((_, most)) => {
+            most.point_gets = most.point_gets.max(cost.point_gets);
+            most.seeks = most.seeks.max(cost.seeks);
+            most.rows_read = most.rows_read.max(cost.rows_read);
+            most.skipped = most.skipped.max(cost.skipped);
+        }
+        None => dearest.push((what, cost)),
+    };
+    let mut measure = Measure::begin(engine);
+    for _ in 0..200 {
+        service.put(queue, text("a message"), Duration::ZERO, None).await.unwrap();
+        note("put", measure.spent());
+        assert_eq!(service.peek(queue, 1).await.unwrap().len(), 1);
+        note("peek", measure.spent());
+        let taken = service.get(queue, 1, seconds(30)).await.unwrap().remove(0);
+        note("get", measure.spent());
+        let receipt =
+            service.update(queue, taken.message.id, &taken.receipt, seconds(60), None).await.unwrap();
+        note("update", measure.spent());
+        service.delete_message(queue, taken.message.id, &receipt).await.unwrap();
+        note("delete", measure.spent());
+        service.look(queue).await.unwrap();
+        note("look", measure.spent());
+    }
+    dearest
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_many_went_through_costs_what_an_empty_one_does() {
+    let messages = setting("PARTITA_MESSAGES", 100_000);
+    let directory = TempDir::new().unwrap();
+    let engine = open(&directory);
+    let service = QueueService::new(engine.clone());
+    let (fresh, consumed, waiting) = (queue("fresh"), queue("consumed"), queue("waiting"));
+    for queue in [&fresh, &consumed, &waiting] {
+        service.create(queue, &Metadata::default()).await.unwrap();
+    }
+    let started = Instant::now();
+    let mut through = Measure::begin(&engine);
+    go_through(&service, &consumed, messages, true).await;
+    let through = through.spent();
+    println!("{messages} messages through in {:?}: {through:?}", started.elapsed());
+    assert!(through.skipped / messages <= SKIPPED_PER_MESSAGE_MAX, "{through:?}");
+    let started = Instant::now();
+    go_through(&service, &waiting, messages, false).await;
+    println!("{messages} messages put in {:?}", started.elapsed());
+
+    let expected = measure(&service, &engine, &fresh).await;
+    println!("fresh: {expected:?}");
+    // Half of the messages of one queue are consumed in the middle, so that its head is in the midst of the store.
+    let mut costs = vec![("consumed", measure(&service, &engine, &consumed).await)];
+    costs.push(("waiting", measure(&service, &engine, &waiting).await));
+
+    // The same after a restart, when nothing is in memory.
+    service.close().await;
+    drop(service);
+    engine.close().await;
+    drop(engine);
+    let engine = open(&directory);
+    let service = QueueService::new(engine.clone());
+    let mut restarted = Measure::begin(&engine);
+    for queue in [&consumed, &waiting] {
+        service.peek(queue, 1).await.unwrap();
+        let first = restarted.spent();
+        println!("first peek after a restart: {first:?}");
+        assert!(first.skipped <= SKIPPED_MAX && first.seeks <= 1 && first.point_gets <= 1, "{first:?}");
+    }
+    let started = Instant::now();
+    assert_eq!(service.look(&consumed).await.unwrap().1, 0);
+    assert_eq!(service.look(&waiting).await.unwrap().1, messages);
+    println!("counted in {:?}: {:?}", started.elapsed(), restarted.spent());
+    costs.push(("consumed, restarted", measure(&service, &engine, &consumed).await));
+    costs.push(("waiting, restarted", measure(&service, &engine, &waiting).await));
+    for (name, costs) in costs {
+        println!("{name}: {costs:?}");
+        for ((what, cost), (_, fresh)) in costs.iter().zip(&expected) {
+            assert_eq!(cost.point_gets, fresh.point_gets, "{what}, {name}");
+            assert!(cost.seeks <= fresh.seeks.max(1), "{what}, {name}: {cost:?}");
+            // What is read ahead is read for many operations at once.
+            assert!(cost.rows_read <= fresh.rows_read + 256, "{what}, {name}: {cost:?}");
+            assert!(cost.skipped <= SKIPPED_MAX, "{what}, {name}: {cost:?}");
+        }
+    }
+    engine.close().await;
+}
