@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use queue_model::{AccountName, Metadata, QueueName, Refusal, ServiceKind};
+use queue_model::{AccountName, Metadata, QueueName, Refusal, ServiceKind, limits};
 use store::Fault;
 
 use crate::document::Document;
@@ -76,6 +76,7 @@ impl QueueService {
 
     pub async fn list(&self, account: &AccountName, query: ListQuery<'_>) -> Result<QueuePage> {
         let mut page = QueuePage { queues: Vec::new(), next: None };
+        let mut metadata_bytes = 0;
         let mut from = Some(query.from.max(query.prefix).to_owned());
         while let Some(start) = from {
             let found = self.engine.list_tables(account, ServiceKind::Queue, &start, LIST_ROWS).await?;
@@ -100,6 +101,11 @@ impl QueueService {
                         Err(error) => return Err(error),
                     },
                 };
+                metadata_bytes += metadata.bytes();
+                if metadata_bytes > limits::LIST_METADATA_BYTES_MAX {
+                    page.next = Some(name);
+                    return Ok(page);
+                }
                 page.queues.push((name, metadata));
             }
             from = found.next;
