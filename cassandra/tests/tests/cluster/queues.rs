@@ -1,4 +1,5 @@
-//! Queues on a cluster: the same walks and the same oracle as on the other engines, and consumers on two servers.
+//! Queues on a cluster: the same walks and the same oracle as on the other engines, consumers on two servers, and how many
+//! tombstones a read meets.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,11 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use model::{DateTime, ValueRef};
 use queue_model::{MessageId, Metadata};
 use queue_service::QueueService;
-use store::Engine;
+use store::{Engine, TableRef};
+use store_suite::{key, of_service};
 
 use crate::kit::{Random, queue, seconds, setting, text};
+use crate::tombstones::ground::{is_readable, keyspace, repeat, stored, table_id, too_many};
 use crate::walk::Walk;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,5 +79,60 @@ async fn consumers_of_two_servers_share_the_messages() {
     for engine in engines {
         engine.close().await;
     }
+    drop_keyspace(&options).await;
+}
+
+/// Where the queue begins, as it is stored.
+async fn stored_hint(engine: &dyn Engine, table: &TableRef) -> String {
+    let row = engine.get(table, &key("h", "head")).await.unwrap().unwrap();
+    match row.raw().open().unwrap().property("H") {
+        Some(ValueRef::DateTime(hint)) => format!("{:016x}", hint.ticks()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A node gives up a read that meets too many tombstones, so whatever begins at the hint must not.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_begin_behind_the_tombstones_of_what_was_consumed() {
+    let Some(nodes) = nodes() else { return };
+    let (options, session) = keyspace(&nodes).await;
+    let engine: Arc<dyn Engine> = open(&options).await;
+    let service = QueueService::new(engine.clone()).shared(true);
+    let queue = queue("orders");
+    service.create(&queue, &Metadata::default()).await.unwrap();
+    // Hidden for an hour, so that the queue is never empty: an empty partition may be cleared with one tombstone.
+    service.put(&queue, text("hidden"), seconds(3600), None).await.unwrap();
+    for _ in 0..50 {
+        service.put(&queue, text("work"), Duration::ZERO, None).await.unwrap();
+        let taken = service.get(&queue, 1, seconds(1)).await.unwrap().remove(0);
+        service.delete_message(&queue, taken.message.id, &taken.receipt).await.unwrap();
+    }
+    // What went through before: tombstones of messages that were visible earlier.
+    let id = table_id(&session).await;
+    let hour_ago = DateTime::now().ticks() - 36_000_000_000;
+    let bury = "DELETE FROM entities WHERE tid = ? AND pk = ? AND rk = ?";
+    let earlier = |n: usize| stored(&format!("{:016x}{n:032x}", hour_ago + n as i64));
+    repeat(&session, bury, (0..too_many(&session).await).map(|n| (id, stored("m"), earlier(n)))).await;
+    // The hint stays behind the clock by as much as the clocks of servers may differ.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    service.put(&queue, text("last"), Duration::ZERO, None).await.unwrap();
+    assert_eq!(service.peek(&queue, 32).await.unwrap().len(), 1);
+    service.close().await;
+
+    let table = of_service(model::ServiceKind::Queue, "orders");
+    let hint = stored_hint(&*engine, &table).await;
+    let rows = "SELECT rk FROM entities WHERE tid = ? AND pk = ? AND rk >= ?";
+    let is_readable_from =
+        async |row: &str| is_readable(&session, rows, (id, stored("m"), stored(row))).await;
+    assert!(!is_readable_from("0").await, "this is about tombstones");
+    assert!(is_readable_from(&hint).await, "from the hint on, there are few");
+
+    // Another server begins there too.
+    let other = QueueService::new(engine.clone()).shared(true);
+    assert_eq!(other.peek(&queue, 32).await.unwrap().len(), 1);
+    assert_eq!(other.get(&queue, 32, seconds(30)).await.unwrap().len(), 1);
+    // Its first sweep begins at the very start, past all tombstones, and finds no more than that.
+    assert_eq!(other.sweep(&queue).await.unwrap().messages, 2);
+    engine.close().await;
     drop_keyspace(&options).await;
 }

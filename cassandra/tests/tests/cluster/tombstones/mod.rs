@@ -4,7 +4,7 @@
 //! The tests make slightly more tombstones than the node's limit. `--ignored` makes 150,000, which is above
 //! Cassandra's default limit.
 
-mod ground;
+pub mod ground;
 
 use std::time::Duration;
 
