@@ -1,5 +1,5 @@
-//! What several targets hold to be true: an entity is shown and reads back as it was stored, and a refusal is a document
-//! that clients can read, whatever it quotes.
+//! What several targets check: an entity reads back from an answer as it was stored, and a refusal is a document that
+//! clients can read, whatever it quotes.
 
 use model::{DateTime, Entity, Refusal, Value, ValueRef};
 use quick_xml::Reader;
@@ -14,7 +14,8 @@ use wire::{EntityBody, MetadataLevel, url};
 const BASE: &str = "http://127.0.0.1:10002/shop/";
 const TABLE: &str = "Books";
 
-/// Stored, read from where it is stored, shown in every form, and read again by a client: nothing changes on the way.
+/// Stores an entity, reads it from its stored bytes, shows it in every format and reads it as a client: nothing changes on
+/// the way.
 pub fn check_entity(entity: &Entity<'_>, timestamp: DateTime) {
     let row = RowDraft::new(entity.properties.iter()).stamp(timestamp);
     let stored = StoredRow::new(row.as_bytes().to_vec());
@@ -43,7 +44,7 @@ pub fn check_entity(entity: &Entity<'_>, timestamp: DateTime) {
         let text = String::from_utf8_lossy(&shown);
         let json: Result<serde_json::Value, _> = serde_json::from_slice(&shown);
         assert!(json.is_ok_and(|json| json.is_object()), "{text}");
-        // Without metadata the types are lost, which is what was asked for.
+        // Without metadata the types are lost, as the client asked.
         if level != MetadataLevel::None {
             check_read_back(BodyFormat::Json, &shown, entity, &expected);
         }
@@ -79,7 +80,7 @@ fn check_read_back(format: BodyFormat, shown: &[u8], entity: &Entity<'_>, expect
     assert_eq!(told(read.properties.iter()), expected, "{text}");
 }
 
-/// A value that equals itself even if it is not a number. All of those are one: their texts are the same.
+/// A value that equals itself even if it is NaN. All NaNs are equal: they have the same text.
 #[derive(Debug, PartialEq)]
 pub enum Told {
     NotANumber,
@@ -111,7 +112,7 @@ pub fn check_refusal(refusal: &Refusal) {
     }
 }
 
-/// The lines of an input that holds several texts; those that are missing are empty.
+/// The lines of an input with several texts. Missing lines are empty.
 pub fn lines<const N: usize>(input: &str) -> [&str; N] {
     let mut lines = input.splitn(N, '\n');
     std::array::from_fn(|_| lines.next().unwrap_or_default())

@@ -1,5 +1,5 @@
-//! What authentication reads of a request. Seven lines: Authorization, date, method, Content-MD5, Content-Type, path
-//! and comp.
+//! The parts of a request that authentication reads. Seven lines: Authorization, date, method, Content-MD5, Content-Type,
+//! path and comp.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
     if let Some(token) = header.strip_prefix("Bearer ")
         && let Ok(claims) = KEYS.verify(token)
     {
-        // The issuer signed two tokens in its life, and its private keys are gone.
+        // The issuer signed only two tokens, and its private keys are gone.
         let known: [&[u8]; 2] = [br#"{"sub":"one"}"#, br#"{"sub":"two"}"#];
         assert!(known.contains(&claims.as_slice()), "{token} is forged");
     }

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::limits;
-use wire::batch::{Batch, Part, read};
+use wire::batch::{Batch, BatchPart, read};
 
 const BATCH: &str = "batch_of_the_second_reading";
 const CHANGES: &str = "changes_of_the_second_reading";
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn write(parts: &[Part<'_>], query: bool) -> Vec<u8> {
+fn write(parts: &[BatchPart<'_>], query: bool) -> Vec<u8> {
     let mut out = format!("--{BATCH}\r\n").into_bytes();
     if !query {
         out.extend(format!("Content-Type: multipart/mixed; boundary={CHANGES}\r\n\r\n").bytes());

@@ -1,9 +1,9 @@
-//! `$filter` texts: read or refused, shown as they mean, and planned without a row gained or lost.
+//! `$filter` texts: parsed or refused, shown with the same meaning, and planned without gaining or losing a row.
 #![no_main]
 
 use std::sync::LazyLock;
 
-use filter::{Expr, FilterError, Prepared, Row, eval, parse, plan};
+use filter::{CompiledFilter, Expr, FilterError, PropertyLookup, eval, parse, plan};
 use libfuzzer_sys::fuzz_target;
 use model::{DateTime, Guid, Refusal, Value, ValueRef};
 
@@ -13,7 +13,7 @@ struct Entity {
     properties: Vec<(&'static str, Value)>,
 }
 
-impl Row for Entity {
+impl PropertyLookup for Entity {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(self.partition)),
@@ -24,7 +24,7 @@ impl Row for Entity {
     }
 }
 
-/// Every type under one name, and keys on which orders of text disagree.
+/// Every type under one name, and keys that sort differently in UTF-8 and UTF-16.
 static ENTITIES: LazyLock<Vec<Entity>> = LazyLock::new(|| {
     let values = [
         Value::String("a".to_owned()),
@@ -55,21 +55,21 @@ fuzz_target!(|text: &str| {
         Ok(None) | Err(FilterError::NotImplemented | FilterError::NotValid) => return,
     };
     let shown = expr.to_string();
-    // Showing adds parentheses, which may be more than the parser allows.
+    // The shown text has more parentheses, which may be more than the parser allows.
     if let Ok(again) = parse(&shown) {
-        // By their texts: a NaN is no equal of itself. The service shows no negative zero.
+        // Compared as text: a NaN is not equal to itself, and the service does not show negative zero.
         let text = |expr: Option<&Expr>| format!("{expr:?}").replace("Double(-0.0)", "Double(0.0)");
         assert_eq!(text(again.as_ref()), text(Some(&expr)), "{shown}");
     }
     let planned = plan(Some(expr.clone()));
     assert!(planned.ranges.iter().all(|range| !range.is_empty()), "{shown}");
     assert!(planned.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "{shown}");
-    let prepared = Prepared::new(&expr);
-    let names: Vec<&str> = prepared.names().iter().map(String::as_str).collect();
+    let compiled = CompiledFilter::new(&expr);
+    let names: Vec<&str> = compiled.names().iter().map(String::as_str).collect();
     for entity in ENTITIES.iter() {
         let expected = eval(&expr, entity);
-        let holds = prepared.holds(|number| entity.property(names[number]));
-        assert_eq!(holds, expected, "{shown}: prepared, {} {}", entity.partition, entity.row);
+        let holds = compiled.holds(|number| entity.property(names[number]));
+        assert_eq!(holds, expected, "{shown}: compiled, {} {}", entity.partition, entity.row);
         let found = planned.ranges.iter().any(|range| range.contains(entity.partition, entity.row));
         let kept = found && planned.residual.as_ref().is_none_or(|residual| eval(residual, entity));
         assert_eq!(kept, expected, "{shown}: planned, {} {}", entity.partition, entity.row);

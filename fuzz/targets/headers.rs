@@ -1,5 +1,5 @@
-//! Small texts that headers and options hold. Seven lines: version, `$format`, Accept, Content-Type, If-Match, and both
-//! data service versions.
+//! Short texts in headers and options. Seven lines: version, `$format`, Accept, Content-Type, If-Match, and both data
+//! service versions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| {
     if let Err(refusal) = of_body(Some(content_type), version) {
         fuzz::check_refusal(&refusal);
     }
-    // The option wins over the header, whatever that says.
+    // The option wins over the header, whatever its value.
     let asked = negotiate(Some(format), Some(accept), version, odata_3);
     assert_eq!(asked, negotiate(Some(format), None, version, odata_3));
     if let Err(refusal) = negotiate(None, Some(accept), version, odata_3) {

@@ -1,4 +1,4 @@
-//! Stored rows: any bytes give a value or a fault, by every way of reading them, and all ways agree.
+//! Stored rows: any bytes give a value or a fault, and all ways of reading them agree.
 #![no_main]
 
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
     let again = RowDraft::new(row.properties()).stamp(row.timestamp());
     assert_eq!((again.timestamp(), fuzz::told(again.view().properties())), (row.timestamp(), told));
 
-    // A row that an entity could have come from is shown and read by clients as well.
+    // A row that an entity could have is also shown and read by a client.
     let list = row.properties().map(|(name, value)| (Cow::Borrowed(name), model::ValueCow::Borrowed(value)));
     let key = EntityKey::parse("partition", "row").expect("a good key");
     if let Ok(properties) = Properties::new(list.collect())

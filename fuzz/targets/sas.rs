@@ -36,14 +36,14 @@ fn check(query: &QueryString, read: Read) {
     assert!(signature == right || !KEY.verifies(&string, &signature), "{signature} is taken for {right}");
     assert!(!KEY.verifies(&sas.string_to_sign("other"), &right), "one account's token serves another");
 
-    // An empty field is written as no field at all, and a token without these is another one.
+    // An empty field is not written at all, and a token without these fields is a different token.
     let told = match &sas {
         Sas::Table(table) => {
             let _ = TableName::parse(&table.table);
             true
         }
         Sas::Account(account) => !account.services.is_empty() && !account.resource_types.is_empty(),
-        // Which snapshot or version is meant stands in the address.
+        // The address names the snapshot or version.
         Sas::Queue(_) | Sas::Blob(_) => query.get("snapshot").or(query.get("versionid")).is_none(),
     };
     if told {

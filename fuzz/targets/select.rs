@@ -1,4 +1,4 @@
-//! `$select` lists: names come out sorted and once, and mean the same when they are written so.
+//! `$select` lists: each name comes out once and sorted, and the sorted list means the same.
 #![no_main]
 
 use std::cmp::Ordering;

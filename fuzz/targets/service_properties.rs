@@ -11,8 +11,9 @@ fuzz_target!(|body: &[u8]| {
     properties.apply(update);
     let stored = properties.write();
     let text = String::from_utf8_lossy(&stored);
-    let read = ServiceProperties::read(ServiceKind::Table, &stored).unwrap_or_else(|| panic!("can't be read again: {text}"));
-    // Compared as shown: whether metrics that are off would include APIs is not told.
+    let read = ServiceProperties::read(ServiceKind::Table, &stored)
+        .unwrap_or_else(|| panic!("can't be read again: {text}"));
+    // Compared as text: metrics that are off do not show whether they would include APIs.
     assert_eq!(String::from_utf8_lossy(&read.write()), text);
     assert_eq!(read.cors, properties.cors, "{text}");
 });

@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
     }
     match Resource::parse(path) {
         Ok(Resource::Entity { table, partition, row }) => {
-            // A link is made for stored entities, whose names and keys are good.
+            // Links are made for stored entities, whose names and keys are valid.
             let good = TableName::parse(&table).is_ok()
                 && Key::parse(partition.as_str()).is_ok()
                 && Key::parse(row.as_str()).is_ok();

@@ -1,30 +1,30 @@
-//! Entity group transactions of inserts: their bytes, and whether an answer says that all were done.
+//! Entity group transactions of inserts: writes their bytes, and checks the answers.
 
 use std::io::Write as _;
 
 use memchr::memmem;
 
-use crate::data::{DataSet, Key};
-use crate::tally::Failure;
+use crate::data::{DataSet, EntityKeys};
+use crate::tally::OperationFailure;
 use connection::Response;
 
-/// What the service takes in one batch.
+/// The service's limit for a batch.
 pub const OPERATIONS_MAX: u64 = 100;
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 pub const HEADERS: &str =
     "Accept: application/json;odata=nometadata\r\nContent-Type: multipart/mixed; boundary=batch_partita\r\n";
 
-/// Entities of this size that one batch may hold.
+/// The number of entities of this size that fit into one batch.
 pub fn operations(data: &DataSet) -> u64 {
     OPERATIONS_MAX.min((BODY_BYTES_MAX / data.entity_bytes()).max(1) as u64)
 }
 
-/// A batch under way.
+/// A batch that is being written.
 #[derive(Debug)]
 pub struct BatchWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Where entities of the table are inserted.
+    /// The address for inserts into the table.
     url: &'a str,
 }
 
@@ -37,7 +37,7 @@ impl<'a> BatchWriter<'a> {
         Self { out, url }
     }
 
-    pub fn insert(&mut self, data: &DataSet, key: &Key, number: u64) {
+    pub fn insert(&mut self, data: &DataSet, key: &EntityKeys, number: u64) {
         // Writing into a vector can't fail.
         let _ = write!(
             self.out,
@@ -56,9 +56,9 @@ impl<'a> BatchWriter<'a> {
 }
 
 /// Whether the answer has a "no content" for each operation.
-pub fn check(response: &Response<'_>, operations: u64, trust: bool) -> Result<(), Failure> {
+pub fn check(response: &Response<'_>, operations: u64, trust: bool) -> Result<(), OperationFailure> {
     if response.status != 202 {
-        return Err(Failure::status(response));
+        return Err(OperationFailure::status(response));
     }
     if trust {
         return Ok(());
@@ -68,8 +68,11 @@ pub fn check(response: &Response<'_>, operations: u64, trust: bool) -> Result<()
     if done as u64 == operations {
         return Ok(());
     }
-    // A part that failed is the only one in its answer, and looks like an answer of its own.
-    Err(Failure::wrong(format!("{done} of a batch's {operations} operations were done"), response.body))
+    // If an operation failed, the answer has only its part.
+    Err(OperationFailure::wrong(
+        format!("{done} of a batch's {operations} operations were done"),
+        response.body,
+    ))
 }
 
 #[cfg(test)]
@@ -77,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_counts() {
+    fn every_part_is_counted() {
         let check = |status, body: &str, expected: bool| {
             let response = Response {
                 status,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use thiserror::Error;
 
 use crate::error;
 use crate::workload::Workload;
@@ -79,22 +80,22 @@ pub struct BenchCommand {
     /// Use the table of an earlier run with --keep and the same sizes
     #[arg(long)]
     pub reuse: bool,
-    /// The server's process on this machine; prints its processor time per operation and its memory
+    /// Process id of the server, if it runs on this machine; prints its processor time per operation and its memory
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// A second endpoint, measured in turns with the first
     #[arg(long, value_name = "CONNECTION STRING")]
     pub compare: Option<String>,
-    /// The process of the second endpoint's server
+    /// Process id of the second endpoint's server
     #[arg(long, value_name = "PID", requires = "compare")]
     pub compare_pid: Option<u32>,
     /// How often to measure each workload; prints medians [default: 1, or 3 with --compare]
     #[arg(long, value_name = "NUMBER")]
     pub rounds: Option<usize>,
-    /// Do not check the bodies of answers, for servers that have no data
+    /// Do not check the bodies of answers; for servers that store nothing
     #[arg(long)]
     pub trust_answers: bool,
-    /// Repeat the choices of another run
+    /// Seed of the random choices; the same seed repeats them
     #[arg(long, value_name = "NUMBER")]
     pub random_seed: Option<u64>,
     /// Print JSON
@@ -108,7 +109,12 @@ impl BenchCommand {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// Why a flag's text is not a time.
+#[derive(Debug, Error)]
+#[error("it takes seconds, such as 5 or 0.5")]
+struct SecondsError;
+
+fn seconds(text: &str) -> Result<Duration, SecondsError> {
     let number: Option<f64> = text.parse().ok().filter(|number| (0.0..=1e6).contains(number));
-    number.map(Duration::from_secs_f64).ok_or_else(|| "it takes seconds, such as 5 or 0.5".to_owned())
+    number.map(Duration::from_secs_f64).ok_or(SecondsError)
 }

@@ -1,6 +1,6 @@
-//! What is in the tables: every entity follows from a number, so an answer can be checked without keeping it.
+//! The data set. Every entity is computed from a number, so an answer can be checked without storing the entity.
 //!
-//! Does not depend on the seed of a run: a table kept by one run can be read by another.
+//! It does not depend on the seed of a run, so that one run can read the table that another has kept.
 
 use std::io::Write as _;
 
@@ -9,11 +9,11 @@ use crate::random::{Random, mix};
 
 /// Entities of a partition, unless the whole data set is smaller.
 const PARTITION_ROWS: u64 = 10_000;
-/// Entities of one page: what the service gives at most.
+/// Entities of one page: the service's limit.
 pub const PAGE_ROWS: u64 = 1000;
-/// One in so many entities has a given `Bucket`.
+/// The number of values of `Bucket`: each is in one of 100 entities.
 pub const BUCKETS: u64 = 100;
-/// What the nine properties beside `Notes` take.
+/// The bytes of the nine properties other than `Notes`.
 pub const SMALL_VALUES_BYTES: usize = 2 + 19 + 7 + 4 + 20 + 36 + NAME_BYTES + CITY_BYTES + DIGEST_BYTES;
 const NAME_BYTES: usize = 24;
 const CITY_BYTES: usize = 12;
@@ -22,14 +22,14 @@ const DIGEST_BYTES: usize = 64;
 pub const VALUE_BYTES_MAX: usize = 32_000;
 const OFFSETS: u64 = 64 * 1024;
 
-/// How much data there is, and of what size.
+/// The number of entities and their size.
 #[derive(Debug)]
 pub struct DataSet {
     pub partitions: u64,
     /// Entities of each partition.
     pub rows: u64,
     notes_bytes: usize,
-    /// Letters to cut texts from; long enough that a storage engine's compression finds no repeats.
+    /// Texts are cut from these letters. There are so many that a storage engine's compression finds no repetitions.
     letters: String,
 }
 
@@ -53,7 +53,7 @@ impl DataSet {
         Ok(Self { partitions, rows: entities / partitions, notes_bytes, letters: letters.collect() })
     }
 
-    /// All there are: as asked for, or a little less so that partitions are equal.
+    /// The number of entities: as requested, or slightly less so that partitions have equal sizes.
     pub fn entities(&self) -> u64 {
         self.partitions * self.rows
     }
@@ -64,7 +64,7 @@ impl DataSet {
     }
 
     /// JSON of the entity with this number under these keys.
-    pub fn write_entity(&self, out: &mut Vec<u8>, key: &Key, number: u64) {
+    pub fn write_entity(&self, out: &mut Vec<u8>, key: &EntityKeys, number: u64) {
         let hash = mix(number);
         let (bucket, sequence) = (number % self.rows % BUCKETS, self.sequence(number));
         let (whole, fraction) = (100 + hash % 900, hash % 999 + 1);
@@ -93,7 +93,7 @@ impl DataSet {
 
     /// The value of `Sequence`, which the service sends as text.
     pub fn sequence(&self, number: u64) -> u64 {
-        // 19 digits, whatever the number.
+        // Always 19 digits.
         4_000_000_000_000_000_000 + (mix(number) >> 2)
     }
 
@@ -107,26 +107,26 @@ impl DataSet {
         &self.letters[start..start + length]
     }
 
-    /// About what an entity takes in a batch.
+    /// About the bytes of an entity in a batch.
     pub fn entity_bytes(&self) -> usize {
         1024 + self.notes_bytes
     }
 }
 
-/// Where an entity is. Made only of characters that need no encoding anywhere.
+/// The keys of an entity, made of characters that need no encoding anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Key {
+pub struct EntityKeys {
     pub partition: String,
     pub row: String,
 }
 
-impl Key {
-    /// The key of the entity with this number in the data set.
+impl EntityKeys {
+    /// Sets the keys of the entity with this number in the data set.
     pub fn of(&mut self, data: &DataSet, number: u64) {
         self.at(number / data.rows, number % data.rows);
     }
 
-    /// The key of this row of this partition, whether the data set has it or not.
+    /// Sets the keys of this row of this partition, even if the data set does not have it.
     pub fn at(&mut self, partition: u64, row: u64) {
         self.clear();
         push_padded(&mut self.partition, 'p', partition, 6);
@@ -139,8 +139,8 @@ impl Key {
     }
 }
 
-/// `number` after a letter, with leading zeros: text in the order of numbers. By hand, as formatting a key
-/// would be among the dearest parts of a read.
+/// `number` after a letter, with leading zeros, so that text sorts as numbers do. Written by hand, because `format!` would be
+/// one of the most expensive parts of a read.
 fn push_padded(out: &mut String, letter: char, mut number: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let mut first = digits.len() - width;
@@ -159,8 +159,8 @@ fn push_padded(out: &mut String, letter: char, mut number: u64, width: usize) {
 mod tests {
     use super::*;
 
-    fn key(data: &DataSet, number: u64) -> Key {
-        let mut key = Key::default();
+    fn key(data: &DataSet, number: u64) -> EntityKeys {
+        let mut key = EntityKeys::default();
         key.of(data, number);
         key
     }
@@ -171,7 +171,7 @@ mod tests {
         for (number, partition, row) in
             [(0, "p000000", "r00000000"), (9_999, "p000000", "r00009999"), (10_000, "p000001", "r00000000")]
         {
-            assert_eq!(key(&data, number), Key { partition: partition.into(), row: row.into() });
+            assert_eq!(key(&data, number), EntityKeys { partition: partition.into(), row: row.into() });
         }
         let all: Vec<_> = (0..20_000).map(|n| key(&data, n)).map(|k| (k.partition, k.row)).collect();
         assert!(all.is_sorted_by(|a, b| a < b));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_are_json_of_about_the_size_asked_for() {
+    fn entities_are_json_of_about_the_requested_size() {
         for value_bytes in [300, 1024, 32_000] {
             let data = DataSet::new(1000, value_bytes).unwrap();
             for number in [0, 1, 999, u64::MAX / 2] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_counted_as_they_are_written() {
+    fn the_computed_size_of_a_bucket_is_what_is_written() {
         for entities in [1000, 1234, 25_000] {
             let data = DataSet::new(entities, 1024).unwrap();
             for bucket in [0, 33, 34, 99] {
@@ -211,9 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_do_not_serve_are_refused() {
+    fn sizes_that_are_too_small_or_too_large_are_refused() {
         let error = |entities, bytes| DataSet::new(entities, bytes).unwrap_err().to_string();
         assert_eq!(error(10, 1024), "--entities 10 is too few; one page alone holds 1000");
-        assert_eq!(error(1000, 10), "--value-bytes 10 can't be; it takes 189 to 32000");
+        assert_eq!(error(1000, 10), "--value-bytes 10 is out of range; it takes 189 to 32000");
     }
 }

@@ -1,4 +1,4 @@
-//! What ends a run before it is measured, or makes its figures worthless.
+//! Why a run ends early, or its figures are invalid.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use tokio::task::JoinError;
 
 use crate::TABLE_PREFIX_MAX;
 use crate::data::{PAGE_ROWS, SMALL_VALUES_BYTES, VALUE_BYTES_MAX};
-use crate::tally::Failure;
+use crate::tally::OperationFailure;
 use crate::workload::Workload;
 
 pub type Result<T> = std::result::Result<T, BenchError>;
 
 #[derive(Debug, Error)]
 pub enum BenchError {
-    // What was asked for.
+    // The flags.
     #[error("--threads 0 can't do anything; it takes 1 or more")]
     NoThreads,
     #[error("--connections 0 can't measure anything; it takes 1 or more")]
@@ -25,13 +25,13 @@ pub enum BenchError {
          {TABLE_PREFIX_MAX} in all"
     )]
     TablePrefix(String),
-    #[error("{name:?} is no workload; there are all, {}", Workload::ALL.map(Workload::name).join(", "))]
+    #[error("{name:?} is not a workload; the workloads are all, {}", Workload::ALL.map(Workload::name).join(", "))]
     UnknownWorkload { name: String },
     #[error("no workload is named; all runs every one")]
     NoWorkload,
     #[error("--entities {0} is too few; one page alone holds {PAGE_ROWS}")]
     TooFewEntities(u64),
-    #[error("--value-bytes {bytes} can't be; it takes {} to {VALUE_BYTES_MAX}", SMALL_VALUES_BYTES + 1)]
+    #[error("--value-bytes {bytes} is out of range; it takes {} to {VALUE_BYTES_MAX}", SMALL_VALUES_BYTES + 1)]
     ValueBytes { bytes: usize },
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -41,7 +41,7 @@ pub enum BenchError {
     // This machine.
     #[error("can't start its threads: {source}; raise the system's limit on threads")]
     Threads { source: io::Error },
-    #[error("{0} is no process id; is the server running?")]
+    #[error("{0} is not the id of a process; is the server running?")]
     NotAProcess(u32),
     #[error("can't read the processor time of process {process}: {source}; is the server running?")]
     ProcessorTime { process: i32, source: nix::Error },
@@ -49,25 +49,25 @@ pub enum BenchError {
     Unreadable { path: String, source: io::Error },
     #[error("/proc/{0}/status has no VmRSS and VmHWM; is the server running?")]
     NoMemory(i32),
-    #[error("a connection's task ended: {0}; run it again")]
+    #[error("the task of a connection ended early: {0}; run it again")]
     TaskEnded(#[from] JoinError),
     #[error("interrupted")]
     Interrupted,
 
     // The endpoint.
-    #[error("can't make table {table} at {url}: {failure}{}", if *.exists { EXISTS } else { "" })]
-    NotMade { table: String, url: String, exists: bool, failure: Failure },
+    #[error("can't create table {table} at {url}: {failure}{}", if *.exists { EXISTS } else { "" })]
+    NotMade { table: String, url: String, exists: bool, failure: OperationFailure },
     #[error("can't delete table {table}: {failure}; delete it by hand")]
-    NotDeleted { table: String, failure: Failure },
+    NotDeleted { table: String, failure: OperationFailure },
     #[error("can't delete table {table}: no answer in time; delete it by hand")]
     NotDeletedInTime { table: String },
     #[error(
         "table {table} does not hold the data set of --entities and --value-bytes ({failure}); load it with --keep, \
          and without --reuse"
     )]
-    NotLoaded { table: String, failure: Failure },
+    NotLoaded { table: String, failure: OperationFailure },
     #[error("can't load: {0}")]
-    Load(Failure),
+    Load(OperationFailure),
     #[error("every connection is gone; is the server running?")]
     NoConnectionLeft,
     #[error("{}: the server left an operation unanswered for {seconds} seconds", .workload.name())]
@@ -78,4 +78,4 @@ pub enum BenchError {
     Report(#[from] serde_json::Error),
 }
 
-const EXISTS: &str = "; --reuse takes it, another --table avoids it";
+const EXISTS: &str = "; use it with --reuse, or choose another --table";

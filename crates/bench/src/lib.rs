@@ -1,7 +1,6 @@
-//! `partita bench`: what a Table endpoint does in a second, what that costs it, and whether its answers are right.
+//! `partita bench`: measures the speed and the cost of a Table endpoint, and checks its answers.
 //!
-//! Speaks only the protocol, so it measures any endpoint: Partita, Azurite, Azure. Knows nothing of this
-//! server's insides; `wire` is all they share.
+//! It uses only the protocol, so it measures any endpoint: Partita, Azurite, Azure. It shares only `wire` with the server.
 
 mod batch;
 mod command;
@@ -31,16 +30,16 @@ use error::Result;
 use measure::{Limits, Measured};
 use process::Process;
 use report::{EndpointReport, Ratio, Report};
-use session::{DataTable, Plan, Session};
+use session::{BenchPlan, DataTable, Session};
 use summary::Summary;
 use workload::Workload;
 
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
-/// A table's name has 63 characters, and a run adds some.
+/// A table's name has at most 63 characters, and a run adds some.
 const TABLE_PREFIX_MAX: usize = 50;
 const DEFAULT_ROUNDS_COMPARED: usize = 3;
 
-/// Measures and prints. An error if anything went wrong, a single operation included.
+/// Measures and prints. Fails if anything failed, even a single operation.
 pub fn run(command: &BenchCommand) -> Result<()> {
     let runtime = match command.threads {
         0 => return Err(BenchError::NoThreads),
@@ -50,7 +49,7 @@ pub fn run(command: &BenchCommand) -> Result<()> {
     let (report, closed) =
         runtime.map_err(|source| BenchError::Threads { source })?.block_on(bench(command))?;
     let text = if command.json { report.json()? } else { report.text() };
-    // Whoever closes the pipe has read enough.
+    // A closed pipe is no error.
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     match report.failed() {
         0 => closed,
@@ -58,7 +57,7 @@ pub fn run(command: &BenchCommand) -> Result<()> {
     }
 }
 
-/// The report, and whether the tables made for it are gone: what was measured is worth telling either way.
+/// The report, and whether its tables were deleted. If that failed, the report is still printed.
 async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     let plan = plan(command)?;
     let (workloads, seed) = (plan.workloads.clone(), plan.seed);
@@ -82,7 +81,7 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         Ok(()) => unless_interrupted(measure_in_turns(&mut sessions, &workloads, rounds.max(1))).await,
         Err(error) => Err(error),
     };
-    // Tables are deleted whatever happened; the first error is the one to tell.
+    // Deletes tables in any case; returns the first error.
     let mut endpoints: Vec<_> =
         sessions.iter().map(|s| EndpointReport { endpoint: s.url(), workloads: Vec::new() }).collect();
     let mut closed = Ok(());
@@ -105,8 +104,8 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     Ok((Report { connections, threads, entities, seed, endpoints, ratios }, closed))
 }
 
-/// For each workload, for each endpoint, its rounds. Endpoints take turns, so that what disturbs the machine
-/// for a while disturbs both.
+/// Returns the rounds of each endpoint for each workload. Endpoints take turns, so that a disturbance of the machine affects
+/// both.
 async fn measure_in_turns(
     sessions: &mut [Session],
     workloads: &[Workload],
@@ -125,7 +124,7 @@ async fn measure_in_turns(
     Ok(all)
 }
 
-/// Ctrl-C ends the work, and leaves time to clean up after it.
+/// Ends the work on Ctrl-C, so that the caller can clean up.
 async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         outcome = work => outcome,
@@ -133,7 +132,7 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<
     }
 }
 
-async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) -> Result<Session> {
+async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: BenchPlan) -> Result<Session> {
     let endpoint = Endpoint::parse(text)?;
     let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
     let server = pid.map(Process::with_id).transpose()?;
@@ -141,7 +140,7 @@ async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: Plan) 
     Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await
 }
 
-fn plan(command: &BenchCommand) -> Result<Plan> {
+fn plan(command: &BenchCommand) -> Result<BenchPlan> {
     if command.connections == 0 {
         return Err(BenchError::NoConnections);
     }
@@ -151,7 +150,7 @@ fn plan(command: &BenchCommand) -> Result<Plan> {
         (time, _) => time,
     };
     let warmup = Some(command.warmup).filter(|warmup| !warmup.is_zero());
-    Ok(Plan {
+    Ok(BenchPlan {
         workloads: command.workloads()?,
         connections: command.connections,
         limits: Limits { time, operations: command.count },

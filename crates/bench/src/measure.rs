@@ -1,4 +1,4 @@
-//! Runs a workload over all connections for a while, and says what that took.
+//! Runs a workload over all connections for some time, and measures it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, Result};
-use crate::process::{Memory, Process};
-use crate::tally::{Failure, Tally};
+use crate::process::{MemoryUse, Process};
+use crate::tally::{OperationFailure, WorkloadTally};
 use crate::worker::Worker;
 use crate::workload::Workload;
 
-/// What is still unanswered so long after the end never will be.
+/// How long to wait after the end for operations without an answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// When to stop: whichever comes first.
@@ -25,20 +25,20 @@ pub struct Limits {
 /// One workload against one endpoint, once.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    pub tally: Tally,
+    pub tally: WorkloadTally,
     pub elapsed: Duration,
     pub client_cpu: Duration,
     pub server: Option<ServerUse>,
 }
 
-/// What the server used meanwhile.
+/// What the server used during a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerUse {
     pub cpu: Duration,
-    pub memory: Memory,
+    pub memory: MemoryUse,
 }
 
-/// Gives the workers back, to be used again with their connections.
+/// Returns the workers, to use their connections again.
 pub async fn measure(
     workers: Vec<Worker>,
     workload: Workload,
@@ -66,14 +66,14 @@ async fn run(
     workload: Workload,
     limits: Limits,
     start: Instant,
-) -> Result<(Vec<Worker>, Tally)> {
+) -> Result<(Vec<Worker>, WorkloadTally)> {
     let started = Arc::new(AtomicU64::new(0));
     let deadline = limits.time.map(|time| start + time);
     let mut tasks = JoinSet::new();
     for worker in workers {
         tasks.spawn(repeat(worker, workload, deadline, limits.operations, started.clone()));
     }
-    let (mut workers, mut sum) = (Vec::new(), Tally::default());
+    let (mut workers, mut sum) = (Vec::new(), WorkloadTally::default());
     let patience = limits.time.map_or(Duration::MAX, |time| time.saturating_add(PATIENCE));
     let joined = async {
         while let Some(ended) = tasks.join_next().await {
@@ -89,15 +89,15 @@ async fn run(
     }
 }
 
-/// One operation after another. Those begun in time are finished and counted.
+/// Does one operation after another. An operation that begins in time is finished and counted.
 async fn repeat(
     mut worker: Worker,
     workload: Workload,
     deadline: Option<Instant>,
     operations: Option<u64>,
     started: Arc<AtomicU64>,
-) -> (Worker, Tally) {
-    let mut tally = Tally::default();
+) -> (Worker, WorkloadTally) {
+    let mut tally = WorkloadTally::default();
     let mut now = Instant::now();
     while deadline.is_none_or(|deadline| now < deadline)
         && operations.is_none_or(|operations| started.fetch_add(1, Ordering::Relaxed) < operations)
@@ -119,11 +119,11 @@ async fn repeat(
     (worker, tally)
 }
 
-/// Reads back a sample of what was written; what is not as it was written counts as failed.
-pub async fn read_back(workers: &mut [Worker], tally: &mut Tally) {
+/// Reads back a sample of the written entities; a wrong one counts as failed.
+pub async fn read_back(workers: &mut [Worker], tally: &mut WorkloadTally) {
     for worker in workers {
-        if let Err(Failure { label, sample, fatal }) = worker.read_back().await {
-            tally.failed(Failure { label: format!("read back: {label}"), sample, fatal });
+        if let Err(OperationFailure { label, sample, fatal }) = worker.read_back().await {
+            tally.failed(OperationFailure { label: format!("read back: {label}"), sample, fatal });
         }
     }
 }

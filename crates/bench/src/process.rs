@@ -1,4 +1,4 @@
-//! What a process has used: processor time of all its threads, and memory.
+//! The processor time and the memory of a process.
 
 use std::fs;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use nix::unistd::Pid;
 
 use crate::error::{BenchError, Result};
 
-/// A process, by its id or as this one.
+/// This process, or one with a given id.
 #[derive(Clone, Debug)]
 pub struct Process(Pid);
 
-/// Memory in KiB.
+/// In KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Memory {
+pub struct MemoryUse {
     pub resident_kib: u64,
     pub peak_kib: u64,
 }
@@ -31,8 +31,8 @@ impl Process {
         process.cpu_time().map(|_| process)
     }
 
-    /// User and system time of all threads, living and ended. By the process's own clock, since `/proc` counts in
-    /// hundredths of a second, and a short measurement may see none pass.
+    /// User and system time of all threads, running and ended. From the process's CPU clock, because `/proc` counts in
+    /// hundredths of a second, which is too coarse for short measurements.
     pub fn cpu_time(&self) -> Result<Duration> {
         clock_getcpuclockid(self.0)
             .and_then(clock_gettime)
@@ -40,7 +40,7 @@ impl Process {
             .map_err(|source| BenchError::ProcessorTime { process: self.0.as_raw(), source })
     }
 
-    pub fn memory(&self) -> Result<Memory> {
+    pub fn memory(&self) -> Result<MemoryUse> {
         let text = self.read("status")?;
         parse_memory(&text).ok_or(BenchError::NoMemory(self.0.as_raw()))
     }
@@ -51,12 +51,12 @@ impl Process {
     }
 }
 
-fn parse_memory(status: &str) -> Option<Memory> {
+fn parse_memory(status: &str) -> Option<MemoryUse> {
     let kib = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse().ok()
     };
-    Some(Memory { resident_kib: kib("VmRSS:")?, peak_kib: kib("VmHWM:")? })
+    Some(MemoryUse { resident_kib: kib("VmRSS:")?, peak_kib: kib("VmHWM:")? })
 }
 
 #[cfg(test)]
@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn memory_is_read() {
         let status = "Name:\tx\nVmHWM:\t   2048 kB\nVmRSS:\t    1024 kB\n";
-        assert_eq!(parse_memory(status), Some(Memory { resident_kib: 1024, peak_kib: 2048 }));
+        assert_eq!(parse_memory(status), Some(MemoryUse { resident_kib: 1024, peak_kib: 2048 }));
         assert_eq!(parse_memory("Name:\tkthreadd\n"), None);
         assert!(Process::this().memory().is_ok());
     }
 
     #[test]
-    fn a_millisecond_of_work_is_seen() {
+    fn a_millisecond_of_work_is_measured() {
         let process = Process::this();
         let before = process.cpu_time().unwrap();
         let begun = std::time::Instant::now();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_named() {
+    fn an_error_names_a_missing_process() {
         // Linux has no ids above 2^22.
         for id in [u32::MAX, (1 << 22) + 1] {
             assert!(Process::with_id(id).unwrap_err().to_string().contains("is the server running?"), "{id}");

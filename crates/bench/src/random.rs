@@ -1,6 +1,6 @@
-//! Numbers that look random and cost a nanosecond: SplitMix64.
+//! Fast pseudo-random numbers: SplitMix64.
 
-/// A bijection: different numbers stay different, in an order nobody would guess.
+/// A bijection: different numbers give different results, in a pseudo-random order.
 pub fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,7 +22,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// Below `bound`, which is not 0. Skewed by less than anyone can measure.
+    /// Below `bound`, which must not be 0. The bias is too small to measure.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::summary::Summary;
 
-/// All that was measured of one endpoint.
+/// The measurements of one endpoint.
 #[derive(Clone, Debug, Serialize)]
 pub struct EndpointReport {
     pub endpoint: String,
@@ -106,7 +106,7 @@ const HEADINGS: [&str; 15] = [
 
 fn cells(summary: &Summary) -> Vec<String> {
     let latency = &summary.latency_micros;
-    let server = |value: &dyn Fn(&crate::summary::Server) -> String| {
+    let server = |value: &dyn Fn(&crate::summary::ServerUsage) -> String| {
         summary.server.as_ref().map_or_else(|| "-".to_owned(), value)
     };
     vec![
@@ -141,7 +141,7 @@ fn ratio_cells(ratio: &Ratio) -> Vec<String> {
     ]
 }
 
-/// Three digits at least, and none that mean nothing.
+/// At least three significant digits, and no meaningless ones.
 fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
@@ -150,7 +150,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The first column to the left, the others to the right.
+/// Aligns the first column to the left, the others to the right.
 fn aligned(rows: impl Iterator<Item = Vec<String>>, headings: &[&str]) -> String {
     let mut rows: Vec<Vec<String>> = rows.collect();
     rows.insert(0, headings.iter().map(|heading| (*heading).to_owned()).collect());
@@ -171,10 +171,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::summary::{Latency, Server};
-    use crate::tally::Failed;
+    use crate::summary::{Latency, ServerUsage};
+    use crate::tally::FailureCount;
 
-    fn summary(speed: f64, failures: BTreeMap<String, Failed>) -> Summary {
+    fn summary(speed: f64, failures: BTreeMap<String, FailureCount>) -> Summary {
         Summary {
             workload: "get",
             rounds: 1,
@@ -187,7 +187,7 @@ mod tests {
             entities_per_second: speed,
             latency_micros: Latency { p50: 1, p90: 2, p99: 4, p999: 5, max: 6 },
             client_cpu_micros_per_operation: 9.876,
-            server: Some(Server { cpu_micros_per_operation: 12.34, resident_kib: 2048, peak_kib: 4096 }),
+            server: Some(ServerUsage { cpu_micros_per_operation: 12.34, resident_kib: 2048, peak_kib: 4096 }),
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn tables_are_aligned_and_failures_shown() {
         let failures =
-            BTreeMap::from([("503 ServerBusy".to_owned(), Failed { count: 2, sample: "busy".into() })]);
+            BTreeMap::from([("503 ServerBusy".to_owned(), FailureCount { count: 2, sample: "busy".into() })]);
         let shown = report(vec![summary(12_345.6, failures)], vec![]);
         assert_eq!(shown.failed(), 2);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A run against one endpoint: its tables, its data set, its connections, and their end.
+//! A run against one endpoint: creates its tables, loads the data set, opens connections, and cleans up.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use crate::data::DataSet;
 use crate::error::{BenchError, Result};
 use crate::measure::{self, Limits, Measured};
 use crate::process::Process;
-use crate::tally::Failure;
-use crate::worker::{Shared, Worker};
+use crate::tally::OperationFailure;
+use crate::worker::{Worker, WorkerContext};
 use crate::workload::Workload;
 use connection::{Client, Target, UnsignedRequest};
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                     Prefer: return-no-content\r\n";
 
-/// How long a deletion may take: nobody should have to kill a run that was interrupted.
+/// How long the deletion of a table may take, so that an interrupted run ends soon.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Whose table the data set is in.
+/// What happens to the table of the data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataTable {
-    /// Made for this run, and deleted after it.
+    /// Created by this run, and deleted after it.
     Temporary,
-    /// Made by this run, and left.
+    /// Created by this run, and kept.
     Kept,
-    /// Left by an earlier run, and left again.
+    /// Kept by an earlier run, and kept again.
     Reused,
 }
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     pub workloads: Vec<Workload>,
     pub connections: usize,
     pub limits: Limits,
@@ -46,39 +46,39 @@ pub struct Plan {
     pub trust: bool,
 }
 
-/// A request of our own that was not answered as it should have been.
+/// A failed request of the run itself.
 struct Refused {
-    /// Nothing if there was no answer.
+    /// `None` if there was no answer.
     status: Option<u16>,
-    failure: Failure,
+    failure: OperationFailure,
 }
 
 #[derive(Debug)]
 pub struct Session {
-    plan: Plan,
-    shared: Arc<Shared>,
+    plan: BenchPlan,
+    shared: Arc<WorkerContext>,
     control: Client,
     workers: Vec<Worker>,
     server: Option<Process>,
-    /// Tables to delete in the end.
+    /// Tables to delete at the end.
     made: Vec<String>,
 }
 
 impl Session {
-    /// Makes the tables and loads the data set, if a workload needs them.
+    /// Creates the tables and loads the data set, if a workload needs them.
     pub async fn open(
         target: Arc<Target>,
         server: Option<Process>,
         data: DataSet,
-        plan: Plan,
+        plan: BenchPlan,
     ) -> Result<Self> {
-        // A table just deleted can't be made again for a while on Azure, hence a name for each run.
+        // On Azure, the name of a deleted table can't be used for a while, so each run has its own names.
         let run = format!("{:08x}", crate::random::mix(plan.seed ^ epoch_nanos()) as u32);
         let data_table = match plan.data_table {
             DataTable::Temporary => format!("{}{run}d", plan.table),
             DataTable::Kept | DataTable::Reused => format!("{}data", plan.table),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerContext {
             data,
             data_table,
             written_table: format!("{}{run}w", plan.table),
@@ -97,7 +97,7 @@ impl Session {
         match crate::unless_interrupted(session.prepare()).await {
             Ok(()) => Ok(session),
             Err(error) => {
-                // Said already what is wrong; a table that can't be deleted either adds nothing.
+                // The first error is returned; a failed deletion adds nothing.
                 let _ = session.close().await;
                 Err(error)
             }
@@ -142,7 +142,7 @@ impl Session {
         Ok(measured)
     }
 
-    /// Deletes what this run made.
+    /// Deletes the tables of this run.
     pub async fn close(mut self) -> Result<()> {
         for table in std::mem::take(&mut self.made) {
             let path = format!("/Tables('{table}')");
@@ -186,7 +186,7 @@ impl Session {
         match response {
             Ok(response) if expected.contains(&response.status) => Ok(()),
             Ok(response) => {
-                Err(Refused { status: Some(response.status), failure: Failure::status(&response) })
+                Err(Refused { status: Some(response.status), failure: OperationFailure::status(&response) })
             }
             Err(trouble) => Err(Refused { status: None, failure: trouble.into() }),
         }

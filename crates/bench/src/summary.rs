@@ -1,11 +1,11 @@
-//! From measurements to the numbers people read: the median over rounds of each.
+//! Summarizes measurements: medians over the rounds.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::measure::Measured;
-use crate::tally::Failed;
+use crate::tally::FailureCount;
 use crate::workload::Workload;
 
 /// One workload against one endpoint, over all its rounds. Counts are sums, everything else medians.
@@ -16,14 +16,14 @@ pub struct Summary {
     pub operations: u64,
     pub entities: u64,
     pub failed: u64,
-    pub failures: BTreeMap<String, Failed>,
+    pub failures: BTreeMap<String, FailureCount>,
     pub seconds: f64,
     pub operations_per_second: f64,
     pub entities_per_second: f64,
     pub latency_micros: Latency,
     pub client_cpu_micros_per_operation: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<Server>,
+    pub server: Option<ServerUsage>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ pub struct Latency {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Server {
+pub struct ServerUsage {
     pub cpu_micros_per_operation: f64,
     /// After the last round.
     pub resident_kib: u64,
@@ -46,7 +46,7 @@ pub struct Server {
 
 impl Summary {
     pub fn of(workload: Workload, rounds: &[Measured]) -> Self {
-        let mut failures: BTreeMap<String, Failed> = BTreeMap::new();
+        let mut failures: BTreeMap<String, FailureCount> = BTreeMap::new();
         for (label, failed) in rounds.iter().flat_map(|round| &round.tally.failures) {
             let entry = failures.entry(label.clone());
             entry.and_modify(|known| known.count += failed.count).or_insert_with(|| failed.clone());
@@ -58,7 +58,7 @@ impl Summary {
             median(rounds, |round| count(round) as f64 / round.elapsed.as_secs_f64())
         };
         let per_operation = |micros: f64, round: &Measured| micros / (round.tally.operations.max(1) as f64);
-        let server = rounds.last().and_then(|last| last.server).map(|last| Server {
+        let server = rounds.last().and_then(|last| last.server).map(|last| ServerUsage {
             cpu_micros_per_operation: median(rounds, |round| {
                 let cpu = round.server.map_or(0.0, |server| server.cpu.as_secs_f64());
                 per_operation(cpu * 1e6, round)
@@ -91,7 +91,7 @@ impl Summary {
     }
 }
 
-/// The middle one, or the mean of the middle two; 0 of nothing.
+/// The middle value, or the mean of the middle two; 0 without values.
 fn median(rounds: &[Measured], value: impl Fn(&Measured) -> f64) -> f64 {
     let mut values: Vec<f64> = rounds.iter().map(value).collect();
     values.sort_by(f64::total_cmp);
@@ -108,22 +108,26 @@ mod tests {
 
     use super::*;
     use crate::measure::ServerUse;
-    use crate::process::Memory;
-    use crate::tally::{Failure, Tally};
+    use crate::process::MemoryUse;
+    use crate::tally::{OperationFailure, WorkloadTally};
 
     fn round(operations: u64, seconds: u64) -> Measured {
-        let mut tally = Tally::default();
+        let mut tally = WorkloadTally::default();
         for number in 1..=operations {
             tally.succeeded(2, Duration::from_micros(number));
         }
-        tally.failed(Failure { label: "503 ServerBusy".into(), sample: "busy".into(), fatal: false });
+        tally.failed(OperationFailure {
+            label: "503 ServerBusy".into(),
+            sample: "busy".into(),
+            fatal: false,
+        });
         Measured {
             tally,
             elapsed: Duration::from_secs(seconds),
             client_cpu: Duration::from_millis(operations),
             server: Some(ServerUse {
                 cpu: Duration::from_millis(3 * operations),
-                memory: Memory { resident_kib: operations, peak_kib: 5000 },
+                memory: MemoryUse { resident_kib: operations, peak_kib: 5000 },
             }),
         }
     }
@@ -136,13 +140,13 @@ mod tests {
         assert_eq!(summary.entities_per_second, 3000.0);
         assert_eq!(summary.latency_micros, Latency { p50: 750, p90: 1350, p99: 1485, p999: 1499, max: 1500 });
         assert_eq!(summary.client_cpu_micros_per_operation, 1000.0);
-        let server = Server { cpu_micros_per_operation: 3000.0, resident_kib: 1500, peak_kib: 5000 };
+        let server = ServerUsage { cpu_micros_per_operation: 3000.0, resident_kib: 1500, peak_kib: 5000 };
         assert_eq!(summary.server, Some(server));
         assert_eq!(summary.failures["503 ServerBusy"].count, 3);
     }
 
     #[test]
-    fn an_even_number_of_rounds_meets_in_the_middle() {
+    fn an_even_number_of_rounds_gives_the_mean_of_the_middle_two() {
         let summary = Summary::of(Workload::Get, &[round(100, 1), round(300, 1)]);
         assert_eq!(summary.operations_per_second, 200.0);
         assert_eq!(Summary::of(Workload::Get, &[]).operations_per_second, 0.0);

@@ -1,4 +1,4 @@
-//! What a measurement counted: operations, entities, latencies and everything that went wrong.
+//! The counts of a measurement: operations, entities, latencies and failures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,29 +8,29 @@ use hdrhistogram::Histogram;
 
 use connection::{Response, SendError};
 
-/// Beyond this a latency is this.
+/// Longer latencies count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(3600);
 const SAMPLE_CHARS_MAX: usize = 400;
 
-/// An operation that did not do what it should have.
+/// A failed operation.
 #[derive(Debug)]
-pub struct Failure {
-    /// What failures are counted by.
+pub struct OperationFailure {
+    /// Failures with the same label are counted together.
     pub label: String,
-    /// One in full, for whoever has to find out why.
+    /// The details of one failure.
     pub sample: String,
-    /// There is nobody to send the next one to.
+    /// The server is unreachable, so no more operations can be sent.
     pub fatal: bool,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for OperationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.label, self.sample)
     }
 }
 
-impl Failure {
-    /// A status nobody asked for, by its code.
+impl OperationFailure {
+    /// An answer with an unexpected status.
     pub fn status(response: &Response<'_>) -> Self {
         let body = String::from_utf8_lossy(response.body);
         let code = response.error_code.map(String::from_utf8_lossy);
@@ -39,14 +39,14 @@ impl Failure {
         Self { label, sample: shortened(&body), fatal: false }
     }
 
-    /// An answer that is not the right one.
+    /// A wrong answer.
     pub fn wrong(what: String, body: &[u8]) -> Self {
         let sample = format!("{what}; it was: {}", shortened(&String::from_utf8_lossy(body)));
         Self { label: "wrong answer".to_owned(), sample, fatal: false }
     }
 }
 
-impl From<SendError> for Failure {
+impl From<SendError> for OperationFailure {
     fn from(error: SendError) -> Self {
         let (label, fatal) = match error {
             SendError::Unreachable { .. } => ("unreachable", true),
@@ -56,7 +56,7 @@ impl From<SendError> for Failure {
     }
 }
 
-/// `odata.error.code`, cut out: error bodies need not even be JSON.
+/// `odata.error.code`, without parsing: an error's body may not be JSON.
 fn json_code(body: &str) -> String {
     let after = body.split_once("\"code\":\"").map(|(_, rest)| rest);
     after.and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
@@ -70,41 +70,41 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// How many failures of one kind, and one of them.
+/// The number of failures of one kind, and the details of one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Failed {
+pub struct FailureCount {
     pub count: u64,
     pub sample: String,
 }
 
 #[derive(Clone, Debug)]
-pub struct Tally {
-    /// Only those that did what they should.
+pub struct WorkloadTally {
+    /// Only successful ones.
     pub operations: u64,
     pub entities: u64,
-    pub failures: BTreeMap<String, Failed>,
+    pub failures: BTreeMap<String, FailureCount>,
     /// Of operations, in microseconds.
     pub latencies: Histogram<u64>,
 }
 
-impl Default for Tally {
+impl Default for WorkloadTally {
     fn default() -> Self {
-        // Three digits of a microsecond up to an hour: constants that are within its rules.
+        // Can't fail: three digits, and up to an hour in microseconds, are valid constants.
         let latencies = Histogram::new_with_max(LATENCY_MAX.as_micros() as u64, 3);
         let latencies = latencies.unwrap_or_else(|error| unreachable!("{error}"));
         Self { operations: 0, entities: 0, failures: BTreeMap::new(), latencies }
     }
 }
 
-impl Tally {
+impl WorkloadTally {
     pub fn succeeded(&mut self, entities: u64, took: Duration) {
         self.operations += 1;
         self.entities += entities;
         self.latencies.saturating_record(took.as_micros() as u64);
     }
 
-    pub fn failed(&mut self, failure: Failure) {
-        self.add_failures(failure.label, Failed { count: 1, sample: failure.sample });
+    pub fn failed(&mut self, failure: OperationFailure) {
+        self.add_failures(failure.label, FailureCount { count: 1, sample: failure.sample });
     }
 
     pub fn add(&mut self, other: Self) {
@@ -116,7 +116,7 @@ impl Tally {
         }
     }
 
-    fn add_failures(&mut self, label: String, failed: Failed) {
+    fn add_failures(&mut self, label: String, failed: FailureCount) {
         let entry = self.failures.entry(label);
         entry.and_modify(|known| known.count += failed.count).or_insert(failed);
     }
@@ -139,15 +139,15 @@ mod tests {
                 head: b"",
                 body: body.as_bytes(),
             };
-            Failure::status(&none)
+            OperationFailure::status(&none)
         };
-        let mut tally = Tally::default();
+        let mut tally = WorkloadTally::default();
         let busy = r#"{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"Busy"}}}"#;
         tally.failed(answer(503, busy, None));
         tally.failed(answer(503, busy, None));
         tally.failed(answer(403, "<Error/>", Some(b"AuthenticationFailed".as_slice())));
         tally.failed(answer(500, "", None));
-        tally.failed(Failure::wrong("RowKey 'a' is missing".to_owned(), b"{}"));
+        tally.failed(OperationFailure::wrong("RowKey 'a' is missing".to_owned(), b"{}"));
         let shown: Vec<_> =
             tally.failures.iter().map(|(label, f)| format!("{label}: {} {}", f.count, f.sample)).collect();
         assert_eq!(
@@ -162,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn tallies_add_up() {
-        let mut sum = Tally::default();
+    fn tallies_are_added() {
+        let mut sum = WorkloadTally::default();
         for micros in [100, 300] {
-            let mut one = Tally::default();
+            let mut one = WorkloadTally::default();
             one.succeeded(2, Duration::from_micros(micros));
             sum.add(one);
         }

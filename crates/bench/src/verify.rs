@@ -1,15 +1,15 @@
-//! Whether an answer is the right one, looked at as bytes: parsing every answer would cost more than sending it.
+//! Checks answers as bytes: parsing every answer would cost more than sending it.
 
 use memchr::memmem;
 
-use crate::data::{DataSet, Key};
-use crate::tally::Failure;
+use crate::data::{DataSet, EntityKeys};
+use crate::tally::OperationFailure;
 
-/// One page in so many is parsed as a whole.
+/// One of so many pages is parsed completely.
 pub const PARSED_ONE_IN: u64 = 256;
 
-/// An entity has its keys and its values.
-pub fn entity(body: &[u8], key: &Key, data: &DataSet, number: u64) -> Result<(), Failure> {
+/// Checks the keys and the values of an entity.
+pub fn entity(body: &[u8], key: &EntityKeys, data: &DataSet, number: u64) -> Result<(), OperationFailure> {
     let sequence = data.sequence(number).to_string();
     for (name, value) in [
         ("PartitionKey", key.partition.as_str()),
@@ -18,15 +18,15 @@ pub fn entity(body: &[u8], key: &Key, data: &DataSet, number: u64) -> Result<(),
         ("Notes", data.notes(number)),
     ] {
         if !has(body, name, value) {
-            let Key { partition, row } = key;
+            let EntityKeys { partition, row } = key;
             let what = format!("entity '{partition}' '{row}' has not {name} = {value:?} in its answer");
-            return Err(Failure::wrong(what, body));
+            return Err(OperationFailure::wrong(what, body));
         }
     }
     Ok(())
 }
 
-/// Whether this text property is there. Every name ends in `":"` just once, so the first place decides.
+/// Whether the text property has this value. `name":"` occurs only once, so the first occurrence decides.
 fn has(body: &[u8], name: &str, value: &str) -> bool {
     let Some(at) = memmem::find(body, name.as_bytes()) else { return false };
     let rest = &body[at + name.len()..];
@@ -34,14 +34,14 @@ fn has(body: &[u8], name: &str, value: &str) -> bool {
     rest.is_some_and(|rest| rest.first() == Some(&b'"'))
 }
 
-/// A page has so many entities, and the first of them has this value.
-pub fn page(body: &[u8], rows: u64, name: &str, first: &str, parse: bool) -> Result<(), Failure> {
+/// Checks the number of entities of a page, and a value of the first.
+pub fn page(body: &[u8], rows: u64, name: &str, first: &str, parse: bool) -> Result<(), OperationFailure> {
     let found = memmem::find_iter(body, &format!("\"{name}\":")).count() as u64;
     if found != rows {
-        return Err(Failure::wrong(format!("a page has {found} entities instead of {rows}"), body));
+        return Err(OperationFailure::wrong(format!("a page has {found} entities instead of {rows}"), body));
     }
     if !has(body, name, first) {
-        return Err(Failure::wrong(format!("a page does not begin with {name} = {first:?}"), body));
+        return Err(OperationFailure::wrong(format!("a page does not begin with {name} = {first:?}"), body));
     }
     if parse {
         let parsed: Result<Document, _> = serde_json::from_slice(body);
@@ -49,9 +49,9 @@ pub fn page(body: &[u8], rows: u64, name: &str, first: &str, parse: bool) -> Res
             Ok(document) if document.value.len() as u64 == rows => {}
             Ok(document) => {
                 let what = format!("a page parses to {} entities instead of {rows}", document.value.len());
-                return Err(Failure::wrong(what, body));
+                return Err(OperationFailure::wrong(what, body));
             }
-            Err(error) => return Err(Failure::wrong(format!("a page is no JSON: {error}"), body)),
+            Err(error) => return Err(OperationFailure::wrong(format!("a page is not JSON: {error}"), body)),
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ struct Document {
     value: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// What the pages of one query held together.
+/// The pages of one query.
 #[derive(Debug, Default)]
 pub struct Pages {
     found: u64,
@@ -73,11 +73,14 @@ impl Pages {
         self.found += memmem::find_iter(body, b"\"RowKey\":").count() as u64;
     }
 
-    pub fn expect(&self, entities: u64, trust: bool) -> Result<(), Failure> {
+    pub fn expect(&self, entities: u64, trust: bool) -> Result<(), OperationFailure> {
         if trust || self.found == entities {
             return Ok(());
         }
-        Err(Failure::wrong(format!("a query found {} entities instead of {entities}", self.found), b""))
+        Err(OperationFailure::wrong(
+            format!("a query found {} entities instead of {entities}", self.found),
+            b"",
+        ))
     }
 }
 
@@ -86,9 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_are_told_from_others() {
+    fn a_wrong_entity_is_detected() {
         let data = DataSet::new(1000, 1024).unwrap();
-        let mut key = Key::default();
+        let mut key = EntityKeys::default();
         key.of(&data, 5);
         let mut body = Vec::new();
         data.write_entity(&mut body, &key, 5);
@@ -116,7 +119,7 @@ mod tests {
         check(two, ("RowKey", "b"), false, Err("does not begin with RowKey = \"b\""));
         check(r#"{"value":[{"RowKey":"a"}]}"#, ("RowKey", "a"), false, Err("has 1 entities instead of 2"));
         check(&two[..two.len() - 1], ("RowKey", "a"), false, Ok(()));
-        check(&two[..two.len() - 1], ("RowKey", "a"), true, Err("is no JSON"));
+        check(&two[..two.len() - 1], ("RowKey", "a"), true, Err("is not JSON"));
         check(r#"{"value":[{"Sequence":"1"},{"Sequence":"2"}]}"#, ("Sequence", "1"), true, Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! One connection's part of a workload: what to send for an operation, and whether the answer is right.
+//! One connection: sends the operations of a workload, and checks the answers.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::time::Instant;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use crate::batch::{self, BatchWriter};
-use crate::data::{BUCKETS, DataSet, Key, PAGE_ROWS};
+use crate::data::{BUCKETS, DataSet, EntityKeys, PAGE_ROWS};
 use crate::random::{Random, mix};
-use crate::tally::Failure;
+use crate::tally::OperationFailure;
 use crate::verify::{self, Pages};
 use crate::workload::Workload;
 use connection::{Client, Response, UnsignedRequest};
@@ -21,36 +21,36 @@ const INSERT: &str = "Accept: application/json;odata=nometadata\r\nContent-Type:
 const REPLACE: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n";
 const MERGE: &str =
     "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\nIf-Match: *\r\n";
-/// Written entities remembered by each connection, to be read back.
+/// The number of written entities that each connection reads back.
 const REMEMBERED_MAX: u64 = 8;
-/// One in so many operations of `mixed` writes.
+/// One of so many operations of `mixed` is a write.
 const MIXED_WRITES: u64 = 10;
 
 /// What all connections to one endpoint share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct WorkerContext {
     pub data: DataSet,
     /// The table that is read.
     pub data_table: String,
     /// The table that inserts fill.
     pub written_table: String,
-    /// Begins every partition key written, so that no run meets another's.
+    /// The prefix of all written partition keys, so that runs don't collide.
     pub run: String,
-    /// The next number to write: no two operations have the same.
+    /// The next number to write. Each is used once.
     pub next: AtomicU64,
-    /// Bodies are not looked at.
+    /// Do not check bodies.
     pub trust: bool,
 }
 
 #[derive(Debug)]
 pub struct Worker {
     client: Client,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerContext>,
     random: Random,
     path: String,
     query: String,
     body: Vec<u8>,
-    key: Key,
+    key: EntityKeys,
     batch_url: String,
     insert_path: String,
     answers: u64,
@@ -58,7 +58,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(client: Client, shared: Arc<Shared>, seed: u64) -> Self {
+    pub fn new(client: Client, shared: Arc<WorkerContext>, seed: u64) -> Self {
         let batch_url = format!("{}/{}", client.endpoint().url(), shared.written_table);
         let insert_path = format!("/{}", shared.written_table);
         Self {
@@ -68,7 +68,7 @@ impl Worker {
             path: String::new(),
             query: String::new(),
             body: Vec::new(),
-            key: Key::default(),
+            key: EntityKeys::default(),
             batch_url,
             insert_path,
             answers: 0,
@@ -76,8 +76,8 @@ impl Worker {
         }
     }
 
-    /// Does one operation, checks it, and says how many entities it wrote, gave, or looked through.
-    pub async fn operate(&mut self, workload: Workload, now: Instant) -> Result<u64, Failure> {
+    /// Does one operation and checks it. Returns how many entities it wrote, returned or examined.
+    pub async fn operate(&mut self, workload: Workload, now: Instant) -> Result<u64, OperationFailure> {
         match workload {
             Workload::Insert | Workload::InsertOnePartition => self.insert(workload, now).await,
             Workload::Batch => self.batch(now).await,
@@ -92,7 +92,7 @@ impl Worker {
         }
     }
 
-    async fn insert(&mut self, workload: Workload, now: Instant) -> Result<u64, Failure> {
+    async fn insert(&mut self, workload: Workload, now: Instant) -> Result<u64, OperationFailure> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         self.written_key(workload, number, 0);
         self.body.clear();
@@ -109,7 +109,7 @@ impl Worker {
         Ok(1)
     }
 
-    async fn batch(&mut self, now: Instant) -> Result<u64, Failure> {
+    async fn batch(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let operations = batch::operations(&self.shared.data);
         let url = std::mem::take(&mut self.batch_url);
@@ -126,8 +126,8 @@ impl Worker {
         Ok(operations)
     }
 
-    /// Fills one batch of the data set: entities from this number on, all of one partition.
-    pub async fn load(&mut self, numbers: std::ops::Range<u64>) -> Result<(), Failure> {
+    /// Loads one batch of the data set: entities with these numbers, all of one partition.
+    pub async fn load(&mut self, numbers: std::ops::Range<u64>) -> Result<(), OperationFailure> {
         let url = format!("{}/{}", self.client.endpoint().url(), self.shared.data_table);
         let mut writer = BatchWriter::new(&mut self.body, &url);
         let operations = numbers.end - numbers.start;
@@ -139,7 +139,7 @@ impl Worker {
         self.send_batch(operations, Instant::now()).await
     }
 
-    async fn send_batch(&mut self, operations: u64, now: Instant) -> Result<(), Failure> {
+    async fn send_batch(&mut self, operations: u64, now: Instant) -> Result<(), OperationFailure> {
         let request = UnsignedRequest {
             method: "POST",
             path: "/$batch",
@@ -151,18 +151,18 @@ impl Worker {
         batch::check(&response, operations, self.shared.trust)
     }
 
-    async fn get(&mut self, now: Instant) -> Result<u64, Failure> {
+    async fn get(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         let number = self.any_entity();
         self.read_and_check(number, now).await
     }
 
-    /// Reads the entity that `path` and `key` say, which has this number.
-    async fn read_and_check(&mut self, number: u64, now: Instant) -> Result<u64, Failure> {
+    /// Reads the entity at `path` and `key`, which has this number.
+    async fn read_and_check(&mut self, number: u64, now: Instant) -> Result<u64, OperationFailure> {
         let request =
             UnsignedRequest { method: "GET", path: &self.path, query: "", headers: READ, body: None };
         let response = self.client.send(request, now).await?;
         if response.status != 200 {
-            return Err(Failure::status(&response));
+            return Err(OperationFailure::status(&response));
         }
         if !self.shared.trust {
             verify::entity(response.body, &self.key, &self.shared.data, number)?;
@@ -170,7 +170,7 @@ impl Worker {
         Ok(1)
     }
 
-    async fn page(&mut self, select: bool, now: Instant) -> Result<u64, Failure> {
+    async fn page(&mut self, select: bool, now: Instant) -> Result<u64, OperationFailure> {
         let shared = self.shared.clone();
         let partition = self.random.below(shared.data.partitions);
         let row = self.random.below(shared.data.rows - PAGE_ROWS + 1);
@@ -178,7 +178,7 @@ impl Worker {
         self.key.of(&shared.data, number);
         self.query_path();
         self.query.clear();
-        let Key { partition, row } = &self.key;
+        let EntityKeys { partition, row } = &self.key;
         let select = if select { "&$select=Sequence" } else { "" };
         let _ = write!(
             self.query,
@@ -195,7 +195,7 @@ impl Worker {
         Ok(PAGE_ROWS)
     }
 
-    async fn partition_scan(&mut self, now: Instant) -> Result<u64, Failure> {
+    async fn partition_scan(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         let shared = self.shared.clone();
         let partition = self.random.below(shared.data.partitions);
         let bucket = self.random.below(BUCKETS);
@@ -207,14 +207,14 @@ impl Worker {
         Ok(shared.data.rows)
     }
 
-    async fn table_scan(&mut self, now: Instant) -> Result<u64, Failure> {
+    async fn table_scan(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         let found = self.follow("$filter=Bucket%20eq%20-1", now).await?;
         found.expect(0, self.shared.trust)?;
         Ok(self.shared.data.entities())
     }
 
-    /// Asks until there is no continuation.
-    async fn follow(&mut self, filter: &str, now: Instant) -> Result<Pages, Failure> {
+    /// Reads all pages of a query.
+    async fn follow(&mut self, filter: &str, now: Instant) -> Result<Pages, OperationFailure> {
         let mut pages = Pages::default();
         self.query_path();
         self.query.clear();
@@ -233,8 +233,8 @@ impl Worker {
         }
     }
 
-    /// Sets a property to what it was not, and leaves those alone that reads look at.
-    async fn merge(&mut self, now: Instant) -> Result<u64, Failure> {
+    /// Changes a property that reads do not check.
+    async fn merge(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         self.any_entity();
         self.body.clear();
         let ratio = 100 + self.random.below(900);
@@ -250,7 +250,7 @@ impl Worker {
         Ok(1)
     }
 
-    async fn replace(&mut self, now: Instant) -> Result<u64, Failure> {
+    async fn replace(&mut self, now: Instant) -> Result<u64, OperationFailure> {
         let number = self.any_entity();
         self.body.clear();
         self.shared.data.write_entity(&mut self.body, &self.key, number);
@@ -265,8 +265,8 @@ impl Worker {
         Ok(1)
     }
 
-    /// Whether the table holds the data set, looked at where it ends: the last entity, and none after it.
-    pub async fn expect_loaded(&mut self) -> Result<(), Failure> {
+    /// Checks that the table has the data set: it has the last entity, and none after it.
+    pub async fn expect_loaded(&mut self) -> Result<(), OperationFailure> {
         let shared = self.shared.clone();
         let last = shared.data.entities() - 1;
         self.key.of(&shared.data, last);
@@ -280,14 +280,14 @@ impl Worker {
                 UnsignedRequest { method: "GET", path: &self.path, query: "", headers: READ, body: None };
             let response = self.client.send(request, Instant::now()).await?;
             if response.status != 404 && !shared.trust {
-                return Err(Failure::wrong("there are more entities".to_owned(), response.body));
+                return Err(OperationFailure::wrong("there are more entities".to_owned(), response.body));
             }
         }
         Ok(())
     }
 
-    /// Reads back the last of what was written, outside of any measurement.
-    pub async fn read_back(&mut self) -> Result<(), Failure> {
+    /// Reads back the last written entities, outside of measurements.
+    pub async fn read_back(&mut self) -> Result<(), OperationFailure> {
         for (workload, number) in std::mem::take(&mut self.written) {
             if self.shared.trust {
                 continue;
@@ -308,7 +308,7 @@ impl Worker {
         }
     }
 
-    /// Chooses an entity of the data set: `key` and `path` say which.
+    /// Chooses an entity of the data set, and sets `key` and `path`.
     fn any_entity(&mut self) -> u64 {
         let number = self.random.below(self.shared.data.entities());
         self.key.of(&self.shared.data, number);
@@ -316,9 +316,9 @@ impl Worker {
         number
     }
 
-    fn entity_path(&mut self, table: impl Fn(&Shared) -> &String) {
+    fn entity_path(&mut self, table: impl Fn(&WorkerContext) -> &String) {
         self.path.clear();
-        let Key { partition, row } = &self.key;
+        let EntityKeys { partition, row } = &self.key;
         for piece in ["/", table(&self.shared), "(PartitionKey='", partition, "',RowKey='", row, "')"] {
             self.path.push_str(piece);
         }
@@ -331,10 +331,10 @@ impl Worker {
         }
     }
 
-    /// Where inserts of this number go.
+    /// Sets the key for the insert of this number.
     fn written_key(&mut self, workload: Workload, number: u64, row: u64) {
         self.key.clear();
-        let Key { partition, row: row_key } = &mut self.key;
+        let EntityKeys { partition, row: row_key } = &mut self.key;
         let run = &self.shared.run;
         // Writing into a string can't fail.
         let _ = match workload {
@@ -353,16 +353,18 @@ async fn query<'a>(
     path: &str,
     query: &str,
     now: Instant,
-) -> Result<Response<'a>, Failure> {
+) -> Result<Response<'a>, OperationFailure> {
     let response =
         client.send(UnsignedRequest { method: "GET", path, query, headers: READ, body: None }, now).await?;
-    if response.status == 200 { Ok(response) } else { Err(Failure::status(&response)) }
+    if response.status == 200 { Ok(response) } else { Err(OperationFailure::status(&response)) }
 }
 
-fn check_written(response: &Response<'_>) -> Result<(), Failure> {
+fn check_written(response: &Response<'_>) -> Result<(), OperationFailure> {
     match (response.status, response.etag) {
         (201 | 204, Some(_)) => Ok(()),
-        (201 | 204, None) => Err(Failure::wrong("a write's answer has no ETag".to_owned(), response.body)),
-        _ => Err(Failure::status(response)),
+        (201 | 204, None) => {
+            Err(OperationFailure::wrong("a write's answer has no ETag".to_owned(), response.body))
+        }
+        _ => Err(OperationFailure::status(response)),
     }
 }

@@ -1,4 +1,4 @@
-//! The workloads there are, and what each needs to find.
+//! The workloads, and the data that they need.
 
 use crate::error::{BenchError, Result};
 
@@ -45,12 +45,12 @@ impl Workload {
         }
     }
 
-    /// Whether it works on the loaded data set; otherwise it fills a table of its own.
+    /// Whether it uses the loaded data set; otherwise it fills its own table.
     pub const fn needs_data(self) -> bool {
         !matches!(self, Self::Insert | Self::InsertOnePartition | Self::Batch)
     }
 
-    /// Names with commas between, or `all`. In the order given, each once.
+    /// Parses names separated by commas, or `all`. Keeps their order, each once.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
         let mut found = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_in_their_order_and_wrong_names_are_named() {
+    fn lists_keep_their_order_and_errors_name_the_wrong_name() {
         let check = |text: &str, expected: &str| {
             let shown = Workload::parse_list(text).map_or_else(
                 |error| error.to_string(),
@@ -86,7 +86,7 @@ mod tests {
         );
         check(
             "gets",
-            "\"gets\" is no workload; there are all, insert, insert-one-partition, batch, get, page, \
+            "\"gets\" is not a workload; the workloads are all, insert, insert-one-partition, batch, get, page, \
              page-select, partition-scan, table-scan, merge, mixed",
         );
         check(" , ", "no workload is named; all runs every one");

@@ -4,7 +4,7 @@ use front::{Listener, ServiceKind, account};
 
 use crate::config::{CertificateSource, Config, Tls};
 
-/// What a person needs to connect, with the key only where it is no secret.
+/// Endpoints and connection strings. Shows a key only if it is the public one.
 pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
     let mut lines = vec![format!("Partita {} is ready.", env!("CARGO_PKG_VERSION"))];
     let endpoint =

@@ -1,4 +1,4 @@
-//! A certificate made here, for HTTPS in development.
+//! Creates a certificate for HTTPS in development.
 
 use std::fs;
 use std::io;
@@ -20,9 +20,9 @@ pub struct CertificateError {
     source: io::Error,
 }
 
-/// An authority of this machine's own, and a certificate by it for local names. Made once and kept.
+/// Creates a certificate authority, and a certificate for local names; once, then they are kept.
 ///
-/// Gives the authority's file too: a client that trusts it trusts this server.
+/// Also returns the authority's file: clients must trust it.
 pub fn development_certificate(directory: &Path) -> Result<(CertificateFiles, PathBuf), CertificateError> {
     let file = |name: &str| directory.join(name);
     let files = CertificateFiles { certificate: file("certificate.pem"), key: file("key.pem") };
@@ -55,13 +55,13 @@ fn make(directory: &Path, files: &CertificateFiles, authority: &Path) -> io::Res
     let key = KeyPair::generate().map_err(other)?;
     let certificate = params.signed_by(&key, &issuer).map_err(other)?;
 
-    // The authority's key is not kept: nothing else will ever be signed with it.
+    // The authority's key is not saved, so nothing else can be signed with it.
     write_private(&files.key, &key.serialize_pem())?;
     fs::write(authority, authority_certificate.pem())?;
     fs::write(&files.certificate, certificate.pem())
 }
 
-/// For the owner's eyes alone, from the first byte on.
+/// Only the owner can read the file, from its creation on.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;

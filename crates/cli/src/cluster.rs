@@ -1,4 +1,4 @@
-//! `partita serve --store`: a cluster in place of a data directory.
+//! `partita serve --store`: connects to a cluster.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::time::Instant;
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// Servers and their cluster are often started together, so one that does not answer yet is waited for. Whatever
-/// else is wrong stays wrong, and is said at once.
+/// Waits for a cluster that does not answer yet, because servers and their cluster are often started together. Other
+/// errors are permanent and are returned at once.
 pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine, ClusterError> {
     if sends_password_in_clear(&options) {
         tracing::warn!(
@@ -50,7 +50,7 @@ impl ClusterError {
     }
 }
 
-/// To other machines, that is.
+/// Whether the password goes to another machine without TLS.
 fn sends_password_in_clear(options: &Options) -> bool {
     let is_here = |node: &String| {
         let host = node.rsplit_once(':').map_or(node.as_str(), |(host, _)| host);

@@ -1,4 +1,4 @@
-//! What a running server does when `partita reload`, `backup`, `freeze` or `thaw` asks it to.
+//! What a running server does for `partita reload`, `backup`, `freeze`, `thaw` and `migrate`.
 
 use std::io;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct Reload {
     pub flags: Flags,
     pub accounts: SharedAccounts,
     pub bearer: SharedBearer,
-    /// Whether the development account is the one that is served.
+    /// Whether the server serves the development account.
     pub development: AtomicBool,
 }
 
-/// Why a server did not do what a command asked for. The asker is told in these words.
+/// Why a server did not run a command. The command prints this text.
 #[derive(Debug, Error)]
 pub enum CommandError {
     #[error("accounts and keys are unchanged: {source}")]
@@ -38,10 +38,10 @@ pub enum CommandError {
     #[error(transparent)]
     Checkpoint(#[from] Fault),
     #[error(
-        "the checkpoint was made, but its path is unknown: {source}; start the server with an absolute --data"
+        "the checkpoint was made, but its absolute path is unknown: {source}; start the server with an absolute --data"
     )]
     NoPath { source: io::Error },
-    #[error("the command was interrupted: {0}; ask again")]
+    #[error("the command was interrupted: {0}; run it again")]
     CutShort(#[source] JoinError),
     #[error("this server does not know that command; it may be older than the program that sent it")]
     Unknown,
@@ -80,7 +80,7 @@ pub async fn reload_on_hangup(reload: Arc<Reload>) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
-        // Said in the log.
+        // `run` has logged the outcome.
         let _ = reload.run();
     }
 }
@@ -124,7 +124,7 @@ fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, CommandError> {
     Ok(format!("{} {}", taken.commits, directory.display()))
 }
 
-/// Commands run on threads that may wait.
+/// Blocks; commands run on threads that may block.
 fn freeze(gate: &Gate) -> String {
     let since = tokio::runtime::Handle::current().block_on(gate.close()).to_fixed_string();
     tracing::warn!(%since, "frozen: writes are refused until `partita thaw`; reads continue");
@@ -141,7 +141,7 @@ fn thaw(gate: &Gate) -> String {
     }
 }
 
-/// Ends the task, and with it what the task holds.
+/// Ends the task when dropped, and releases what the task owns.
 pub struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

@@ -1,11 +1,11 @@
-//! What the operator chose: flags, over `PARTITA_…` variables, over a TOML file, over defaults.
+//! The settings of a server. Flags win over `PARTITA_…` variables, these over the TOML file, and that over defaults.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::Targets;
+use common::throttle::Targets;
 
 use crate::control;
 use crate::logging::LogFormat;
@@ -41,24 +41,24 @@ const STORE_WAIT_SECONDS: u64 = 60;
 /// Request line and headers: room for a URL of 64 KiB.
 const HEAD_KIB: usize = 128;
 const REQUEST_MIB: usize = 256;
-/// A body of the largest size, and its answer.
+/// Enough for the largest body and its answer.
 const REQUEST_MIB_MIN: usize = 16;
 
 /// The settings after flags, variables, file and defaults are combined.
 #[derive(Debug)]
 pub struct Config {
-    /// Where to serve plain HTTP, if at all.
+    /// The address for plain HTTP; `None` with --no-http.
     pub listen: Option<String>,
     /// Where to serve queues over plain HTTP, if at all.
     pub queue_listen: Option<String>,
     pub tls: Option<Tls>,
     pub storage: Storage,
-    /// Where request logs go, if anywhere.
+    /// The directory for request logs, if there is one.
     pub request_logs: Option<PathBuf>,
-    /// The control socket, if there is one, and whether it was asked for.
+    /// The control socket, if there is one, and whether a setting names it.
     pub control: Option<(PathBuf, bool)>,
     pub accounts: Vec<Account>,
-    /// No account was configured, so the published development account stands in.
+    /// No account is configured, so the server serves the development account.
     pub development: bool,
     pub check_clock: bool,
     pub bearer: Arc<Bearer>,
@@ -79,7 +79,7 @@ pub struct Tls {
 #[derive(Debug, PartialEq, Eq)]
 pub enum CertificateSource {
     Files(CertificateFiles),
-    /// Made here, in this directory.
+    /// Created in this directory.
     Development(PathBuf),
 }
 
@@ -87,7 +87,7 @@ impl Config {
     pub fn from_flags(flags: Flags) -> Result<Self, SettingsError> {
         let file = flags.config.as_deref().map(file::read_file).transpose()?.unwrap_or_default();
         let mut accounts = Vec::new();
-        // Most likely a variable that was meant to hold accounts. The development account is no stand-in for them.
+        // Most likely a variable that should contain accounts. The server must not serve the development account instead.
         if !flags.accounts.is_empty() && flags.accounts.iter().all(|text| text.trim().is_empty()) {
             return Err(SettingsError::AccountsEmpty);
         }
@@ -118,8 +118,8 @@ impl Config {
         let control = flags.control.or(file.control).map(|path| (path, true));
         let control = control.or_else(|| beside_data(control::SOCKET).map(|path| (path, false)));
         let tls_listen = flags.tls_listen.or(file.tls_listen).unwrap_or_else(|| TLS_LISTEN.to_owned());
-        let said_by_flags = flags.tls_cert.is_some() || flags.dev_cert.is_some();
-        let (cert, key, dev_cert) = if said_by_flags {
+        let named_by_flags = flags.tls_cert.is_some() || flags.dev_cert.is_some();
+        let (cert, key, dev_cert) = if named_by_flags {
             (flags.tls_cert, flags.tls_key, flags.dev_cert)
         } else {
             (file.tls_cert, file.tls_key, file.dev_cert)
@@ -211,7 +211,8 @@ fn beside(listen: &str, setting: Option<String>, usual: &str) -> Option<String> 
     }
 }
 
-/// Whether only this machine can reach an address to listen on. A name is looked up by others, so only one counts.
+/// Whether only this machine can reach an address to listen on. Of names, only `localhost` counts: others may resolve to
+/// any address.
 fn is_loopback(address: &str) -> bool {
     if let Ok(address) = address.parse::<SocketAddr>() {
         return address.ip().to_canonical().is_loopback();
@@ -224,7 +225,7 @@ fn throttle(text: Option<&str>) -> Result<Option<Targets>, SettingsError> {
     let own = |text: &str| {
         let (account, partition) = text.split_once('/')?;
         let rate = |text: &str| text.trim().parse().ok().filter(|rate: &u32| *rate > 0);
-        Some(Targets { account: rate(account)?, partition: rate(partition)? })
+        Some(Targets { account: rate(account)?, resource: rate(partition)? })
     };
     match text {
         None | Some("off") => Ok(None),

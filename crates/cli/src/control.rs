@@ -1,8 +1,8 @@
-//! A running server's control socket, which `partita reload`, `backup`, `freeze`, `thaw` and `migrate` speak to: one line
-//! asks, one line answers.
+//! A running server's control socket, for `partita reload`, `backup`, `freeze`, `thaw` and `migrate`. The command is one
+//! line, and so is the answer.
 //!
-//! The socket lies beside the data and is for the server's own user alone; it takes no key, because whoever can
-//! open it can read the data anyway.
+//! The socket is in the data directory, and only the server's user can open it. It needs no key: who can open it can also
+//! read the data.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,19 +23,19 @@ pub const SOCKET: &str = "control";
 const COMMAND_BYTES_MAX: u64 = 4096;
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(10);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// A checkpoint writes what is in memory to the disk first.
+/// A checkpoint first flushes memory to the disk.
 const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// What can be asked of a running server.
+/// A command for a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Reload accounts and keys.
     Reload,
     /// Make a checkpoint beside the data. Answered with the number of its last commit and its directory.
     Checkpoint,
-    /// Let no writes through. Answered, once none is under way, with the time since when that is so.
+    /// Refuse writes. Answered when no write is in flight any more, with the time of the freeze.
     Freeze,
-    /// Let writes through again.
+    /// Accept writes again.
     Thaw,
 }
 
@@ -67,13 +67,13 @@ impl Command {
     }
 }
 
-/// What a server does with a command: a sentence to show, or why it did not. May wait for the disk.
+/// Runs a command and returns the text to print. May block on the disk.
 pub type Run = dyn Fn(Command) -> Result<String, CommandError> + Send + Sync;
 
 /// Why there is no control socket.
 #[derive(Debug, Error)]
 pub enum BindError {
-    #[error("can't make the control socket {}: {source}; choose another place with --control", .path.display())]
+    #[error("can't create the control socket {}: {source}; choose another place with --control", .path.display())]
     Unusable { path: PathBuf, source: io::Error },
     #[error("{} is the control socket of another server; choose another place with --control", .path.display())]
     Taken { path: PathBuf },
@@ -84,7 +84,7 @@ pub enum BindError {
     InTheWay { path: PathBuf },
 }
 
-/// Why a server did not do as it was asked.
+/// Why a command got no success from a server.
 #[derive(Debug, Error)]
 pub enum AskError {
     #[error(
@@ -96,12 +96,12 @@ pub enum AskError {
     Broken { socket: PathBuf, source: io::Error },
     #[error("the server at {} did not answer; its log may say why", .socket.display())]
     Silent { socket: PathBuf },
-    /// In the server's own words.
+    /// The server's own text.
     #[error("{0}")]
     Refused(String),
 }
 
-/// A socket that is gone once this is.
+/// The server's end of the socket. Drop deletes the socket file.
 #[derive(Debug)]
 pub struct Control {
     socket: UnixListener,
@@ -109,7 +109,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Takes the place of a socket that nobody listens at any more.
+    /// Replaces the socket file of a server that has died.
     pub fn bind(path: &Path) -> Result<Self, BindError> {
         let unusable = |source| BindError::Unusable { path: path.to_owned(), source };
         if BlockingStream::connect(path).is_ok() {
@@ -128,7 +128,7 @@ impl Control {
         Ok(Self { socket, path: path.to_owned() })
     }
 
-    /// Answers one connection after the other, forever.
+    /// Answers one connection at a time, forever.
     pub async fn serve(self, run: Arc<Run>) {
         loop {
             let stream = match self.socket.accept().await {
@@ -169,7 +169,7 @@ async fn converse(stream: UnixStream, run: Arc<Run>) {
         Ok(text) => format!("ok {text}\n"),
         Err(error) => format!("error {error}\n"),
     };
-    // Nobody has to listen, nor to read on for ever.
+    // Errors are ignored: the client may be gone, or may not read.
     let _ = tokio::time::timeout(COMMAND_TIME_MAX, writer.write_all(answer.as_bytes())).await;
 }
 

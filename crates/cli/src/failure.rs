@@ -1,10 +1,11 @@
-//! Why a command failed: what `main` turns into text and an exit status.
+//! Why a command failed. `main` turns it into text and an exit status.
 
 use std::process::ExitCode;
 
 use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
+use transfer::{ExportError, ImportError};
 
 use crate::control::AskError;
 use crate::sas_command::SasError;
@@ -44,13 +45,14 @@ pub enum Failure {
     Sas(#[from] SasError),
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// `export` and `import` say it in words.
-    #[error("{0}")]
-    Tool(String),
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
 }
 
 impl Failure {
-    /// Says it where it is looked for, and gives the exit status.
+    /// Prints it, and returns the exit status.
     pub fn report(&self) -> ExitCode {
         if let Self::Check { as_json: true, .. } = self {
             println!("{}", json!({ "error": self.to_string() }));
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_failed_of_can_be_reached_from_its_failure() {
+    fn a_failure_keeps_its_sources() {
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         let of_system: [Failure; 3] = [
             BackupError::Unwritten { backups: "/backups".into(), source: full() }.into(),

@@ -1,4 +1,4 @@
-//! Log lines: how many, in what form, and where they go.
+//! Sets up logging: level, format, output.
 
 use std::io::IsTerminal as _;
 
@@ -21,9 +21,9 @@ pub struct LevelError {
     source: tracing_subscriber::filter::ParseError,
 }
 
-/// Logs go to standard error, so that standard output holds the banner alone.
+/// Logs go to standard error; standard output has only the banner.
 pub fn start_logging(level: &str, format: LogFormat) -> Result<(), LevelError> {
-    // The cluster's driver tells of every connection it makes; what matters of it is said by the engine.
+    // The Cassandra driver logs every connection; the engine logs what matters.
     let directives =
         if level.contains([',', '=']) { level.to_owned() } else { format!("{level},scylla=error") };
     let filter: Targets =

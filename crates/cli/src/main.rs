@@ -10,6 +10,7 @@ mod failure;
 mod logging;
 mod sas_command;
 mod serve;
+mod stop_signal;
 mod upkeep;
 
 use std::path::PathBuf;
@@ -183,8 +184,8 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Migrate(flags) => println!("{}", migrate::run(&flags)?),
         Command::Store(command) => return Ok(upkeep::store::run(&command)?),
         Command::Bench(command) => bench::run(&command)?,
-        Command::Export(command) => transfer::export(&command).map_err(Failure::Tool)?,
-        Command::Import(command) => transfer::import(&command).map_err(Failure::Tool)?,
+        Command::Export(command) => transfer::export(&command)?,
+        Command::Import(command) => transfer::import(&command)?,
         Command::Health(flags) => println!("{}", health::run(&flags)?),
         Command::Completions(flags) => manual::completions(&flags, Cli::command()),
         Command::Manual(flags) => println!("{}", manual::manual(&flags, Cli::command())?),

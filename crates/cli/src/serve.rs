@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
@@ -28,6 +29,7 @@ use crate::commands::{Reload, listen_for_commands, reload_on_hangup};
 use crate::config::{CertificateSource, Config, Flags, SettingsError, Storage};
 use crate::control::BindError;
 use crate::logging::{self, LevelError};
+use crate::stop_signal::stop_signal;
 use crate::upkeep::marks::{self, MarkError};
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -57,12 +59,12 @@ pub enum ServeError {
     Mark(#[from] MarkError),
     #[error(transparent)]
     Open(OpenError),
-    /// The engine says what is wrong and what could be done; which flag does it is known here.
+    /// The engine names the damage; only this program knows the flags and commands that help.
     #[error("{0}; `partita check` shows the damage, and with --salvage saves the rest")]
     Damaged(#[source] OpenError),
     #[error("{0} (--accept-loss); `partita check` shows the damage, and with --salvage saves the rest")]
     CommitsMissing(#[source] OpenError),
-    #[error("opening the store was cut short: {0}; start again")]
+    #[error("opening the store was interrupted: {0}; start again")]
     CutShort(#[source] JoinError),
     #[error("--store: {0}")]
     Address(#[from] OptionsError),
@@ -94,7 +96,7 @@ pub fn serve(flags: Flags) -> Result<(), ServeError> {
     runtime.map_err(|source| ServeError::Threads { source })?.block_on(run(config, flags))
 }
 
-/// Each connection is a file to the system, and many systems allow a process a thousand unless it asks for more.
+/// Each connection needs a file descriptor, and many systems allow a process only about a thousand by default.
 fn raise_file_limit(connections: usize) {
     const FILES_OF_THE_STORE: u64 = 1024;
     let wanted = connections as u64 + FILES_OF_THE_STORE;
@@ -117,7 +119,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
     let reload = Arc::new(Reload { flags, accounts, bearer, development });
     tokio::spawn(reload_on_hangup(reload.clone()));
     let gate = Arc::new(Gate::default());
-    // The ports before the store: a second server on the same port should not touch the data at all.
+    // Binds the ports before it opens the store: a second server on the same port must not touch the data.
     let mut listeners = Vec::new();
     if let Some(address) = &config.listen {
         listeners.push(bind(ServiceKind::Table, address, "--listen", None).await?);
@@ -159,7 +161,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
             let engine = Arc::new(engine.map_err(ServeError::CutShort)??);
             let failed = engine.on_failure();
-            // Only now is it known that no other server has this directory.
+            // Only after the open is it certain that no other server has this directory.
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             serve_with(&config, &reload, gate, listeners, engine, failed, &place.display().to_string()).await
@@ -169,7 +171,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
             let place = options.to_string();
             let engine = Arc::new(cluster::connect(options, *wait).await?);
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
-            // A cluster that fails comes back by itself; nothing that was answered is in doubt meanwhile.
+            // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
             serve_with(&config, &reload, gate, listeners, engine, failed, &place).await
         }
@@ -187,7 +189,7 @@ async fn serve_with(
 ) -> Result<(), ServeError> {
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     if let Some(targets) = config.throttle {
-        service = service.throttled(targets);
+        service = service.throttled(Arc::new(Throttle::new(targets)));
     }
     let mut services = Services::new().with(table_http::behind_front(service));
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
@@ -207,9 +209,9 @@ async fn serve_with(
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
     };
-    // Before the banner: whoever has read that may already say stop.
+    // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();
-    // Nobody has to listen: `partita serve | head -1` is no reason to end.
+    // A closed standard output is no error: `partita serve | head -1` must keep running.
     let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, place));
     tracing::info!(?listeners, data = place, "ready");
 
@@ -218,7 +220,7 @@ async fn serve_with(
         tokio::select! {
             signal = stop_signal => tracing::info!(signal, "stopping: finishing requests in flight"),
             fault = failed => {
-                // What the disk holds is unknown: acknowledging anything more would be a lie.
+                // It is unknown what is on the disk, so no further write may be acknowledged.
                 tracing::error!(kind = %fault.kind(), %fault, "the store failed; stopping");
                 outcome = Err(ServeError::Store { source: fault });
             }
@@ -230,7 +232,7 @@ async fn serve_with(
     outcome
 }
 
-/// Whoever may read the files needs no key.
+/// Users who can read the files can read the data without a key.
 fn warn_if_open_to_others(data: &Path) {
     if let Ok(true) = private_directory::is_open_to_others(data) {
         tracing::warn!(data = %data.display(), "other users of this machine can read the data; chmod 700 prevents this");
@@ -260,7 +262,7 @@ fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, Cer
     }
 }
 
-/// Renewed certificates are taken up within a minute.
+/// Reloads a renewed certificate within a minute.
 async fn refresh(certificate: Arc<Certificate>) {
     loop {
         tokio::time::sleep(CERTIFICATE_CHECK_INTERVAL).await;
@@ -268,25 +270,6 @@ async fn refresh(certificate: Arc<Certificate>) {
             Ok(true) => tracing::info!("reloaded the certificate"),
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "could not reload the certificate; keeping the old one"),
-        }
-    }
-}
-
-/// Watches for signals from the call on, not from the first poll.
-fn stop_signal() -> impl Future<Output = &'static str> {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
-    async fn received(signal: io::Result<Signal>) {
-        match signal {
-            Ok(mut signal) => drop(signal.recv().await),
-            // What can't be watched for ends the process as it does by default.
-            Err(_) => std::future::pending().await,
-        }
-    }
-    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    async {
-        tokio::select! {
-            () = received(terminate) => "SIGTERM",
-            () = received(interrupt) => "SIGINT",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Every test of this folder in one program: each program more is linked for long. Those that stay apart are named
-//! in Cargo.toml.
+//! The tests of this folder in one program, because every test program takes long to link. Cargo.toml names the separate
+//! ones.
 
 mod analytics;
 mod authentication;

@@ -1,4 +1,4 @@
-//! Storage Analytics: what service properties turn on is logged in files and counted in tables.
+//! Storage Analytics: logs in files and metrics in tables, as the service properties request.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -10,7 +10,7 @@ const JSON: [(&str, &str); 2] =
     [("Accept", "application/json;odata=nometadata"), ("Content-Type", "application/json")];
 const ACCOUNT: &str = "devstoreaccount1";
 
-/// `logging` is of reading, writing and deleting.
+/// `logging` is for reads, writes and deletes.
 fn set_properties(client: &mut Client, logging: [bool; 3], minute_metrics: bool) {
     let [read, write, delete] = logging;
     let retention = "<RetentionPolicy><Enabled>true</Enabled><Days>2</Days></RetentionPolicy>";
@@ -28,7 +28,7 @@ fn set_properties(client: &mut Client, logging: [bool; 3], minute_metrics: bool)
     assert_eq!(answer.status, 202, "{}", answer.text());
 }
 
-/// Four that succeed, two that don't, one that deletes.
+/// Four requests that succeed, two that fail, one that deletes.
 fn make_requests(client: &mut Client) {
     let mut expect = |method: &str, path: &str, body: &str, status: u16| {
         let mut headers = JSON.to_vec();
@@ -62,7 +62,7 @@ fn log_files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn requests_of_the_classes_turned_on_are_logged_one_line_each() {
+fn each_request_of_an_enabled_class_is_one_line_of_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     let mut client = server.client();
@@ -107,7 +107,7 @@ fn rows(client: &mut Client, table: &str) -> Answer {
 }
 
 #[test]
-fn metrics_are_kept_across_a_restart_and_readable_in_their_tables() {
+fn metrics_survive_a_restart_and_can_be_read_in_their_tables() {
     let directory = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         let server = Partita::in_directory(directory.path());
@@ -143,11 +143,11 @@ fn metrics_are_kept_across_a_restart_and_readable_in_their_tables() {
 }
 
 #[test]
-fn metrics_tables_are_read_and_emptied_by_their_owner_but_never_written_or_listed() {
+fn the_owner_can_read_and_empty_metrics_tables_but_not_write_or_list_them() {
     let server = Partita::in_memory();
     let mut client = server.client();
     let table = "$MetricsHourPrimaryTransactionsTable";
-    // On by default, as for a fresh account of the service.
+    // On by default, as for a new account of the real service.
     let found = testing::wait_until("the metrics of the first requests are there", || {
         let answer = rows(&mut client, table);
         let has_rows = answer.status == 200 && !answer.json()["value"].as_array().unwrap().is_empty();

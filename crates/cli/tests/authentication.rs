@@ -15,18 +15,18 @@ const SECOND_KEY: &str = "c2Vjb25kIGtleSBvZiB0aGUgYWNjb3VudCwgYXMgZ29vZCBhcyB0aG
 const FOREIGN_KEY: &str = "YSBrZXkgdGhhdCBiZWxvbmdzIHRvIG5vYm9keQ==";
 const SCHEMES: [Scheme; 2] = [Scheme::SharedKey, Scheme::SharedKeyLite];
 
-/// A request, signed with anything at all.
+/// A request whose signature may differ from it in any way.
 #[derive(Clone)]
 struct Signed<'a> {
     scheme: Scheme,
-    /// As the header spells the scheme; the scheme's own name if empty.
+    /// The scheme's name in the header; if empty, the usual one.
     spelled: &'a str,
     key: &'a str,
     account: &'a str,
     method: &'a str,
     /// Path and query as sent.
     target: &'a str,
-    /// What is signed instead of the target's path.
+    /// The path to sign instead of the target's path.
     signed_path: Option<&'a str>,
     content_type: &'a str,
     content_md5: &'a str,
@@ -101,7 +101,7 @@ impl Signed<'_> {
 }
 
 #[test]
-fn either_key_of_the_account_signs_and_no_other() {
+fn both_keys_of_the_account_are_accepted_and_no_other() {
     let account = format!("acct1:{FIRST_KEY}:{SECOND_KEY}");
     let server = Partita::start(&["--in-memory", "--account", &account]);
     let mut client = Client::new(server.address, "acct1", FIRST_KEY);
@@ -109,7 +109,7 @@ fn either_key_of_the_account_signs_and_no_other() {
     for (key, expected) in [(FIRST_KEY, 200), (SECOND_KEY, 200), (FOREIGN_KEY, 403), (KEY, 403)] {
         Signed { key, ..request.clone() }.check(&mut client, expected);
     }
-    // The development account is not there beside configured ones.
+    // With configured accounts, the development account does not exist.
     Signed { key: KEY, ..GET }.check(&mut client, 404);
 }
 
@@ -160,7 +160,7 @@ fn x_ms_date_wins_over_date() {
 }
 
 #[test]
-fn without_the_clock_check_the_specifications_signatures_are_accepted() {
+fn without_the_clock_check_the_signatures_in_the_specification_are_accepted() {
     let server = Partita::start(&["--in-memory", "--skip-clock-check"]);
     let mut client = server.client();
     let json = [("Content-Type", "application/json")];
@@ -234,7 +234,7 @@ fn without_the_clock_check_the_specifications_signatures_are_accepted() {
 }
 
 #[test]
-fn only_the_spelling_that_was_signed_passes() {
+fn only_the_signed_spelling_of_a_path_is_accepted() {
     let server = Partita::in_memory();
     let mut client = server.client();
     for (sent, signed, expected) in [
@@ -284,7 +284,7 @@ fn shared_key_signs_method_type_and_digest() {
         let changed = Signed { method: "POST", headers: &added, body: r#"{"TableName":"def"}"#, ..GET };
         assert_eq!(changed.send(&mut client).status, 403, "{name}");
     }
-    // An empty Content-Type signs as none.
+    // An empty Content-Type is signed like a missing one.
     assert_eq!(Signed { headers: &[("Content-Type", "")], ..GET }.send(&mut client).status, 200);
     // A tunnelled request is signed as the POST it is.
     let tunnelled = Signed {
@@ -299,7 +299,7 @@ fn shared_key_signs_method_type_and_digest() {
 }
 
 #[test]
-fn the_scheme_has_no_case() {
+fn the_name_of_the_scheme_is_case_insensitive() {
     let server = Partita::in_memory();
     let mut client = server.client();
     assert_eq!(Signed { spelled: "sharedkey", ..GET }.send(&mut client).status, 200);
@@ -317,7 +317,7 @@ fn the_secondary_is_signed_with_its_suffix_or_without() {
     secondary.check(&mut client, 200);
     Signed { signed_path: Some("/devstoreaccount1/Tables"), ..secondary.clone() }.check(&mut client, 200);
     Signed { account: "devstoreaccount1-secondary", ..secondary }.check(&mut client, 403);
-    // And the other way round it is just wrong.
+    // The suffix in the signature of a request to the primary is wrong.
     Signed { signed_path: Some("/devstoreaccount1-secondary/Tables"), ..GET }.check(&mut client, 403);
 }
 
@@ -341,7 +341,7 @@ fn host_style_signs_the_account_once() {
 }
 
 #[test]
-fn refused_signatures_come_before_what_the_account_holds() {
+fn a_wrong_signature_is_refused_before_the_table_is_looked_up() {
     let server = Partita::in_memory();
     let mut client = server.client();
     let json = [("Content-Type", "application/json")];
@@ -354,7 +354,7 @@ fn refused_signatures_come_before_what_the_account_holds() {
 }
 
 #[test]
-fn the_log_tells_what_was_to_be_signed_and_never_a_key() {
+fn the_log_has_the_string_to_sign_and_never_a_key() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
     let account = format!("acct1:{FIRST_KEY}:{SECOND_KEY}");
@@ -379,7 +379,7 @@ fn the_log_tells_what_was_to_be_signed_and_never_a_key() {
     for key in [FIRST_KEY, SECOND_KEY] {
         assert!(!text.contains(key) && !text.contains(&key[..20]), "a key is in the log:\n{text}");
     }
-    // What would have been the right signature must not be given away either.
+    // The log must not contain the correct signature either.
     for line in text.lines().filter(|line| line.contains("is not that of")) {
         let string = line.split('"').nth(1).unwrap_or_default().replace("\\n", "\n");
         assert!(!text.contains(&good.sign(&string)), "{line}");

@@ -1,5 +1,5 @@
-//! Entity group transactions too large, or too concurrent, to write out.
-//! Their form and their refusals are in `conformance/wire/batch_*.http`.
+//! Batches that are too large, or too concurrent, for a transcript.
+//! The other cases are in `conformance/wire/batch_*.http`.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -75,7 +75,7 @@ fn a_hundred_operations_are_one_transaction_and_one_more_is_refused() {
 }
 
 #[test]
-fn the_last_of_a_hundred_undoes_the_rest() {
+fn a_failure_of_the_last_of_a_hundred_operations_undoes_all() {
     on_each_engine(|client| {
         create(client, "Rows");
         send(client, &[insert("099", "")]);
@@ -87,7 +87,7 @@ fn the_last_of_a_hundred_undoes_the_rest() {
 }
 
 #[test]
-fn four_mebibytes_are_the_limit_of_the_whole() {
+fn a_batch_may_have_four_mebibytes() {
     on_each_engine(|client| {
         create(client, "Rows");
         let value = format!(",\"V\":\"{}\"", "v".repeat(30_000));
@@ -95,7 +95,7 @@ fn four_mebibytes_are_the_limit_of_the_whole() {
         let many = 4 * 1024 * 1024 / size + 1;
         let operations: Vec<String> =
             (0..many + 2).map(|n| insert(&format!("{:03}", n % 100), &value)).collect();
-        // Over it: the whole is refused, by the front end, before it is looked into.
+        // Above the limit: refused before it is parsed.
         let too_large = send(client, &operations);
         assert_eq!(too_large.status, 413, "{}", too_large.text());
         assert_eq!(too_large.code(), "RequestBodyTooLarge");
@@ -103,7 +103,7 @@ fn four_mebibytes_are_the_limit_of_the_whole() {
             "\"The request body is too large and exceeds the maximum permissible limit.\\nRequestId:"
         ));
         assert_eq!(rows(client), [""; 0]);
-        // Exactly at it: read. 139 operations are refused for their number, which shows that it was.
+        // Exactly at the limit: parsed. The refusal of 139 operations for their number shows this.
         let mut body = change_set(&operations[..many - 2]);
         body.push_str(&"x".repeat(4 * 1024 * 1024 - body.len()));
         let headers = [("Content-Type", "multipart/mixed; boundary=b"), ("Accept", JSON)];
@@ -115,7 +115,7 @@ fn four_mebibytes_are_the_limit_of_the_whole() {
 }
 
 #[test]
-fn values_and_entities_too_large_name_their_index_only_among_others() {
+fn a_refusal_of_a_large_value_has_its_index_only_among_several_operations() {
     on_each_engine(|client| {
         create(client, "Rows");
         let long = format!(",\"V\":\"{}\"", "v".repeat(32 * 1024 + 1));
@@ -134,7 +134,7 @@ fn values_and_entities_too_large_name_their_index_only_among_others() {
 }
 
 #[test]
-fn a_batch_may_come_in_chunks() {
+fn a_batch_may_be_sent_in_chunks() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -152,7 +152,7 @@ fn a_batch_may_come_in_chunks() {
 }
 
 #[test]
-fn of_batches_with_the_same_condition_exactly_one_wins() {
+fn of_concurrent_batches_with_the_same_condition_exactly_one_succeeds() {
     const RIVALS: usize = 8;
     let server = Partita::in_memory();
     let mut client = server.client();

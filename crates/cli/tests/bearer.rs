@@ -28,7 +28,7 @@ const NEW: &str = "2020-12-06";
 const OLD: &str = "2019-02-02";
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/contoso/oauth2/authorize resource_id=https://storage.azure.com";
 
-/// Who signs tokens, with a key of its own.
+/// Signs tokens with its own key.
 struct Issuer {
     kid: &'static str,
     key: EcdsaKeyPair,
@@ -51,7 +51,7 @@ impl Issuer {
         std::fs::write(path, json!({ "keys": [self.public] }).to_string()).unwrap();
     }
 
-    /// A good token of a reader, with these claims in place of its own.
+    /// A valid token of a reader, with these claims changed.
     fn token(&self, changes: Value) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let mut claims = json!({
@@ -132,7 +132,7 @@ fn batch(row: &str) -> String {
 }
 
 #[test]
-fn each_role_may_do_what_the_services_does() {
+fn each_role_may_do_the_same_as_in_the_real_service() {
     let setting = Setting::over_http();
     let mut owner = setting.server.client();
     let json = [("Content-Type", "application/json"), ("Accept", "application/json")];
@@ -186,7 +186,7 @@ fn each_role_may_do_what_the_services_does() {
     );
 }
 
-/// The service's own documents belong to who manages the account, which is no way to its data.
+/// Roles that manage the account may read and write service properties, but no data.
 #[test]
 fn properties_and_statistics_are_for_roles_over_the_account() {
     let setting = Setting::over_http();
@@ -226,7 +226,7 @@ fn properties_and_statistics_are_for_roles_over_the_account() {
 }
 
 #[test]
-fn who_proves_nothing_is_challenged_from_2020_12_06_on() {
+fn a_request_without_credentials_is_challenged_from_version_2020_12_06_on() {
     let setting = Setting::over_http();
     let check = |authorization: Option<&str>, version, expected: (u16, &str), challenge| {
         let answer = setting.get_tables(authorization, version);
@@ -275,7 +275,7 @@ fn each_defect_is_refused_and_logged_without_the_token() {
 }
 
 #[test]
-fn plain_http_is_refused_unless_asked_for() {
+fn tokens_over_plain_http_are_refused_unless_a_setting_allows_them() {
     let setting = Setting::new(&[]);
     let good = format!("Bearer {}", setting.issuer.token(json!({})));
     for version in [NEW, OLD] {
@@ -287,7 +287,7 @@ fn plain_http_is_refused_unless_asked_for() {
 }
 
 #[test]
-fn https_is_accepted() {
+fn tokens_over_https_are_accepted() {
     let certificates = tempfile::tempdir().unwrap();
     let path = certificates.path().display().to_string();
     let setting = Setting::new(&["--dev-cert", &path, "--tls-listen", "127.0.0.1:0"]);
@@ -313,7 +313,7 @@ fn https_is_accepted() {
 }
 
 #[test]
-fn off_by_default() {
+fn bearer_tokens_are_off_by_default() {
     let server = Partita::in_memory();
     let good = format!("Bearer {}", Issuer::new("first").token(json!({})));
     let headers = [("Authorization", good.as_str()), ("x-ms-version", NEW)];
@@ -325,7 +325,7 @@ fn off_by_default() {
 }
 
 #[test]
-fn own_audiences_stand_in_for_the_services() {
+fn configured_audiences_replace_the_default_ones() {
     let setting =
         Setting::new(&["--bearer-over-http", "--bearer-audience", "api://a", "--bearer-audience", "api://b"]);
     for (audience, expected) in [("api://a", 200), ("api://b", 200), ("https://storage.azure.com", 401)] {
@@ -335,7 +335,7 @@ fn own_audiences_stand_in_for_the_services() {
 }
 
 #[test]
-fn keys_are_read_anew_on_a_hangup_and_a_bad_file_changes_nothing() {
+fn sighup_reloads_the_keys_and_a_bad_file_changes_nothing() {
     let setting = Setting::over_http();
     let (first, second) = (&setting.issuer, Issuer::new("second"));
     let jwks = setting.directory.path().join("jwks.json");

@@ -1,4 +1,4 @@
-//! `partita bench` against the real binary, and against a server that lies.
+//! `partita bench` against the real binary, and against a server with wrong answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// So that a workload takes a fraction of a second.
 const SMALL: [&str; 4] = ["--warmup", "0", "--connections", "4"];
 
-/// With the least data there can be.
+/// With the smallest data set.
 fn bench(address: SocketAddr, arguments: &[&str]) -> Output {
     bench_with("1000", address, arguments)
 }
@@ -38,7 +38,7 @@ fn error(output: &Output) -> String {
 }
 
 #[test]
-fn every_workload_finds_what_it_wrote() {
+fn every_workload_runs_without_failures() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     let pid = server.process_id().to_string();
@@ -75,7 +75,7 @@ fn every_workload_finds_what_it_wrote() {
 }
 
 #[test]
-fn a_kept_table_is_used_again_and_only_when_asked() {
+fn a_kept_table_is_used_only_with_reuse() {
     let server = Partita::in_memory();
     let run = |entities: &str, arguments: &[&str], expected: Result<(), &str>| {
         let output = bench_with(entities, server.address, &[&["get", "--count", "5"], arguments].concat());
@@ -88,7 +88,7 @@ fn a_kept_table_is_used_again_and_only_when_asked() {
     };
     run("2000", &["--reuse"], Err("load it with --keep, and without --reuse"));
     run("2000", &["--keep"], Ok(()));
-    run("2000", &["--keep"], Err("--reuse takes it, another --table avoids it"));
+    run("2000", &["--keep"], Err("use it with --reuse, or choose another --table"));
     run("2000", &["--reuse"], Ok(()));
     for (entities, bytes) in [("1000", "1024"), ("1999", "1024"), ("2001", "1024"), ("2000", "300")] {
         run(entities, &["--reuse", "--value-bytes", bytes], Err("does not hold the data set"));
@@ -113,12 +113,12 @@ fn two_endpoints_are_measured_in_turns() {
 }
 
 #[test]
-fn what_can_not_be_measured_is_said() {
+fn wrong_arguments_are_explained() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (arguments, expected) in [
         (["get", "--count", "1"], "is the server running there?"),
-        (["gets", "--count", "1"], "\"gets\" is no workload"),
-        (["get", "--pid", "4294967295"], "4294967295 is no process id; is the server running?"),
+        (["gets", "--count", "1"], "\"gets\" is not a workload"),
+        (["get", "--pid", "4294967295"], "4294967295 is not the id of a process; is the server running?"),
     ] {
         let output = bench(nobody, &arguments);
         assert!(!output.status.success());
@@ -126,11 +126,11 @@ fn what_can_not_be_measured_is_said() {
     }
 }
 
-/// Takes every write, and answers every read with these bytes.
+/// Accepts every write, and answers every read with these bytes.
 fn lying_server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // Ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             std::thread::spawn(move || lie(&stream.unwrap(), answer));
@@ -170,7 +170,7 @@ fn lie(stream: &TcpStream, answer: &str) {
 }
 
 #[test]
-fn wrong_answers_are_found_out() {
+fn wrong_answers_are_detected() {
     let check = |answer: &'static str, workload: &str, label: &str, sample: &str| {
         let output = bench(lying_server(answer), &[workload, "--count", "6", "--json"]);
         assert!(!output.status.success(), "{workload}: {answer}");
@@ -193,7 +193,7 @@ fn wrong_answers_are_found_out() {
 }
 
 #[test]
-fn answers_are_trusted_when_told_so() {
+fn answers_are_not_checked_with_trust_answers() {
     let address = lying_server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     let output = bench(address, &["get,insert,page", "--count", "6", "--trust-answers"]);
     assert!(output.status.success(), "{}", error(&output));

@@ -1,4 +1,4 @@
-//! Servers on a cluster: making it ready, refusing what is not, and sharing it.
+//! Servers on a cluster: preparing it, refusing an unsafe one, and sharing it.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -14,7 +14,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// What `partita serve` said before it gave up.
+/// The error of a `partita serve` that does not start.
 fn refused(arguments: &[&str]) -> String {
     let output = partita(&[&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"], arguments].concat());
     assert!(!output.status.success());
@@ -26,7 +26,7 @@ fn on(store: &str) -> Partita {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_is_waited_for_and_named() {
+fn an_unreachable_cluster_is_retried_and_then_named() {
     // Nothing listens on port 1.
     let said = refused(&["--store", "cassandra://127.0.0.1:1,localhost:1/k", "--store-wait-seconds", "1"]);
     assert!(said.contains("retrying"), "{said}");
@@ -54,13 +54,13 @@ fn a_wrong_address_is_named_without_its_password() {
 }
 
 #[test]
-fn a_store_and_a_directory_do_not_go_together() {
+fn a_store_together_with_a_directory_is_refused() {
     let address = "cassandra://127.0.0.1:1/k";
     for other in [&["--data", "/nowhere"][..], &["--in-memory"]] {
         let said = refused(&[&["--store", address], other].concat());
         assert!(said.contains("leave out one"), "{said}");
     }
-    // A flag stands against a variable, which an image may have set.
+    // A flag wins over a variable, which a container image may have set.
     let mut command = binary();
     command.args(["serve", "--listen", "127.0.0.1:0", "--store", address, "--store-wait-seconds", "0"]);
     let said = said(&command.env("PARTITA_DATA", "/nowhere").output().unwrap());
@@ -72,7 +72,7 @@ fn a_store_and_a_directory_do_not_go_together() {
 }
 
 #[test]
-fn a_keyspace_is_made_once_and_then_left_alone() {
+fn a_keyspace_is_created_once_and_then_not_changed() {
     let Some(nodes) = nodes() else { return };
     let address = new_address(&nodes);
     let missing = refused(&["--store", &address]);
@@ -96,7 +96,7 @@ fn a_keyspace_is_made_once_and_then_left_alone() {
 }
 
 #[test]
-fn a_keyspace_of_others_is_not_touched() {
+fn a_keyspace_of_another_program_is_not_changed() {
     let Some(nodes) = nodes() else { return };
     let address = format!("cassandra://{nodes}/system_auth");
     let output = partita(&["store", "init", &address, "--replication-factor", "1"]);
@@ -106,7 +106,7 @@ fn a_keyspace_of_others_is_not_touched() {
 }
 
 #[test]
-fn an_unsafe_cluster_is_refused_unless_that_is_accepted() {
+fn an_unsafe_cluster_is_refused_unless_the_address_accepts_it() {
     let Some(nodes) = nodes() else { return };
     let store = new_store(&nodes);
     let strict = store.split('?').next().unwrap();
@@ -126,7 +126,7 @@ fn an_unsafe_cluster_is_refused_unless_that_is_accepted() {
 }
 
 #[test]
-fn servers_share_what_they_keep() {
+fn servers_on_a_cluster_share_their_data() {
     let Some(nodes) = nodes() else { return };
     let store = new_store(&nodes);
     let (first, second) = (on(&store), on(&store));
@@ -168,7 +168,7 @@ fn service_properties_set_through_two_servers_keep_what_the_other_set() {
     let cors = "<Cors><CorsRule><AllowedOrigins>http://shop.example</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
                 <MaxAgeInSeconds>5</MaxAgeInSeconds><ExposedHeaders/><AllowedHeaders/></CorsRule></Cors>";
     set(&first, &logging("1"));
-    // Another server takes up what was set within seconds. From then on each goes on from what it knows.
+    // The other server sees the change within seconds. Then each changes what it knows.
     for server in [&first, &second] {
         testing::wait_until("the properties are taken up", || {
             server.client().send("GET", path, &[], b"").text().contains("<Days>1</Days>").then_some(())

@@ -1,5 +1,5 @@
-//! Commands that packages and health checks use: `partita health`, `--version`, `completions` and `manual`; and what
-//! every command says that fails.
+//! Commands for packages and health checks: `partita health`, `--version`, `completions` and `manual`; and the errors of
+//! all commands.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -13,7 +13,7 @@ fn partita(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn health_succeeds_while_the_server_can_be_used() {
+fn health_succeeds_while_the_server_is_ready() {
     let server = Partita::in_memory();
     let address = server.address.to_string();
     let healthy = partita(&["health", "--listen", &address]);
@@ -30,14 +30,14 @@ fn health_succeeds_while_the_server_can_be_used() {
 }
 
 #[test]
-fn health_fails_where_no_server_answers() {
+fn health_fails_if_no_server_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let refused = partita(&["health", "--listen", &free]);
     assert!(!refused.status.success());
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(text.contains(&free) && text.contains("is a server running there?"), "{text}");
 
-    // Somebody accepts and says nothing.
+    // A listener that never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let waited =
         partita(&["health", "--timeout", "1", "--listen", &silent.local_addr().unwrap().to_string()]);
@@ -45,7 +45,7 @@ fn health_fails_where_no_server_answers() {
 }
 
 #[test]
-fn the_version_names_what_the_program_was_made_of() {
+fn the_version_names_commit_rocksdb_and_format() {
     let output = partita(&["--version"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with(concat!("partita ", env!("CARGO_PKG_VERSION"), " (commit ")), "{text}");
@@ -69,7 +69,7 @@ fn completions_and_manual_know_every_command() {
 }
 
 #[test]
-fn a_command_that_fails_names_its_input_and_the_way_out_in_one_line() {
+fn the_error_of_a_command_is_one_line_with_its_input_and_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (file, missing, backups, new) = (path("file"), path("missing"), path("backups"), path("new"));

@@ -1,4 +1,4 @@
-//! The real binary with no rights and nothing to write to but its data, as `deploy/` and the Dockerfile run it.
+//! The real binary without privileges, with only its data directory writable, as `deploy/` and the Dockerfile run it.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -9,8 +9,8 @@ use std::process::Command;
 
 use crate::support::{Partita, binary};
 
-/// In a mount namespace of its own: everything is made read-only but the data directory, then the server takes the
-/// place of this shell, as nobody and with no capability left.
+/// In its own mount namespace: makes everything read-only except the data directory, then starts the server in place of
+/// this shell, as nobody and without capabilities.
 const CONFINE: &str = r#"
     set -e
     mount --bind "$DATA" "$DATA"
@@ -32,7 +32,7 @@ struct Confinement {
 }
 
 impl Confinement {
-    /// `None` where it can't be had, which is said.
+    /// `None` if this machine does not allow it; prints why.
     fn new() -> Option<Self> {
         let can = Command::new("unshare").args(["--mount", "setpriv", "--reuid", "65534", "true"]).output();
         if !can.is_ok_and(|output| output.status.success()) {
@@ -47,7 +47,7 @@ impl Confinement {
             open(&directory.path().join(name), mode);
         }
         std::os::unix::fs::chown(directory.path().join("data"), Some(65534), Some(65534)).unwrap();
-        // Where it was built, nobody may not be able to see it.
+        // The user nobody may not be able to read the build directory.
         let copy = directory.path().join("partita");
         fs::copy(binary().get_program(), &copy).unwrap();
         open(&copy, 0o755);
@@ -68,7 +68,7 @@ impl Confinement {
 }
 
 #[test]
-fn it_runs_as_nobody_and_writes_only_to_its_data() {
+fn the_server_runs_as_nobody_and_writes_only_to_its_data() {
     let Some(confinement) = Confinement::new() else { return };
     let server = confinement.start();
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();

@@ -1,7 +1,7 @@
-//! kill -9 at random moments while clients write, then a look at what is there.
+//! kill -9 at random moments while clients write, then compares the stored data.
 //!
-//! What was acknowledged is there as it was last acknowledged; the one operation a client had under way is
-//! there wholly or not at all; nothing else is there; and new timestamps lie above all old ones.
+//! Every acknowledged write is stored. The one operation that a client had in flight is stored wholly or not at all. Nothing
+//! else is stored. New timestamps are above all old ones.
 //!
 //! `PARTITA_SEED` repeats the choices of a run (not its timing), `PARTITA_ROUNDS` sets the kills.
 
@@ -21,7 +21,7 @@ use crate::support::{self, ACCOUNT, Answer, Client, Partita};
 
 const ROUNDS: u64 = 8;
 const CLIENTS: usize = 6;
-/// Far above what a few thousand writes need.
+/// Far longer than the recovery of a few thousand writes takes.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 #[test]
@@ -49,7 +49,7 @@ fn acknowledged_writes_survive_kill_9() {
             assert!(server.stop().success());
             break;
         }
-        // The latest of all: timestamps grow across clients and across restarts.
+        // The latest of all clients: timestamps grow across clients and restarts.
         let latest = writers.iter().map(|writer| writer.latest.clone()).max().unwrap();
         let threads = writers.into_iter().map(|mut writer| {
             let mut client = server.client();
@@ -79,7 +79,7 @@ fn acknowledged_writes_survive_kill_9() {
     );
 }
 
-/// Once or more, before it can have recovered or just after.
+/// Kills one or more times, during recovery or just after.
 fn kill_while_starting(directory: &std::path::Path, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let mut command = support::binary();
@@ -98,7 +98,7 @@ struct Tally {
     pending_taken: u64,
 }
 
-/// Sent, and never answered.
+/// A request without an answer.
 #[derive(Debug)]
 enum Pending {
     Writes(String, Vec<Write>),
@@ -106,7 +106,7 @@ enum Pending {
     Drop(String),
 }
 
-/// One client: what was acknowledged to it, and what it can't know.
+/// One client: what was acknowledged to it, and its operation in flight.
 struct Writer {
     number: usize,
     account: Account,
@@ -219,7 +219,7 @@ impl Writer {
         if verb != Verb::Delete {
             let sequence = self.next() as i64;
             properties.push(("Sequence".to_owned(), Some(Value::Int64(sequence))));
-            // Merges leave traces of what was there before them.
+            // A merge keeps the other properties, so earlier writes stay visible.
             let name = format!("Extra{}", self.random.below(3));
             let text = "x".repeat(self.random.below(300));
             properties.push((name, Some(Value::String(text))));
@@ -284,7 +284,7 @@ impl Writer {
         }
     }
 
-    /// All rows against what was acknowledged, without or with the operation under way.
+    /// Compares all rows with what was acknowledged, without or with the operation in flight.
     fn compare(&mut self, client: &mut Client, tally: &mut Tally) {
         let pending = self.pending.take();
         tally.pending += u64::from(pending.is_some());
@@ -296,7 +296,7 @@ impl Writer {
             if !touched.eq_ignore_ascii_case(&table) {
                 self.fail(&difference);
             }
-            // It was taken then, and all of it. Only its timestamps could not be known.
+            // The operation in flight was done wholly. Only its timestamps were unknown.
             let before = self.latest.clone();
             for write in writes {
                 let row = found.get(&place(&write.partition, &write.row));
@@ -314,7 +314,7 @@ impl Writer {
     }
 }
 
-/// The tables that are there against those acknowledged, settling creates and drops that were under way.
+/// Compares the tables with those acknowledged, and settles creates and drops that were in flight.
 fn compare_tables(client: &mut Client, writers: &mut [Writer], seed: u64, round: u64) {
     let accept = [("Accept", "application/json;odata=nometadata")];
     let answer = client.send("GET", "/Tables", &accept, b"").json();
@@ -352,7 +352,7 @@ fn read_table(client: &mut Client, table: &str) -> BTreeMap<Place, serde_json::V
     }
 }
 
-/// The first row that is not as it should be.
+/// The first wrong row.
 fn difference(account: &Account, table: &str, found: &BTreeMap<Place, serde_json::Value>) -> Option<String> {
     let view = View { base: "", account: ACCOUNT, table, level: "nometadata", select: None };
     let expected = &account.table(table).unwrap().rows;

@@ -1,6 +1,6 @@
 //! A store that version 0.1.0 wrote is served, checked, backed up, restored and salvaged by this version.
 //!
-//! The fixture has the answers that version gave; this version must give the same bytes.
+//! The fixture has the answers of that version; this version must give the same bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -29,7 +29,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A copy of the store of format 1, in a directory of its own.
+/// A copy of the store of format 1 in a new directory.
 fn store_of_format_1() -> (TempDir, PathBuf) {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
@@ -52,7 +52,7 @@ fn format(data: &Path) -> String {
     fs::read_to_string(data.join("FORMAT")).unwrap()
 }
 
-/// Serves the store and asks it everything that version 0.1.0 was asked.
+/// Serves the store and repeats all requests that version 0.1.0 answered.
 fn assert_answers_as_before(data: &Path) {
     let recorded = fs::read_to_string(fixtures().join("format-1.answers.json")).unwrap();
     let recorded: Value = serde_json::from_str(&recorded).unwrap();
@@ -85,7 +85,7 @@ fn a_store_of_format_1_is_served_with_every_entity_etag_policy_and_property() {
     assert!(shown.contains("221 entities in 9 tables") && shown.contains("Sound."), "{shown}");
     assert_eq!(format(&data), "partita-store 1\n", "a check changes nothing");
     assert_answers_as_before(&data);
-    // And once more, as a store of format 2.
+    // Again, now as a store of format 2.
     assert_answers_as_before(&data);
 }
 
@@ -102,7 +102,7 @@ fn a_backup_of_format_1_is_restored_and_upgraded_when_it_is_opened() {
 }
 
 #[test]
-fn a_backup_made_of_a_store_of_format_1_is_whole() {
+fn a_backup_of_a_store_of_format_1_is_complete() {
     let (place, data) = store_of_format_1();
     let backups = place.path().join("backups");
     let shown = run(&["backup", &text(&backups), "--data", &text(&data)]);
@@ -114,7 +114,7 @@ fn a_backup_made_of_a_store_of_format_1_is_whole() {
 }
 
 #[test]
-fn a_store_of_format_1_is_salvaged_whole() {
+fn a_store_of_format_1_is_salvaged_completely() {
     let (place, data) = store_of_format_1();
     let saved = place.path().join("saved");
     run(&["check", "--data", &text(&data), "--salvage", &text(&saved)]);

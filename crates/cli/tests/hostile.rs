@@ -1,7 +1,7 @@
-//! Senders who mean no good, or know no better. Whatever arrives, the server does not panic, goes on answering
-//! others, keeps what it stored, and stays within its memory.
+//! Malicious and broken clients. Whatever they send, the server does not panic, keeps answering others, keeps its data, and
+//! stays within its memory limit.
 //!
-//! Bounded in count and time; what is random comes from `HOSTILE_SEED`, which is printed.
+//! Count and time are bounded. Random choices come from `HOSTILE_SEED`, which is printed.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -14,13 +14,13 @@ use crate::support::{ACCOUNT, Client, Partita};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// How much more a server may hold after a test than before it, in KiB. The largest single thing a request
-/// can ask for is a page of 4 MiB and a body of 4 MiB, a few times over while they are converted.
+/// How much the memory of a server may grow during a test, in KiB. One request can need a page of 4 MiB and a body of 4 MiB,
+/// several times during their conversion.
 const GROWTH_KIB_MAX: u64 = 192 * 1024;
 const GUARDED: &str = r#"{"value":[{"PartitionKey":"p","RowKey":"r","V":"untouched"}]}"#;
 const JSON: [(&str, &str); 1] = [("Accept", "application/json;odata=nometadata")];
 
-/// A server under attack, with a table that must stay as it is.
+/// A server under attack, with a table that must not change.
 struct Target {
     server: Partita,
     log: std::path::PathBuf,
@@ -59,12 +59,12 @@ impl Target {
         self.client().signed(method, path, headers, body)
     }
 
-    /// Sends bytes, ends the sending side, and gives back all that comes.
+    /// Sends bytes, closes the sending side, and returns all received bytes.
     fn throw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
-        // A server that has refused need not read on; what it said is still there.
+        // A server that has refused may stop reading; its answer can still be read.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
@@ -77,7 +77,7 @@ impl Target {
         status(&self.throw(bytes))
     }
 
-    /// All that this file promises.
+    /// Checks the promises of this file.
     fn is_well(&self) {
         let mut client = self.client();
         assert_eq!(client.send_raw("GET", "/health/ready", &[], b"").unwrap().status, 200);
@@ -89,7 +89,7 @@ impl Target {
         assert!(grown <= GROWTH_KIB_MAX, "grew by {grown} KiB");
     }
 
-    /// What the table that may be written to holds.
+    /// The rows of the table that may be written to.
     fn open_rows(&self, client: &mut Client) -> String {
         client.send("GET", "/Open()", &JSON, b"").text()
     }
@@ -121,7 +121,7 @@ fn batch() -> Vec<u8> {
 const BATCH: [(&str, &str); 2] =
     [("Content-Type", "multipart/mixed; boundary=b"), ("Accept", "application/json;odata=nometadata")];
 
-/// A proxy and this server must not see two different hosts in one request.
+/// A proxy and this server must not see different hosts in one request.
 #[test]
 fn a_request_names_one_host() {
     let server = Partita::in_memory();
@@ -208,7 +208,7 @@ fn random_bytes_change_nothing() {
 }
 
 #[test]
-fn heads_are_bounded() {
+fn the_size_of_a_request_head_is_limited() {
     let target = Target::start(&[]);
     // Nearly 64 KiB of URL, and as much of headers, are served.
     let long = "x".repeat(65_000);
@@ -232,7 +232,7 @@ fn heads_are_bounded() {
 }
 
 #[test]
-fn an_endless_header_is_cut_off() {
+fn an_endless_header_ends_the_connection() {
     let target = Target::start(&[]);
     let mut stream = TcpStream::connect(target.server.address).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -248,7 +248,7 @@ fn an_endless_header_is_cut_off() {
 }
 
 #[test]
-fn slow_senders_hold_up_nobody_and_are_closed() {
+fn slow_senders_do_not_block_others_and_are_closed() {
     let target = Target::start(&["--idle-seconds", "1"]);
     // Half a head, a whole head with half a body, and nothing at all.
     let half_head = b"GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: x\r\nX: ".to_vec();
@@ -261,7 +261,7 @@ fn slow_senders_hold_up_nobody_and_are_closed() {
         streams.push(stream);
     }
     target.is_well();
-    // One that drips its head is closed all the same: the time counts from the head's first byte.
+    // A head that is sent byte by byte is closed, too: the time counts from its first byte.
     let started = Instant::now();
     let mut dripping = TcpStream::connect(target.server.address).unwrap();
     while started.elapsed() < Duration::from_secs(8) && dripping.write_all(b"G").is_ok() {
@@ -274,7 +274,7 @@ fn slow_senders_hold_up_nobody_and_are_closed() {
 }
 
 #[test]
-fn a_request_past_its_own_deadline_is_told_so() {
+fn a_request_past_its_own_deadline_gets_a_timeout() {
     let target = Target::start(&[]);
     let mut request = target.signed("POST", "/$batch?timeout=1", &BATCH, &batch());
     request.truncate(request.len() - 100);
@@ -295,19 +295,19 @@ fn a_request_past_its_own_deadline_is_told_so() {
 }
 
 #[test]
-fn bodies_cut_off_store_nothing() {
+fn truncated_bodies_store_nothing() {
     let target = Target::start(&[]);
     let mut client = target.client();
     let whole = target.signed("POST", "/$batch", &BATCH, &batch());
     let head = whole.len() - batch().len();
-    // Cut off on the wire: the announced length never comes.
+    // Truncated on the wire: shorter than the announced length.
     for end in (head..whole.len()).step_by(7) {
         let status = target.status(&whole[..end]);
         assert!(status == 0 || status >= 400, "{status} at {end}");
     }
     assert_eq!(target.open_rows(&mut client), r#"{"value":[]}"#);
-    // Cut off before it was sent: the length is right, the batch is not whole. The last boundary's dashes and
-    // the batch's own closing may be missing, nothing before them.
+    // Truncated before sending: the length is right, the batch is incomplete. Only the dashes of the last boundary and the
+    // end of the batch may be missing.
     let body = batch();
     let closed = body.windows(5).rposition(|window| window == b"--c--").unwrap();
     for end in 0..=closed {
@@ -368,7 +368,7 @@ fn deep_documents_are_refused() {
         let status = target.status(&target.signed("POST", "/Open", &json, body.as_bytes()));
         assert_eq!(status, 400, "{}", &body[..20]);
     }
-    // An annotation is ignored whatever it holds; half a million levels of it need no stack.
+    // An annotation is ignored whatever its value; half a million levels must not overflow the stack.
     let (open_all, close_all) = ("[".repeat(500_000), "]".repeat(500_000));
     let ignored = format!("{{\"odata.x\":{open_all}{close_all},\"RowKey\":\"r\"}}");
     let answer = target.throw(&target.signed("POST", "/Open", &json, ignored.as_bytes()));
@@ -466,7 +466,7 @@ fn a_half_closed_socket_still_gets_its_answer() {
     let answer = target.throw(&target.signed("GET", "/Guarded()?$select=PartitionKey,RowKey,V", &JSON, b""));
     assert_eq!(status(&answer), 200);
     assert!(String::from_utf8_lossy(&answer).contains(GUARDED));
-    // And one closed before it could be answered harms nobody.
+    // A connection that is closed before its answer does no harm.
     for _ in 0..50 {
         let mut stream = TcpStream::connect(target.server.address).unwrap();
         stream.write_all(&target.signed("GET", "/Guarded()", &JSON, b"")).unwrap();
@@ -476,7 +476,7 @@ fn a_half_closed_socket_still_gets_its_answer() {
 }
 
 #[test]
-fn text_that_is_no_utf_8_is_refused_wherever_it_stands() {
+fn text_that_is_not_utf_8_is_refused_everywhere() {
     let target = Target::start(&[]);
     let json = [("Content-Type", "application/json"), JSON[0]];
     let mut requests = Vec::new();
@@ -521,7 +521,7 @@ fn text_that_is_no_utf_8_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn many_refused_bodies_do_not_add_up() {
+fn refused_bodies_do_not_accumulate_in_memory() {
     let target = Target::start(&[]);
     let large = vec![b' '; 5 * 1024 * 1024];
     let json = [("Content-Type", "application/json"), JSON[0]];
@@ -586,8 +586,8 @@ fn mutations_of_valid_requests_are_answered_or_refused() {
 /// Method, path with query, headers, body.
 type Template<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
-/// Three times of four the body and the options are changed before the request is put together, so that
-/// signature and length are right and the change gets far; else the bytes of the whole.
+/// Mostly changes the body and the options before the request is built, so that signature and length are right and later
+/// checks are reached; in one of four cases changes the bytes of the whole request.
 fn mutated(target: &Target, random: &mut StdRng, template: Template<'_>) -> Vec<u8> {
     let (method, path, headers, body) = template;
     if random.random_bool(0.25) {
@@ -605,7 +605,7 @@ fn mutated(target: &Target, random: &mut StdRng, template: Template<'_>) -> Vec<
             mutate(random, &mut options);
         }
     }
-    // What a URL can't hold as it is.
+    // Characters that a URL can't contain.
     let escape = |byte: &u8| match byte {
         b'!'..=b'~' if *byte != b'#' => char::from(*byte).to_string(),
         _ => format!("%{byte:02X}"),
@@ -614,7 +614,7 @@ fn mutated(target: &Target, random: &mut StdRng, template: Template<'_>) -> Vec<
     target.signed(method, &format!("{path}?{options}"), headers, &body)
 }
 
-/// Changes one thing.
+/// Makes one change.
 fn mutate(random: &mut StdRng, bytes: &mut Vec<u8>) {
     const NASTY: &[u8] = b"'\"(){}[]<>&%\r\n\0:;,-\xff\\/";
     if bytes.is_empty() {

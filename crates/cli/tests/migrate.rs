@@ -1,4 +1,4 @@
-//! Moving from store to store as an operator does it, with clients that notice nothing.
+//! `partita migrate` as an operator uses it, under load.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -47,7 +47,7 @@ fn partita(arguments: &[&str]) -> Output {
     binary().args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// What it said on both streams.
+/// The output of both streams.
 fn succeed(arguments: &[&str]) -> String {
     let output = partita(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
@@ -100,7 +100,7 @@ fn etag(client: &mut Client, table: &str, row: &str) -> Option<String> {
     (answer.status == 200).then(|| answer.header("etag").unwrap().to_owned())
 }
 
-/// A server on the old directory, with a table of so many entities.
+/// A server on the old directory, with a table of this many entities.
 fn served(places: &Places, entities: usize) -> Partita {
     let server = Partita::in_directory(&places.old);
     let mut client = server.client();
@@ -111,7 +111,7 @@ fn served(places: &Places, entities: usize) -> Partita {
     server
 }
 
-/// Writes to rows of its own until it is refused or told to stop. What is known of each: its ETag, or that it is gone.
+/// Writes to its own rows until it is refused or stopped. Knows each row's ETag, or that the row is deleted.
 struct Writer {
     thread: JoinHandle<BTreeMap<String, Option<String>>>,
 }
@@ -207,7 +207,7 @@ fn nothing_acknowledged_is_missing_after_a_move_under_load() {
 }
 
 #[test]
-fn a_cluster_is_moved_to_under_load_and_moved_from_again() {
+fn a_store_moves_to_a_cluster_and_back_under_load() {
     let Some(nodes) = nodes() else { return };
     let (places, store) = (places(), new_store(&nodes));
     let server = served(&places, 20);
@@ -294,7 +294,7 @@ fn a_frozen_server_refuses_every_write_and_answers_every_read() {
 }
 
 #[test]
-fn a_move_killed_at_any_moment_is_taken_up_by_the_next() {
+fn a_move_that_was_killed_at_any_moment_is_continued_by_the_next() {
     let places = places();
     let server = served(&places, 300);
     let mut client = server.client();
@@ -311,7 +311,7 @@ fn a_move_killed_at_any_moment_is_taken_up_by_the_next() {
         if places.old.join("MOVED").exists() {
             break;
         }
-        // A kill leaves the server as it is, and the command said what to do.
+        // A kill leaves the server frozen; the command has printed what to do.
         succeed(&["thaw", "--data", &text(&places.old)]);
         for _ in 0..20 {
             let row = format!("{}", random.below(400));
@@ -338,10 +338,10 @@ fn a_move_killed_at_any_moment_is_taken_up_by_the_next() {
 }
 
 #[test]
-fn a_difference_is_found_and_the_server_goes_on() {
+fn a_difference_is_found_and_the_server_accepts_writes_again() {
     let places = places();
     let server = served(&places, 40);
-    // Or a server on the target would add its own counts there, which is a difference too.
+    // Otherwise a server on the target would write its own metrics, which would be a difference, too.
     let headers = [("Content-Type", "application/xml")];
     let set = ("PUT", "/?restype=service&comp=properties");
     assert_eq!(server.client().send(set.0, set.1, &headers, NO_METRICS.as_bytes()).status, 202);
@@ -354,13 +354,13 @@ fn a_difference_is_found_and_the_server_goes_on() {
     assert!(shown.contains("writes are accepted again"), "{shown}");
     assert_eq!(put(&mut server.client(), "Books", "18", 2).status, 204);
     assert!(!places.old.join("MOVED").exists());
-    // Now it is known that the target has to be looked at.
+    // The next run compares the whole target.
     let shown = places.succeed(&["--finish"]);
     assert!(shown.contains("2 stored"), "{shown}");
 }
 
 #[test]
-fn without_a_server_one_pass_does() {
+fn without_a_server_one_pass_suffices() {
     let places = places();
     let server = served(&places, 30);
     assert!(server.stop().success());
@@ -381,7 +381,7 @@ fn without_a_server_one_pass_does() {
     let new = Partita::in_directory(&places.new);
     assert!(etag(&mut new.client(), "Books", "29").is_some());
     assert!(new.stop().success());
-    // And back, which is a move like any other.
+    // And back.
     let back = places.old.with_file_name("back");
     let arguments = ["migrate", "--data", &text(&places.new), "--to", &text(&back), "--finish"];
     assert!(succeed(&arguments).contains("30 entities"));
@@ -389,7 +389,7 @@ fn without_a_server_one_pass_does() {
 }
 
 #[test]
-fn what_a_target_has_already_is_not_replaced_unasked() {
+fn data_in_the_target_is_not_replaced_without_the_flag() {
     let places = places();
     drop(served(&places, 5));
     let other = Partita::in_directory(&places.new);
@@ -412,7 +412,7 @@ fn what_a_target_has_already_is_not_replaced_unasked() {
 }
 
 #[test]
-fn a_place_that_holds_no_store_is_not_moved() {
+fn a_directory_without_a_store_is_refused() {
     let places = places();
     let shown = places.fail(&[]);
     assert!(shown.contains("there is no store in"), "{shown}");

@@ -1,8 +1,8 @@
-//! Random operations from concurrent clients, each answer compared with what a map in memory says.
+//! Random operations from concurrent clients; each answer is compared with a model in memory.
 //!
-//! Each client owns its tables, so that every answer to it is known exactly: status, code, message, body,
-//! ETag, order of properties. What concurrency may break is looked for in one table that all share, where
-//! only promises are checked: no update is lost, and no query sees half a batch.
+//! Each client has its own tables, so the model knows every answer exactly: status, code, message, body, ETag, order of
+//! properties. One table is shared by all clients. There only promises are checked: no update is lost, and no query sees
+//! half a batch.
 //!
 //! `PARTITA_SEED` repeats a run, `PARTITA_STEPS` sets the steps of each client.
 
@@ -23,11 +23,10 @@ use crate::support::{ACCOUNT, Answer, Client, Partita, cluster};
 
 const CLIENTS: usize = 8;
 const STEPS: u64 = 2_000;
-/// Each takes milliseconds there.
+/// Fewer, because each takes milliseconds on a cluster.
 const STEPS_ON_A_CLUSTER: u64 = 150;
 
-/// Of each kind that keys come in: empty, quoted, escaped in URLs, and around U+FFFF, where the order of
-/// UTF-16 is not that of UTF-8.
+/// All kinds of keys: empty, quoted, escaped in URLs, and around U+FFFF, where UTF-16 and UTF-8 sort differently.
 const PARTITIONS: [&str; 8] =
     ["", "a", "b c", "o'clock", "K\u{f6}ln", "\u{1d11e}", "\u{ff5e}", "100%+\"x\"&y=z"];
 const ROWS: [&str; 14] = [
@@ -50,13 +49,13 @@ const PROPERTIES: [&str; 6] = ["Age", "Name", "_x", "a1", "Zeit", "\u{dc}bung"];
 const LEVELS: [&str; 3] = ["nometadata", "minimalmetadata", "fullmetadata"];
 
 #[test]
-fn in_memory() {
+fn the_engine_in_memory_answers_like_the_model() {
     let server = Partita::in_memory();
     walk(&server, "in memory", STEPS);
 }
 
 #[test]
-fn in_a_directory() {
+fn the_embedded_engine_answers_like_the_model() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     let walkers = walk(&server, "in a directory", STEPS);
@@ -69,9 +68,9 @@ fn in_a_directory() {
     }
 }
 
-/// Through one server, and then through another that knows nothing of it.
+/// Through one server, then through another one.
 #[test]
-fn on_a_cluster() {
+fn servers_on_a_cluster_answer_like_the_model() {
     let Some(nodes) = cluster::nodes() else { return };
     let store = cluster::new_store(&nodes);
     let (server, other) = (Partita::start(&["--store", &store]), Partita::start(&["--store", &store]));
@@ -118,7 +117,7 @@ fn walk(server: &Partita, name: &str, steps: u64) -> Vec<Walker> {
     walkers
 }
 
-/// One client and all it knows.
+/// One client and its model.
 struct Walker {
     client: Client,
     base: String,
@@ -129,7 +128,7 @@ struct Walker {
     /// The latest timestamp given to this client, with all its digits.
     latest: String,
     random: Random,
-    /// Its own, because what it is asked depends on what the other clients did.
+    /// A separate one, because what is drawn from it depends on the other clients.
     shared_random: Random,
     seed: u64,
     number: usize,
@@ -207,14 +206,14 @@ impl Walker {
         }
     }
 
-    /// A table, now and then spelled in another case than it was created with.
+    /// A table, sometimes in another case than it was created with.
     fn some_table(&mut self) -> String {
-        // Two of three are there mostly, so the third is chosen less.
+        // Mostly two of the three exist, so the third is chosen less often.
         let name = self.tables[self.random.below(5) % 3].clone();
         if self.random.chance(10) { spelled(&name, &mut self.random) } else { name }
     }
 
-    /// A key, mostly of an entity that is there if one is wanted.
+    /// A key, often that of an existing entity.
     fn some_key(&mut self, table: &str) -> (String, String) {
         if self.random.chance(50)
             && let Ok(table) = self.account.table(table)
@@ -230,7 +229,7 @@ impl Walker {
         let (partition, row) = self.some_key(table);
         let current = self.account.table(table).ok().and_then(|table| table.row(&partition, &row));
         let current = current.map(|row| etag(&row.timestamp));
-        // What is likely to pass, mostly: many rows make interesting queries.
+        // Mostly what succeeds: many rows make interesting queries.
         let verb = match self.random.below(20) {
             0..8 if current.is_none() => Verb::Insert,
             0 | 1 => Verb::Insert,
@@ -239,7 +238,7 @@ impl Walker {
             _ => Verb::Delete,
         };
         let if_match = match self.random.below(10) {
-            // A delete has to say something, so that most of them do.
+            // A delete needs a condition, so most have one.
             0..5 if verb != Verb::Delete || self.random.chance(10) => None,
             0..6 => Some("*".to_owned()),
             6..9 => Some(current.unwrap_or_else(|| self.etags[0].clone())),
@@ -335,7 +334,7 @@ impl Walker {
                 write.partition.clone_from(&writes[0].partition);
             }
             let twice = writes.iter().any(|earlier| earlier.row == write.row);
-            // Most are meant to pass, else hardly a long one would.
+            // Most writes should succeed, or long batches would nearly always fail.
             let one = [write];
             let fails = self.account.judge(&table, &one).is_err();
             if (twice && !(bold && self.random.chance(10))) || (fails && !self.random.chance(2)) {
@@ -409,7 +408,7 @@ impl Walker {
         self.query_to_the_end(&table, filter.as_ref(), top, level, select.as_deref());
     }
 
-    /// All pages of a query, compared byte for byte. Where pages end is the server's choice within bounds.
+    /// Compares all pages of a query byte for byte. The server may choose where pages end, within limits.
     fn query_to_the_end(
         &mut self,
         table: &str,
@@ -563,7 +562,7 @@ fn spelled(name: &str, random: &mut Random) -> String {
     name.chars().map(any_case).collect()
 }
 
-/// From few, so that comparisons meet equals.
+/// From a few values, so that comparisons find equal ones.
 fn some_value(random: &mut Random) -> Value {
     let number = random.below(5) as i32 - 2;
     match random.below(16) {
@@ -583,8 +582,8 @@ fn some_value(random: &mut Random) -> Value {
     }
 }
 
-/// The table that all clients write to: counters raised with ETags, accounts that batches move money
-/// between, and rows that batches stamp alike.
+/// The table that all clients write to: counters changed with ETags, accounts between which batches move money, and rows
+/// that batches set to the same value.
 struct Shared {
     raised: [AtomicU64; COUNTERS],
     stamps: AtomicU64,
@@ -664,7 +663,7 @@ impl Shared {
         assert_eq!(statuses, [204; STAMPED]);
     }
 
-    /// An update was lost if a counter is below its acknowledged raises.
+    /// An update was lost if a counter is lower than its number of acknowledged increments.
     fn compare_counters(&self, client: &mut Client) {
         for (row, raised) in self.raised.iter().enumerate() {
             assert_eq!(

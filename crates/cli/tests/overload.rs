@@ -1,7 +1,7 @@
-//! More of everything than a server can bear: it stays within its memory, goes on answering others, says 503 where it
-//! can't, and is itself again when the flood is over.
+//! Overload: the server stays within its memory limit, keeps answering others, answers 503 where it can't, and recovers
+//! afterwards.
 //!
-//! Small by default. `OVERLOAD=full` is the size that docs/reliability.md tells of; figures are printed.
+//! Small by default. `OVERLOAD=full` has the size of docs/reliability.md; prints figures.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 const JSON: [(&str, &str); 2] =
     [("Accept", "application/json;odata=nometadata"), ("Content-Type", "application/json")];
-/// What the allocator keeps, the engine's buffers, and one request's working copies.
+/// Memory that the allocator keeps, the engine's buffers, and the copies of one request.
 const SLACK_KIB: u64 = 96 * 1024;
 
 fn is_full() -> bool {
@@ -101,7 +101,7 @@ fn percentile(times: &mut [Duration], of_hundred: usize) -> Duration {
 }
 
 #[test]
-fn idle_connections_cost_little_and_keep_nobody_out() {
+fn idle_connections_cost_little_and_do_not_block_new_ones() {
     let count = scaled(2_000, 10_000);
     rlimit::increase_nofile_limit(count as u64 + 500).unwrap();
     let target = Target::start(&["--max-connections", &count.to_string()], 1);
@@ -112,7 +112,7 @@ fn idle_connections_cost_little_and_keep_nobody_out() {
     println!("{count} idle connections: {} KiB each", grown / count as u64);
     assert!(grown / (count as u64) < 64, "grew by {grown} KiB");
 
-    // More than there are places: the newcomers get those of the idle, who have to have been idle for a second.
+    // More than the limit: new connections replace those that have been idle for a second.
     thread::sleep(Duration::from_millis(1100));
     idle.extend((0..50).map(|_| target.connect()));
     target.is_well();
@@ -126,7 +126,7 @@ fn idle_connections_cost_little_and_keep_nobody_out() {
 }
 
 #[test]
-fn answers_that_nobody_reads_hold_a_bounded_memory_and_not_for_ever() {
+fn unread_answers_take_bounded_memory_and_are_closed() {
     let target = Target::start(&["--request-mib", "16", "--idle-seconds", "3"], 40);
     let before = target.memory();
     let count = scaled(60, 400);
@@ -134,7 +134,7 @@ fn answers_that_nobody_reads_hold_a_bounded_memory_and_not_for_ever() {
     let mut unread: Vec<TcpStream> = (0..count).map(|_| target.connect()).collect();
     for _ in 0..8 {
         for stream in &mut unread {
-            // Pipelined, so that the kernel's buffers fill up; whoever is cut off has been heard.
+            // Pipelined, so that the kernel's buffers fill up. A closed connection was served before.
             let _ = stream.write_all(&ask);
         }
     }
@@ -151,7 +151,7 @@ fn answers_that_nobody_reads_hold_a_bounded_memory_and_not_for_ever() {
     assert!(grown < 16 * 1024 + 64 * 1024 + SLACK_KIB, "grew by {grown} KiB");
     assert!(refused > 0, "16 MiB do not hold so many pages");
 
-    // Those who take nothing for three seconds are closed, although they stay connected.
+    // Clients that read nothing for three seconds are disconnected.
     let deadline = Instant::now() + Duration::from_secs(30);
     while page(&mut client) != 200 {
         assert!(Instant::now() < deadline, "still held");
@@ -162,7 +162,7 @@ fn answers_that_nobody_reads_hold_a_bounded_memory_and_not_for_ever() {
 }
 
 #[test]
-fn bodies_beyond_memory_are_told_to_come_back() {
+fn bodies_beyond_the_memory_limit_get_503() {
     let target = Target::start(&["--request-mib", "16"], 1);
     let before = target.memory();
     let count = scaled(40, 300);
@@ -175,7 +175,7 @@ fn bodies_beyond_memory_are_told_to_come_back() {
             stream.write_all(&head).unwrap();
             let (mut stream, piece) = (stream.try_clone().unwrap(), piece.clone());
             thread::spawn(move || {
-                // The rest never comes. Who is refused may find the connection closed.
+                // The rest is never sent. A refused connection may already be closed.
                 let _ = stream.write_all(&piece);
             })
         })
@@ -199,7 +199,7 @@ fn bodies_beyond_memory_are_told_to_come_back() {
 }
 
 #[test]
-fn heads_that_never_end_share_what_there_is() {
+fn endless_heads_share_the_memory_limit() {
     let count = scaled(400, 8_000);
     rlimit::increase_nofile_limit(count as u64 + 500).unwrap();
     let target = Target::start(&["--request-mib", "16"], 1);
@@ -212,7 +212,7 @@ fn heads_that_never_end_share_what_there_is() {
     target.is_well();
     let grown = target.memory().saturating_sub(before);
     println!("{count} heads of 120 KiB that never end: grew by {grown} KiB");
-    // A connection's own cost and the free part of each head come on top.
+    // Plus the cost of each connection, and the uncounted part of each head.
     assert!(grown < 16 * 1024 + count as u64 * 64 + SLACK_KIB, "grew by {grown} KiB");
     let closed = streams.iter().filter(|stream| {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -242,7 +242,7 @@ fn a_flood_of_scans_lets_others_through() {
                     let mut statuses = BTreeMap::<u16, usize>::new();
                     let mut client = target.server.client();
                     while !stop.load(Ordering::Relaxed) {
-                        // An error: the server's time for a request ran out while this one stood in line.
+                        // An error: the request's time was over while it waited.
                         let status =
                             client.try_send("GET", query, &JSON, b"").map_or(0, |answer| answer.status);
                         *statuses.entry(status).or_default() += 1;

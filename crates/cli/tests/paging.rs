@@ -1,5 +1,5 @@
-//! Pages too large to write out: a thousand entities, bytes by the megabyte, URLs by the kilobyte.
-//! Tokens and small pages are in `conformance/wire/{paging,top}.http`.
+//! Pages that are too large for a transcript: a thousand entities, megabytes of bodies, kilobytes of URLs.
+//! The other cases are in `conformance/wire/{paging,top}.http`.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -10,7 +10,7 @@ use crate::support::{Client, Partita};
 const NONE: [(&str, &str); 1] = [("Accept", "application/json;odata=nometadata")];
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
 
-/// In memory and on disk: pages must not depend on where the rows are.
+/// In memory and on disk: pages must not depend on the engine.
 fn on_each_engine(test: impl Fn(&mut Client)) {
     test(&mut Partita::in_memory().client());
     let directory = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@ fn create(client: &mut Client, table: &str) {
     assert_eq!(client.send("POST", "/Tables", &JSON, body.as_bytes()).status, 204);
 }
 
-/// Inserts rows of one partition, so many to a batch.
+/// Inserts rows of one partition, in batches of this size.
 fn insert(client: &mut Client, table: &str, partition: &str, rows: &[String], batch: usize, value: &str) {
     for rows in rows.chunks(batch) {
         let mut body = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n".to_owned();
@@ -81,7 +81,7 @@ fn a_thousand_entities_fill_a_page_and_one_more_needs_another() {
 }
 
 #[test]
-fn every_row_is_seen_once_and_in_order_whatever_the_page_size() {
+fn every_row_is_returned_once_and_in_order_with_any_page_size() {
     on_each_engine(|client| {
         create(client, "Rows");
         let all = numbered(250);
@@ -105,7 +105,7 @@ fn every_row_is_seen_once_and_in_order_whatever_the_page_size() {
 }
 
 #[test]
-fn pages_end_by_size_too() {
+fn a_page_ends_at_four_mebibytes() {
     const ROWS: usize = 150;
     const VALUE_BYTES: usize = 60 * 1024;
     on_each_engine(|client| {
@@ -115,11 +115,11 @@ fn pages_end_by_size_too() {
         insert(client, "Rows", "p", &all, 40, &value);
         let found = pages(client, "Rows", "");
         assert_eq!(found.concat(), all);
-        // Four mebibytes hold 68 of these; the row that reaches the limit is still given.
+        // 68 of these rows have four mebibytes; the row that reaches the limit is still in the page.
         let (last, full) = found.split_last().unwrap();
         assert!(full.iter().all(|page| (60..=75).contains(&page.len())), "{:?}", lengths(&found));
         assert!(!last.is_empty() && last.len() <= 75, "{:?}", lengths(&found));
-        // A page counts what it would show: rows the filter drops take no room.
+        // Only returned rows count: rows that the filter drops take no room.
         let few = pages(client, "Rows", "&$filter=RowKey+ge+'000140'+or+V+eq+X''");
         assert_eq!(few.concat(), all[140..]);
         // $top stays the smaller bound.
@@ -128,7 +128,7 @@ fn pages_end_by_size_too() {
 }
 
 #[test]
-fn rows_come_and_go_between_pages() {
+fn inserts_and_deletes_between_pages_do_not_disturb_paging() {
     on_each_engine(|client| {
         create(client, "Rows");
         let all = numbered(30);
@@ -180,18 +180,18 @@ fn filters_of_thirty_and_sixty_kilobytes_are_answered() {
         let all = numbered(500);
         insert(client, "Rows", "p", &all, 100, ",\"V\":1");
         for kilobytes in [30, 63] {
-            // Keys, each a range of its own; of every ten one exists.
+            // Keys, each a range; one of ten exists.
             let keys = chain(kilobytes, |n| format!("RowKey+eq+'{:06}'", n * 10));
             let found = pages(client, "Rows", &format!("&$filter=PartitionKey+eq+'p'+and+({keys})"));
             assert_eq!(found.concat(), (0..50).map(|n| format!("{:06}", n * 10)).collect::<Vec<_>>());
-            // A property, to be asked of every row; the last term is the one that holds.
+            // A property, which is evaluated for every row; only the last term is true.
             let values = chain(kilobytes, |n| format!("V+eq+{}", n + 2)) + "+or+V+eq+1";
             assert_eq!(pages(client, "Rows", &format!("&$filter={values}")).concat(), all);
         }
     });
 }
 
-/// Terms joined by `or` until they are so long.
+/// Terms joined by `or`, up to this length.
 fn chain(kilobytes: usize, term: impl Fn(usize) -> String) -> String {
     let mut chain = term(0);
     for number in 1.. {
@@ -204,7 +204,7 @@ fn chain(kilobytes: usize, term: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn a_query_tells_how_many_entities_it_looked_at_if_it_is_asked() {
+fn a_query_reports_the_number_of_examined_entities_on_request() {
     on_each_engine(|client| {
         create(client, "Cost");
         let rows: Vec<_> = (0..50).map(|row| format!("{row:02}")).collect();

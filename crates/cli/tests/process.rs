@@ -1,4 +1,4 @@
-//! The server as people run it: starting, settings, what it says when it can't start, stopping.
+//! The server as a process: start, settings, errors at start, stop.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::support::{ACCOUNT, Answer, Client, KEY, Partita, binary, http};
 
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
-/// Long for anything here, on a busy machine too.
+/// Long enough for everything here, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn text(path: &Path) -> String {
@@ -30,7 +30,7 @@ fn tables(client: &mut Client) -> String {
 }
 
 #[test]
-fn the_banner_says_all_a_client_needs() {
+fn the_banner_has_endpoint_and_connection_string() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("new/data");
     let server = Partita::in_directory(&data);
@@ -48,7 +48,7 @@ fn the_banner_says_all_a_client_needs() {
 }
 
 #[test]
-fn nobody_has_to_read_the_banner() {
+fn the_server_runs_on_if_standard_output_is_closed() {
     let mut command = binary();
     command.args(["serve", "--listen", "127.0.0.1:0", "--in-memory", "--log-level", "error"]);
     command.args([
@@ -57,7 +57,7 @@ fn nobody_has_to_read_the_banner() {
         "--account",
         "bank:AAAAAAAAAAAAAAAAAAAAAA==",
     ]);
-    // The first connection string is the last line that is read.
+    // Reads only up to the first connection string.
     let mut server = Partita::spawn(command);
     assert_eq!(
         tables(&mut Client::new(server.address, "bank", "AAAAAAAAAAAAAAAAAAAAAA==")),
@@ -67,7 +67,7 @@ fn nobody_has_to_read_the_banner() {
 }
 
 #[test]
-fn keys_that_are_secret_are_not_printed() {
+fn secret_keys_are_not_printed() {
     let server = Partita::start(&[
         "--in-memory",
         "--account",
@@ -78,19 +78,19 @@ fn keys_that_are_secret_are_not_printed() {
     for key in ["c2VjcmV0c2VjcmV0c2VjcmV0", "c2Vjb25kc2Vjb25kc2Vjb25k"] {
         assert_eq!(tables(&mut Client::new(server.address, "shop", key)), "{\"value\":[]}");
     }
-    // The development account, whose key everyone knows, is gone.
+    // The development account, whose key is public, does not exist.
     assert_ne!(server.client().send("GET", "/Tables", &[], b"").status, 200);
 }
 
 // Stopping.
 
 #[test]
-fn sigterm_finishes_the_request_under_way() {
+fn sigterm_finishes_the_request_in_flight() {
     finishes_the_request_under_way("TERM");
 }
 
 #[test]
-fn sigint_finishes_the_request_under_way() {
+fn sigint_finishes_the_request_in_flight() {
     finishes_the_request_under_way("INT");
 }
 
@@ -132,7 +132,7 @@ fn a_stop_right_after_the_banner_is_an_orderly_one() {
 }
 
 #[test]
-fn requests_that_never_end_do_not_hold_up_the_stop() {
+fn endless_requests_do_not_block_shutdown() {
     let mut server = Partita::start(&["--in-memory", "--shutdown-seconds", "1"]);
     let mut upload = connect(server.address);
     upload.write_all(head(&server.client(), "POST", "/Tables", 100).as_bytes()).unwrap();
@@ -203,7 +203,7 @@ fn refused(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// It ends with 1 and says one sentence with all these words in it.
+/// Checks that the server exits with 1 and prints one sentence with all these words.
 fn check_sentence(arguments: &[&str], words: &[&str]) {
     let (code, said) =
         refused(binary().args(["serve", "--listen", "127.0.0.1:0", "--log-level", "off"]).args(arguments));
@@ -216,7 +216,7 @@ fn check_sentence(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn a_taken_port() {
+fn a_port_in_use_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let directory = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ fn a_taken_port() {
 }
 
 #[test]
-fn addresses_that_are_none() {
+fn a_wrong_address_is_reported() {
     for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "256.0.0.1:10002"] {
         let (code, said) =
             refused(binary().args(["serve", "--in-memory", "--development", "--listen", address]));
@@ -241,7 +241,7 @@ fn addresses_that_are_none() {
 }
 
 #[test]
-fn data_directories_that_cannot_be_used() {
+fn an_unusable_data_directory_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "not a directory").unwrap();
@@ -253,7 +253,7 @@ fn data_directories_that_cannot_be_used() {
 }
 
 #[test]
-fn a_directory_in_use() {
+fn a_data_directory_in_use_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     create_table(&mut server.client(), "Mine");
@@ -262,14 +262,14 @@ fn a_directory_in_use() {
         &[&text(directory.path()), "in use by another process"],
     );
     assert_eq!(tables(&mut server.client()), "{\"value\":[{\"TableName\":\"Mine\"}]}");
-    // However the first one ends, the directory is free.
+    // After a kill the directory is free.
     server.kill();
     let server = Partita::in_directory(directory.path());
     assert_eq!(tables(&mut server.client()), "{\"value\":[{\"TableName\":\"Mine\"}]}");
 }
 
 #[test]
-fn a_newer_format() {
+fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     assert!(Partita::in_directory(directory.path()).stop().success());
     fs::write(directory.path().join("FORMAT"), "partita-store 99\n").unwrap();
@@ -278,7 +278,7 @@ fn a_newer_format() {
 }
 
 #[test]
-fn settings_that_are_wrong() {
+fn wrong_settings_are_reported() {
     check_sentence(&["--in-memory", "--account", "shop"], &["\"shop\" has no key", "name:key"]);
     check_sentence(
         &["--in-memory", "--account", "Shop:AAAAAAAAAAAAAAAAAAAAAA=="],
@@ -307,7 +307,7 @@ fn settings_that_are_wrong() {
 }
 
 #[test]
-fn secrets_stay_out_of_what_is_said() {
+fn errors_contain_no_secrets() {
     let (_, said) = refused(binary().args(["serve", "--in-memory", "--account", "shop:sec!ret"]));
     assert!(!said.contains("sec!ret"), "{said}");
     let directory = tempfile::tempdir().unwrap();
@@ -319,7 +319,7 @@ fn secrets_stay_out_of_what_is_said() {
 }
 
 #[test]
-fn unknown_flags() {
+fn unknown_flags_are_refused() {
     let (code, said) = refused(binary().args(["serve", "--prot", "5"]));
     assert_eq!(code, Some(2));
     assert!(said.contains("--prot") && said.contains("--help"), "{said}");
@@ -328,7 +328,7 @@ fn unknown_flags() {
 // Settings.
 
 #[test]
-fn variables_are_settings() {
+fn settings_are_read_from_variables() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let mut command = binary();
@@ -344,7 +344,7 @@ fn variables_are_settings() {
 }
 
 #[test]
-fn a_file_holds_settings_and_flags_and_variables_win() {
+fn flags_and_variables_win_over_the_settings_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let file = path("partita.toml");
@@ -391,7 +391,7 @@ fn a_file_holds_settings_and_flags_and_variables_win() {
     assert!(path("of-flag").exists() && !path("never").exists());
 }
 
-/// The development account's key is published: it opens only what no one else can reach, unless that was asked for.
+/// Its key is public, so it is served only on loopback addresses, unless a setting asks for more.
 #[test]
 fn the_development_account_is_not_served_by_mistake() {
     for address in ["0.0.0.0:0", "[::]:0", "some-name:0"] {
@@ -414,7 +414,7 @@ fn the_development_account_is_not_served_by_mistake() {
 }
 
 #[test]
-fn help_teaches() {
+fn help_names_every_command_and_flag() {
     let said = |arguments: &[&str]| {
         let output = binary().args(arguments).output().unwrap();
         assert!(output.status.success());
@@ -436,7 +436,7 @@ fn help_teaches() {
         assert!(help.contains(word), "{word} is not in\n{help}");
     }
     assert!(said(&["--version"]).starts_with("partita "));
-    // Without a word, help too, but as a mistake.
+    // Without arguments: help, too, but with an error status.
     let output = binary().output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("serve"));
@@ -459,7 +459,7 @@ fn health_needs_no_key() {
 fn idle_connections_are_closed() {
     let server = Partita::start(&["--in-memory", "--idle-seconds", "1"]);
     let request = head(&server.client(), "GET", "/Tables", 0);
-    // One that never speaks, one that stops in the middle of a head, one that was answered.
+    // A connection without a request, one with half a head, and one that was answered.
     for said in ["", &request[..40], &request] {
         let mut stream = connect(server.address);
         stream.write_all(said.as_bytes()).unwrap();
@@ -478,7 +478,7 @@ fn idle_connections_are_closed() {
 }
 
 #[test]
-fn connections_beyond_the_bound_wait() {
+fn connections_beyond_the_limit_wait() {
     let server = Partita::start(&["--in-memory", "--max-connections", "2"]);
     let mut first = server.client();
     let mut second = server.client();
@@ -493,7 +493,7 @@ fn connections_beyond_the_bound_wait() {
         early.as_ref().is_err_and(|e| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)),
         "{early:?}"
     );
-    // Those within the bound are served meanwhile.
+    // Those within the limit are served.
     assert_eq!(tables(&mut second), "{\"value\":[]}");
     drop(first);
     third.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -533,7 +533,7 @@ fn logs_carry_the_request_id() {
 }
 
 #[test]
-fn memory_keeps_nothing_and_the_default_directory_keeps_all() {
+fn data_in_memory_is_lost_and_data_in_the_default_directory_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let start = |arguments: &[&str]| {
         let mut command = binary();

@@ -1,4 +1,4 @@
-//! A refusal reaches its sender, however much of the body is still to come.
+//! A refusal reaches the client, even if most of the body is not sent yet.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -32,7 +32,7 @@ impl Connection {
         read_answer(&mut self.0, false).unwrap()
     }
 
-    /// The body was thrown away to its end: what follows it is the next request.
+    /// The server has read the whole body: the next bytes are the next request.
     fn serves(&mut self, server: &Partita) {
         self.write(&server.client().signed("GET", "/Tables", &[JSON], b""));
         assert_eq!(self.answer().status, 200);
@@ -57,7 +57,7 @@ fn signed(server: &Partita, method: &str, path: &str, announced: usize) -> Vec<u
     server.client().signed(method, path, &[JSON, JSON_BODY, (name, &value)], b"")
 }
 
-/// The answer to a request of which so many bytes of the body were sent; the others follow it.
+/// The answer to a request of whose body `sent` bytes were sent; the rest follows the answer.
 fn hears(server: &Partita, head: &[u8], announced: usize, sent: usize) -> Answer {
     let mut connection = Connection::to(server);
     connection.write(head);
@@ -81,7 +81,7 @@ fn a_request_refused_by_its_head_is_answered_before_its_body() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_told_so() {
+fn a_body_that_is_too_large_gets_its_refusal() {
     let server = Partita::in_memory();
     let announced = 5 * MIB;
     for sent in [0, MIB, announced] {
@@ -89,7 +89,7 @@ fn a_body_that_is_too_large_is_told_so() {
         assert_eq!((answer.status, answer.code().as_str()), (413, "RequestBodyTooLarge"), "{sent}");
     }
 
-    // In chunks its length shows only as it comes.
+    // In chunks, the length is not known in advance.
     let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
     let headers = [JSON, JSON_BODY, ("Transfer-Encoding", "chunked")];
     let mut connection = Connection::to(&server);
@@ -102,11 +102,11 @@ fn a_body_that_is_too_large_is_told_so() {
 }
 
 #[test]
-fn a_body_without_memory_for_it_is_told_to_come_back() {
+fn a_body_without_memory_for_it_gets_503() {
     let server = Partita::start(&["--in-memory", "--request-mib", "16"]);
     let announced = 4_000_000;
     let head = signed(&server, "POST", "/Tables", announced);
-    // Takes most of the memory there is, and never comes to its end.
+    // Takes most of the memory, and never ends.
     let mut unfinished = Connection::to(&server);
     unfinished.write(&head);
     unfinished.write(&vec![b' '; announced - 1]);
@@ -123,19 +123,19 @@ fn a_body_without_memory_for_it_is_told_to_come_back() {
 }
 
 #[test]
-fn a_body_without_end_is_not_read_for_ever() {
+fn an_endless_body_is_not_read_forever() {
     let server = Partita::in_memory();
     let mut connection = Connection::to(&server);
     connection.write(&unsigned(1024 * MIB, ""));
     assert_eq!(connection.answer().status, 403);
     let piece = vec![b' '; MIB];
     let sent = (0..256).take_while(|_| connection.0.get_mut().write_all(&piece).is_ok()).count();
-    // The kernel takes some megabytes more than the server reads.
+    // The kernel buffers some megabytes more than the server reads.
     assert!(sent < 64, "{sent} MiB");
 }
 
 #[test]
-fn a_sender_who_waits_to_be_asked_is_asked_for_nothing_that_is_of_no_use() {
+fn no_100_continue_is_sent_for_a_request_that_is_refused() {
     let server = Partita::in_memory();
     let mut refused = Connection::to(&server);
     refused.write(&unsigned(3 * MIB, "Expect: 100-continue\r\n"));

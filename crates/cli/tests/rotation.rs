@@ -1,4 +1,4 @@
-//! Keys change while the server runs.
+//! Rotation of keys while the server runs.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -21,7 +21,7 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
+fn sighup_rotates_keys_from_files_and_a_bad_file_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let [config, key, key2, log] = ["c.toml", "k1", "k2", "log"].map(|name| directory.path().join(name));
     std::fs::write(&key, format!("{OLD}\n")).unwrap();
@@ -52,7 +52,7 @@ fn keys_from_files_are_rotated_by_a_hangup_and_a_bad_file_changes_nothing() {
 }
 
 #[test]
-fn reload_tells_what_came_of_it() {
+fn reload_prints_its_outcome() {
     let directory = tempfile::tempdir().unwrap();
     let (config, data) = (directory.path().join("c.toml"), directory.path().join("data"));
     let text = |key: &str| format!("data = {data:?}\n[[account]]\nname = 'shop'\nkey = '{key}'\n");
@@ -66,7 +66,7 @@ fn reload_tells_what_came_of_it() {
 
     std::fs::write(&config, text(NEW)).unwrap();
     assert_eq!(reload(), (true, "reloaded accounts and keys: shop\n".to_owned()));
-    // Answered after the fact: nothing has to be waited for.
+    // The answer comes after the reload, so the test need not wait.
     assert_eq!((status(&server, OLD), status(&server, NEW)), (403, 200));
 
     std::fs::write(&config, "nonsense = 1").unwrap();
@@ -81,7 +81,7 @@ fn reload_tells_what_came_of_it() {
 }
 
 #[test]
-fn a_socket_left_behind_by_a_killed_server_is_taken_over() {
+fn the_control_socket_of_a_killed_server_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     Partita::in_directory(directory.path()).kill();
     assert!(directory.path().join("control").exists());
@@ -91,9 +91,9 @@ fn a_socket_left_behind_by_a_killed_server_is_taken_over() {
     assert!(server.stop().success());
 }
 
-/// Accounts that are lost from the file are a mistake of its writer. The published key must not come of it.
+/// A file without accounts is a mistake. It must not make the server accept the public key.
 #[test]
-fn a_reload_without_accounts_keeps_those_there_were() {
+fn a_reload_without_accounts_keeps_the_old_ones() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("c.toml");
     let socket = directory.path().join("s").display().to_string();

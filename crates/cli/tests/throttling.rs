@@ -1,4 +1,4 @@
-//! Callers over their targets are told so, and what they were refused was not done.
+//! Callers above their targets get 503, and their request is not done.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -18,7 +18,7 @@ fn insert(client: &mut Client, partition: &str, row: usize) -> Answer {
     client.send("POST", "/Books", &JSON, body.as_bytes())
 }
 
-/// Writes until one is refused; gives that answer and how many were done.
+/// Writes until one is refused. Returns that answer, and how many were done.
 fn until_busy(client: &mut Client, partition: &str) -> (Answer, usize) {
     for row in 0..10_000 {
         let answer = insert(client, partition, row);
@@ -45,7 +45,7 @@ fn a_partition_over_its_target_is_busy_and_others_are_not() {
 }
 
 #[test]
-fn an_account_over_its_target_is_told_so() {
+fn an_account_over_its_target_is_busy() {
     let (_server, mut client) = server("40/1000000");
     let (refused, _) = until_busy(&mut client, "p");
     assert!(
@@ -77,8 +77,8 @@ fn a_batch_counts_each_of_its_operations_and_is_refused_as_a_whole() {
 }
 
 #[test]
-fn a_scan_costs_what_it_looks_at_not_what_it_returns() {
-    // A few scans that return nothing exhaust what as many point reads would not.
+fn a_scan_costs_the_entities_it_examines_not_those_it_returns() {
+    // A few scans that return nothing exceed the target; as many point reads would not.
     let (_server, mut client) = server("250/100000");
     for row in 0..200 {
         assert_eq!(insert(&mut client, "p", row).status, 201);

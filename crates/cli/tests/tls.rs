@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// One signed GET over TLS by a client that trusts this authority alone.
+/// One signed GET over TLS from a client that trusts only this authority.
 fn get(address: SocketAddr, authority: &Path, path: &str) -> std::io::Result<Answer> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn https_address(server: &Partita) -> SocketAddr {
 }
 
 #[test]
-fn both_protocols_serve_the_same_account_and_links_say_which() {
+fn http_and_https_serve_the_same_account_and_links_have_the_right_scheme() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().display().to_string();
     let server = Partita::start(&["--in-memory", "--dev-cert", &certificates, "--tls-listen", "127.0.0.1:0"]);
@@ -71,7 +71,7 @@ fn a_client_that_trusts_another_authority_does_not_connect() {
 }
 
 #[test]
-fn plain_text_on_the_tls_port_harms_no_one() {
+fn plain_text_on_the_tls_port_does_no_harm() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().display().to_string();
     let server = Partita::start(&["--in-memory", "--dev-cert", &certificates, "--tls-listen", "127.0.0.1:0"]);

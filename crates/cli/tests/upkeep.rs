@@ -1,4 +1,4 @@
-//! Checking, backing up, restoring and salvaging, as an operator does it.
+//! `partita check`, `backup`, `restore` and salvage, as an operator uses them.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -73,7 +73,7 @@ fn files(store: &Path, extension: &str) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
-/// A store in which a server has been, and which it has closed.
+/// A store that a server has written and closed.
 fn store(data: &Path, entities: usize) {
     let server = Partita::in_directory(data);
     let mut client = server.client();
@@ -136,7 +136,7 @@ fn a_backup_of_a_running_server_has_every_write_acknowledged_before_it() {
 }
 
 #[test]
-fn copies_share_what_the_backup_before_has_and_only_the_newest_are_kept() {
+fn copies_share_files_with_the_previous_backup_and_only_the_newest_are_kept() {
     let directory = TempDir::new().unwrap();
     let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
     store(&data, 300);
@@ -169,7 +169,7 @@ fn copies_share_what_the_backup_before_has_and_only_the_newest_are_kept() {
 }
 
 #[test]
-fn a_file_of_another_store_that_looks_alike_is_not_shared() {
+fn a_different_file_of_the_same_name_and_size_is_not_shared() {
     let directory = TempDir::new().unwrap();
     let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
     store(&data, 100);
@@ -186,7 +186,7 @@ fn a_file_of_another_store_that_looks_alike_is_not_shared() {
 }
 
 #[test]
-fn an_interrupted_backup_leaves_nothing_that_looks_whole() {
+fn an_interrupted_backup_does_not_look_complete() {
     let directory = TempDir::new().unwrap();
     let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
     store(&data, 300);
@@ -221,9 +221,9 @@ fn an_interrupted_backup_leaves_nothing_that_looks_whole() {
     assert!(server.stop().success());
 }
 
-/// Whoever reads the files needs no key, so nobody else may, whatever the umask is.
+/// The files can be read without a key, so only their owner may read them, with any umask.
 #[test]
-fn directories_of_data_are_their_owners_alone() {
+fn only_the_owner_can_read_data_directories() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name);
     let with_umask = |arguments: &[&str]| {
@@ -257,7 +257,7 @@ fn directories_of_data_are_their_owners_alone() {
     for made in [&data, &backups, &newest, &restored, &logs, &certificates] {
         assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700, "{made}");
     }
-    // One that was there keeps its rights, and that is said.
+    // An existing directory keeps its permissions, with a warning.
     let open = path("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -270,7 +270,7 @@ fn directories_of_data_are_their_owners_alone() {
 }
 
 #[test]
-fn a_restore_goes_only_where_nothing_is() {
+fn a_restore_needs_a_missing_or_empty_directory() {
     let directory = TempDir::new().unwrap();
     let (data, backups, back) =
         (directory.path().join("data"), directory.path().join("backups"), directory.path().join("back"));
@@ -279,7 +279,7 @@ fn a_restore_goes_only_where_nothing_is() {
     let backup = text(&newest(&backups));
     let shown = fail(&["restore", &backup, "--data", &text(&data)], 1);
     assert!(shown.contains("is not empty") && shown.contains("missing or empty"), "{shown}");
-    // What an interrupted restore has left is no store, and no obstacle.
+    // The remains of an interrupted restore do not count.
     fs::create_dir_all(back.join("restore.partial/db")).unwrap();
     fs::create_dir(back.join("db")).unwrap();
     let refused = partita(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&back)]);
@@ -289,7 +289,7 @@ fn a_restore_goes_only_where_nothing_is() {
 }
 
 #[test]
-fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
+fn damage_is_reported_its_backup_is_refused_and_the_rest_is_salvaged() {
     let directory = TempDir::new().unwrap();
     let (data, backups, new) =
         (directory.path().join("data"), directory.path().join("backups"), directory.path().join("new"));
@@ -326,7 +326,7 @@ fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
 
-    // Who asks for what is damaged hears that it is our fault, and the log says of which row and why.
+    // A read of a damaged row gets 500, and the log has the row and the reason.
     let log = directory.path().join("log");
     let mut serve = binary();
     serve.args(["serve", "--listen", "127.0.0.1:0", "--data", &text(&data)]);
@@ -355,7 +355,7 @@ fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
     assert!(shown.contains("entities saved to"), "{shown}");
     let server = Partita::in_directory(&new);
     let mut client = server.client();
-    // All but those between the two rows that were told.
+    // All but those between the two reported rows.
     for row in (0..500).map(|row| format!("{row:05}")) {
         assert_eq!(has(&mut client, "Books", "p", &row), row <= after || row >= behind, "{row}");
     }
@@ -372,7 +372,7 @@ fn damage_is_told_backups_of_it_are_refused_and_the_rest_is_salvaged() {
 }
 
 #[test]
-fn a_sound_store_is_summed_up_and_no_store_can_not_be_checked() {
+fn check_summarizes_a_sound_store_and_fails_without_a_store() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
     store(&data, 20);
@@ -406,13 +406,13 @@ fn a_server_without_a_store_has_nothing_to_back_up() {
 }
 
 #[test]
-fn the_backup_just_made_is_kept_though_the_clock_was_set_back() {
+fn the_newest_backup_is_kept_even_if_the_clock_was_set_back() {
     let directory = TempDir::new().unwrap();
     let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
     store(&data, 3);
     let backup = ["backup", &text(&backups), "--data", &text(&data), "--keep", "2"];
     succeed(&backup);
-    // As it would be called had the clock been wrong by decades when it was made.
+    // As if the clock had been wrong by decades at that time.
     fs::rename(newest(&backups), backups.join("2099-12-31T23-59-58Z")).unwrap();
     let mut made = Vec::new();
     for _ in 0..3 {

@@ -3,7 +3,7 @@
 use crate::support::{Client, Partita, root, transcript};
 
 #[test]
-fn every_transcript_is_answered_as_written() {
+fn every_transcript_is_answered_byte_for_byte() {
     let server = Partita::in_memory();
     let mut client: Client = server.client();
     let mut queue_client: Client = server.queue_client();

@@ -1,5 +1,4 @@
-//! AES-256-CBC over the values of one entity, each with an initialization vector of its own. Knows names and texts,
-//! not entities.
+//! AES-256-CBC for the values of one entity, each with its own initialization vector. Knows names and texts, not entities.
 
 use aes::Aes256;
 use cbc::cipher::block_padding::Pkcs7;
@@ -11,16 +10,17 @@ use crate::ContentKey;
 pub(crate) const IV_BYTES: usize = 16;
 pub(crate) type Iv = [u8; IV_BYTES];
 
-/// In which order a property's vector takes in the entity's keys.
+/// The order in which the entity's keys go into the initialization vector.
 ///
-/// The first .NET library meant the partition key first and wrote the row key first, and all but Java's followed it.
+/// The format says partition key first. The first .NET library put the row key first by mistake, and all others except
+/// Java's copied that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrder {
     RowKeyFirst,
     PartitionKeyFirst,
 }
 
-/// What encrypts and decrypts the values of one entity.
+/// Encrypts and decrypts the values of one entity.
 pub(crate) struct EntityCipher<'a> {
     pub content_key: &'a ContentKey,
     pub entity_iv: &'a Iv,
@@ -35,7 +35,7 @@ impl EntityCipher<'_> {
             .encrypt_padded_vec_mut::<Pkcs7>(value.as_bytes())
     }
 
-    /// `None` whatever the reason: length, padding, or bytes that are no text.
+    /// `None` for a wrong length, a wrong padding, or bytes that are not text. The reason must not be visible.
     pub fn decrypt(&self, property: &str, bytes: &[u8]) -> Option<String> {
         let plain = cbc::Decryptor::<Aes256>::new(
             self.content_key.as_bytes().into(),

@@ -1,4 +1,4 @@
-//! A policy as a table uses it.
+//! Implements the client's `EntityEncryption` for a policy.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The key of an entity's values, the keys that wrap it, and where those are found. Knows nothing of entities.
+//! The content key of an entity, the keys that wrap it, and how these are found. Knows nothing of entities.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use partita_client::{Error, Result};
 
 const CONTENT_KEY_BYTES: usize = 32;
 
-/// What one entity's values are encrypted with: 32 bytes of AES-256. Wiped from memory when it is dropped, and never
-/// shown by `Debug`.
+/// The key that encrypts one entity's values: 32 bytes, for AES-256. Drop wipes it from memory, and `Debug` never shows
+/// it.
 pub struct ContentKey(Zeroizing<[u8; CONTENT_KEY_BYTES]>);
 
 impl ContentKey {
@@ -23,13 +23,13 @@ impl ContentKey {
         Ok(Self(bytes))
     }
 
-    /// The secret itself: to wrap it, and for nothing else.
+    /// The secret itself. Use it only to wrap it.
     pub fn as_bytes(&self) -> &[u8; CONTENT_KEY_BYTES] {
         &self.0
     }
 }
 
-/// A copy; wiping the bytes it was made of is their owner's business.
+/// Copies the bytes; their owner must wipe them.
 impl TryFrom<&[u8]> for ContentKey {
     type Error = Error;
 
@@ -44,7 +44,7 @@ impl TryFrom<&[u8]> for ContentKey {
     }
 }
 
-/// Wipes the bytes it was made of.
+/// Wipes the given bytes.
 impl TryFrom<Vec<u8>> for ContentKey {
     type Error = Error;
 
@@ -60,29 +60,29 @@ impl Debug for ContentKey {
     }
 }
 
-/// From the system itself: such a key is all that stands between an entity and its reader.
+/// From the system's generator, because these bytes become keys.
 pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     OsRng
         .try_fill_bytes(bytes)
         .map_err(|why| Error::Encryption(format!("the system gave no random bytes for a key: {why}")))
 }
 
-/// A key that encrypts content keys. It may be far away: behind a vault, in a hardware module.
+/// A key that encrypts (*wraps*) content keys. It may be remote: in a vault, or in a hardware module.
 ///
 /// See [the crate](crate) for an implementation.
 #[async_trait]
 pub trait KeyEncryptionKey: Debug + Send + Sync {
-    /// Stored with every entity, readable by all, so that the key is found again.
+    /// Stored with every entity, unencrypted, to find the key again.
     fn key_id(&self) -> &str;
 
-    /// What [`wrap`](Self::wrap) does, such as `A256KW` or `RSA-OAEP`; stored with every entity too.
+    /// The algorithm of [`wrap`](Self::wrap), such as `A256KW` or `RSA-OAEP`; also stored with every entity.
     fn algorithm(&self) -> &str;
 
-    /// The content key encrypted.
+    /// Encrypts a content key.
     async fn wrap(&self, content_key: &ContentKey) -> Result<Vec<u8>>;
 
-    /// The content key again. `algorithm` is what the entity says, whoever wrote it: another than this key's own has to
-    /// be refused, or done.
+    /// Decrypts a content key. `algorithm` is the one that the entity names, which anybody may have written: refuse
+    /// algorithms that this key does not support.
     async fn unwrap_key(&self, wrapped: &[u8], algorithm: &str) -> Result<ContentKey>;
 }
 
@@ -105,10 +105,10 @@ impl<K: KeyEncryptionKey + ?Sized> KeyEncryptionKey for Arc<K> {
     }
 }
 
-/// Finds the key an entity names. A closure `Fn(&str) -> Option<Arc<dyn KeyEncryptionKey>>` is one.
+/// Finds a key by the id that an entity names. A closure `Fn(&str) -> Option<Arc<dyn KeyEncryptionKey>>` is one.
 #[async_trait]
 pub trait KeyResolver: Send + Sync {
-    /// `None` if there is no such key, an error if that can't be found out.
+    /// `None` if there is no such key; an error if it is unknown whether there is one.
     async fn resolve(&self, key_id: &str) -> Result<Option<Arc<dyn KeyEncryptionKey>>>;
 }
 

@@ -1,4 +1,4 @@
-//! Keys that followed one another.
+//! The current key and its predecessors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use async_trait::async_trait;
 use crate::{KeyEncryptionKey, KeyResolver};
 use partita_client::Result;
 
-/// The key that wraps from now on, and those that wrapped before.
+/// The current key, which wraps, and older keys, which only unwrap.
 ///
-/// To change keys, make a ring of the new key with the old ones beside it. Entities are rewrapped as they are written
-/// again; an old key can go when none names it any more.
+/// To change keys, create a ring of the new key, and add the old ones. An entity gets the new key when it is written
+/// again. Remove an old key when no entity names it any more.
 #[derive(Clone, Debug)]
 pub struct KeyRing {
     current: Arc<dyn KeyEncryptionKey>,
-    /// All, the current one included, by their ids.
+    /// All keys by their ids, including the current one.
     keys: BTreeMap<String, Arc<dyn KeyEncryptionKey>>,
 }
 
 impl KeyRing {
-    /// Of the key that wraps.
+    /// With the current key.
     pub fn new(current: impl KeyEncryptionKey + 'static) -> Self {
         let current: Arc<dyn KeyEncryptionKey> = Arc::new(current);
         let keys = BTreeMap::from([(current.key_id().to_owned(), Arc::clone(&current))]);
         Self { current, keys }
     }
 
-    /// With one more key, to read by. It does not replace the current one, even if they have the same id.
+    /// Adds an older key, for reading. It does not replace the current one, even if they have the same id.
     #[must_use]
     pub fn with(mut self, older: impl KeyEncryptionKey + 'static) -> Self {
         if older.key_id() != self.current.key_id() {
@@ -36,7 +36,7 @@ impl KeyRing {
         self
     }
 
-    /// The one that wraps.
+    /// The key that wraps.
     pub fn current(&self) -> &Arc<dyn KeyEncryptionKey> {
         &self.current
     }

@@ -1,9 +1,9 @@
-//! Encryption of String properties before they leave the program, in the format of the .NET, Java and Python table
-//! libraries (`AES_CBC_256`, protocol 1.0): what they wrote is read here, and the other way round.
+//! Encrypts String properties before they leave the program, in the format of the .NET, Java and Python table libraries
+//! (`AES_CBC_256`, protocol 1.0). Each of them can read what the others wrote.
 //!
-//! Each entity has a random [`ContentKey`] that encrypts its properties. That key is *wrapped*, that is encrypted
-//! itself, by a [`KeyEncryptionKey`] that never leaves its owner, and stored with the entity. An [`EncryptionPolicy`]
-//! says what is encrypted and by which key:
+//! Each entity has a random [`ContentKey`], which encrypts its properties. A [`KeyEncryptionKey`] encrypts (*wraps*) the
+//! content key, which is then stored with the entity. The [`KeyEncryptionKey`] itself is never stored. An
+//! [`EncryptionPolicy`] says which properties are encrypted, and by which key:
 //!
 //! ```
 //! use partita_client::Entity;
@@ -11,7 +11,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> partita_client::Result<()> {
-//! let key = LocalKey::new("local:2026", &[7; 32])?; // read yours from where secrets are kept
+//! let key = LocalKey::new("local:2026", &[7; 32])?; // read yours from a secret store
 //! let policy = EncryptionPolicy::new(key).encrypt_properties(["Card"]).require_encryption(true);
 //!
 //! let order = Entity::new("orders", "17").with("Item", "Tea").with("Card", "4000 1234 5678 9010");
@@ -23,17 +23,18 @@
 //! # }
 //! ```
 //!
-//! # What it protects, and what not
+//! # What it protects, and what it does not
 //!
-//! Whoever reads the table without the key learns neither the values nor which Binary properties are encrypted ones.
-//! Keys, names of properties and lengths are not hidden. The format has **no signature**: whoever may write to the table
-//! can put an older entity back, change a value so that it reads as other text, or store a plain one; the last alone
-//! is always noticed, with [`require_encryption`](EncryptionPolicy::require_encryption). Nor can a service filter by
-//! what it can't read, or merge into encrypted properties ([`check_merge`](EncryptionPolicy::check_merge)).
+//! Without the key, a reader of the table learns neither the values nor which Binary properties are encrypted. PartitionKey,
+//! RowKey, property names and lengths are not hidden. The format has **no signature**: anybody who can write to the table
+//! can put an older entity back, change a value so that it decrypts to other text, or store an unencrypted entity. Only
+//! the last is always detected, with [`require_encryption`](EncryptionPolicy::require_encryption). The service can't filter
+//! by encrypted properties, nor merge into them ([`check_merge`](EncryptionPolicy::check_merge)).
 //!
-//! # Change of keys
+//! # Changing keys
 //!
-//! An entity names the key it was wrapped by. A [`KeyRing`] wraps by its current key and finds older ones by name:
+//! An entity names the key that wraps its content key. A [`KeyRing`] wraps with its current key, and finds older keys by
+//! their ids:
 //!
 //! ```
 //! # use partita_client_encryption::{EncryptionPolicy, KeyRing, LocalKey};
@@ -44,10 +45,10 @@
 //! # }
 //! ```
 //!
-//! # Keys elsewhere, and RSA
+//! # Keys in a vault, and RSA
 //!
-//! [`LocalKey`] is AES key wrap (`A128KW`, `A192KW`, `A256KW`). Any other kind, such as `RSA-OAEP` or a key in a vault,
-//! is an implementation of [`KeyEncryptionKey`]:
+//! [`LocalKey`] is AES key wrap (`A128KW`, `A192KW`, `A256KW`). For any other kind, such as `RSA-OAEP` or a key in a vault,
+//! implement [`KeyEncryptionKey`]:
 //!
 //! ```
 //! use partita_client_encryption::{ContentKey, KeyEncryptionKey, async_trait};
@@ -102,6 +103,6 @@ pub use async_trait::async_trait;
 pub use key::{ContentKey, KeyEncryptionKey, KeyResolver};
 pub use key_ring::KeyRing;
 pub use local_key::LocalKey;
-/// Marks a field of a struct to be encrypted.
+/// Marks a field of a struct for encryption.
 pub use partita_client::Encrypted;
 pub use policy::EncryptionPolicy;

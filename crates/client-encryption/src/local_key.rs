@@ -1,4 +1,4 @@
-//! A symmetric key at hand: AES key wrap (RFC 3394).
+//! A symmetric key in memory: AES key wrap (RFC 3394).
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 use crate::{ContentKey, KeyEncryptionKey};
 use partita_client::{Error, Result};
 
-/// A key of 16, 24 or 32 bytes that is known to the program: `A128KW`, `A192KW` or `A256KW`.
+/// A key of 16, 24 or 32 bytes in memory: `A128KW`, `A192KW` or `A256KW`.
 ///
-/// `Debug` shows its id alone, and its memory is wiped when it is dropped.
+/// `Debug` shows only its id, and drop wipes its memory.
 pub struct LocalKey {
     id: String,
     cipher: Cipher,
@@ -24,7 +24,7 @@ enum Cipher {
 }
 
 impl LocalKey {
-    /// The id is stored with every entity, as it is. The key should be random bytes, not a password.
+    /// The id is stored with every entity, unencrypted. The key should be random bytes, not a password.
     pub fn new(id: impl Into<String>, key: &[u8]) -> Result<Self> {
         let id = id.into();
         let cipher = match key.len() {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_key_says_how_it_wraps() {
+    fn the_length_of_a_key_selects_the_algorithm() {
         for (bytes, algorithm) in [(16, "A128KW"), (24, "A192KW"), (32, "A256KW")] {
             assert_eq!(LocalKey::new("k", &vec![1; bytes]).unwrap().algorithm(), algorithm);
         }

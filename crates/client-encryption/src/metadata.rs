@@ -1,12 +1,13 @@
-//! The two properties an encrypted entity has besides its own: how to get its key back, and what is encrypted.
+//! The two properties that encryption adds to an entity: its wrapped key, and the names of the encrypted properties.
 //!
-//! Texts alone; nothing is encrypted here.
+//! Only parses and formats; encrypts nothing.
 
 use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::cipher::{IV_BYTES, Iv, KeyOrder};
 
@@ -17,7 +18,7 @@ pub(crate) const PROPERTY_DETAILS: &str = "_ClientEncryptionMetadata2";
 
 const PROTOCOL: &str = "1.0";
 const ALGORITHM: &str = "AES_CBC_256";
-/// Must not hold the word Java, by which every library knows Java's format.
+/// Must not contain the word Java: by that word every library recognizes Java's format.
 const LIBRARY: &str = concat!("Partita ", env!("CARGO_PKG_VERSION"));
 
 /// What [`KEY_DETAILS`] says.
@@ -30,11 +31,11 @@ pub(crate) struct Metadata {
     pub dialect: Dialect,
 }
 
-/// Who wrote an entity, as far as it changes how to read it.
+/// Which libraries wrote an entity, as far as they differ in the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Common,
-    /// All of Java's library. Known by its name, or by none: its first versions did not give one.
+    /// Every version of Java's library. Recognized by its name, or by no name: the first versions wrote none.
     Java,
 }
 
@@ -46,7 +47,7 @@ impl Dialect {
         }
     }
 
-    /// The names in [`PROPERTY_DETAILS`], or `None` if it is no list of names.
+    /// The names in [`PROPERTY_DETAILS`], or `None` if the text is not a list of names.
     pub fn parse_names(self, text: &str) -> Option<BTreeSet<String>> {
         match self {
             Self::Common => serde_json::from_str(text).ok(),
@@ -63,30 +64,40 @@ pub(crate) fn format_names(names: &BTreeSet<String>) -> String {
     serde_json::Value::from_iter(names.iter().map(String::as_str)).to_string()
 }
 
+/// Why [`KEY_DETAILS`] can't be used. The message continues a sentence that begins with the property's name.
+#[derive(Debug, Error)]
+pub(crate) enum MetadataError {
+    #[error("can't be read: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("names protocol {protocol:?}; only {PROTOCOL} is supported")]
+    Protocol { protocol: String },
+    #[error("names algorithm {algorithm:?}; only {ALGORITHM} is supported")]
+    Algorithm { algorithm: String },
+    #[error("contains a key that is not Base64: {0}")]
+    Key(#[from] base64::DecodeError),
+    #[error("has no ContentEncryptionIV of {IV_BYTES} bytes")]
+    Iv,
+}
+
 impl Metadata {
-    /// Errors are in words that follow the property's name.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let document: Document = serde_json::from_str(text).map_err(|why| format!("can't be read: {why}"))?;
-        let agent = document.encryption_agent;
-        if agent.protocol != PROTOCOL {
-            return Err(format!("is of protocol {:?}; only {PROTOCOL} is known", agent.protocol));
+    pub fn parse(text: &str) -> Result<Self, MetadataError> {
+        let document: Document = serde_json::from_str(text)?;
+        let EncryptionAgent { protocol, encryption_algorithm: algorithm } = document.encryption_agent;
+        if protocol != PROTOCOL {
+            return Err(MetadataError::Protocol { protocol });
         }
-        if agent.encryption_algorithm != ALGORITHM {
-            return Err(format!(
-                "names algorithm {:?}; only {ALGORITHM} is known",
-                agent.encryption_algorithm
-            ));
+        if algorithm != ALGORITHM {
+            return Err(MetadataError::Algorithm { algorithm });
         }
         let key = document.wrapped_content_key;
-        let wrapped_key =
-            BASE64.decode(key.encrypted_key).map_err(|why| format!("has no key in it: {why}"))?;
+        let wrapped_key = BASE64.decode(key.encrypted_key)?;
         let entity_iv =
             BASE64.decode(document.content_encryption_iv).ok().and_then(|iv| Iv::try_from(iv).ok());
         Ok(Self {
             key_id: key.key_id,
             wrap_algorithm: key.algorithm,
             wrapped_key,
-            entity_iv: entity_iv.ok_or(format!("has no ContentEncryptionIV of {IV_BYTES} bytes"))?,
+            entity_iv: entity_iv.ok_or(MetadataError::Iv)?,
             dialect: match document.key_wrapping_metadata {
                 None => Dialect::Java,
                 Some(KeyWrappingMetadata { encryption_library: Some(name) }) if name.contains("Java") => {
@@ -97,7 +108,7 @@ impl Metadata {
         })
     }
 
-    /// Always as this library's own, in the common dialect.
+    /// Always names this library, in the common dialect.
     pub fn format(&self) -> String {
         let document = Document {
             wrapped_content_key: WrappedContentKey {
@@ -163,7 +174,7 @@ mod tests {
     const IV: &str = "QEFCQ0RFRkdISUpLTE1OTw==";
 
     #[test]
-    fn the_writer_decides_the_dialect() {
+    fn the_dialect_follows_from_the_name_of_the_library() {
         let check = |wrapping: &str, dialect| {
             let text = document("1.0", "AES_CBC_256", IV, wrapping);
             assert_eq!(Metadata::parse(&text).unwrap().dialect, dialect, "{wrapping}");
@@ -180,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named() {
+    fn an_error_names_what_is_not_supported() {
         let check = |text: &str, word: &str| {
-            let why = Metadata::parse(text).unwrap_err();
+            let why = Metadata::parse(text).unwrap_err().to_string();
             assert!(why.contains(word), "{why}");
         };
         check(&document("2.0", "AES_CBC_256", IV, ""), r#""2.0""#);
@@ -212,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn formatted_metadata_is_parsed_back() {
         let metadata = Metadata {
             key_id: "https://vault/keys/\"k\"/1".into(),
             wrap_algorithm: "RSA-OAEP".into(),

@@ -1,4 +1,4 @@
-//! What is encrypted and by whose key. Turns entities into encrypted ones and back; sends nothing.
+//! Which properties are encrypted, and by which key. Encrypts and decrypts entities; sends nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::metadata::{Dialect, KEY_DETAILS, Metadata, PROPERTY_DETAILS, format_n
 use crate::{ContentKey, KeyEncryptionKey, KeyResolver, KeyRing};
 use partita_client::{Entity, Error, Result, Value};
 
-/// The service needs them readable.
+/// The service must be able to read them.
 const NEVER_ENCRYPTED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 const PROPERTIES_MAX: usize = CUSTOM_PROPERTIES_MAX - 2;
 
@@ -24,7 +24,7 @@ type Rule = dyn Fn(&str, &str, &str) -> bool + Send + Sync;
 /// ([`encrypt_if`](Self::encrypt_if)), or its type ([`Encrypted`](crate::Encrypted)).
 #[derive(Clone)]
 pub struct EncryptionPolicy {
-    /// Nothing to wrap by: it only reads.
+    /// `None`: the policy can only decrypt.
     ring: Option<KeyRing>,
     resolver: Option<Arc<dyn KeyResolver>>,
     properties: BTreeSet<String>,
@@ -44,7 +44,7 @@ impl EncryptionPolicy {
         }
     }
 
-    /// One that decrypts by keys that are found when they are needed, and can't encrypt.
+    /// A policy that only decrypts. It gets keys from the resolver when it needs them.
     pub fn read_only(resolver: impl KeyResolver + 'static) -> Self {
         Self {
             ring: None,
@@ -55,22 +55,22 @@ impl EncryptionPolicy {
         }
     }
 
-    /// Where to find keys that are not on the ring.
+    /// Finds keys that are not on the ring.
     #[must_use]
     pub fn resolver(mut self, resolver: impl KeyResolver + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self
     }
 
-    /// Properties of these names too, in whatever entity they are.
+    /// Encrypts properties with these names, in all entities.
     #[must_use]
     pub fn encrypt_properties<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.properties.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Properties of which this is true too: it is asked with partition key, row key and the property's name. A second
-    /// rule takes the place of the first.
+    /// Encrypts properties for which this function of partition key, row key and property name returns true. A second call
+    /// replaces the function.
     ///
     /// ```
     /// # use partita_client_encryption::{EncryptionPolicy, LocalKey};
@@ -86,19 +86,19 @@ impl EncryptionPolicy {
         self
     }
 
-    /// Refuse to write an entity of which nothing is encrypted, and to read one. Without it both are left as they are.
+    /// Refuses to write, and to read, entities without any encrypted property. By default they are not changed.
     #[must_use]
     pub fn require_encryption(mut self, required: bool) -> Self {
         self.required = required;
         self
     }
 
-    /// The entity as it may be stored: with a new content key at each call.
+    /// Encrypts an entity, with a new content key for each call.
     pub async fn encrypt(&self, entity: Entity) -> Result<Entity> {
         self.encrypt_marked(entity, &BTreeSet::new()).await
     }
 
-    /// As [`encrypt`](Self::encrypt), with properties that their type marks.
+    /// As [`encrypt`](Self::encrypt); also encrypts the `marked` properties.
     pub(crate) async fn encrypt_marked(&self, entity: Entity, marked: &BTreeSet<String>) -> Result<Entity> {
         let names = self.choose(&entity, marked)?;
         if names.is_empty() {
@@ -126,14 +126,14 @@ impl EncryptionPolicy {
         seal(entity, &names, &content_key, &metadata)
     }
 
-    /// The entity as it was before [`encrypt`](Self::encrypt), here or in another library. One that is not encrypted
-    /// comes back as it is, unless encryption is required.
+    /// Decrypts an entity that this or another library has encrypted. An unencrypted entity is returned unchanged, unless
+    /// encryption is required.
     pub async fn decrypt(&self, entity: Entity) -> Result<Entity> {
         self.decrypt_selected(entity, &[]).await
     }
 
-    /// As [`decrypt`](Self::decrypt), of an entity that was asked for with a projection: encrypted properties may be
-    /// missing that are not in it. No names at all select everything.
+    /// As [`decrypt`](Self::decrypt), for an entity that was read with a projection: encrypted properties outside of
+    /// `selected` may be missing. An empty list selects everything.
     pub async fn decrypt_selected(&self, mut entity: Entity, selected: &[String]) -> Result<Entity> {
         let (metadata, list) = match (entity.remove(KEY_DETAILS), entity.remove(PROPERTY_DETAILS)) {
             (None, None) if self.required => {
@@ -162,14 +162,14 @@ impl EncryptionPolicy {
         open(entity, &list, selected, &content_key, &metadata)
     }
 
-    /// Whether an entity may be merged into a stored one. It may not with a property that is to be encrypted: the
-    /// content key is the stored entity's, and a merge does not read it; nor where encryption is required, since a merge
-    /// may make an entity of what it brings. Replace the whole entity instead.
+    /// Whether an entity may be merged into a stored one. It may not if it has a property to encrypt: that needs the stored
+    /// entity's content key, which a merge does not read. It may not if encryption is required: the merge may create an
+    /// entity, which would not be encrypted. Replace the whole entity instead.
     pub fn check_merge(&self, entity: &Entity) -> Result<()> {
         self.check_merge_marked(entity, &BTreeSet::new())
     }
 
-    /// As [`check_merge`](Self::check_merge), with properties that their type marks.
+    /// As [`check_merge`](Self::check_merge); `marked` properties must be encrypted, too.
     pub(crate) fn check_merge_marked(&self, entity: &Entity, marked: &BTreeSet<String>) -> Result<()> {
         if let Some(name) = self.choose(entity, marked)?.first() {
             let why = format!(
@@ -187,8 +187,8 @@ impl EncryptionPolicy {
         }
     }
 
-    /// Adds to a projection what decryption needs: both metadata properties and the entity's keys. An empty one selects
-    /// everything and stays empty.
+    /// Adds to a projection what decryption needs: both metadata properties and the entity's keys. An empty projection
+    /// selects everything and stays empty.
     pub fn extend_select(&self, names: &mut Vec<String>) {
         if names.is_empty() {
             return;
@@ -200,7 +200,7 @@ impl EncryptionPolicy {
         }
     }
 
-    /// Which of its properties are to be encrypted.
+    /// The properties to encrypt.
     fn choose(&self, entity: &Entity, marked: &BTreeSet<String>) -> Result<BTreeSet<String>> {
         for name in [KEY_DETAILS, PROPERTY_DETAILS] {
             if entity.properties.contains_key(name) {
@@ -280,7 +280,7 @@ pub(crate) fn seal(
     }
     encrypted.push((PROPERTY_DETAILS, cipher.encrypt(PROPERTY_DETAILS, &format_names(names))));
     for (name, bytes) in encrypted {
-        // Encrypted text counts in UTF-8 and padding, plain text in UTF-16.
+        // The limit applies to the encrypted bytes, which are UTF-8 with padding; plain text counts as UTF-16.
         if bytes.len() > PROPERTY_VALUE_BYTES_MAX {
             let why = format!(
                 "property {name:?} takes {} bytes encrypted; {PROPERTY_VALUE_BYTES_MAX} can be stored",
@@ -294,7 +294,7 @@ pub(crate) fn seal(
     Ok(entity)
 }
 
-/// Decrypts what the list, itself encrypted, names. The metadata is gone already.
+/// Decrypts the properties that the encrypted list names. The metadata properties are already removed.
 fn open(
     mut entity: Entity,
     list: &[u8],
@@ -337,7 +337,7 @@ fn cipher<'a>(entity: &'a Entity, content_key: &'a ContentKey, metadata: &'a Met
     }
 }
 
-/// The same words whatever went wrong inside.
+/// The same text for every reason, so that it reveals nothing about the plaintext.
 fn undecryptable(entity: &Entity, name: &str) -> Error {
     about(
         entity,
@@ -349,7 +349,7 @@ fn about(entity: &Entity, why: impl fmt::Display) -> Error {
     Error::Encryption(format!("entity ({:?}, {:?}): {why}", entity.partition_key, entity.row_key))
 }
 
-/// A key's own error with the entity it is about. Others, such as a vault's that is down, stay what they are.
+/// Adds the entity to an encryption error. Other errors, such as those of an unreachable vault, stay unchanged.
 fn in_entity(entity: &Entity, error: Error) -> Error {
     match error {
         Error::Encryption(why) => about(entity, why),

@@ -1,4 +1,4 @@
-//! The tests of this folder in one program: each program more is linked for long.
+//! The tests of this folder in one program, because every test program takes long to link.
 
 mod python;
 mod service;

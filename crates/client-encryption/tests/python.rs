@@ -1,6 +1,6 @@
 //! The Python library with the same format reads what we encrypt, and the other way round.
 //!
-//! It is not installed everywhere, so this runs where `PARTITA_TEST_PYTHON` names a Python that has it:
+//! The library is not installed everywhere, so this runs only if `PARTITA_TEST_PYTHON` names a Python that has it:
 //!
 //!     python3 -m venv target/python
 //!     target/python/bin/pip install --no-deps --requirement crates/client-encryption/tests/python/requirements.txt
@@ -17,7 +17,7 @@ use partita_client::{Entity, Value};
 use partita_client_encryption::{EncryptionPolicy, LocalKey};
 use serde_json::{Map, json};
 
-/// Sends entities through the library; `None` where there is none.
+/// Encrypts or decrypts entities with the library; `None` if it is not installed.
 fn library(work: &str, entities: &[Entity]) -> Option<Vec<Entity>> {
     let python = testing::needed(
         "PARTITA_TEST_PYTHON",

@@ -4,7 +4,7 @@
 
 use crate::support::{services, table};
 use partita_client::{
-    Entity, Error, Match, Operation, OperationKind, Stored, TableService, Transaction, Value,
+    Entity, Error, Match, Operation, OperationKind, StoredEntity, TableService, Transaction, Value,
 };
 use partita_client_encryption::{Encrypted, EncryptionPolicy, LocalKey};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ struct Order {
 }
 
 #[tokio::test]
-async fn what_is_encrypted_only_its_key_shows() {
+async fn only_the_key_shows_encrypted_properties() {
     for service in services() {
         let plain = table(&service, "Secret").await;
         let policy = || EncryptionPolicy::new(LocalKey::new("local:1", &[7; 32]).unwrap());
@@ -38,15 +38,15 @@ async fn what_is_encrypted_only_its_key_shows() {
         orders.submit(more).await.unwrap();
 
         for row in ["1", "2"] {
-            let stored: Stored<Entity> = plain.get("ann", row).await.unwrap();
+            let stored: StoredEntity<Entity> = plain.get("ann", row).await.unwrap();
             assert!(matches!(stored.get("Card"), Some(Value::Binary(_))), "{stored:?}");
             assert_eq!(stored.text("Item"), Some("tea"));
         }
-        let found: Stored<Order> = orders.get("ann", "1").await.unwrap();
+        let found: StoredEntity<Order> = orders.get("ann", "1").await.unwrap();
         assert_eq!(found.entity, order);
-        let all: Vec<Stored<Order>> = orders.query().all().await.unwrap();
+        let all: Vec<StoredEntity<Order>> = orders.query().all().await.unwrap();
         assert!(all.len() == 2 && all.iter().all(|found| found.card == order.card));
-        let cards: Vec<Stored<Entity>> = orders.query().select(["Card"]).all().await.unwrap();
+        let cards: Vec<StoredEntity<Entity>> = orders.query().select(["Card"]).all().await.unwrap();
         assert!(
             cards.iter().all(|found| found.text("Card") == Some("4000 1234") && found.get("Item").is_none())
         );

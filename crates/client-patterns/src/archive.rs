@@ -1,19 +1,20 @@
-//! Entities that move from one table to another, such as from the current ones to an archive: each is in one of them.
+//! Moves entities from one table to another, for example to an archive. Each entity is in one of the two tables.
 
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use super::outbox::{Committed, Outbox};
-use super::steps::Step;
-use partita_client::{Entity, Error, Match, Result, Stored, Table, TableService, Transaction};
+use super::steps::OutboxStep;
+use partita_client::{Entity, Error, Match, Result, StoredEntity, Table, TableService, Transaction};
 
-/// Moves entities from one table to another; with the two the other way round, back.
+/// Moves entities from one table to another. To move them back, create an archive with the tables swapped.
 ///
-/// An entity is deleted in the one and noted for the other in one transaction, so that nobody can change it while it moves
-/// and it is never in both. Then it is inserted into the other; if the process dies before that, whoever
-/// [heals](Outbox::heal) the outbox does it. In between [`find`](Self::find) sees it nevertheless. A move that is repeated
-/// after the entity moved on does nothing: it finds the mark that it left, which [`collect`](Self::collect) deletes in time.
+/// One transaction deletes the entity in the first table and records it in the outbox, so that nobody can change it during
+/// the move, and it is never in both tables. Then it is inserted into the second table. If the process dies before that,
+/// the next process that [heals](Outbox::heal) the outbox inserts it. During the move [`find`](Self::find) finds it, too. A
+/// step that is repeated after the entity has moved again does nothing: it finds the mark that it has left.
+/// [`collect`](Self::collect) deletes old marks.
 ///
 /// ```no_run
 /// # async fn run(service: partita_client::TableService) -> partita_client::Result<()> {
@@ -32,25 +33,25 @@ pub struct Archive {
     to: Table,
 }
 
-/// Where an entity was found.
+/// An entity, and in which table it is.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Found<T> {
-    /// Where it came from: it was not moved.
-    Source(Stored<T>),
-    /// On its way.
+pub enum EntityLocation<T> {
+    /// In the first table: it was not moved.
+    Source(StoredEntity<T>),
+    /// Recorded in the outbox: the move is not complete.
     Moving(T),
-    /// Where it went.
-    Destination(Stored<T>),
+    /// In the second table.
+    Destination(StoredEntity<T>),
 }
 
 impl Archive {
-    /// From a table to another of the same account.
+    /// Moves from one table to another of the same account.
     pub fn new(service: &TableService, from: &str, to: &str) -> Result<Self> {
         Self::with_outbox(Outbox::new(service, from)?, to)
     }
 
-    /// The same with settings of the outbox, which is that of the table to move from.
+    /// With an outbox of your own; it must be that of the first table.
     pub fn with_outbox(outbox: Outbox, to: &str) -> Result<Self> {
         if outbox.table().name().eq_ignore_ascii_case(to) {
             return Err(Error::Invalid(format!(
@@ -60,16 +61,16 @@ impl Archive {
         Ok(Self { to: outbox.table_of(to)?, outbox })
     }
 
-    /// The outbox by which it moves entities: that of the table they come from.
+    /// The outbox, which is in the first table.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// Moves an entity. Fails if there is none (404), not this version (412), or one whose last move is not done
-    /// with (409).
+    /// Moves an entity. Fails if it does not exist (404), has another version (412), or its last move is not complete (409).
     ///
-    /// An entity with the same keys in the other table is an [`Error::Invalid`]; one that comes there in between makes the
-    /// message wait until it is gone, poisoned in the end: neither is lost.
+    /// If the second table has an entity with the same keys, it fails with [`Error::Invalid`]. If such an entity appears
+    /// during the move, the message stays in the outbox until that entity is deleted, and is poisoned after some attempts.
+    /// Neither entity is lost.
     pub async fn store(
         &self,
         partition_key: &str,
@@ -77,21 +78,21 @@ impl Archive {
         condition: impl Into<Match>,
     ) -> Result<Committed> {
         let condition = condition.into();
-        let entity: Stored<Entity> = self.outbox.table().get(partition_key, row_key).await?;
+        let entity: StoredEntity<Entity> = self.outbox.table().get(partition_key, row_key).await?;
         if self.to.find::<Entity>(partition_key, row_key).await?.is_some() {
             return Err(Error::Invalid(format!(
                 "{} has an entity {row_key:?} in partition {partition_key:?} already; delete or rename one of the two",
                 self.to.name()
             )));
         }
-        // What is deleted must be what was read.
+        // Deletes only the version that was read.
         let version = match &condition {
             Match::Any => Match::from(&entity.etag),
             version => version.clone(),
         };
         let mut transaction = Transaction::new();
         transaction.delete(partition_key, row_key, version);
-        let step = Step::insert(self.to.name(), &entity.entity)?;
+        let step = OutboxStep::insert(self.to.name(), &entity.entity)?;
         self.outbox.commit_as(row_key, transaction, &[step]).await
     }
 
@@ -100,21 +101,25 @@ impl Archive {
         self.outbox.collect_marks(self.to.name(), older_than).await
     }
 
-    /// An entity, wherever it is, unless it is poisoned.
+    /// Finds an entity in both tables and in the outbox, unless its message is poisoned.
     pub async fn find<T: DeserializeOwned>(
         &self,
         partition_key: &str,
         row_key: &str,
-    ) -> Result<Option<Found<T>>> {
-        // In the order in which it moves, so that it can't slip past.
+    ) -> Result<Option<EntityLocation<T>>> {
+        // In the order of the move, so that an entity that moves at the same time is not missed.
         if let Some(found) = self.outbox.table().find(partition_key, row_key).await? {
-            return Ok(Some(Found::Source(found)));
+            return Ok(Some(EntityLocation::Source(found)));
         }
         let message = self.outbox.queue(partition_key).find(row_key).await?;
-        let steps = message.map(|message| Step::read(&message.body)).transpose()?.unwrap_or_default();
+        let steps = message.map(|message| OutboxStep::read(&message.body)).transpose()?.unwrap_or_default();
         if let Some(found) = self.to.find(partition_key, row_key).await? {
-            return Ok(Some(Found::Destination(found)));
+            return Ok(Some(EntityLocation::Destination(found)));
         }
-        steps.into_iter().next().map(|step| Ok(Found::Moving(step.into_entity().into_typed()?))).transpose()
+        steps
+            .into_iter()
+            .next()
+            .map(|step| Ok(EntityLocation::Moving(step.into_entity().into_typed()?)))
+            .transpose()
     }
 }

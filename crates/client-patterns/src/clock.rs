@@ -1,4 +1,4 @@
-//! What the time is: by this machine, or by whoever knows better.
+//! The current time: this machine's, or that of a given function.
 
 use std::fmt;
 use std::sync::Arc;

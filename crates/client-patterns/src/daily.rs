@@ -1,4 +1,4 @@
-//! A table for each day, because to drop a table is one request and to delete its rows is many.
+//! A table for each day: dropping a table is one request, deleting its rows takes many.
 
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use model::{DateTime, limits};
@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keys;
-use partita_client::{ETag, Error, Filter, Result, Stored, Table, TableService, property};
+use partita_client::{ETag, Error, Filter, Result, StoredEntity, Table, TableService, property};
 
-/// Tables `Logs20260130`, `Logs20260131` and so on, one for each day in UTC, made when first written to.
+/// Tables `Logs20260130`, `Logs20260131` and so on, one for each day in UTC, created by the first write.
 ///
 /// ```no_run
 /// # async fn run(service: partita_client::TableService) -> partita_client::Result<()> {
@@ -29,7 +29,7 @@ pub struct Daily {
 }
 
 impl Daily {
-    /// Tables whose names begin so, with eight digits behind it.
+    /// Tables whose names are this prefix and eight digits.
     pub fn new(service: &TableService, name: &str) -> Result<Self> {
         let daily = Self { service: service.clone(), name: name.to_owned() };
         match daily.table(DateTime::MAX) {
@@ -41,7 +41,7 @@ impl Daily {
         }
     }
 
-    /// The table of the day that a time falls into, whether it is there or not.
+    /// The table of the day of a time; it does not have to exist.
     ///
     /// ```
     /// use partita_client_patterns::daily::Daily;
@@ -56,7 +56,7 @@ impl Daily {
         self.service.table(&format!("{}{}", self.name, keys::day(time)))
     }
 
-    /// Inserts an entity into the table of a time, which is made if it is missing.
+    /// Inserts an entity into the table of a time. Creates the table if it is missing.
     pub async fn insert<T: Serialize + ?Sized>(&self, time: DateTime, entity: &T) -> Result<ETag> {
         let table = self.table(time)?;
         match table.insert(entity).await {
@@ -68,7 +68,7 @@ impl Daily {
         }
     }
 
-    /// The tables that are there of the days from that of one time to that of another, in order.
+    /// The existing tables of the days from one time to another, in order.
     pub async fn tables(&self, from: DateTime, to: DateTime) -> Result<Vec<Table>> {
         let mut tables = Vec::new();
         for (day, name) in self.list().await? {
@@ -79,8 +79,8 @@ impl Daily {
         Ok(tables)
     }
 
-    /// The entities of those days, all or those that a filter keeps: day after day, and each in the order of its keys. A
-    /// table that is dropped meanwhile ends where it was.
+    /// The entities of those days, optionally with a filter: day after day, each in the order of its keys. If a table is
+    /// dropped while it is read, its remaining entities are skipped.
     ///
     /// ```no_run
     /// # async fn run(logs: partita_client_patterns::daily::Daily) -> partita_client::Result<()> {
@@ -100,7 +100,7 @@ impl Daily {
         from: DateTime,
         to: DateTime,
         filter: Option<Filter>,
-    ) -> impl Stream<Item = Result<Stored<T>>> + Send + use<T> {
+    ) -> impl Stream<Item = Result<StoredEntity<T>>> + Send + use<T> {
         let daily = self.clone();
         let tables = stream::once(async move { daily.tables(from, to).await });
         let entities = tables.map_ok(move |tables| {
@@ -120,8 +120,8 @@ impl Daily {
         entities.try_flatten()
     }
 
-    /// Drops the tables of days that lie more than so many days before that of `now`: with 0 only today's and later ones
-    /// are kept. The names of those dropped. After a failure, do it again.
+    /// Drops the tables of days that are more than `days` before `now`: with 0, keeps only those of today and later. Returns
+    /// the names of the dropped tables. After a failure, call it again.
     pub async fn retain(&self, days: u32, now: DateTime) -> Result<Vec<String>> {
         let oldest = keys::start_of_day(now).ticks() - i64::from(days) * keys::TICKS_PER_DAY;
         let mut dropped = Vec::new();
@@ -131,7 +131,7 @@ impl Daily {
             }
             match self.service.table(&name)?.drop().await {
                 Ok(()) => dropped.push(name),
-                // Somebody else tidies up as well.
+                // Another process has dropped it.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -150,7 +150,7 @@ impl Daily {
     }
 }
 
-/// The day of a table's name, if it is one of these: `Logs20260131`, and not `LogsOld` nor `LogsOld20260131`.
+/// The day in a table's name, such as `Logs20260131`; `None` for others, such as `LogsOld` and `LogsOld20260131`.
 fn day_of(prefix: &str, name: &str) -> Option<DateTime> {
     keys::day_start(name.strip_prefix(prefix)?).ok()
 }

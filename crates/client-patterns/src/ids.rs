@@ -1,4 +1,4 @@
-//! Names that nobody else has.
+//! Unique ids.
 
 use partita_client::Guid;
 

@@ -1,7 +1,8 @@
 //! Index entities: for each value, a list of the keys of the entities that have it.
 //!
-//! In another partition or table, following in the end ([`ListIndex`]), or in the entities' own partition, by transaction
-//! ([`PartitionLists`]). A list is one entity and so bounded; one that grows beyond it is refused with a way out.
+//! The list is in another partition or table, and is updated eventually ([`ListIndex`]); or it is in the entities' own
+//! partition, and is updated in the same transaction ([`PartitionLists`]). A list is one entity, so its size is limited. The
+//! error of a full list says what to do.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,15 +12,15 @@ use super::indexed::Reference;
 use super::key_list::KeyList;
 use super::outbox::Outbox;
 use super::parts;
-use super::steps::{OVERTAKEN_MAX, Step, is_overtaken, overtaken, step_aside};
-use partita_client::{ETag, Entity, Error, Match, Result, Stored, Table, Transaction, partition_key};
+use super::steps::{OVERTAKEN_MAX, OutboxStep, is_overtaken, overtaken, step_aside};
+use partita_client::{ETag, Entity, Error, Match, Result, StoredEntity, Table, Transaction, partition_key};
 
 /// An index with a list of keys for each value, for an [`IndexedTable`](super::indexed::IndexedTable).
 ///
-/// The list of a value is one entity of the index's table, with some 7,000 keys at most, and as many more as it is
-/// [spread](Self::spread) over further entities. A key that finds no room stays in the outbox and is poisoned in the end.
-/// All changes of entities with this value change this one list: for values that many entities have and that change a
-/// lot, [`InterIndex`](super::inter_index::InterIndex) is faster.
+/// The list of a value is one entity of the index's table, with about 7,000 keys at most; [`spread`](Self::spread) uses
+/// several. A key for which the list has no room stays in the outbox, and is poisoned in the end. Every change of an entity
+/// with this value changes this one list. If many entities have the value and change often,
+/// [`InterIndex`](super::inter_index::InterIndex) is faster.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ListIndex {
@@ -30,44 +31,45 @@ pub struct ListIndex {
 }
 
 impl ListIndex {
-    /// An index by its name, with its table and with what it finds entities by.
+    /// An index with its name, its table and its key.
     pub fn new(name: impl Into<String>, table: impl Into<String>, key: impl Into<IndexKey>) -> Self {
         Self { name: name.into(), table: table.into(), key: key.into(), entities: 1 }
     }
 
-    /// Over how many entities the list of a value is spread: one unless told. It can be more later, never less.
+    /// The number of entities over which the list of a value is spread; by default 1. You can increase it later, never
+    /// decrease it.
     pub fn spread(self, entities: u32) -> Self {
         Self { entities: entities.max(1), ..self }
     }
 
-    /// What it is called in look-ups.
+    /// The name for look-ups.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the table it is in.
+    /// The name of the index's table.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// What this entity is found by.
+    /// The value under which the index has this entity.
     pub fn value(&self, entity: &Entity) -> Option<String> {
         self.key.value(entity)
     }
 
-    pub(crate) fn put(&self, value: &str, reference: &Reference) -> Result<Step> {
+    pub(crate) fn put(&self, value: &str, reference: &Reference) -> Result<OutboxStep> {
         let member = member(reference);
-        Step::add_member(&self.table, self.list(value, &member), &member)
+        OutboxStep::add_member(&self.table, self.list(value, &member), &member)
     }
 
-    pub(crate) fn bury(&self, value: &str, reference: &Reference) -> Result<Step> {
+    pub(crate) fn bury(&self, value: &str, reference: &Reference) -> Result<OutboxStep> {
         let member = member(reference);
-        Step::remove_member(&self.table, self.list(value, &member), &member)
+        OutboxStep::remove_member(&self.table, self.list(value, &member), &member)
     }
 
     pub(crate) async fn references(&self, outbox: &Outbox, value: &str) -> Result<Vec<Reference>> {
         let query = outbox.table_of(&self.table)?.query();
-        let entities: Vec<Stored<Entity>> =
+        let entities: Vec<StoredEntity<Entity>> =
             query.filter(partition_key().eq(self.partition(value))).all().await?;
         let mut all = KeyList::default();
         for entity in &entities {
@@ -75,7 +77,7 @@ impl ListIndex {
             all.members.extend(members);
             all.removed.extend(removed);
         }
-        // Where lists are spread further than before, the mark of a removal can be in another entity than its member.
+        // After `spread` was increased, the mark of a removal can be in another entity than the member.
         let members = all.members.iter().filter(|member| !all.removed.contains_key(*member));
         members.map(|member| reference(member)).collect()
     }
@@ -100,27 +102,27 @@ fn reference(member: &str) -> Result<Reference> {
     }
 }
 
-/// FNV-1a: the same for ever, in every process.
+/// FNV-1a: stable across processes and versions.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// Entities with lists of their row keys by other values, in the same partition.
 ///
-/// An entity and the lists it is in are changed by one transaction: there is no time at which they differ. The lists are
-/// rows `index~name~value`, with some 35,000 row keys of ten characters at most; beyond, changes are refused.
+/// One transaction changes an entity and its lists, so they always agree. The lists are rows `index~name~value`, with at
+/// most about 35,000 row keys of ten characters; further inserts are refused.
 ///
-/// Changes must go through here, or the lists differ.
+/// All changes must use these methods, or the lists become wrong.
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
-/// use partita_client::{Entity, Stored};
+/// use partita_client::{Entity, StoredEntity};
 /// use partita_client_patterns::index_entities::PartitionLists;
 ///
 /// let employees = PartitionLists::new(&table).index("last", "LastName");
 /// employees.insert(&Entity::new("Sales", "000223").with("LastName", "Jones")).await?;
 /// assert_eq!(employees.row_keys("Sales", "last", "Jones").await?, ["000223"]);
-/// let joneses: Vec<Stored<Entity>> = employees.find("Sales", "last", "Jones").await?;
+/// let joneses: Vec<StoredEntity<Entity>> = employees.find("Sales", "last", "Jones").await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -131,7 +133,7 @@ pub struct PartitionLists {
     indexes: Vec<(String, IndexKey)>,
 }
 
-/// What a list is to be told of an entity.
+/// The change of a list for an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Has,
@@ -139,24 +141,24 @@ enum Told {
 }
 
 impl PartitionLists {
-    /// Of a table, without any index yet.
+    /// Without indexes; add them with [`index`](Self::index).
     pub fn new(table: &Table) -> Self {
         Self { table: table.clone(), indexes: Vec::new() }
     }
 
-    /// With one more index.
+    /// Adds an index.
     pub fn index(mut self, name: impl Into<String>, key: impl Into<IndexKey>) -> Self {
         self.indexes.push((name.into(), key.into()));
         self
     }
 
-    /// Fails if there is such an entity (409).
+    /// Inserts an entity. Fails if it exists (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         let entity = Entity::from_typed(entity)?;
         self.change(&entity.partition_key, &entity.row_key, None, Some(&entity)).await
     }
 
-    /// The whole entity. Fails if there is none (404), or not this version (412).
+    /// Replaces the whole entity. Fails if it does not exist (404), or has another version (412).
     pub async fn replace<T: Serialize + ?Sized>(
         &self,
         entity: &T,
@@ -166,7 +168,7 @@ impl PartitionLists {
         self.change(&entity.partition_key, &entity.row_key, Some(condition.into()), Some(&entity)).await
     }
 
-    /// Fails if there is none (404), or not this version (412).
+    /// Deletes an entity. Fails if it does not exist (404), or has another version (412).
     pub async fn delete(&self, partition: &str, row: &str, condition: impl Into<Match>) -> Result<()> {
         self.change(partition, row, Some(condition.into()), None).await.map(drop)
     }
@@ -180,21 +182,20 @@ impl PartitionLists {
                 names.join(", ")
             )));
         }
-        let found: Option<Stored<Entity>> = self.table.find(partition, &list_row(index, value)).await?;
+        let found: Option<StoredEntity<Entity>> = self.table.find(partition, &list_row(index, value)).await?;
         Ok(match found {
             Some(list) => KeyList::read(&list)?.members.into_iter().collect(),
             None => Vec::new(),
         })
     }
 
-    /// The entities that have this value, in the order of row keys. Those that change while they are read are as they are
-    /// when they are read.
+    /// The entities with this value, in the order of row keys. They are read one by one, so changes in between are visible.
     pub async fn find<T: DeserializeOwned>(
         &self,
         partition: &str,
         index: &str,
         value: &str,
-    ) -> Result<Vec<Stored<T>>> {
+    ) -> Result<Vec<StoredEntity<T>>> {
         let mut found = Vec::new();
         for row in self.row_keys(partition, index, value).await? {
             found.extend(self.table.find(partition, &row).await?);
@@ -202,7 +203,7 @@ impl PartitionLists {
         Ok(found)
     }
 
-    /// `condition` is there for what is there.
+    /// `condition` is `None` for an insert.
     async fn change(
         &self,
         partition: &str,
@@ -211,7 +212,7 @@ impl PartitionLists {
         new: Option<&Entity>,
     ) -> Result<ETag> {
         for _ in 0..OVERTAKEN_MAX {
-            let old: Option<Stored<Entity>> = match &condition {
+            let old: Option<StoredEntity<Entity>> = match &condition {
                 Some(_) => Some(self.table.get(partition, row).await?),
                 None => None,
             };
@@ -231,7 +232,7 @@ impl PartitionLists {
             }
             match self.table.submit(transaction).await {
                 Ok(etags) => return Ok(etags.into_iter().next().flatten().unwrap_or_else(|| ETag::new(""))),
-                // The entity itself is the first operation; with any other, somebody else changed a list.
+                // The entity is operation 0. If another operation failed, somebody else has changed a list: try again.
                 Err(error) if is_overtaken(&error) && error.index() != Some(0) => {}
                 Err(error) if error.is_changed() && condition == Some(Match::Any) => {}
                 Err(error) => return Err(error),
@@ -263,7 +264,7 @@ impl PartitionLists {
         row: &str,
         told: Told,
     ) -> Result<()> {
-        let found: Option<Stored<Entity>> = self.table.find(partition, &list).await?;
+        let found: Option<StoredEntity<Entity>> = self.table.find(partition, &list).await?;
         let mut keys = found.as_deref().map(KeyList::read).transpose()?.unwrap_or_default();
         match told {
             Told::Has => keys.members.insert(row.to_owned()),

@@ -1,4 +1,4 @@
-//! What an index finds entities by.
+//! The value by which an index finds an entity.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use model::Value;
 
 use partita_client::Entity;
 
-/// What an index finds an entity by: the value of a property, or whatever a function makes of it.
+/// The key of an index: the value of a property, or the result of a function.
 ///
 /// ```
 /// use partita_client::Entity;
@@ -31,13 +31,13 @@ enum Key {
 type Function = dyn Fn(&Entity) -> Option<String> + Send + Sync;
 
 impl IndexKey {
-    /// What the function says; an entity for which it says `None` is not in the index. It must say the same for the same
-    /// entity at all times, or what it indexed before is not found again.
+    /// A function. If it returns `None`, the entity is not in the index. It must always return the same value for the same
+    /// entity, or old index entries are not found again.
     pub fn of(function: impl Fn(&Entity) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Key::Function(Arc::new(function)))
     }
 
-    /// What this entity is found by.
+    /// The value of an entity.
     pub fn value(&self, entity: &Entity) -> Option<String> {
         match &self.0 {
             Key::Property(name) => entity.get(name).map(text),

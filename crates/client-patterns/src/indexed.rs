@@ -1,4 +1,4 @@
-//! A table with indexes elsewhere, in other partitions or tables, that follow it in the end.
+//! A table with indexes in other partitions or tables, which are updated eventually.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,39 +11,39 @@ use serde::de::DeserializeOwned;
 use super::index_entities::ListIndex;
 use super::inter_index::InterIndex;
 use super::outbox::Outbox;
-use super::steps::{OVERTAKEN_MAX, Step, overtaken, step_aside};
-use partita_client::{ETag, Entity, Error, Match, Result, Stored, Table, Transaction};
+use super::steps::{OVERTAKEN_MAX, OutboxStep, overtaken, step_aside};
+use partita_client::{ETag, Entity, Error, Match, Result, StoredEntity, Table, Transaction};
 
-/// The property of an indexed entity that tells its versions apart. It is in none twice.
+/// The property with the version of an indexed entity. No two versions are equal.
 pub const VERSION: &str = "IndexVersion";
-/// What indexes add to an entity at most.
+/// The largest number of properties that indexes add to an entity.
 const ADDED_PROPERTIES_MAX: usize = 5;
-/// Entities that are read at the same time.
+/// The number of concurrent reads.
 const READS_AT_ONCE: usize = 8;
 
-/// A table whose entities are found by other values than their keys.
+/// A table whose entities can be found by other values than their keys.
 ///
-/// A change of an entity, and the intent to change the indexes, is one transaction in the entity's partition; then the
-/// indexes follow, at once or, if the process dies, when somebody [heals](Outbox::heal) the outbox. So an index may lag
-/// behind, but it never stays behind, and [`find`](Self::find) never gives an entity that does not have the value.
+/// One transaction in the entity's partition changes the entity and records the changes of the indexes. Then the indexes
+/// are updated: at once, or, if the process dies, when another process [heals](Outbox::heal) the outbox. So an index may lag
+/// behind, but not forever, and [`find`](Self::find) never returns an entity without the value.
 ///
-/// Every change gives the entity a new version, a property `IndexVersion`, and an index entry belongs to one version. An
-/// entry that is removed is only marked, so that an entry of this version that a slow worker writes later does not come
-/// back to life; [`collect`](Self::collect) deletes old marks.
+/// Every change gives the entity a new version, in the property `IndexVersion`, and an index entry belongs to one version.
+/// A removed entry is only marked as removed, so that a slow worker can't write it again later. [`collect`](Self::collect)
+/// deletes old marks.
 ///
-/// Changes must go through here, or the indexes do not follow; what is written otherwise is indexed by
-/// [`reindex`](Self::reindex).
+/// All changes must use these methods, or the indexes become wrong. [`reindex`](Self::reindex) indexes an entity that was
+/// written otherwise.
 ///
 /// ```no_run
 /// # async fn run(service: partita_client::TableService) -> partita_client::Result<()> {
 /// use partita_client_patterns::{indexed::IndexedTable, inter_index::InterIndex, outbox::Outbox};
-/// use partita_client::{Entity, Stored};
+/// use partita_client::{Entity, StoredEntity};
 ///
 /// let outbox = Outbox::new(&service, "Employees")?;
 /// let employees = IndexedTable::new(outbox).with(InterIndex::new("email", "EmployeesBy", "Email"));
 /// let jones = Entity::new("Sales", "000223").with("Email", "jonesj@contoso.com");
 /// employees.insert(&jones).await?;
-/// let found: Vec<Stored<Entity>> = employees.find("email", "jonesj@contoso.com").await?;
+/// let found: Vec<StoredEntity<Entity>> = employees.find("email", "jonesj@contoso.com").await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -54,7 +54,7 @@ pub struct IndexedTable {
     indexes: Vec<Index>,
 }
 
-/// One way to find entities.
+/// An index of an [`IndexedTable`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Index {
@@ -76,7 +76,7 @@ impl From<ListIndex> for Index {
     }
 }
 
-/// What an index entry says: that this version of this entity has the value.
+/// The content of an index entry: this version of this entity has the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reference {
     pub partition_key: String,
@@ -91,10 +91,10 @@ impl Reference {
 }
 
 /// By their keys.
-type Entities = BTreeMap<(String, String), Stored<Entity>>;
+type Entities = BTreeMap<(String, String), StoredEntity<Entity>>;
 
 impl Index {
-    /// What it is called in look-ups.
+    /// The name for look-ups.
     pub fn name(&self) -> &str {
         match self {
             Self::Copies(index) => index.name(),
@@ -110,15 +110,15 @@ impl Index {
     }
 
     /// Adds the entry of this version of an entity.
-    fn put(&self, value: &str, reference: &Reference, entity: &Entity) -> Result<Step> {
+    fn put(&self, value: &str, reference: &Reference, entity: &Entity) -> Result<OutboxStep> {
         match self {
             Self::Copies(index) => index.put(value, reference, entity),
             Self::Lists(index) => index.put(value, reference),
         }
     }
 
-    /// Removes it, for good.
-    fn bury(&self, value: &str, reference: &Reference) -> Result<Step> {
+    /// Removes the entry for good.
+    fn bury(&self, value: &str, reference: &Reference) -> Result<OutboxStep> {
         match self {
             Self::Copies(index) => index.bury(value, reference),
             Self::Lists(index) => index.bury(value, reference),
@@ -134,18 +134,18 @@ impl Index {
 }
 
 impl IndexedTable {
-    /// The table of this outbox, without any index yet.
+    /// The table of this outbox, without indexes; add them with [`with`](Self::with).
     pub fn new(outbox: Outbox) -> Self {
         Self { outbox, indexes: Vec::new() }
     }
 
-    /// With one more index.
+    /// Adds an index.
     pub fn with(mut self, index: impl Into<Index>) -> Self {
         self.indexes.push(index.into());
         self
     }
 
-    /// The outbox by which the indexes follow.
+    /// The outbox that updates the indexes.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
@@ -154,7 +154,7 @@ impl IndexedTable {
         self.outbox.table()
     }
 
-    /// Makes the tables of the entities and of the indexes, unless they are there.
+    /// Creates the tables of the entities and of the indexes, if they are missing.
     pub async fn create_tables_if_missing(&self) -> Result<()> {
         self.table().create_if_missing().await?;
         for index in &self.indexes {
@@ -167,7 +167,7 @@ impl IndexedTable {
         Ok(())
     }
 
-    /// Fails if there is such an entity (409).
+    /// Inserts an entity. Fails if it exists (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         let entity = self.next_version(Entity::from_typed(entity)?)?;
         let mut transaction = Transaction::new();
@@ -175,7 +175,7 @@ impl IndexedTable {
         self.commit(transaction, None, Some(&entity)).await
     }
 
-    /// The whole entity. Fails if there is none (404), or not this version (412).
+    /// Replaces the whole entity. Fails if it does not exist (404), or has another version (412).
     pub async fn replace<T: Serialize + ?Sized>(
         &self,
         entity: &T,
@@ -186,7 +186,7 @@ impl IndexedTable {
         self.change(partition, row, condition.into(), |_| Ok(Some(entity.clone()))).await
     }
 
-    /// Fails if there is none (404), or not this version (412).
+    /// Deletes an entity. Fails if it does not exist (404), or has another version (412).
     pub async fn delete(
         &self,
         partition_key: &str,
@@ -196,30 +196,34 @@ impl IndexedTable {
         self.change(partition_key, row_key, condition.into(), |_| Ok(None)).await.map(drop)
     }
 
-    /// Indexes an entity that was written without its indexes, or before there were any.
+    /// Indexes an entity that was written without the indexes, or before they existed.
     pub async fn reindex(&self, partition_key: &str, row_key: &str) -> Result<()> {
         let again = |old: &Entity| self.next_version(old.clone()).map(Some);
         self.change(partition_key, row_key, Match::Any, again).await.map(drop)
     }
 
-    /// By its own keys. Fails if there is none (404).
-    pub async fn get<T: DeserializeOwned>(&self, partition_key: &str, row_key: &str) -> Result<Stored<T>> {
+    /// Reads an entity by its keys. Fails if it does not exist (404).
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<StoredEntity<T>> {
         self.table().get(partition_key, row_key).await
     }
 
-    /// By an index, in the order of keys: entities as they are now, which have the value now. One that has had it only for
-    /// a moment may be missing.
-    pub async fn find<T: DeserializeOwned>(&self, index: &str, value: &str) -> Result<Vec<Stored<T>>> {
+    /// Finds entities by an index, in the order of keys. They are current and have the value now. An entity that got the
+    /// value a moment ago may be missing.
+    pub async fn find<T: DeserializeOwned>(&self, index: &str, value: &str) -> Result<Vec<StoredEntity<T>>> {
         let (index, _, entities) = self.look_up(index, value).await?;
         let found = entities.into_values().filter(|entity| index.value(entity).as_deref() == Some(value));
-        found.map(Stored::into_typed).collect()
+        found.map(StoredEntity::into_typed).collect()
     }
 
-    /// Removes index entries of this value that belong to no entity as it is now. How many there were. Nothing needs this
-    /// while all changes go through here.
+    /// Removes index entries of this value that belong to no current version of an entity. Returns their number. Not
+    /// necessary if all changes use these methods.
     pub async fn mend(&self, index: &str, value: &str) -> Result<usize> {
         let (index, references, entities) = self.look_up(index, value).await?;
-        // The entry was read before the entity, and versions do not come back: what differs is out of date for good.
+        // The entry was read before the entity, and versions never recur: an entry with another version is obsolete.
         let stale = references.into_iter().filter(|reference| {
             let now = entities.get(&reference.key()).and_then(|entity| entity.text(VERSION));
             now != Some(&reference.version)
@@ -229,12 +233,12 @@ impl IndexedTable {
         Ok(steps.len())
     }
 
-    /// Deletes marks of removed entries that are older than this: longer than any step can be late. A week is on the safe
-    /// side. How many there were. Looks through the tables of the indexes.
+    /// Deletes marks of removed entries that are older than this. Choose a time that is longer than any step can be late; a
+    /// week is safe. Returns their number. Reads the whole tables of the indexes.
     pub async fn collect(&self, older_than: Duration) -> Result<u64> {
         let mut collected = 0;
         for index in &self.indexes {
-            // Lists forget their marks by themselves.
+            // Lists remove their old marks by themselves.
             if let Index::Copies(index) = index {
                 collected += index.collect(&self.outbox, older_than).await?;
             }
@@ -242,7 +246,7 @@ impl IndexedTable {
         Ok(collected)
     }
 
-    /// What an index says of a value, and the entities it speaks of, as they are now.
+    /// The entries of a value, and the current versions of their entities.
     async fn look_up(&self, index: &str, value: &str) -> Result<(&Index, Vec<Reference>, Entities)> {
         let index = self.indexes.iter().find(|known| known.name() == index).ok_or_else(|| {
             let names: Vec<_> = self.indexes.iter().map(Index::name).collect();
@@ -271,8 +275,8 @@ impl IndexedTable {
         Ok(entity)
     }
 
-    /// Reads an entity and puts what `make` makes of it in its place, or nothing; again, if others changed it in between
-    /// and any version will do.
+    /// Reads an entity, and replaces it by the result of `make`, or deletes it. Repeats this if somebody else has changed the
+    /// entity and the condition allows any version.
     async fn change(
         &self,
         partition_key: &str,
@@ -281,8 +285,8 @@ impl IndexedTable {
         make: impl Fn(&Entity) -> Result<Option<Entity>>,
     ) -> Result<ETag> {
         for _ in 0..OVERTAKEN_MAX {
-            let old: Stored<Entity> = self.table().get(partition_key, row_key).await?;
-            // What is removed from the indexes is what was read; a version that is not this one is refused anyway.
+            let old: StoredEntity<Entity> = self.table().get(partition_key, row_key).await?;
+            // The index entries to remove are those of the version that was read, so only that may be replaced.
             let version = match &condition {
                 Match::Any => Match::from(&old.etag),
                 version => version.clone(),
@@ -303,7 +307,7 @@ impl IndexedTable {
         Err(overtaken(&Entity::new(partition_key, row_key)))
     }
 
-    /// New entries come before old ones go, so that an entity that keeps its value is found all the time.
+    /// Adds new entries before it removes old ones, so that an entity that keeps its value can always be found.
     async fn commit(
         &self,
         transaction: Transaction,
@@ -321,7 +325,7 @@ impl IndexedTable {
         Ok(committed.etags.into_iter().next().flatten().unwrap_or_else(|| ETag::new("")))
     }
 
-    /// Where the indexes have this version of an entity. Nowhere, if it was written without them.
+    /// The index entries of this version of an entity; none if it was written without indexes.
     fn entries<'a>(
         &'a self,
         entity: &'a Entity,

@@ -10,13 +10,13 @@ use super::index_key::IndexKey;
 use super::indexed::{Reference, VERSION};
 use super::outbox::Outbox;
 use super::parts;
-use super::steps::Step;
-use partita_client::{Entity, Error, Filter, Result, Stored, partition_key, property};
+use super::steps::OutboxStep;
+use partita_client::{Entity, Error, Filter, Result, StoredEntity, partition_key, property};
 
 /// The keys of the entity that an entry is a copy of.
 const PARTITION: &str = "IndexedPartition";
 const ROW: &str = "IndexedRow";
-/// Whether the entry counts; one that does not is the mark of a removal.
+/// False for the mark of a removed entry.
 const LIVE: &str = "IndexLive";
 
 /// An index with a copy of the entity for each value, for an [`IndexedTable`](super::indexed::IndexedTable).
@@ -32,45 +32,45 @@ pub struct InterIndex {
 }
 
 impl InterIndex {
-    /// An index by its name, with its table and with what it finds entities by.
+    /// An index with its name, its table and its key.
     pub fn new(name: impl Into<String>, table: impl Into<String>, key: impl Into<IndexKey>) -> Self {
         Self { name: name.into(), table: table.into(), key: key.into() }
     }
 
-    /// What it is called in look-ups.
+    /// The name for look-ups.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the table it is in.
+    /// The name of the index's table.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// What this entity is found by.
+    /// The value under which the index has this entity.
     pub fn value(&self, entity: &Entity) -> Option<String> {
         self.key.value(entity)
     }
 
-    /// The copies of a value as the index has them, without a look at the entities: one range of one partition, but a copy
-    /// may be out of date. An entity can be there twice, old and new, for a moment.
+    /// The copies in the index, without reading the entities: one range of one partition. A copy may be outdated, and for a
+    /// moment an entity may have two copies, an old and a new one.
     pub async fn copies<T: DeserializeOwned>(&self, outbox: &Outbox, value: &str) -> Result<Vec<T>> {
         let entries = self.entries(outbox, value).await?;
         entries.into_iter().map(|entry| restore(entry)?.into_typed()).collect()
     }
 
-    pub(crate) fn put(&self, value: &str, reference: &Reference, entity: &Entity) -> Result<Step> {
+    pub(crate) fn put(&self, value: &str, reference: &Reference, entity: &Entity) -> Result<OutboxStep> {
         let mut entry = self.entry(value, reference, true);
         for (name, value) in &entity.properties {
             entry.properties.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        // Where there is something, it is this entry or the mark of its removal.
-        Step::insert_if_absent(&self.table, &entry)
+        // If the row exists, it is this entry or the mark of its removal.
+        OutboxStep::insert_if_absent(&self.table, &entry)
     }
 
-    pub(crate) fn bury(&self, value: &str, reference: &Reference) -> Result<Step> {
-        // The last that is ever written to this key, so a late one changes nothing.
-        Step::upsert(&self.table, &self.entry(value, reference, false))
+    pub(crate) fn bury(&self, value: &str, reference: &Reference) -> Result<OutboxStep> {
+        // The mark is the last write to this key, so a late repetition changes nothing.
+        OutboxStep::upsert(&self.table, &self.entry(value, reference, false))
     }
 
     fn entry(&self, value: &str, reference: &Reference, live: bool) -> Entity {
@@ -98,7 +98,7 @@ impl InterIndex {
     async fn entries(&self, outbox: &Outbox, value: &str) -> Result<Vec<Entity>> {
         let of_value = partition_key().eq(self.partition(value)).and(property(LIVE).eq(true));
         let query = outbox.table_of(&self.table)?.query().filter(of_value);
-        query.stream::<Entity>().map_ok(Stored::into_inner).try_collect().await
+        query.stream::<Entity>().map_ok(StoredEntity::into_inner).try_collect().await
     }
 
     pub(crate) async fn collect(&self, outbox: &Outbox, older_than: Duration) -> Result<u64> {
@@ -112,7 +112,7 @@ impl InterIndex {
     }
 }
 
-/// As the user knows it.
+/// The entity that the entry is a copy of.
 fn restore(mut entry: Entity) -> Result<Entity> {
     entry.remove(LIVE);
     match (entry.remove(PARTITION), entry.remove(ROW)) {
@@ -126,7 +126,7 @@ fn restore(mut entry: Entity) -> Result<Entity> {
 
 fn no_entry(entity: &Entity) -> Error {
     Error::Unreadable(format!(
-        "the row {:?} of partition {:?} is no index entry, but is where they are",
+        "the row {:?} of partition {:?} is not an index entry, but is among them",
         entity.row_key, entity.partition_key
     ))
 }

@@ -1,4 +1,4 @@
-//! Secondary indexes within a partition: an entity is stored once for each way to find it, by one transaction.
+//! Secondary indexes within a partition: one transaction stores an entity once for each index.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,20 +7,19 @@ use super::index_key::IndexKey;
 use super::parts;
 use super::steps::{OVERTAKEN_MAX, overtaken, step_aside};
 use partita_client::{
-    ETag, Entity, Error, Match, Result, Stored, Table, Transaction, partition_key, row_key,
+    ETag, Entity, Error, Match, Result, StoredEntity, Table, Transaction, partition_key, row_key,
 };
 
-/// The row key that the user knows, in every copy.
+/// The entity's own row key, in every copy.
 const PRIMARY_ROW: &str = "PrimaryRow";
 
-/// Entities with other ways to find them than their row key, in the same partition.
+/// A table whose entities can be found by other values than their row key, within a partition.
 ///
 /// Each entity is stored under its own row key with a prefix (`empid_000223`), and again under each index
-/// (`email_jonesj@contoso.com`), whole, so that a look-up is one request. All copies are written by one transaction: there
-/// is no time at which they differ. A row key is one of the copies' for the user: entities are given and come back with
-/// their own.
+/// (`email_jonesj@contoso.com`), with all properties, so that a look-up is one request. One transaction writes all copies,
+/// so they are always equal. Callers see only the entity's own row key.
 ///
-/// Changes must go through here, or the copies differ.
+/// All changes must use these methods, or the copies differ.
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -51,13 +50,13 @@ struct Index {
 }
 
 impl Index {
-    /// Of a value; or, of many entities with the same value, of this one.
+    /// The row key of a value; if values are not unique, that of this entity.
     fn row(&self, value: &str, primary_row: &str) -> String {
         let prefix = self.prefix(value);
         if self.unique { prefix } else { format!("{prefix}{}", parts::escape(primary_row)) }
     }
 
-    /// What the rows of a value begin with. A unique value's only row is this.
+    /// The prefix of the row keys of a value. For a unique index it is the row key.
     fn prefix(&self, value: &str) -> String {
         let end = if self.unique { "" } else { "~" };
         format!("{}_{}{end}", self.name, parts::escape(value))
@@ -65,18 +64,18 @@ impl Index {
 }
 
 impl IntraIndex {
-    /// Of a table, with what the entities' own rows begin with: `empid` for `empid_000223`.
+    /// `primary` is the prefix of the entities' own rows: `empid` for `empid_000223`.
     pub fn new(table: &Table, primary: impl Into<String>) -> Self {
         Self { table: table.clone(), primary: primary.into(), indexes: Vec::new() }
     }
 
-    /// With one more index, whose values belong to one entity of the partition each: a second is refused (409). Its rows
-    /// begin with its name, which none of the others must begin with.
+    /// Adds an index with unique values: a second entity of the partition with the same value is refused (409). Row keys
+    /// begin with the index's name, so no name may be the beginning of another.
     pub fn unique(self, name: impl Into<String>, key: impl Into<IndexKey>) -> Self {
         self.with(Index { name: name.into(), key: key.into(), unique: true })
     }
 
-    /// With one more index, whose values any number of entities share.
+    /// Adds an index whose values any number of entities can share.
     pub fn index(self, name: impl Into<String>, key: impl Into<IndexKey>) -> Self {
         self.with(Index { name: name.into(), key: key.into(), unique: false })
     }
@@ -86,7 +85,7 @@ impl IntraIndex {
         self
     }
 
-    /// Fails if there is such an entity, or one with the same unique value (409).
+    /// Inserts an entity. Fails if it exists, or another has the same unique value (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         let entity = Entity::from_typed(entity)?;
         let mut transaction = Transaction::new();
@@ -97,7 +96,7 @@ impl IntraIndex {
         self.submit(transaction).await
     }
 
-    /// Replaces an entity in all its copies. Fails if there is none (404), if it is not this version (412), or if another
+    /// Replaces an entity with all its copies. Fails if it does not exist (404), has another version (412), or another entity
     /// has its new unique value (409).
     pub async fn replace<T: Serialize + ?Sized>(
         &self,
@@ -112,7 +111,7 @@ impl IntraIndex {
             let (before, after) = (self.rows(old), self.rows(&entity));
             for row in &after {
                 let copy = copy(&entity, row.clone());
-                // A row that was not this entity's must be nobody's.
+                // Inserted, so that it fails if the row belongs to another entity.
                 if before.contains(row) {
                     transaction.upsert_replace(&copy)?
                 } else {
@@ -127,7 +126,7 @@ impl IntraIndex {
         .await
     }
 
-    /// Deletes an entity in all its copies. Fails if there is none (404), or not this version (412).
+    /// Deletes an entity with all its copies. Fails if it does not exist (404), or has another version (412).
     pub async fn delete(&self, partition: &str, row: &str, condition: impl Into<Match>) -> Result<()> {
         let change = self.change(partition, row, condition.into(), |old, version| {
             let mut transaction = Transaction::new();
@@ -140,13 +139,14 @@ impl IntraIndex {
         change.await.map(drop)
     }
 
-    /// By its own row key. Fails if there is none (404).
-    pub async fn get<T: DeserializeOwned>(&self, partition: &str, row: &str) -> Result<Stored<T>> {
-        let stored: Stored<Entity> = self.table.get(partition, &self.primary_row(row)).await?;
+    /// Reads an entity by its row key. Fails if it does not exist (404).
+    pub async fn get<T: DeserializeOwned>(&self, partition: &str, row: &str) -> Result<StoredEntity<T>> {
+        let stored: StoredEntity<Entity> = self.table.get(partition, &self.primary_row(row)).await?;
         stored.map(restore).into_typed()
     }
 
-    /// By an index, in the order of row keys. To change one, [`get`](Self::get) it: its version is that of its own row.
+    /// Finds entities by an index, in the order of row keys. To change one, [`get`](Self::get) it first: the version is that
+    /// of its own row.
     pub async fn find<T: DeserializeOwned>(
         &self,
         partition: &str,
@@ -167,8 +167,8 @@ impl IntraIndex {
         copies.into_iter().map(|stored| Ok(stored.map(restore).into_typed::<T>()?.into_inner())).collect()
     }
 
-    /// Reads an entity and submits what `make` makes of it and its version; again, if others changed it in between and any
-    /// version will do.
+    /// Reads an entity and submits the transaction that `make` returns. Repeats this if somebody else has changed the entity
+    /// and the condition allows any version.
     async fn change(
         &self,
         partition: &str,
@@ -177,9 +177,9 @@ impl IntraIndex {
         make: impl Fn(&Entity, Match) -> Result<Transaction>,
     ) -> Result<ETag> {
         for _ in 0..OVERTAKEN_MAX {
-            let old: Stored<Entity> = self.table.get(partition, &self.primary_row(row)).await?;
+            let old: StoredEntity<Entity> = self.table.get(partition, &self.primary_row(row)).await?;
             let old = old.map(restore);
-            // Index rows change with the entity's own row alone, so its version stands for all of them.
+            // Index rows change only together with the entity's own row, so its version stands for all of them.
             let version = match &condition {
                 Match::Any => Match::from(&old.etag),
                 version => version.clone(),
@@ -194,7 +194,7 @@ impl IntraIndex {
         Err(overtaken(&Entity::new(partition, row)))
     }
 
-    /// The version of what the first operation wrote.
+    /// Returns the version that the first operation wrote.
     async fn submit(&self, transaction: Transaction) -> Result<ETag> {
         let etags = self.table.submit(transaction).await?;
         Ok(etags.into_iter().next().flatten().unwrap_or_else(|| ETag::new("")))
@@ -208,7 +208,7 @@ impl IntraIndex {
         format!("{}_{}", self.primary, parts::escape(row))
     }
 
-    /// Where the copies of an entity are.
+    /// The row keys of the copies of an entity.
     fn rows(&self, entity: &Entity) -> Vec<String> {
         let row = |index: &Index| Some(index.row(&index.key.value(entity)?, &entity.row_key));
         self.indexes.iter().filter_map(row).collect()
@@ -221,7 +221,7 @@ fn copy(entity: &Entity, row: String) -> Entity {
     copy
 }
 
-/// As the user knows it.
+/// The entity with its own row key.
 fn restore(mut copy: Entity) -> Entity {
     if let Some(model::Value::String(row)) = copy.remove(PRIMARY_ROW) {
         copy.row_key = row;

@@ -1,7 +1,7 @@
-//! A list of keys in one entity: members are added and removed by steps that come in any order, any number of times.
+//! A list of keys in one entity. Steps add and remove members, in any order and any number of times.
 //!
-//! Members are used once: who is removed never comes back. So a removal leaves a mark, and an addition that comes after it
-//! changes nothing. Marks are forgotten after a time in which no step can be under way any more.
+//! A member is used once: after its removal it is never added again. So a removal leaves a mark, and a later addition changes
+//! nothing. Old marks are deleted when no step can be late any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use model::DateTime;
 
 use super::long_text;
 use super::steps::{OVERTAKEN_MAX, is_overtaken, overtaken, step_aside};
-use partita_client::{Entity, Error, Result, Stored, Table};
+use partita_client::{Entity, Error, Result, StoredEntity, Table};
 
-/// The property of a step that names whom it is about.
+/// The property of a step that names the member.
 pub const MEMBER: &str = "Member";
 const KEYS: &str = "Keys";
-/// How long it is remembered who was removed.
+/// How long marks of removals are kept.
 const GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What a list entity says.
+/// The content of a list entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyList {
     pub members: BTreeSet<String>,
-    /// Who was removed, and when.
+    /// Removed members, and the times of their removal.
     pub removed: BTreeMap<String, DateTime>,
 }
 
@@ -47,9 +47,9 @@ impl KeyList {
         Ok(list)
     }
 
-    /// Into an entity that has nothing but its keys.
+    /// Writes to an entity that has only its keys.
     pub fn write(&self, entity: &mut Entity) -> Result<()> {
-        // Members are keys, which hold no controls: a line is one member.
+        // Members are keys, which can't contain line breaks, so one line is one member.
         let members = self.members.iter().map(|member| format!("+{member}\n"));
         let removed = self.removed.iter().map(|(member, at)| format!("-{} {member}\n", at.ticks()));
         let text: String = members.chain(removed).collect();
@@ -64,12 +64,12 @@ impl KeyList {
         })
     }
 
-    /// Whether this changes anything.
+    /// Returns whether the list has changed.
     fn add(&mut self, member: &str) -> bool {
         !self.removed.contains_key(member) && self.members.insert(member.to_owned())
     }
 
-    /// Whether this changes anything.
+    /// Returns whether the list has changed.
     fn remove(&mut self, member: &str, now: DateTime) -> bool {
         let marked = self.removed.contains_key(member);
         self.removed.entry(member.to_owned()).or_insert(now);
@@ -77,12 +77,12 @@ impl KeyList {
     }
 }
 
-/// Carries out an addition: `step` is the keys of the list, and the member.
+/// Adds a member: `step` has the keys of the list, and the member.
 pub async fn add(table: &Table, step: &Entity) -> Result<()> {
     change(table, step, |list, member| list.add(member)).await
 }
 
-/// Carries out a removal.
+/// Removes a member.
 pub async fn remove(table: &Table, step: &Entity) -> Result<()> {
     let now = DateTime::now();
     change(table, step, |list, member| list.remove(member, now)).await
@@ -95,7 +95,7 @@ async fn change(table: &Table, step: &Entity, change: impl Fn(&mut KeyList, &str
         .ok_or_else(|| Error::Unreadable(format!("a step of {row_key:?} names no member")))?;
     let now = DateTime::now();
     for _ in 0..OVERTAKEN_MAX {
-        let found: Option<Stored<Entity>> = table.find(partition_key, row_key).await?;
+        let found: Option<StoredEntity<Entity>> = table.find(partition_key, row_key).await?;
         let mut list = found.as_deref().map(KeyList::read).transpose()?.unwrap_or_default();
         if !change(&mut list, member) {
             return Ok(());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_comes_back_or_is_refused_with_a_way_out() {
+    fn a_list_is_read_back_or_refused_with_a_hint() {
         let mut list =
             KeyList { removed: BTreeMap::from([("c d".to_owned(), DateTime::MAX)]), ..KeyList::default() };
         list.members.extend(["", "a", "+b"].map(str::to_owned));

@@ -1,5 +1,5 @@
-//! Patterns of table design, ready to use: what a store without joins, second indexes and transactions across partitions
-//! needs. Each is made of what a [`Table`](partita_client::Table) offers, and can be used without the others.
+//! Patterns of table design, ready to use, for a store without joins, secondary indexes and transactions across partitions.
+//! Each uses only the operations of a [`Table`](partita_client::Table), and works without the others.
 //!
 //! | for | use |
 //! |---|---|
@@ -9,21 +9,21 @@
 //! | an entity of more than 252 properties or 1 MiB | [`wide`] |
 //! | bytes of any length | [`large`] |
 //! | a table for each day, dropped as a whole | [`daily`] |
-//! | changes of several partitions or tables, none of which may be left out | [`outbox`], [`archive`] |
-//! | work to be done later, once, by somebody | [`queue`], [`worker`] |
+//! | changes of several partitions or tables that must all be done in the end | [`outbox`], [`archive`] |
+//! | work to be done later, by one of several workers | [`queue`], [`worker`] |
 //!
 //! To find entities by other values than their keys:
 //!
-//! | | where the index is | when it follows |
+//! | | where the index is | when it is updated |
 //! |---|---|---|
 //! | [`intra_index`] | copies in the same partition | at once |
 //! | [`index_entities::PartitionLists`] | lists in the same partition | at once |
-//! | [`inter_index`] | copies in other partitions or tables | in the end |
-//! | [`index_entities::ListIndex`] | lists in other partitions or tables | in the end |
+//! | [`inter_index`] | copies in other partitions or tables | eventually |
+//! | [`index_entities::ListIndex`] | lists in other partitions or tables | eventually |
 //!
-//! What follows in the end does so by an [`outbox`]: a change of one partition, and the intent to change others, in one
-//! transaction; whoever dies in between, somebody carries it out. An [`archive`] moves entities between tables that way. It
-//! is built on a [`queue`] in a table and its [`worker`], which are of use by themselves.
+//! Eventual updates use an [`outbox`]: one transaction changes a partition and records the changes of other partitions. If
+//! the process dies before it makes those, another process makes them. An [`archive`] moves entities between tables that
+//! way. The outbox uses a [`queue`] in a table and its [`worker`], which you can also use directly.
 
 pub mod archive;
 pub mod bulk;

@@ -1,12 +1,12 @@
-//! A text that may be longer than a property takes, in as many properties as it needs.
+//! A text in several properties, if it is too long for one.
 
 use model::limits::PROPERTY_VALUE_BYTES_MAX;
 
 use partita_client::{Entity, Error, Result};
 
-/// UTF-16 units of one property: what 64 KiB take.
+/// UTF-16 units of one property: 64 KiB.
 const PIECE_UNITS_MAX: usize = PROPERTY_VALUE_BYTES_MAX / 2;
-/// As many as an entity has room for beside its own small properties.
+/// The number of such properties for which an entity has room.
 const PIECES_MAX: usize = 14;
 
 /// Whether there is room for a text in an entity.
@@ -14,7 +14,7 @@ pub fn fits(text: &str) -> bool {
     pieces(text).len() <= PIECES_MAX
 }
 
-/// Puts a text into the properties `Name00`, `Name01` and so on. `None` if there is no room for it.
+/// Writes a text to the properties `Name00`, `Name01` and so on. `None` if it is too long.
 pub fn write(entity: &mut Entity, name: &str, text: &str) -> Option<()> {
     let pieces = pieces(text);
     if pieces.len() > PIECES_MAX {
@@ -26,7 +26,7 @@ pub fn write(entity: &mut Entity, name: &str, text: &str) -> Option<()> {
     Some(())
 }
 
-/// The text that [`write`] put there.
+/// The text that [`write`] wrote.
 pub fn read(entity: &Entity, name: &str) -> Result<String> {
     let mut text = String::new();
     for number in 0..PIECES_MAX {
@@ -76,7 +76,7 @@ mod tests {
         check("a", 1);
         check(&"a".repeat(PIECE_UNITS_MAX), 1);
         check(&"a".repeat(PIECE_UNITS_MAX + 1), 2);
-        // Pairs of surrogates are not torn.
+        // Surrogate pairs are not split.
         check(&format!("a{}", "𝄞".repeat(PIECE_UNITS_MAX)), 3);
         check(&"a".repeat(PIECE_UNITS_MAX * PIECES_MAX), PIECES_MAX);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Changes across partitions and tables that are all made in the end, whoever dies in between.
+//! Changes across partitions and tables that are all made in the end, even if a process dies.
 //!
-//! A service changes one partition atomically and no more. An outbox makes of that: a change of one partition, together
-//! with the *intent* to make others, is one transaction, because the intent is a row of the same partition. What was
-//! intended is then carried out, by whoever committed it or, if he died, by any worker that finds the row.
+//! A service changes only one partition atomically. An outbox uses this: one transaction changes a partition and inserts a
+//! message, a row of the same partition, which says what else to change. Then the process makes those changes. If it dies
+//! before, another worker finds the message and makes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -14,39 +14,39 @@ use model::DateTime;
 use super::clock::Clock;
 use super::collect;
 use super::long_text;
-use super::queue::{self, Lease, Message, Poisoned, Queue};
-use super::steps::Step;
-use super::worker::{Tally, Worker};
+use super::queue::{self, Message, MessageLease, PoisonedMessage, Queue};
+use super::steps::OutboxStep;
+use super::worker::{Worker, WorkerCounts};
 use partita_client::{ETag, Entity, Error, Result, Table, TableService, Transaction, row_key};
 
-/// Sorts behind almost every row key, and looks like none of a user's.
+/// Sorts after almost every row key, and is unlikely to be one of the user's.
 const PREFIX: &str = "~outbox~";
 
 /// Eventually consistent transactions of one table with any others of its account.
 ///
-/// [`commit`](Self::commit) changes a partition of the outbox's table and notes, in the same transaction, the [`Step`]s that
-/// must follow. It carries them out at once; if that fails, or if the process dies, they are carried out later by whoever
-/// calls [`heal`](Self::heal) or [`run`](Self::run), in any process. So once `commit` has returned, all of it will be done;
-/// if it fails, nothing of it was or will be, unless the error is
-/// [`OutcomeUnknown`](Error::OutcomeUnknown): then it is all or nothing, and a look at the changed entity tells.
+/// [`commit`](Self::commit) changes a partition of the outbox's table and, in the same transaction, records the
+/// [`OutboxStep`]s that must follow. Then it makes the steps. If that fails, or if the process dies, the next call of
+/// [`heal`](Self::heal) or [`run`](Self::run), in any process, makes them. So if `commit` succeeds, everything is or will be
+/// done. If it fails, nothing is or will be done, unless the error is [`OutcomeUnknown`](Error::OutcomeUnknown): then it is
+/// all or nothing; read the changed entity to find out.
 ///
-/// Steps are repeated, and come late; see [`Step`]. A message that can't be carried out is poisoned in the end:
-/// [`poisoned`](Self::poisoned) lists those. Messages are rows of the table, beginning with `~outbox~`, in the partition
-/// that was changed; they hold the entities of their steps as plain text.
+/// Steps may be repeated and late; see [`OutboxStep`]. A message whose steps keep failing is poisoned in the end;
+/// [`poisoned`](Self::poisoned) lists such messages. Messages are rows of the changed partition whose row keys begin with
+/// `~outbox~`. They contain the entities of their steps unencrypted.
 ///
-/// To find messages that were left behind, the whole table is looked through. Do it rarely, or
-/// [tell which partitions](Self::heal_partition).
+/// To find messages of dead processes, the whole table is read. Do it rarely, or [name the
+/// partitions](Self::heal_partition).
 ///
 /// ```no_run
 /// # async fn run(service: partita_client::TableService) -> partita_client::Result<()> {
-/// use partita_client_patterns::{outbox::Outbox, steps::Step};
+/// use partita_client_patterns::{outbox::Outbox, steps::OutboxStep};
 /// use partita_client::{Entity, Match, Transaction};
 ///
 /// let outbox = Outbox::new(&service, "Current")?;
 /// let mut leave = Transaction::new();
 /// leave.delete("Sales", "000223", Match::Any);
 /// let farewell = Entity::new("Sales", "000223").with("Left", true);
-/// outbox.commit(leave, &[Step::insert("Former", &farewell)?]).await?;
+/// outbox.commit(leave, &[OutboxStep::insert("Former", &farewell)?]).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -55,9 +55,9 @@ const PREFIX: &str = "~outbox~";
 pub struct Outbox {
     service: TableService,
     table: Table,
-    /// The same as the service gives it: messages are not encrypted.
+    /// The same table without encryption, for messages.
     messages: Table,
-    /// Those that are not used as the service gives them.
+    /// Tables given by [`with_table`](Self::with_table).
     tables: BTreeMap<String, Table>,
     lease_time: Duration,
     attempts_max: u32,
@@ -66,11 +66,11 @@ pub struct Outbox {
     clock: Clock,
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Committed {
-    /// The versions of the changed entities, as [`Table::submit`] gives them.
+    /// The versions of the changed entities, as [`Table::submit`] returns them.
     pub etags: Vec<Option<ETag>>,
     /// Whether the steps are done. If not, they will be.
     pub settled: bool,
@@ -93,7 +93,7 @@ impl Outbox {
         })
     }
 
-    /// Uses this handle for the table of its name, one with encryption for instance. The outbox's messages are not encrypted.
+    /// Uses this handle for the table of its name, for example one with encryption. Messages are not encrypted.
     pub fn with_table(mut self, table: Table) -> Self {
         if table.name() == self.table.name() {
             self.table = table.clone();
@@ -102,27 +102,27 @@ impl Outbox {
         self
     }
 
-    /// How long whoever commits has for the steps before others take them up. 30 s unless told.
+    /// How long `commit` may take for the steps before others repeat them; by default 30 s.
     pub fn lease_time(self, time: Duration) -> Self {
         Self { lease_time: time, ..self }
     }
 
-    /// How often the steps of a message are tried before it is poisoned. 20 times unless told.
+    /// How often the steps of a message are tried before it is poisoned; by default 20 times.
     pub fn attempts_max(self, attempts: u32) -> Self {
         Self { attempts_max: attempts, ..self }
     }
 
-    /// After how long failed steps are tried again: the first time, and at most. 1 s and 5 min unless told.
+    /// The first and the longest pause before failed steps are retried; by default 1 s and 5 min.
     pub fn pauses(self, first: Duration, longest: Duration) -> Self {
         Self { pauses: (first, longest), ..self }
     }
 
-    /// How long [`run`](Self::run) waits between two looks. A minute unless told.
+    /// The pause of [`run`](Self::run) between two reads of the table; by default a minute.
     pub fn sweep_pause(self, pause: Duration) -> Self {
         Self { sweep_pause: pause, ..self }
     }
 
-    /// What the time is: that of this machine unless told.
+    /// Sets the clock; by default this machine's.
     pub fn clock(self, now: impl Fn() -> DateTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::of(now), ..self }
     }
@@ -133,16 +133,16 @@ impl Outbox {
     }
 
     /// Makes the changes of the transaction, all or none, and the steps after them. The transaction can have 99 operations.
-    pub async fn commit(&self, transaction: Transaction, steps: &[Step]) -> Result<Committed> {
+    pub async fn commit(&self, transaction: Transaction, steps: &[OutboxStep]) -> Result<Committed> {
         self.commit_as(&queue::oldest_first_id(self.clock.now()), transaction, steps).await
     }
 
-    /// The same with an id that is known beforehand. Fails (409) while a message with this id is there.
+    /// As [`commit`](Self::commit), with a given id. Fails while a message with this id exists (409).
     pub(crate) async fn commit_as(
         &self,
         id: &str,
         mut transaction: Transaction,
-        steps: &[Step],
+        steps: &[OutboxStep],
     ) -> Result<Committed> {
         let Some(first) = transaction.operations().first() else {
             return Err(Error::Invalid(
@@ -153,7 +153,7 @@ impl Outbox {
         if steps.is_empty() {
             return Ok(Committed { etags: self.table.submit(transaction).await?, settled: true });
         }
-        let message = Step::write(steps)?;
+        let message = OutboxStep::write(steps)?;
         if !long_text::fits(&message) {
             return Err(Error::Invalid(format!(
                 "{} steps of {} bytes, more than a message holds; make several changes of this one, or of less",
@@ -164,7 +164,7 @@ impl Outbox {
         let (row, until) = queue.leased_row(id, &message, self.lease_time)?;
         transaction.insert(&row)?;
         let mut etags = self.table.submit(transaction).await?;
-        // From here on all of it will be done, and a failure is none of the caller's.
+        // From here on everything will be done in the end, so a failure is not returned to the caller.
         let etag = etags.pop().flatten().unwrap_or_else(|| ETag::new(""));
         let settled = match self.settle(&queue, queue.lease(row, until, etag), steps).await {
             Ok(settled) => settled,
@@ -176,11 +176,11 @@ impl Outbox {
         Ok(Committed { etags, settled })
     }
 
-    async fn settle(&self, queue: &Queue, lease: Result<Lease>, steps: &[Step]) -> Result<bool> {
+    async fn settle(&self, queue: &Queue, lease: Result<MessageLease>, steps: &[OutboxStep]) -> Result<bool> {
         let lease = lease?;
         match self.carry_out(steps).await {
             Ok(()) => {
-                // Whether the message was still ours or not: its steps are done.
+                // The steps are done, even if the lease was lost.
                 queue.complete(&lease).await?;
                 Ok(true)
             }
@@ -191,8 +191,8 @@ impl Outbox {
         }
     }
 
-    /// Carries out steps without a message.
-    pub(crate) async fn carry_out(&self, steps: &[Step]) -> Result<()> {
+    /// Makes steps without a message.
+    pub(crate) async fn carry_out(&self, steps: &[OutboxStep]) -> Result<()> {
         for step in steps {
             step.carry_out(&self.table_of(step.table())?).await?;
         }
@@ -206,24 +206,24 @@ impl Outbox {
         }
     }
 
-    /// Looks through the table once, and carries out what was left behind and is not leased.
-    pub async fn heal(&self) -> Result<Tally> {
-        let mut tally = Tally::default();
+    /// Reads the whole table once, and makes the steps of messages that are not leased.
+    pub async fn heal(&self) -> Result<WorkerCounts> {
+        let mut tally = WorkerCounts::default();
         for partition in self.partitions(&queue::messages_prefix(PREFIX)).await? {
             tally.add(self.heal_partition(&partition).await?);
         }
         Ok(tally)
     }
 
-    /// The same for one partition, without looking through the others.
-    pub async fn heal_partition(&self, partition_key: &str) -> Result<Tally> {
+    /// The same for one partition, without reading the others.
+    pub async fn heal_partition(&self, partition_key: &str) -> Result<WorkerCounts> {
         self.worker(partition_key).run_until_idle(|message| self.handle(message)).await
     }
 
-    /// Heals again and again until `shutdown` is ready. A service that does not answer is waited for.
-    pub async fn run(&self, shutdown: impl Future<Output = ()>) -> Tally {
+    /// Heals repeatedly until `shutdown` is ready. If the service does not answer, it keeps trying.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) -> WorkerCounts {
         let mut shutdown = pin!(shutdown);
-        let mut tally = Tally::default();
+        let mut tally = WorkerCounts::default();
         loop {
             match self.heal().await {
                 Ok(sweep) => tally.add(sweep),
@@ -236,9 +236,9 @@ impl Outbox {
         }
     }
 
-    /// Heals until no message is left; those that others have, or that wait for their next try, are waited for.
-    pub async fn run_until_empty(&self) -> Result<Tally> {
-        let mut tally = Tally::default();
+    /// Heals until no message is left. Waits for messages that others have leased or that wait for their next attempt.
+    pub async fn run_until_empty(&self) -> Result<WorkerCounts> {
+        let mut tally = WorkerCounts::default();
         loop {
             let partitions = self.partitions(&queue::messages_prefix(PREFIX)).await?;
             if partitions.is_empty() {
@@ -251,13 +251,13 @@ impl Outbox {
         }
     }
 
-    /// How many messages there are. Looks through the table.
+    /// The number of messages. Reads the whole table.
     pub async fn waiting(&self) -> Result<u64> {
         self.messages.query().filter(row_key().starts_with(&queue::messages_prefix(PREFIX))).count().await
     }
 
-    /// Messages that could not be carried out, with their partitions. Looks through the table.
-    pub async fn poisoned(&self) -> Result<Vec<(String, Poisoned)>> {
+    /// Messages whose steps keep failing, with their partitions. Reads the whole table.
+    pub async fn poisoned(&self) -> Result<Vec<(String, PoisonedMessage)>> {
         let mut all = Vec::new();
         for partition in self.partitions(&queue::poisoned_prefix(PREFIX)).await? {
             let poisoned = self.queue(&partition).poisoned().await?;
@@ -266,13 +266,13 @@ impl Outbox {
         Ok(all)
     }
 
-    /// Deletes marks that [`Step::insert`] left in a table and that are older than this: longer than any step can be late. A
-    /// week is on the safe side. How many there were. Looks through the table.
+    /// Deletes marks of [`OutboxStep::insert`] in a table that are older than this. Choose a time that is longer than any
+    /// step can be late; a week is safe. Returns their number. Reads the whole table.
     pub async fn collect_marks(&self, table: &str, older_than: Duration) -> Result<u64> {
         collect::collect_marks(&self.table_of(table)?, older_than).await
     }
 
-    /// The messages of one partition as what they are, a queue: to requeue and discard poisoned ones.
+    /// The messages of one partition as a queue, to requeue or discard poisoned ones.
     pub fn queue(&self, partition_key: &str) -> Queue {
         Queue::new(&self.messages, partition_key)
             .prefix(PREFIX)
@@ -288,10 +288,10 @@ impl Outbox {
     }
 
     async fn handle(&self, message: Message) -> Result<()> {
-        self.carry_out(&Step::read(&message.body)?).await
+        self.carry_out(&OutboxStep::read(&message.body)?).await
     }
 
-    /// Partitions that have such rows.
+    /// Partitions that have rows with this prefix.
     async fn partitions(&self, prefix: &str) -> Result<BTreeSet<String>> {
         let query =
             self.messages.query().filter(row_key().starts_with(prefix)).select(["PartitionKey", "RowKey"]);

@@ -1,4 +1,4 @@
-//! Texts joined into one key from which each can be told again, whatever they hold.
+//! Joins texts to one key, which can be split again.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use partita_client::{Entity, Error, Result};
 const SEPARATOR: char = '~';
 const ESCAPE: char = '!';
 
-/// A text as part of a key: without the separator, and without what no key may hold.
+/// Escapes the separator, and the characters that no key may contain.
 pub fn escape(part: &str) -> String {
     let mut text = String::with_capacity(part.len());
     for character in part.chars() {
-        // Keys may hold a percent sign, but not every tool on the way to them can deal with one.
+        // Keys may contain a percent sign, but some tools and proxies handle it wrongly.
         if matches!(character, SEPARATOR | ESCAPE | '/' | '\\' | '#' | '?' | '%') || character.is_control() {
             write!(text, "{ESCAPE}{:02x}", u32::from(character)).expect("a String takes any text");
         } else {
@@ -37,7 +37,7 @@ fn unescape(part: &str) -> Option<String> {
     let mut pieces = part.split(ESCAPE);
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        // All that is escaped lies below U+00A0: two digits.
+        // All escaped characters are below U+00A0, so two digits suffice.
         let code = u32::from_str_radix(piece.get(..2)?, 16).ok()?;
         text.push(char::from_u32(code)?);
         text.push_str(&piece[2..]);
@@ -45,7 +45,8 @@ fn unescape(part: &str) -> Option<String> {
     Some(text)
 }
 
-/// That a service will take the keys of this entity. For entities that are written later, when nobody is there to be told.
+/// Checks that a service will accept the keys of this entity. For entities that are written later, when the caller can't
+/// get the error any more.
 pub fn check_keys(entity: &Entity) -> Result<()> {
     for (name, key) in [("PartitionKey", &entity.partition_key), ("RowKey", &entity.row_key)] {
         if let Err(fault) = model::Key::parse(key.as_str()) {
@@ -86,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_joined_is_split_again_and_makes_a_key(parts in proptest::collection::vec("(?s).{0,8}", 1..4)) {
+        fn joined_parts_are_split_again_and_make_a_key(parts in proptest::collection::vec("(?s).{0,8}", 1..4)) {
             let key = join(parts.iter().map(String::as_str));
             prop_assert!(model::Key::parse(key.as_str()).is_ok());
             prop_assert_eq!(split(&key), Some(parts));

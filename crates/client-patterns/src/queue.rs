@@ -1,4 +1,4 @@
-//! A queue in one partition of a table: messages are leased, not taken, so that a worker that dies loses none.
+//! A queue in one partition of a table. Messages are leased, so that none is lost if a worker dies.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use model::{DateTime, Value};
 use super::clock::Clock;
 use super::{long_text, parts};
 use partita_client::{
-    ETag, Entity, Error, Filter, Result, Stored, Table, Transaction, partition_key, property, row_key,
+    ETag, Entity, Error, Filter, Result, StoredEntity, Table, Transaction, partition_key, property, row_key,
 };
 
 const BODY: &str = "Body";
@@ -25,17 +25,17 @@ const POISONED: &str = "x~";
 
 /// A queue of texts in one partition.
 ///
-/// - A message is there from [`enqueue`](Self::enqueue) to [`complete`](Self::complete), and is handed out *at least once*:
-///   handlers must be such that a repetition does no harm.
-/// - [`receive`](Self::receive) leases messages for a time. The lease is the version of the message's row, so of several
-///   workers one gets it, and who lost his lease is told so when he completes, extends or releases it.
-/// - A message that was handed out too often is moved away as poisoned, with the reason, and stays until somebody
-///   [requeues](Self::requeue) or [discards](Self::discard) it.
-/// - Messages are handed out in the order of their ids: [`oldest_first_id`] and [`newest_first_id`] make them of the time.
+/// - A message stays in the queue from [`enqueue`](Self::enqueue) to [`complete`](Self::complete), and is received *at least
+///   once*: handlers must be idempotent.
+/// - [`receive`](Self::receive) leases messages for a time. The lease is the version of the message's row, so only one of
+///   several workers gets it. A worker that has lost its lease learns this when it completes, extends or releases it.
+/// - A message that was received too often is moved to the poisoned messages, with the reason. It stays there until
+///   somebody [requeues](Self::requeue) or [discards](Self::discard) it.
+/// - Messages are received in the order of their ids: [`oldest_first_id`] and [`newest_first_id`] make ids from the time.
 ///
-/// Times are those of the workers' clocks. One that is ahead by some seconds sees leases end so much too early, and a
-/// message may then be in two hands: lease for much longer than clocks differ, or give the queue a better
-/// [clock](Self::clock). The later of the two `complete`s tells its caller that the lease was lost in any case.
+/// Times are those of the workers' clocks. To a clock that is fast by some seconds, leases seem to end that much earlier, and
+/// two workers may have the same message. Use leases that are much longer than the clocks differ, or give the queue a better
+/// [clock](Self::clock). In any case, the second `complete` returns that the lease was lost.
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -61,7 +61,7 @@ pub struct Queue {
     clock: Clock,
 }
 
-/// What was enqueued, and what became of it so far.
+/// A message of a queue.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
@@ -69,21 +69,21 @@ pub struct Message {
     pub id: String,
     /// As it was enqueued.
     pub body: String,
-    /// How often it was handed out, this time included.
+    /// How often it was received, including this time.
     pub dequeue_count: u32,
-    /// When it was enqueued, by the clock of whoever did.
+    /// When it was enqueued, by the sender's clock.
     pub enqueued_at: DateTime,
     /// Why it was released the last time.
     pub last_error: Option<String>,
 }
 
-/// A message in somebody's hands, up to a time.
+/// A message that this worker has until a certain time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Lease {
-    /// What was received.
+pub struct MessageLease {
+    /// The message.
     pub message: Message,
-    /// When others may have it.
+    /// When the lease ends.
     pub until: DateTime,
     etag: ETag,
 }
@@ -91,26 +91,26 @@ pub struct Lease {
 /// A message that nobody could handle.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Poisoned {
+pub struct PoisonedMessage {
     /// As it was received the last time.
     pub message: Message,
-    /// What the last to have it said.
+    /// The error of the last handler.
     pub reason: String,
-    /// Since when it is poisoned.
+    /// When it was poisoned.
     pub at: DateTime,
 }
 
-/// What is in a queue, leased or not; poisoned messages are not.
+/// The messages in a queue, leased or not, without poisoned ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiting {
-    /// How many there are.
+pub struct Backlog {
+    /// Their number.
     pub messages: u64,
     /// When the next of them can be received; in the past if one can be now.
     pub next_at: Option<DateTime>,
 }
 
-/// An id that no other message has, and by which older messages come first.
+/// A unique id that puts older messages first.
 ///
 /// ```
 /// use partita_client::DateTime;
@@ -123,13 +123,13 @@ pub fn oldest_first_id(time: DateTime) -> String {
     format!("{:019}-{}", time.ticks(), crate::ids::random())
 }
 
-/// An id that no other message has, and by which newer messages come first.
+/// A unique id that puts newer messages first.
 pub fn newest_first_id(time: DateTime) -> String {
     format!("{:019}-{}", DateTime::MAX.ticks() - time.ticks(), crate::ids::random())
 }
 
 impl Queue {
-    /// The queue of this partition. Its rows begin with `queue~`, so that others can be in the partition too.
+    /// The queue of this partition. Its row keys begin with `queue~`, so the partition can have other entities, too.
     pub fn new(table: &Table, partition_key: impl Into<String>) -> Self {
         Self {
             table: table.clone(),
@@ -140,17 +140,17 @@ impl Queue {
         }
     }
 
-    /// With what the queue's row keys begin: for several queues in one partition.
+    /// Sets the prefix of the queue's row keys, for several queues in one partition.
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         Self { prefix: prefix.into(), ..self }
     }
 
-    /// How often a message is handed out before it counts as poisoned: five times unless told, at least once.
+    /// How often a message is received before it is poisoned; by default 5, at least 1.
     pub fn dequeues_max(self, dequeues: u32) -> Self {
         Self { dequeues_max: dequeues.max(1), ..self }
     }
 
-    /// What the time is: that of this machine unless told.
+    /// Sets the clock; by default this machine's.
     pub fn clock(self, now: impl Fn() -> DateTime + Send + Sync + 'static) -> Self {
         self.with_clock(Clock::of(now))
     }
@@ -163,12 +163,12 @@ impl Queue {
         self.clock.now()
     }
 
-    /// Whether a message was handed out as often as it may be.
+    /// Whether a message was received as often as it may be.
     pub(crate) fn is_exhausted(&self, message: &Message) -> bool {
         message.dequeue_count >= self.dequeues_max
     }
 
-    /// Adds a message. Whether it is new: a message with this id that is still there stays as it is.
+    /// Adds a message, and returns true. If the queue has a message with this id, changes nothing and returns false.
     pub async fn enqueue(&self, id: &str, body: &str) -> Result<bool> {
         let row = self.row(id, body)?;
         match self.table.insert(&row).await {
@@ -182,8 +182,7 @@ impl Queue {
         }
     }
 
-    /// The row of a message, to be inserted by a transaction of the caller's: the message is there if and only if what
-    /// else the transaction does is done.
+    /// The row of a message, to insert it in your own transaction together with other changes.
     pub fn row(&self, id: &str, body: &str) -> Result<Entity> {
         let now = self.now();
         let mut row = Entity::new(&self.partition_key, self.key(MESSAGES, id))
@@ -192,7 +191,7 @@ impl Queue {
             .with(VISIBLE_AT, now);
         long_text::write(&mut row, BODY, body).ok_or_else(|| {
             Error::Invalid(format!(
-                "the message {id:?} of {} bytes is too long for an entity; put it elsewhere and enqueue where",
+                "the message {id:?} of {} bytes is too long for an entity; store it elsewhere and enqueue its address",
                 body.len()
             ))
         })?;
@@ -200,31 +199,31 @@ impl Queue {
         Ok(row)
     }
 
-    /// The same, leased from the start: whoever enqueues it handles it, unless he dies.
+    /// The row of a message that the sender leases at once, to handle it himself unless he dies.
     pub(crate) fn leased_row(&self, id: &str, body: &str, time: Duration) -> Result<(Entity, DateTime)> {
         let until = self.now().plus(time);
         Ok((self.row(id, body)?.with(DEQUEUE_COUNT, 1).with(VISIBLE_AT, until), until))
     }
 
-    /// The lease of a row that was inserted, with the version that it has.
-    pub(crate) fn lease(&self, row: Entity, until: DateTime, etag: ETag) -> Result<Lease> {
-        Ok(Lease { message: self.message(&row, MESSAGES)?, until, etag })
+    /// The lease of an inserted row with its version.
+    pub(crate) fn lease(&self, row: Entity, until: DateTime, etag: ETag) -> Result<MessageLease> {
+        Ok(MessageLease { message: self.message(&row, MESSAGES)?, until, etag })
     }
 
-    /// Up to `count` messages that nobody else has, for a time. None, if there are none: that is no error.
+    /// Leases up to `count` messages for a time. Returns an empty list if there are none.
     ///
-    /// Messages that were handed out too often, whatever became of those who had them, are moved to the poisoned.
-    pub async fn receive(&self, count: usize, time: Duration) -> Result<Vec<Lease>> {
+    /// Moves messages that were received too often to the poisoned messages.
+    pub async fn receive(&self, count: usize, time: Duration) -> Result<Vec<MessageLease>> {
         let now = self.now();
         let query = self.table.query().filter(self.range(MESSAGES).and(property(VISIBLE_AT).le(now)));
-        // Others may be faster with the first of them.
+        // Reads more than `count`, because other workers may lease the first ones at the same time.
         let query = query.page_size(count.saturating_mul(4).clamp(16, 1000));
         let mut rows = pin!(query.stream::<Entity>());
         let mut leases = Vec::new();
         while leases.len() < count {
             let Some(row) = rows.try_next().await? else { break };
             let message = self.message(&row, MESSAGES)?;
-            let mut lease = Lease { message, until: now, etag: row.etag };
+            let mut lease = MessageLease { message, until: now, etag: row.etag };
             if self.is_exhausted(&lease.message) {
                 let why =
                     lease.message.last_error.clone().unwrap_or_else(|| "it was never released".to_owned());
@@ -240,13 +239,13 @@ impl Queue {
         Ok(leases)
     }
 
-    /// Done with it: the message is gone. `false` if the lease was lost: then somebody else has or had the message.
-    pub async fn complete(&self, lease: &Lease) -> Result<bool> {
+    /// Deletes a handled message. `false` if the lease was lost: then another worker has or had the message.
+    pub async fn complete(&self, lease: &MessageLease) -> Result<bool> {
         let key = self.key(MESSAGES, &lease.message.id);
         match self.table.delete(&self.partition_key, &key, &lease.etag).await {
             Ok(()) => Ok(true),
             Err(error) if error.is_changed() || error.code() == Some("ResourceNotFound") => Ok(false),
-            // One attempt may have deleted it; whoever did, it is done.
+            // An attempt may have deleted it. If it is gone, it is done, no matter by whom.
             Err(error) if error.is_outcome_unknown() => {
                 match self.find_row(MESSAGES, &lease.message.id).await? {
                     None => Ok(true),
@@ -257,21 +256,26 @@ impl Queue {
         }
     }
 
-    /// Gives a message back, to be handed out again after a pause. `false` if the lease was lost.
-    pub async fn release(&self, mut lease: Lease, pause: Duration, reason: Option<&str>) -> Result<bool> {
+    /// Returns a message to the queue; it can be received again after a pause. `false` if the lease was lost.
+    pub async fn release(
+        &self,
+        mut lease: MessageLease,
+        pause: Duration,
+        reason: Option<&str>,
+    ) -> Result<bool> {
         let from = self.now().plus(pause);
         self.change(&mut lease, from, reason).await
     }
 
-    /// Keeps a message for a time from now on. `false` if the lease was lost.
-    pub async fn extend(&self, lease: &mut Lease, time: Duration) -> Result<bool> {
+    /// Extends the lease to this time from now. `false` if the lease was lost.
+    pub async fn extend(&self, lease: &mut MessageLease, time: Duration) -> Result<bool> {
         let until = self.now().plus(time);
         self.change(lease, until, None).await
     }
 
-    /// Moves a message to the poisoned. `false` if the lease was lost.
-    pub async fn poison(&self, lease: &Lease, reason: &str) -> Result<bool> {
-        let Lease { message, etag, .. } = lease;
+    /// Moves a message to the poisoned messages. `false` if the lease was lost.
+    pub async fn poison(&self, lease: &MessageLease, reason: &str) -> Result<bool> {
+        let MessageLease { message, etag, .. } = lease;
         let mut row = self.row(&message.id, &message.body)?;
         let key = std::mem::replace(&mut row.row_key, self.key(POISONED, &message.id));
         row.remove(VISIBLE_AT);
@@ -286,18 +290,18 @@ impl Queue {
     }
 
     /// The poisoned messages.
-    pub async fn poisoned(&self) -> Result<Vec<Poisoned>> {
-        let rows: Vec<Stored<Entity>> = self.table.query().filter(self.range(POISONED)).all().await?;
+    pub async fn poisoned(&self) -> Result<Vec<PoisonedMessage>> {
+        let rows: Vec<StoredEntity<Entity>> = self.table.query().filter(self.range(POISONED)).all().await?;
         rows.iter()
             .map(|row| {
                 let message = self.message(row, POISONED)?;
                 let reason = message.last_error.clone().unwrap_or_default();
-                Ok(Poisoned { message, reason, at: time(row, POISONED_AT)? })
+                Ok(PoisonedMessage { message, reason, at: time(row, POISONED_AT)? })
             })
             .collect()
     }
 
-    /// Enqueues a poisoned message again, as if it had never been handed out. `false` if there is none with this id.
+    /// Enqueues a poisoned message again, as if it had never been received. `false` if there is none with this id.
     pub async fn requeue(&self, id: &str) -> Result<bool> {
         let Some(poisoned) = self.find_row(POISONED, id).await? else { return Ok(false) };
         let message = self.message(&poisoned, POISONED)?;
@@ -307,16 +311,16 @@ impl Queue {
         self.submit(transaction).await
     }
 
-    /// Forgets a poisoned message. `false` if there is none with this id.
+    /// Deletes a poisoned message. `false` if there is none with this id.
     pub async fn discard(&self, id: &str) -> Result<bool> {
         self.table.delete_if_there(&self.partition_key, &self.key(POISONED, id)).await
     }
 
-    /// How many messages there are, and when the next can be received.
-    pub async fn waiting(&self) -> Result<Waiting> {
+    /// The number of messages, and when the next can be received.
+    pub async fn waiting(&self) -> Result<Backlog> {
         let query = self.table.query().filter(self.range(MESSAGES)).select([VISIBLE_AT]);
         let mut rows = pin!(query.stream::<Entity>());
-        let mut waiting = Waiting { messages: 0, next_at: None };
+        let mut waiting = Backlog { messages: 0, next_at: None };
         while let Some(row) = rows.try_next().await? {
             let at = time(&row, VISIBLE_AT)?;
             waiting.messages += 1;
@@ -325,13 +329,18 @@ impl Queue {
         Ok(waiting)
     }
 
-    /// The message with this id, whether it is leased or not.
+    /// The message with this id, leased or not.
     pub async fn find(&self, id: &str) -> Result<Option<Message>> {
         self.find_row(MESSAGES, id).await?.map(|row| self.message(&row, MESSAGES)).transpose()
     }
 
-    /// Sets when the message is visible. A version that is not the lease's says that the lease was lost.
-    async fn change(&self, lease: &mut Lease, visible_at: DateTime, reason: Option<&str>) -> Result<bool> {
+    /// Sets when the message can be received. If its version is not the lease's, the lease was lost.
+    async fn change(
+        &self,
+        lease: &mut MessageLease,
+        visible_at: DateTime,
+        reason: Option<&str>,
+    ) -> Result<bool> {
         let mut row = Entity::new(&self.partition_key, self.key(MESSAGES, &lease.message.id))
             .with(VISIBLE_AT, visible_at)
             .with(DEQUEUE_COUNT, as_int32(lease.message.dequeue_count));
@@ -344,13 +353,13 @@ impl Queue {
                 Ok(true)
             }
             Err(error) if error.is_changed() || error.code() == Some("ResourceNotFound") => Ok(false),
-            // If it was done, the message is hidden for this time; to count as its holder nobody may.
+            // The lease counts as lost. If the change was done, nobody has the message until its time is over.
             Err(error) if error.is_outcome_unknown() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether the version that the first operation names was there.
+    /// Returns false if the first operation found another version.
     async fn submit(&self, transaction: Transaction) -> Result<bool> {
         match self.table.submit(transaction).await {
             Ok(_) => Ok(true),
@@ -368,7 +377,7 @@ impl Queue {
         partition_key().eq(self.partition_key.as_str()).and(row_key().starts_with(&prefix))
     }
 
-    async fn find_row(&self, part: &str, id: &str) -> Result<Option<Stored<Entity>>> {
+    async fn find_row(&self, part: &str, id: &str) -> Result<Option<StoredEntity<Entity>>> {
         self.table.find(&self.partition_key, &self.key(part, id)).await
     }
 
@@ -390,7 +399,7 @@ impl Queue {
     }
 }
 
-/// The row key prefix of a queue's messages: for those who look for queues, not in one.
+/// The row key prefix of a queue's messages, to find queues.
 pub(crate) fn messages_prefix(prefix: &str) -> String {
     format!("{prefix}{MESSAGES}")
 }
@@ -411,7 +420,7 @@ fn as_int32(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Reasons are for people; a page of one is enough.
+/// Cuts a long text: a reason is for people, and a page is enough.
 fn short(reason: &str) -> String {
     reason.chars().take(2000).collect()
 }

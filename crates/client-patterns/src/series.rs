@@ -1,18 +1,18 @@
-//! Data series: many values of one kind over time in few entities.
+//! Data series: many values over time in few entities.
 //!
-//! A value an hour is 24 properties of one entity instead of 24 entities: a day is read by one point query, a month by one
-//! range query of 31 rows, and a value is added by a merge that needs to read nothing.
+//! With one value per hour, a day is one entity with 24 properties instead of 24 entities. A point read gets a day, a range
+//! query of 31 rows gets a month, and a merge adds a value without a read.
 
 use std::collections::BTreeMap;
 
 use model::{DateTime, Value, limits};
 
 use super::keys;
-use partita_client::{Entity, Error, Result, Stored, Table, partition_key, row_key};
+use partita_client::{Entity, Error, Result, StoredEntity, Table, partition_key, row_key};
 
-/// Values at equal steps of a day, one entity for the day of one source: the source is its partition key, the day
-/// (`20260131`, in UTC) its row key, and the values are properties such as `H00` to `H23`. Other properties of the
-/// entities are left alone.
+/// Values at equal steps of a day. Each source has one entity per day: the source is the partition key, the day (`20260131`,
+/// in UTC) is the row key, and the values are properties such as `H00` to `H23`. Other properties of the entities are not
+/// changed.
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -38,13 +38,13 @@ pub struct Series {
 const SECONDS_PER_DAY: u32 = 86_400;
 
 impl Series {
-    /// A value an hour, in `H00` to `H23`.
+    /// One value per hour, in `H00` to `H23`.
     pub fn hourly(table: &Table) -> Self {
         Self { table: table.clone(), prefix: "H".to_owned(), slots: 24 }
     }
 
-    /// So many values a day, in properties of this name with a number behind it. The day must divide into so many steps of
-    /// whole seconds, and no entity has more than 252 properties: `("Q", 96)` is a value every quarter of an hour.
+    /// `slots` values per day, in properties whose names are the prefix and a number. Steps must be whole seconds, and an
+    /// entity has at most 252 properties. `("Q", 96)` is one value every quarter of an hour.
     pub fn new(table: &Table, prefix: &str, slots: u16) -> Result<Self> {
         let fits = (1..=limits::CUSTOM_PROPERTIES_MAX).contains(&usize::from(slots));
         if !fits || !SECONDS_PER_DAY.is_multiple_of(u32::from(slots)) {
@@ -61,13 +61,13 @@ impl Series {
         Ok(Self { table: table.clone(), prefix: prefix.to_owned(), slots })
     }
 
-    /// Sets the value of the step that a time falls into, whether there is one or not.
+    /// Sets the value of the step that contains a time.
     pub async fn put(&self, source: &str, time: DateTime, value: impl Into<Value>) -> Result<()> {
         self.put_all(source, [(time, value)]).await
     }
 
-    /// Sets many values, with one write for each day; of two for the same step the later is kept. A failure may leave
-    /// the values of some days written; to do it again is harmless.
+    /// Sets many values, with one write for each day. Of two values for the same step, the later wins. After a failure, the
+    /// values of some days may be written; it can be repeated without harm.
     pub async fn put_all<V: Into<Value>>(
         &self,
         source: &str,
@@ -85,10 +85,10 @@ impl Series {
         Ok(())
     }
 
-    /// The values of the day a time falls into, one place for each step.
+    /// The values of the day that contains a time, one for each step.
     pub async fn day(&self, source: &str, time: DateTime) -> Result<Vec<Option<Value>>> {
-        let found: Option<Stored<Entity>> = self.table.find(source, &keys::day(time)).await?;
-        let mut entity = found.map(Stored::into_inner).unwrap_or_default();
+        let found: Option<StoredEntity<Entity>> = self.table.find(source, &keys::day(time)).await?;
+        let mut entity = found.map(StoredEntity::into_inner).unwrap_or_default();
         Ok((0..self.slots).map(|slot| entity.remove(&self.name(slot))).collect())
     }
 
@@ -102,11 +102,11 @@ impl Series {
     ) -> Result<Vec<(DateTime, Value)>> {
         let days = partition_key().eq(source);
         let days = days.and(row_key().ge(keys::day(from))).and(row_key().le(keys::day(until)));
-        let rows: Vec<Stored<Entity>> = self.table.query().filter(days).all().await?;
+        let rows: Vec<StoredEntity<Entity>> = self.table.query().filter(days).all().await?;
         let mut values = Vec::new();
         for row in rows {
             let mut row = row.into_inner();
-            // Another's row among these, such as a total, is no day.
+            // Skips other rows, such as totals.
             let Ok(day) = keys::day_start(&row.row_key) else { continue };
             for slot in 0..self.slots {
                 let time = self.start(day, slot);
@@ -126,16 +126,16 @@ impl Series {
 
     fn slot(&self, time: DateTime) -> u16 {
         let slot = time.ticks() % keys::TICKS_PER_DAY / self.step();
-        // A day holds no more steps than there are, and those are counted in 16 bits.
+        // Never fails: the number is less than `slots`, a `u16`.
         u16::try_from(slot).unwrap_or(u16::MAX)
     }
 
     fn start(&self, day: DateTime, slot: u16) -> DateTime {
-        // Within its day, and every day is within what there is of time.
+        // Never fails: the time is within its day.
         DateTime::from_ticks(day.ticks() + self.step() * i64::from(slot)).unwrap_or(DateTime::MAX)
     }
 
-    /// All numbers have the width of the last, at least two, so that names sort as their times do.
+    /// All numbers have the width of the last, at least two digits, so that names sort as their times do.
     fn name(&self, slot: u16) -> String {
         let width = (self.slots - 1).to_string().len().max(2);
         format!("{}{slot:0width$}", self.prefix)

@@ -1,4 +1,4 @@
-//! Changes that do no harm if they are made twice, or late: what an outbox is made of.
+//! The steps of an outbox: changes that do no harm if they are repeated or late.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use super::collect::MARK_PREFIX;
 use super::{key_list, parts};
 use partita_client::{Entity, Error, Result, Table, Transaction};
 
-/// How often a change is tried that others keep overtaking.
+/// How often to retry a change that conflicts with changes by others.
 pub(crate) const OVERTAKEN_MAX: u32 = 50;
 
-/// A change of one entity of any table, carried out by an [`Outbox`](super::outbox::Outbox) at least once.
+/// A change of one entity of any table, which an [`Outbox`](super::outbox::Outbox) makes at least once.
 ///
-/// Workers repeat steps, and one that was stopped for a while goes on with an old one. So a step must be such that it is
-/// harmless then; each kind says what that asks for.
+/// Workers repeat steps, and a worker that was suspended may continue with an old step. So a step must be harmless if it is
+/// repeated or late; each kind says under which condition it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct OutboxStep {
     table: String,
     verb: Verb,
-    /// For some verbs only its keys, or keys and what to look for.
+    /// For some verbs only its keys, or its keys and the properties to compare.
     entity: Entity,
     /// The property whose greater value wins.
     by: Option<String>,
-    /// What tells this step from all others.
+    /// A unique id of this step.
     mark: Option<String>,
 }
 
@@ -43,7 +43,7 @@ enum Verb {
     RemoveMember,
 }
 
-/// A step as it stands in a message.
+/// A step in the JSON of a message.
 #[derive(Serialize, Deserialize)]
 struct Written {
     table: String,
@@ -55,30 +55,30 @@ struct Written {
     mark: Option<String>,
 }
 
-impl Step {
-    /// Inserts an entity exactly once: what becomes of it afterwards, and even if it is deleted, the step does not insert it
-    /// again. For that it leaves a mark in the same partition, a row `~done~…`;
-    /// [`Outbox::collect_marks`](super::outbox::Outbox::collect_marks) deletes old ones. If another entity is there, the
-    /// step fails, and its message is poisoned in the end: nothing is overwritten.
+impl OutboxStep {
+    /// Inserts an entity exactly once: even if the entity is deleted later, a repetition does not insert it again. For that
+    /// the step leaves a mark in the same partition, a row `~done~…`.
+    /// [`Outbox::collect_marks`](super::outbox::Outbox::collect_marks) deletes old marks. If another entity with these keys
+    /// exists, the step fails, and its message is poisoned in the end: nothing is overwritten.
     pub fn insert<T: Serialize + ?Sized>(table: impl Into<String>, entity: &T) -> Result<Self> {
         let step = Self::new(table, Verb::Insert, Entity::from_typed(entity)?)?;
         Ok(Self { mark: Some(crate::ids::random()), ..step })
     }
 
-    /// Inserts an entity unless there is one, whatever it is. Harmless if what is there must be newer or the same: keys
-    /// that are used once, for instance.
+    /// Inserts an entity if none with these keys exists. Harmless if an existing entity is always newer or the same, for
+    /// example if keys are used only once.
     pub fn insert_if_absent<T: Serialize + ?Sized>(table: impl Into<String>, entity: &T) -> Result<Self> {
         Self::new(table, Verb::InsertIfAbsent, Entity::from_typed(entity)?)
     }
 
-    /// Inserts or replaces an entity. Harmless if nobody else ever writes another to this key; otherwise it may undo a
-    /// newer change, and [`upsert_newer`](Self::upsert_newer) is the one to use.
+    /// Inserts or replaces an entity. Harmless if nobody else writes another entity with these keys. Otherwise it may undo a
+    /// newer change; use [`upsert_newer`](Self::upsert_newer) then.
     pub fn upsert<T: Serialize + ?Sized>(table: impl Into<String>, entity: &T) -> Result<Self> {
         Self::new(table, Verb::Upsert, Entity::from_typed(entity)?)
     }
 
-    /// Inserts an entity, or replaces one whose property `by` is less: a number, a time or a text that grows with every
-    /// change. Harmless whenever it comes, as long as the entity is not deleted in between.
+    /// Inserts an entity, or replaces one whose property `by` is less. `by` is a number, a time or a text that grows with
+    /// every change. Harmless even if it is late, as long as the entity is not deleted.
     pub fn upsert_newer<T: Serialize + ?Sized>(
         table: impl Into<String>,
         entity: &T,
@@ -95,7 +95,7 @@ impl Step {
         }
     }
 
-    /// Deletes an entity if it is there. Harmless if the key is never used again.
+    /// Deletes an entity if it exists. Harmless if its keys are never used again.
     pub fn delete(
         table: impl Into<String>,
         partition_key: impl Into<String>,
@@ -104,8 +104,8 @@ impl Step {
         Self::new(table, Verb::Delete, Entity::new(partition_key, row_key))
     }
 
-    /// Deletes the entity with these keys if it has these properties with these values: a version, say, so that a newer
-    /// one stays.
+    /// Deletes the entity with these keys if its properties have these values, for example a version, so that a newer one
+    /// stays.
     pub fn delete_if<T: Serialize + ?Sized>(table: impl Into<String>, entity: &T) -> Result<Self> {
         Self::new(table, Verb::DeleteIf, Entity::from_typed(entity)?)
     }
@@ -151,7 +151,7 @@ impl Step {
 
     pub(crate) fn read(text: &str) -> Result<Vec<Self>> {
         let written: Vec<Written> = serde_json::from_str(text)
-            .map_err(|error| Error::Unreadable(format!("the message holds no steps: {error}")))?;
+            .map_err(|error| Error::Unreadable(format!("the message has no steps: {error}")))?;
         let steps = written.into_iter().map(|Written { table, step, entity, by, mark }| {
             let entity = Entity::from_json(entity.get().as_bytes())?;
             if step == Verb::Insert && mark.is_none() {
@@ -162,7 +162,7 @@ impl Step {
         steps.collect()
     }
 
-    /// Does it, or finds that it was done.
+    /// Makes the change, unless it was made before.
     pub(crate) async fn carry_out(&self, table: &Table) -> Result<()> {
         let Entity { partition_key, row_key, .. } = &self.entity;
         match self.verb {
@@ -245,12 +245,12 @@ fn is_there(error: &Error) -> bool {
     error.code() == Some("EntityAlreadyExists")
 }
 
-/// Somebody else was faster: what is there is to be looked at again.
+/// Whether somebody else has changed the entity, so that it must be read again.
 pub(crate) fn is_overtaken(error: &Error) -> bool {
     is_there(error) || error.is_changed() || error.code() == Some("ResourceNotFound")
 }
 
-/// A moment, not the same for all who wait.
+/// A short random pause.
 pub(crate) async fn step_aside() {
     tokio::time::sleep(Duration::from_millis(rand::random_range(1..20))).await;
 }
@@ -262,7 +262,7 @@ pub(crate) fn overtaken(entity: &Entity) -> Error {
     ))
 }
 
-/// `None` for kinds that have no order, and for two kinds.
+/// `None` for types without an order, and for values of different types.
 fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Int32(a), Value::Int32(b)) => Some(a.cmp(b)),
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_the_same_after_they_were_a_text() {
+    fn steps_are_read_back_from_their_text() {
         let entity = Entity::new("p", "it's")
             .with("S", "é\u{1}\"")
             .with("L", i64::MAX)
@@ -288,36 +288,42 @@ mod tests {
             .with("B", vec![0, 255])
             .with("T", model::DateTime::MAX);
         let steps = [
-            Step::insert("Books", &entity).unwrap(),
-            Step::insert_if_absent("Books", &entity).unwrap(),
-            Step::upsert("Books", &entity).unwrap(),
-            Step::upsert_newer("Books", &entity, "L").unwrap(),
-            Step::delete("Books", "p", "").unwrap(),
-            Step::delete_if("Books", &entity).unwrap(),
-            Step::add_member("Books", Entity::new("p", "r"), "m").unwrap(),
-            Step::remove_member("Books", Entity::new("p", "r"), "m").unwrap(),
+            OutboxStep::insert("Books", &entity).unwrap(),
+            OutboxStep::insert_if_absent("Books", &entity).unwrap(),
+            OutboxStep::upsert("Books", &entity).unwrap(),
+            OutboxStep::upsert_newer("Books", &entity, "L").unwrap(),
+            OutboxStep::delete("Books", "p", "").unwrap(),
+            OutboxStep::delete_if("Books", &entity).unwrap(),
+            OutboxStep::add_member("Books", Entity::new("p", "r"), "m").unwrap(),
+            OutboxStep::remove_member("Books", Entity::new("p", "r"), "m").unwrap(),
         ];
-        assert_eq!(Step::read(&Step::write(&steps).unwrap()).unwrap(), steps);
+        assert_eq!(OutboxStep::read(&OutboxStep::write(&steps).unwrap()).unwrap(), steps);
     }
 
     #[test]
     fn a_message_of_the_first_version_is_read_for_ever() {
         let text = r#"[{"table":"Books","step":"upsert_newer","by":"N","entity":{"PartitionKey":"p","RowKey":"r","N":1}}]"#;
-        let expected = Step::upsert_newer("Books", &Entity::new("p", "r").with("N", 1), "N").unwrap();
-        assert_eq!(Step::read(text).unwrap(), [expected]);
+        let expected = OutboxStep::upsert_newer("Books", &Entity::new("p", "r").with("N", 1), "N").unwrap();
+        assert_eq!(OutboxStep::read(text).unwrap(), [expected]);
     }
 
     #[test]
-    fn what_could_not_be_carried_out_is_refused_at_once() {
-        let check = |step: Result<Step>, expected: &str| {
+    fn a_step_that_could_never_be_made_is_refused_at_once() {
+        let check = |step: Result<OutboxStep>, expected: &str| {
             let fault = step.unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check(Step::insert("Books", &Entity::new("a/b", "r")), "the PartitionKey \"a/b\" holds characters");
-        check(Step::upsert_newer("Books", &Entity::new("p", "r"), "N"), "no property \"N\"");
-        check(Step::upsert_newer("Books", &Entity::new("p", "r").with("N", true), "N"), "no property \"N\"");
         check(
-            Step::upsert_newer("Books", &Entity::new("p", "r").with("N", f64::NAN), "N"),
+            OutboxStep::insert("Books", &Entity::new("a/b", "r")),
+            "the PartitionKey \"a/b\" holds characters",
+        );
+        check(OutboxStep::upsert_newer("Books", &Entity::new("p", "r"), "N"), "no property \"N\"");
+        check(
+            OutboxStep::upsert_newer("Books", &Entity::new("p", "r").with("N", true), "N"),
+            "no property \"N\"",
+        );
+        check(
+            OutboxStep::upsert_newer("Books", &Entity::new("p", "r").with("N", f64::NAN), "N"),
             "no property \"N\"",
         );
     }

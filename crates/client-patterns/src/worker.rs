@@ -1,4 +1,4 @@
-//! Takes messages of a queue and has them handled, again and again if need be.
+//! Receives the messages of a queue and calls a handler, with retries.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::DateTime;
 
-use super::queue::{Lease, Message, Queue};
+use super::queue::{Message, MessageLease, Queue};
 use partita_client::Result;
 
-/// Takes messages of a queue and calls a handler with each.
+/// Receives the messages of a queue and calls a handler with each.
 ///
-/// While the handler runs, the lease is extended; if it is lost nevertheless, the handler is dropped where it stands. A
-/// handler that fails sees the message again after a pause that doubles each time, until the queue's
-/// [`dequeues_max`](Queue::dequeues_max) is reached: then the message is poisoned, with what the handler said.
+/// While the handler runs, the worker extends the lease. If the lease is lost, the handler's future is dropped. If the handler
+/// fails, the message is received again after a pause, which doubles each time. After
+/// [`dequeues_max`](Queue::dequeues_max) attempts the message is poisoned, with the handler's error.
 ///
 /// Any number of workers can share a queue, in any number of processes.
 ///
@@ -41,21 +41,21 @@ pub struct Worker {
     longest_pause: Duration,
 }
 
-/// What became of the messages a worker had.
+/// How many messages a worker had, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tally {
-    /// Handled and gone.
+pub struct WorkerCounts {
+    /// Handled and deleted.
     pub handled: u64,
-    /// Released, to be tried again.
+    /// Failed and released, for another attempt.
     pub failed: u64,
-    /// Moved to the poisoned.
+    /// Moved to the poisoned messages.
     pub poisoned: u64,
-    /// In the end somebody else's.
+    /// The lease was lost; another worker has the message.
     pub lost: u64,
 }
 
-impl Tally {
+impl WorkerCounts {
     pub(crate) fn add(&mut self, other: Self) {
         self.handled += other.handled;
         self.failed += other.failed;
@@ -69,7 +69,7 @@ impl Tally {
 }
 
 impl Worker {
-    /// One message at a time, leased for 30 s; see the methods for the rest.
+    /// Handles one message at a time, with leases of 30 s; see the methods for all settings.
     pub fn new(queue: Queue) -> Self {
         Self {
             queue,
@@ -81,37 +81,42 @@ impl Worker {
         }
     }
 
-    /// How long after its holder's death a message is handed out again. 30 s unless told.
+    /// The time of a lease, after which the message of a dead worker can be received again; by default 30 s.
     pub fn lease_time(self, time: Duration) -> Self {
         Self { lease_time: time, ..self }
     }
 
-    /// How many messages are handled at the same time. One unless told.
+    /// How many messages are handled at the same time; by default 1.
     pub fn at_once(self, messages: usize) -> Self {
         Self { at_once: messages.max(1), ..self }
     }
 
-    /// How long to wait before looking again into a queue that had nothing. A second unless told.
+    /// The pause after the queue was empty; by default 1 s.
     pub fn idle_pause(self, pause: Duration) -> Self {
         Self { idle_pause: pause, ..self }
     }
 
-    /// After how long a failed message is tried again: the first time, and at most. 1 s and 5 min unless told.
+    /// The first and the longest pause before a failed message is retried; by default 1 s and 5 min.
     pub fn pauses(self, first: Duration, longest: Duration) -> Self {
         Self { first_pause: first, longest_pause: longest, ..self }
     }
 
-    /// Works until `shutdown` is ready, then finishes what it has in hand. A service that does not answer is waited for.
-    pub async fn run<F, E>(&self, handler: impl Fn(Message) -> F, shutdown: impl Future<Output = ()>) -> Tally
+    /// Works until `shutdown` is ready, then finishes the messages that it has. If the service does not answer, it keeps
+    /// trying.
+    pub async fn run<F, E>(
+        &self,
+        handler: impl Fn(Message) -> F,
+        shutdown: impl Future<Output = ()>,
+    ) -> WorkerCounts
     where
         F: Future<Output = Result<(), E>>,
         E: Display,
     {
         let mut shutdown = pin!(shutdown);
-        let mut tally = Tally::default();
+        let mut tally = WorkerCounts::default();
         loop {
             let mut round = pin!(self.round(&handler));
-            // Whoever is told to go still finishes his round.
+            // After `shutdown` the round is still finished.
             let (result, told) = tokio::select! {
                 biased;
                 () = &mut shutdown => (round.await, true),
@@ -139,31 +144,31 @@ impl Worker {
         }
     }
 
-    /// Works until the queue is empty: what is leased by others or waits for its next try is waited for.
-    pub async fn run_until_empty<F, E>(&self, handler: impl Fn(Message) -> F) -> Result<Tally>
+    /// Works until the queue is empty. Waits for messages that others have leased or that wait for their next attempt.
+    pub async fn run_until_empty<F, E>(&self, handler: impl Fn(Message) -> F) -> Result<WorkerCounts>
     where
         F: Future<Output = Result<(), E>>,
         E: Display,
     {
-        let mut tally = Tally::default();
+        let mut tally = WorkerCounts::default();
         loop {
             tally.add(self.run_until_idle(&handler).await?);
             let waiting = self.queue.waiting().await?;
             match waiting.next_at {
                 None => return Ok(tally),
-                // Not until it is time: whoever has it may complete it before.
+                // Not longer than the idle pause: another worker may complete the message earlier.
                 Some(at) => tokio::time::sleep(until(self.queue.now(), at).min(self.idle_pause)).await,
             }
         }
     }
 
-    /// Works until there is nothing to be had at the moment.
-    pub async fn run_until_idle<F, E>(&self, handler: impl Fn(Message) -> F) -> Result<Tally>
+    /// Works until no message can be received at the moment.
+    pub async fn run_until_idle<F, E>(&self, handler: impl Fn(Message) -> F) -> Result<WorkerCounts>
     where
         F: Future<Output = Result<(), E>>,
         E: Display,
     {
-        let mut tally = Tally::default();
+        let mut tally = WorkerCounts::default();
         loop {
             let round = self.round(&handler).await?;
             if round.is_nothing() {
@@ -173,8 +178,8 @@ impl Worker {
         }
     }
 
-    /// As many messages as are handled at once.
-    async fn round<F, E>(&self, handler: &impl Fn(Message) -> F) -> Result<Tally>
+    /// Receives and handles as many messages as are handled at the same time.
+    async fn round<F, E>(&self, handler: &impl Fn(Message) -> F) -> Result<WorkerCounts>
     where
         F: Future<Output = Result<(), E>>,
         E: Display,
@@ -182,19 +187,23 @@ impl Worker {
         let leases = self.queue.receive(self.at_once, self.lease_time).await?;
         let ends =
             stream::iter(leases).map(|lease| self.handle(lease, handler)).buffer_unordered(self.at_once);
-        ends.try_fold(Tally::default(), |mut tally, end| async move {
+        ends.try_fold(WorkerCounts::default(), |mut tally, end| async move {
             tally.add(end);
             Ok(tally)
         })
         .await
     }
 
-    async fn handle<F, E>(&self, mut lease: Lease, handler: &impl Fn(Message) -> F) -> Result<Tally>
+    async fn handle<F, E>(
+        &self,
+        mut lease: MessageLease,
+        handler: &impl Fn(Message) -> F,
+    ) -> Result<WorkerCounts>
     where
         F: Future<Output = Result<(), E>>,
         E: Display,
     {
-        let lost = Tally { lost: 1, ..Tally::default() };
+        let lost = WorkerCounts { lost: 1, ..WorkerCounts::default() };
         let mut work = pin!(handler(lease.message.clone()));
         let result = loop {
             tokio::select! {
@@ -207,16 +216,21 @@ impl Worker {
             }
         };
         let (kept, tally) = match result {
-            Ok(()) => (self.queue.complete(&lease).await?, Tally { handled: 1, ..Tally::default() }),
+            Ok(()) => {
+                (self.queue.complete(&lease).await?, WorkerCounts { handled: 1, ..WorkerCounts::default() })
+            }
             Err(error) => {
                 let reason = error.to_string();
                 tracing::debug!(id = lease.message.id, reason, "a message could not be handled");
                 if self.queue.is_exhausted(&lease.message) {
-                    (self.queue.poison(&lease, &reason).await?, Tally { poisoned: 1, ..Tally::default() })
+                    (
+                        self.queue.poison(&lease, &reason).await?,
+                        WorkerCounts { poisoned: 1, ..WorkerCounts::default() },
+                    )
                 } else {
                     let pause = self.pause(lease.message.dequeue_count);
                     let released = self.queue.release(lease, pause, Some(&reason)).await?;
-                    (released, Tally { failed: 1, ..Tally::default() })
+                    (released, WorkerCounts { failed: 1, ..WorkerCounts::default() })
                 }
             }
         };
@@ -228,9 +242,9 @@ impl Worker {
     }
 }
 
-/// How long it is until then.
+/// The time from `now` to `then`.
 fn until(now: DateTime, then: DateTime) -> Duration {
     let ticks = u64::try_from(then.ticks() - now.ticks()).unwrap_or(0);
-    // A tick more, so that it is over and not just there.
+    // One tick more, so that the time is over.
     Duration::from_nanos(ticks.saturating_add(1).saturating_mul(100))
 }

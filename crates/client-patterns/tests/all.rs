@@ -1,5 +1,5 @@
-//! The patterns on a real service, in one program: each program more is linked for long. `kills` stays apart, since it
-//! starts itself.
+//! The patterns on a real service, in one program, because every test program takes long to link. `kills` is a separate
+//! program, because it starts itself.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use partita_client::{Entity, Error, Match, Table, partition_key, property};
 use partita_client_encryption::{EncryptionPolicy, LocalKey};
-use partita_client_patterns::bulk::{Bulk, FailedRow, Progress, Report, Write, get_many};
+use partita_client_patterns::bulk::{Bulk, BulkProgress, BulkWrite, FailedRow, Report, get_many};
 
 use crate::place::{Place, with_place, with_table};
 use crate::proxy::{Lost, Proxy};
@@ -29,10 +29,10 @@ fn places(rows: &[FailedRow]) -> BTreeSet<u64> {
 #[tokio::test]
 async fn rows_of_many_partitions_are_written_and_deleted() {
     with_table(|table| async move {
-        let told: Arc<Mutex<Vec<Progress>>> = Arc::default();
+        let told: Arc<Mutex<Vec<BulkProgress>>> = Arc::default();
         let listener = told.clone();
         let bulk = Bulk::new(&table).progress(move |so_far| listener.lock().unwrap().push(so_far));
-        let report = bulk.write(Write::Insert, (0..1000).map(row)).await;
+        let report = bulk.write(BulkWrite::Insert, (0..1000).map(row)).await;
         assert!(report.is_complete(), "{report:?}");
         assert_eq!(counts(&report), (1000, 0, 0, 0));
         assert_eq!(count(&table).await, 1000);
@@ -54,7 +54,7 @@ async fn rows_of_many_partitions_are_written_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_refused_row_does_not_take_others_with_it() {
+async fn a_refused_row_does_not_affect_others() {
     with_table(|table| async move {
         table.insert(&row(12)).await.unwrap();
         table.insert(&row(150)).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_refused_row_does_not_take_others_with_it() {
             78 => row(78).with("Long", "x".repeat(70_000)),
             number => row(number),
         });
-        let report = Bulk::new(&table).write(Write::Insert, rows).await;
+        let report = Bulk::new(&table).write(BulkWrite::Insert, rows).await;
         assert_eq!(counts(&report), (296, 0, 4, 0));
         assert_eq!(places(&report.refused), BTreeSet::from([12, 77, 78, 150]));
         for failed in &report.refused {
@@ -78,33 +78,33 @@ async fn a_refused_row_does_not_take_others_with_it() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_skipped_if_asked() {
+async fn insert_missing_skips_rows_that_exist() {
     with_table(|table| async move {
         for number in (0..300).filter(|number| number % 4 == 0) {
             table.insert(&row(number).with("Mine", true)).await.unwrap();
         }
-        let report = Bulk::new(&table).write(Write::InsertMissing, (0..300).map(row)).await;
+        let report = Bulk::new(&table).write(BulkWrite::InsertMissing, (0..300).map(row)).await;
         assert!(report.is_complete(), "{report:?}");
         assert_eq!(counts(&report), (225, 75, 0, 0));
         assert_eq!(table.query().filter(property("Mine").eq(true)).count().await.unwrap(), 75);
-        let report = Bulk::new(&table).write(Write::InsertMissing, (0..300).map(row)).await;
+        let report = Bulk::new(&table).write(BulkWrite::InsertMissing, (0..300).map(row)).await;
         assert_eq!(counts(&report), (0, 300, 0, 0));
-        let report = Bulk::new(&table).write(Write::Insert, (0..6).map(row)).await;
+        let report = Bulk::new(&table).write(BulkWrite::Insert, (0..6).map(row)).await;
         assert_eq!(counts(&report), (0, 0, 6, 0));
     })
     .await;
 }
 
 #[tokio::test]
-async fn of_two_of_the_same_keys_the_later_stays() {
+async fn of_two_rows_with_the_same_keys_the_later_wins() {
     with_table(|table| async move {
         let rows = (0..500).map(|number| Entity::new("p", (number % 50).to_string()).with("Number", number));
-        let report = Bulk::new(&table).write(Write::UpsertReplace, rows).await;
+        let report = Bulk::new(&table).write(BulkWrite::UpsertReplace, rows).await;
         assert_eq!(counts(&report), (500, 0, 0, 0));
         assert_eq!(table.query().filter(property("Number").ge(450)).count().await.unwrap(), 50);
 
         let report =
-            Bulk::new(&table).write(Write::UpsertMerge, [Entity::new("p", "7").with("More", 1)]).await;
+            Bulk::new(&table).write(BulkWrite::UpsertMerge, [Entity::new("p", "7").with("More", 1)]).await;
         assert_eq!(counts(&report), (1, 0, 0, 0));
         let merged = table.get::<Entity>("p", "7").await.unwrap();
         assert_eq!((merged.get("Number"), merged.get("More")), (Some(&457.into()), Some(&1.into())));
@@ -113,11 +113,11 @@ async fn of_two_of_the_same_keys_the_later_stays() {
 }
 
 #[tokio::test]
-async fn what_is_no_entity_is_refused_and_named_by_its_place() {
+async fn a_value_that_is_not_an_entity_is_refused_with_its_position() {
     with_table(|table| async move {
         let rows = [vec![("PartitionKey", "p"), ("RowKey", "r")], vec![("PartitionKey", "p")]];
         let rows = rows.map(|row| row.into_iter().collect::<std::collections::BTreeMap<_, _>>());
-        let report = Bulk::new(&table).write(Write::Insert, rows).await;
+        let report = Bulk::new(&table).write(BulkWrite::Insert, rows).await;
         assert_eq!(counts(&report), (1, 0, 1, 0));
         assert_eq!(places(&report.refused), BTreeSet::from([1]));
     })
@@ -130,9 +130,9 @@ async fn a_row_that_changes_after_it_was_found_is_not_deleted() {
         for (partition, row) in (0..100).map(|row| ("a", row)).chain([("b", 1), ("b", 2), ("b", 3)]) {
             table.insert(&Entity::new(partition, row.to_string())).await.unwrap();
         }
-        // The first hundred are deleted while the others wait, found already.
+        // The first hundred are deleted while the others, which are found already, wait.
         let (other, runtime) = (table.clone(), tokio::runtime::Handle::current());
-        let change = move |so_far: Progress| {
+        let change = move |so_far: BulkProgress| {
             if so_far.done == 100 {
                 let changed = Entity::new("b", "2").with("Changed", true);
                 tokio::task::block_in_place(|| {
@@ -151,9 +151,10 @@ async fn a_row_that_changes_after_it_was_found_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn a_missing_table_stops_it_at_once() {
+async fn a_missing_table_stops_the_call_at_once() {
     with_place(|place| async move {
-        let report = Bulk::new(&place.table()).concurrency(1).write(Write::Insert, (0..1000).map(row)).await;
+        let report =
+            Bulk::new(&place.table()).concurrency(1).write(BulkWrite::Insert, (0..1000).map(row)).await;
         let stop = report.stopped.unwrap();
         assert_eq!(stop.error.code(), Some("TableNotFound"));
         assert!((100..=400).contains(&stop.untried), "{}", stop.untried);
@@ -168,14 +169,19 @@ fn through(proxy: &Proxy, place: &Place, attempts: u32) -> Table {
 }
 
 #[tokio::test]
-async fn lost_requests_and_answers_are_settled_by_looking() {
+async fn lost_requests_and_answers_are_settled_by_reading() {
     with_place(|place| async move {
         place.table().create().await.unwrap();
         let proxy = Proxy::start(&place.connection_string).await;
         for attempts in [1, 3] {
             let table = through(&proxy, &place, attempts);
             for lost in [Lost::Request, Lost::Answer] {
-                for write in [Write::Insert, Write::InsertMissing, Write::UpsertReplace, Write::UpsertMerge] {
+                for write in [
+                    BulkWrite::Insert,
+                    BulkWrite::InsertMissing,
+                    BulkWrite::UpsertReplace,
+                    BulkWrite::UpsertMerge,
+                ] {
                     proxy.lose(lost, "/$batch");
                     let report = Bulk::new(&table).write(write, (0..250).map(row)).await;
                     assert_eq!(counts(&report), (250, 0, 0, 0), "{lost:?} {write:?} {attempts}");
@@ -194,7 +200,7 @@ async fn lost_requests_and_answers_are_settled_by_looking() {
 }
 
 #[tokio::test]
-async fn encrypted_rows_are_settled_alike_and_deleted_without_their_key() {
+async fn encrypted_rows_are_settled_too_and_deleted_without_their_key() {
     with_place(|place| async move {
         place.table().create().await.unwrap();
         let proxy = Proxy::start(&place.connection_string).await;
@@ -206,12 +212,12 @@ async fn encrypted_rows_are_settled_alike_and_deleted_without_their_key() {
         let (table, other) = (encrypted(1), encrypted(2));
         let secret = |number| row(number).with("Secret", "treasure");
         proxy.lose(Lost::Answer, "/$batch");
-        let report = Bulk::new(&table).write(Write::Insert, (0..20).map(secret)).await;
+        let report = Bulk::new(&table).write(BulkWrite::Insert, (0..20).map(secret)).await;
         assert_eq!(counts(&report), (20, 0, 0, 0), "{report:?}");
         let read = other.get::<Entity>("p0", "00000").await;
         assert!(matches!(read, Err(Error::Encryption(_))), "{read:?}");
 
-        let report = Bulk::new(&other).write(Write::InsertMissing, (0..30).map(secret)).await;
+        let report = Bulk::new(&other).write(BulkWrite::InsertMissing, (0..30).map(secret)).await;
         assert_eq!(counts(&report), (10, 20, 0, 0), "{report:?}");
         proxy.lose(Lost::Answer, "/$batch");
         let report = Bulk::new(&other).delete(|all| all).await;
@@ -221,14 +227,14 @@ async fn encrypted_rows_are_settled_alike_and_deleted_without_their_key() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_looked_for_is_unknown() {
+async fn rows_that_cannot_be_read_have_an_unknown_outcome() {
     with_place(|place| async move {
         place.table().create().await.unwrap();
         let proxy = Proxy::start(&place.connection_string).await;
         let table = through(&proxy, &place, 1);
         proxy.lose(Lost::Answer, "/$batch");
         proxy.lose(Lost::Request, "GET ");
-        let report = Bulk::new(&table).write(Write::Insert, (0..9).step_by(3).map(row)).await;
+        let report = Bulk::new(&table).write(BulkWrite::Insert, (0..9).step_by(3).map(row)).await;
         assert_eq!(counts(&report), (0, 0, 0, 3));
         assert!(report.unknown.iter().all(|row| row.error.is_outcome_unknown()), "{report:?}");
         assert!(!report.is_complete() && report.stopped.is_some());
@@ -238,11 +244,11 @@ async fn what_can_not_be_looked_for_is_unknown() {
 }
 
 #[tokio::test]
-async fn many_points_are_read_in_the_order_of_their_keys() {
+async fn get_many_returns_the_order_of_the_keys() {
     with_table(|table| async move {
-        // On another thread, as these may be.
+        // On another thread: the futures are `Send`.
         let bulk = Bulk::new(&table);
-        let report = tokio::spawn(async move { bulk.write(Write::Insert, (0..60).map(row)).await });
+        let report = tokio::spawn(async move { bulk.write(BulkWrite::Insert, (0..60).map(row)).await });
         assert!(report.await.unwrap().is_complete());
         let keys: Vec<Entity> = (0..120).rev().map(row).collect();
         let keys = keys.into_iter().map(|entity| (entity.partition_key, entity.row_key));

@@ -27,7 +27,7 @@ async fn every_day_has_its_table_until_it_is_dropped() {
         ] {
             logs.insert(at(time), &Entity::new("p", row)).await.unwrap();
         }
-        // Not of these, though their names begin alike.
+        // Other tables with the same prefix.
         for other in [format!("{}Old", place.name), format!("{}Old20200101", place.name)] {
             service.table(&other).unwrap().create().await.unwrap();
         }
@@ -50,7 +50,7 @@ async fn every_day_has_its_table_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_table_dropped_while_it_is_read_ends_there() {
+async fn the_rest_of_a_table_dropped_while_it_is_read_is_skipped() {
     with_place(|place| async move {
         let logs = Daily::new(&place.service(), &place.name).unwrap();
         for day in ["2026-01-30", "2026-01-31"] {

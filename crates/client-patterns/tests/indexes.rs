@@ -1,19 +1,19 @@
-//! Indexes, lists, the outbox and the archive on a service: what is found, what is refused, what comes late.
+//! Indexes, lists, the outbox and the archive on a service: what they find, what they refuse, and late steps.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use crate::support;
 use std::time::Duration;
 
-use partita_client::{DateTime, Entity, Match, Stored, Table, TableService, Transaction, property};
-use partita_client_patterns::archive::{Archive, Found};
+use partita_client::{DateTime, Entity, Match, StoredEntity, Table, TableService, Transaction, property};
+use partita_client_patterns::archive::{Archive, EntityLocation};
 use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
 use partita_client_patterns::index_key::IndexKey;
 use partita_client_patterns::indexed::IndexedTable;
 use partita_client_patterns::inter_index::InterIndex;
 use partita_client_patterns::intra_index::IntraIndex;
 use partita_client_patterns::outbox::Outbox;
-use partita_client_patterns::steps::Step;
+use partita_client_patterns::steps::OutboxStep;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -38,8 +38,8 @@ fn numbers(found: Vec<Employee>) -> Vec<String> {
     found.into_iter().map(|employee| employee.row_key).collect()
 }
 
-fn stored_numbers(found: Vec<Stored<Employee>>) -> Vec<String> {
-    numbers(found.into_iter().map(Stored::into_inner).collect())
+fn stored_numbers(found: Vec<StoredEntity<Employee>>) -> Vec<String> {
+    numbers(found.into_iter().map(StoredEntity::into_inner).collect())
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn an_entity_is_found_by_every_index_of_its_partition() {
 }
 
 #[tokio::test]
-async fn a_unique_value_is_one_entitys() {
+async fn a_unique_value_belongs_to_one_entity() {
     let Some(service) = support::service() else { return };
     let table = support::table(&service, "Unique").await;
     let employees = IntraIndex::new(&table, "empid").unique("email", "Email");
@@ -126,7 +126,7 @@ async fn an_entity_is_found_by_indexes_in_another_table() {
     let copies: Vec<Employee> = copies.copies(employees.outbox(), "j/x").await.unwrap();
     assert_eq!(copies, [employee("2", "j/x", "blue")]);
 
-    // Two removals of copies are marked, until nobody can be late any more.
+    // Two removed copies are marked, until no step can be late any more.
     let marks = || other.query().filter(property("IndexLive").eq(false)).count();
     assert_eq!(marks().await.unwrap(), 2);
     assert_eq!(employees.collect(Duration::from_secs(3600)).await.unwrap(), 0);
@@ -135,7 +135,7 @@ async fn an_entity_is_found_by_indexes_in_another_table() {
 }
 
 #[tokio::test]
-async fn what_was_changed_without_the_indexes_is_not_found_wrongly_and_can_be_mended() {
+async fn an_entity_changed_without_the_indexes_is_not_found_wrongly_and_can_be_mended() {
     let Some(service) = support::service() else { return };
     let (table, _, employees) = indexed(&service).await;
     let find = async |index: &str, value: &str| stored_numbers(employees.find(index, value).await.unwrap());
@@ -154,7 +154,7 @@ async fn what_was_changed_without_the_indexes_is_not_found_wrongly_and_can_be_me
 }
 
 #[tokio::test]
-async fn a_value_that_makes_no_key_is_refused_before_anything_is_written() {
+async fn a_value_that_cannot_be_a_key_is_refused_before_anything_is_written() {
     let Some(service) = support::service() else { return };
     let (table, _, employees) = indexed(&service).await;
     let fault = employees.insert(&employee("1", &"x".repeat(600), "red")).await.unwrap_err().to_string();
@@ -170,7 +170,7 @@ async fn a_value_that_makes_no_key_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_list_in_a_partition_holds_the_row_keys_of_a_value() {
+async fn a_list_in_a_partition_has_the_row_keys_of_a_value() {
     let Some(service) = support::service() else { return };
     let table = support::table(&service, "Lists").await;
     let employees = PartitionLists::new(&table).index("team", "Team");
@@ -183,7 +183,7 @@ async fn a_list_in_a_partition_holds_the_row_keys_of_a_value() {
     employees.replace(&employee("1", "", "blue"), &etag).await.unwrap();
     assert!(employees.replace(&employee("1", "", "green"), &etag).await.unwrap_err().is_changed());
     assert_eq!((rows("red").await, rows("blue").await), (vec!["2".to_owned()], vec!["1".to_owned()]));
-    let found: Vec<Stored<Employee>> = employees.find("Sales", "team", "blue").await.unwrap();
+    let found: Vec<StoredEntity<Employee>> = employees.find("Sales", "team", "blue").await.unwrap();
     assert_eq!(found[0].entity, employee("1", "", "blue"));
     employees.delete("Sales", "1", Match::Any).await.unwrap();
     assert_eq!(rows("blue").await, [""; 0]);
@@ -192,7 +192,7 @@ async fn a_list_in_a_partition_holds_the_row_keys_of_a_value() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_many_change_at_once_loses_nobody() {
+async fn a_list_that_many_change_at_the_same_time_loses_no_member() {
     let Some(service) = support::service() else { return };
     let table = support::table(&service, "Crowd").await;
     let (_, _, indexed) = indexed(&service).await;
@@ -214,7 +214,7 @@ async fn a_list_that_many_change_at_once_loses_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entity_that_many_change_at_once_has_one_entry_in_each_index() {
+async fn an_entity_that_many_change_at_the_same_time_has_one_entry_in_each_index() {
     let Some(service) = support::service() else { return };
     let (_, other, employees) = indexed(&service).await;
     employees.insert(&employee("1", "0", "0")).await.unwrap();
@@ -245,37 +245,37 @@ async fn steps_that_are_repeated_or_late_change_nothing() {
     let (table, other) = (support::table(&service, "Steps").await, support::table(&service, "Targets").await);
     let outbox = Outbox::new(&service, table.name()).unwrap();
     let row = |number: i32| Entity::new("p", "r").with("Number", number);
-    let commit = async |steps: &[Step]| {
+    let commit = async |steps: &[OutboxStep]| {
         let mut transaction = Transaction::new();
         transaction.upsert_replace(&Entity::new("p", "primary")).unwrap();
         outbox.commit(transaction, steps).await.unwrap().settled
     };
-    let found = async || other.find::<Entity>("p", "r").await.unwrap().map(Stored::into_inner);
+    let found = async || other.find::<Entity>("p", "r").await.unwrap().map(StoredEntity::into_inner);
 
-    let newer = |number| Step::upsert_newer(other.name(), &row(number), "Number").unwrap();
+    let newer = |number| OutboxStep::upsert_newer(other.name(), &row(number), "Number").unwrap();
     assert!(commit(&[newer(2), newer(1), newer(2)]).await);
     assert_eq!(found().await, Some(row(2)));
-    assert!(commit(&[Step::insert_if_absent(other.name(), &row(3)).unwrap()]).await);
+    assert!(commit(&[OutboxStep::insert_if_absent(other.name(), &row(3)).unwrap()]).await);
     assert_eq!(found().await, Some(row(2)));
-    assert!(commit(&[Step::delete_if(other.name(), &row(1)).unwrap()]).await);
+    assert!(commit(&[OutboxStep::delete_if(other.name(), &row(1)).unwrap()]).await);
     assert_eq!(found().await, Some(row(2)));
-    assert!(commit(&[Step::delete_if(other.name(), &row(2)).unwrap()]).await);
+    assert!(commit(&[OutboxStep::delete_if(other.name(), &row(2)).unwrap()]).await);
     assert_eq!(found().await, None);
 
-    let insert = [Step::insert(other.name(), &row(4)).unwrap()];
+    let insert = [OutboxStep::insert(other.name(), &row(4)).unwrap()];
     assert!(commit(&insert).await && commit(&insert).await);
     assert_eq!(found().await, Some(row(4)));
-    let delete = [Step::delete(other.name(), "p", "r").unwrap()];
+    let delete = [OutboxStep::delete(other.name(), "p", "r").unwrap()];
     assert!(commit(&delete).await && commit(&delete).await && commit(&insert).await);
     assert_eq!(found().await, None);
     assert_eq!(outbox.collect_marks(other.name(), Duration::from_secs(3600)).await.unwrap(), 0);
     assert_eq!(outbox.collect_marks(other.name(), Duration::ZERO).await.unwrap(), 1);
-    assert!(commit(&[Step::upsert(other.name(), &row(5)).unwrap()]).await);
+    assert!(commit(&[OutboxStep::upsert(other.name(), &row(5)).unwrap()]).await);
     assert_eq!(found().await, Some(row(5)));
 }
 
 #[tokio::test]
-async fn steps_that_cannot_be_carried_out_are_poisoned_and_can_be_requeued() {
+async fn steps_that_keep_failing_are_poisoned_and_can_be_requeued() {
     let Some(service) = support::service() else { return };
     let table = support::table(&service, "Poison").await;
     let missing = service.table(&support::unique("Missing")).unwrap();
@@ -283,7 +283,7 @@ async fn steps_that_cannot_be_carried_out_are_poisoned_and_can_be_requeued() {
     let outbox = Outbox::new(&service, table.name()).unwrap().attempts_max(3).pauses(pause, pause);
     let mut transaction = Transaction::new();
     transaction.insert(&Entity::new("p", "r")).unwrap();
-    let step = Step::insert(missing.name(), &Entity::new("p", "copy")).unwrap();
+    let step = OutboxStep::insert(missing.name(), &Entity::new("p", "copy")).unwrap();
     let committed = outbox.commit(transaction, &[step]).await.unwrap();
     assert!(!committed.settled && committed.etags.len() == 1);
     let tally = outbox.run_until_empty().await.unwrap();
@@ -300,27 +300,28 @@ async fn steps_that_cannot_be_carried_out_are_poisoned_and_can_be_requeued() {
 }
 
 #[tokio::test]
-async fn nothing_follows_a_change_that_is_refused() {
+async fn a_refused_change_leaves_no_steps() {
     let Some(service) = support::service() else { return };
     let table = support::table(&service, "Refused").await;
     let outbox = Outbox::new(&service, table.name()).unwrap();
     let mut transaction = Transaction::new();
     transaction.delete("p", "r", Match::Any);
-    let step = Step::upsert(table.name(), &Entity::new("q", "r")).unwrap();
+    let step = OutboxStep::upsert(table.name(), &Entity::new("q", "r")).unwrap();
     assert!(outbox.commit(transaction, &[step]).await.unwrap_err().is_not_found());
     assert_eq!(table.query().count().await.unwrap(), 0);
     let fault = outbox.commit(Transaction::new(), &[]).await.unwrap_err().to_string();
     assert_eq!(fault, "a commit without changes; its partition holds the message, so name one");
     let mut transaction = Transaction::new();
     transaction.insert(&Entity::new("p", "r")).unwrap();
-    let large = Step::upsert(table.name(), &Entity::new("q", "r").with("Text", "x".repeat(30_000))).unwrap();
+    let large =
+        OutboxStep::upsert(table.name(), &Entity::new("q", "r").with("Text", "x".repeat(30_000))).unwrap();
     let fault = outbox.commit(transaction, &vec![large; 16]).await.unwrap_err().to_string();
     assert!(fault.starts_with("16 steps of 481"), "{fault}");
     assert_eq!(table.query().count().await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn an_entity_moves_with_all_it_has_and_back() {
+async fn an_entity_moves_with_all_its_properties_and_back() {
     let Some(service) = support::service() else { return };
     let (current, former) =
         (support::table(&service, "Current").await, support::table(&service, "Former").await);
@@ -336,7 +337,8 @@ async fn an_entity_moves_with_all_it_has_and_back() {
     assert!(archive.store("Sales", "2", Match::Any).await.unwrap_err().is_not_found());
     assert!(archive.store("Sales", "1", Match::Any).await.unwrap().settled);
     assert_eq!(current.query().count().await.unwrap(), 0);
-    let Some(Found::Destination(found)) = archive.find::<Employee>("Sales", "1").await.unwrap() else {
+    let Some(EntityLocation::Destination(found)) = archive.find::<Employee>("Sales", "1").await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(found.entity, jones);
@@ -347,7 +349,7 @@ async fn an_entity_moves_with_all_it_has_and_back() {
     assert!(fault.ends_with("in partition \"Sales\" already; delete or rename one of the two"), "{fault}");
     current.delete("Sales", "1", Match::Any).await.unwrap();
     assert!(back.store("Sales", "1", Match::Any).await.unwrap().settled);
-    assert!(matches!(archive.find::<Employee>("Sales", "1").await.unwrap(), Some(Found::Source(_))));
+    assert!(matches!(archive.find::<Employee>("Sales", "1").await.unwrap(), Some(EntityLocation::Source(_))));
     assert_eq!(archive.find::<Employee>("Sales", "3").await.unwrap(), None);
     assert_eq!(archive.collect(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(former.query().count().await.unwrap(), 0);
@@ -356,26 +358,26 @@ async fn an_entity_moves_with_all_it_has_and_back() {
 }
 
 #[tokio::test]
-async fn an_entity_on_its_way_is_found() {
+async fn an_entity_is_found_during_its_move() {
     let Some(service) = support::service() else { return };
     let (current, former) =
         (support::table(&service, "Leaving").await, support::table(&service, "Left").await);
     let archive = Archive::new(&service, current.name(), former.name()).unwrap();
     let jones = Entity::new("Sales", "1").with("Email", "j@x");
-    // As a process that died in between left it.
+    // As a process leaves it that dies during the move.
     let entity = r#"{"PartitionKey":"Sales","RowKey":"1","Email":"j@x"}"#;
     let steps = format!(r#"[{{"table":"{}","step":"insert","mark":"m","entity":{entity}}}]"#, former.name());
     archive.outbox().queue("Sales").enqueue("1", &steps).await.unwrap();
-    assert_eq!(archive.find("Sales", "1").await.unwrap(), Some(Found::Moving(jones.clone())));
+    assert_eq!(archive.find("Sales", "1").await.unwrap(), Some(EntityLocation::Moving(jones.clone())));
     assert_eq!(archive.outbox().heal().await.unwrap().handled, 1);
-    let Some(Found::Destination(found)) = archive.find::<Entity>("Sales", "1").await.unwrap() else {
+    let Some(EntityLocation::Destination(found)) = archive.find::<Entity>("Sales", "1").await.unwrap() else {
         panic!()
     };
     assert_eq!(found.entity, jones);
 }
 
 #[tokio::test]
-async fn an_entity_that_is_there_already_is_not_overwritten_by_one_that_moves() {
+async fn a_move_does_not_overwrite_an_existing_entity() {
     let Some(service) = support::service() else { return };
     let (current, former) =
         (support::table(&service, "Leaving").await, support::table(&service, "Left").await);
@@ -384,14 +386,14 @@ async fn an_entity_that_is_there_already_is_not_overwritten_by_one_that_moves() 
     current.insert(&employee("1", "j@x", "red")).await.unwrap();
     let mut leave = Transaction::new();
     leave.delete("Sales", "1", Match::Any);
-    let step = Step::insert(former.name(), &employee("1", "j@x", "red")).unwrap();
+    let step = OutboxStep::insert(former.name(), &employee("1", "j@x", "red")).unwrap();
     assert!(!outbox.commit(leave, &[step]).await.unwrap().settled);
     assert_eq!(former.get::<Employee>("Sales", "1").await.unwrap().email, "other");
     assert_eq!(outbox.waiting().await.unwrap(), 1);
 }
 
 #[tokio::test]
-async fn an_outbox_that_runs_carries_out_what_others_left() {
+async fn a_running_outbox_makes_the_steps_of_dead_processes() {
     let Some(service) = support::service() else { return };
     let (table, other) = (support::table(&service, "Left").await, support::table(&service, "Found").await);
     let outbox = Outbox::new(&service, table.name()).unwrap().sweep_pause(Duration::from_millis(5));

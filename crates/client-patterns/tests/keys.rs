@@ -37,7 +37,7 @@ async fn a_service_orders_composite_keys_by_their_parts() {
 }
 
 #[tokio::test]
-async fn the_tail_of_a_log_is_what_comes_first() {
+async fn the_newest_rows_of_a_log_come_first() {
     with_table(|table| async move {
         let at = |tick: i64| DateTime::from_ticks(639_000_000_000_000_000 + tick).unwrap();
         for tick in [3, 1, 4, 1, 5] {

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::TryStreamExt as _;
-use partita_client::{DateTime, Entity, Error, Match, Stored, Table};
+use partita_client::{DateTime, Entity, Error, Match, StoredEntity, Table};
 use partita_client_patterns::keys;
 use partita_client_patterns::large::Large;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -22,13 +22,13 @@ fn entity() -> Entity {
     Entity::new("p", "r").with("Type", "text/plain")
 }
 
-async fn chunks(table: &Table) -> Vec<Stored<Entity>> {
+async fn chunks(table: &Table) -> Vec<StoredEntity<Entity>> {
     let all = table.query().all::<Entity>().await.unwrap();
     all.into_iter().filter(|found| found.partition_key.starts_with("p!r!")).collect()
 }
 
 #[tokio::test]
-async fn a_value_of_any_length_comes_back() {
+async fn a_value_of_any_length_is_read_back() {
     with_table(|table| async move {
         let large = Large::new(&table);
         assert_eq!(large.read("p", "r").await.unwrap(), None);
@@ -50,7 +50,7 @@ async fn a_value_of_any_length_comes_back() {
     .await;
 }
 
-/// Gives some bytes and then fails.
+/// A reader that returns some bytes and then fails.
 struct Breaking(usize);
 
 impl AsyncRead for Breaking {
@@ -70,7 +70,7 @@ impl AsyncRead for Breaking {
 }
 
 #[tokio::test]
-async fn a_value_half_written_is_not_seen() {
+async fn a_partly_written_value_is_invisible() {
     with_table(|table| async move {
         let large = Large::new(&table).concurrency(1);
         large.put(&entity(), b"whole").await.unwrap();
@@ -83,7 +83,7 @@ async fn a_value_half_written_is_not_seen() {
 }
 
 #[tokio::test]
-async fn what_is_not_as_it_was_written_is_refused() {
+async fn a_damaged_value_is_refused() {
     with_table(|table| async move {
         let large = Large::new(&table);
         let refused = async |what: &str| {
@@ -111,7 +111,7 @@ async fn what_is_not_as_it_was_written_is_refused() {
 }
 
 #[tokio::test]
-async fn chunks_that_nobody_can_see_are_swept() {
+async fn invisible_chunks_are_swept() {
     with_table(|table| async move {
         let large = Large::new(&table);
         large.put(&entity(), &bytes(CHUNK + 1, 0)).await.unwrap();
@@ -129,7 +129,7 @@ async fn chunks_that_nobody_can_see_are_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_see_one_of_the_values_that_were_written() {
+async fn readers_see_one_whole_value() {
     with_table(|table| async move {
         let value = |number: u8| bytes(CHUNK + 1000 * usize::from(number), number);
         let large = Large::new(&table);

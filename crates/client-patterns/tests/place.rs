@@ -1,6 +1,6 @@
-//! A service for each test, and a table of its own.
+//! A service and a table for each test.
 //!
-//! The service is the one that other tests use. Without it, each test starts the program that `PARTITA_BIN` names.
+//! The service is shared with other tests. If there is none, each test starts the program that `PARTITA_BIN` names.
 
 use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,7 @@ use crate::support;
 /// A service, and a name that no other test uses.
 pub struct Place {
     pub connection_string: String,
-    /// Letters and digits, so that the names of tables can begin so.
+    /// Letters and digits, to use it as a prefix of table names.
     pub name: String,
     _server: Option<Server>,
 }
@@ -25,7 +25,7 @@ impl Place {
         self.service_at(&self.connection_string, support::quick())
     }
 
-    /// The same by another way.
+    /// The same service at another address.
     pub fn service_at(&self, connection_string: &str, retry: RetryPolicy) -> TableService {
         TableService::builder(connection_string).unwrap().retry(retry).build().unwrap()
     }
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-/// Runs a test with a table that is there and empty.
+/// Runs a test with an empty table.
 pub async fn with_table<F: Future<Output = ()>>(test: impl FnOnce(Table) -> F) {
     with_place(|place| async move {
         let table = place.table();
@@ -45,7 +45,7 @@ pub async fn with_table<F: Future<Output = ()>>(test: impl FnOnce(Table) -> F) {
     .await;
 }
 
-/// Runs a test with a service. In the end the tables whose names begin with the test's are dropped.
+/// Runs a test with a service. At the end, drops the tables whose names begin with the test's name.
 pub async fn with_place<F: Future<Output = ()>>(test: impl FnOnce(Arc<Place>) -> F) {
     let Some(place) = place() else { return };
     let place = Arc::new(place);
@@ -85,7 +85,7 @@ fn place() -> Option<Place> {
 struct Server {
     child: Child,
     connection_string: String,
-    /// Kept open, so that what the server still has to say does not break a pipe.
+    /// Kept open, because the server may still write to it.
     _output: BufReader<ChildStdout>,
 }
 
@@ -114,7 +114,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // Fails if it has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,20 +1,20 @@
-//! A way to a server on which chosen requests or answers are lost.
+//! A proxy that loses chosen requests or answers.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is lost, and with it the connection.
+/// What is lost, together with the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The server never sees it.
+    /// The server does not get the request.
     Request,
-    /// The server carries it out and nobody hears of it.
+    /// The server does the request, and the client gets no answer.
     Answer,
 }
 
-/// Which requests, by what their first line holds; each of these is used once.
+/// A part of the request line of each request to lose; each is used once.
 type Plan = Arc<Mutex<Vec<(&'static str, Lost)>>>;
 
 pub struct Proxy {
@@ -23,7 +23,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Before the server of a connection string, which must have an address of its own.
+    /// In front of the server of a connection string, which must have an explicit address.
     pub async fn start(connection_string: &str) -> Self {
         let (before, rest) =
             connection_string.split_once("TableEndpoint=http://").expect("an endpoint without TLS");
@@ -35,12 +35,12 @@ impl Proxy {
         Self { connection_string: format!("{before}TableEndpoint=http://{own}/{after}"), plan }
     }
 
-    /// Loses the next request that has this in its first line, or its answer.
+    /// Loses the next request with this in its first line, or its answer.
     pub fn lose(&self, lost: Lost, first_line_holds: &'static str) {
         self.plan.lock().unwrap().push((first_line_holds, lost));
     }
 
-    /// All that was to be lost has been.
+    /// Whether everything planned was lost.
     pub fn is_done(&self) -> bool {
         self.plan.lock().unwrap().is_empty()
     }
@@ -54,7 +54,7 @@ async fn accept(listener: TcpListener, server: String, plan: Plan) {
     }
 }
 
-/// Ends with the connection, or by losing something, and then both sides are closed.
+/// Carries one connection. Ends with it, or with a loss, and then closes both sides.
 async fn carry(mut client: TcpStream, mut server: TcpStream, plan: Plan) {
     let (mut request, mut answer) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut losing = None;
@@ -78,7 +78,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, plan: Plan) {
     }
 }
 
-/// What is to be lost of the request that begins here, if one does.
+/// What to lose, if these bytes begin a planned request.
 fn planned(plan: &Plan, bytes: &[u8]) -> Option<Lost> {
     let line = bytes.split(|byte| *byte == b'\r').next().map(String::from_utf8_lossy)?;
     if !line.ends_with("HTTP/1.1") {

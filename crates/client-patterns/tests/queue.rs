@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use partita_client::DateTime;
-use partita_client_patterns::queue::{Lease, Queue, newest_first_id, oldest_first_id};
+use partita_client_patterns::queue::{MessageLease, Queue, newest_first_id, oldest_first_id};
 use partita_client_patterns::worker::Worker;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A queue whose time passes when a test says so.
+/// A queue with a clock that the test moves.
 struct Timed {
     queue: Queue,
     seconds: Arc<AtomicU64>,
@@ -35,12 +35,12 @@ impl Timed {
         self.seconds.fetch_add(time.as_secs(), Ordering::SeqCst);
     }
 
-    async fn receive(&self, count: usize) -> Vec<Lease> {
+    async fn receive(&self, count: usize) -> Vec<MessageLease> {
         self.queue.receive(count, MINUTE).await.unwrap()
     }
 }
 
-fn ids(leases: &[Lease]) -> Vec<&str> {
+fn ids(leases: &[MessageLease]) -> Vec<&str> {
     leases.iter().map(|lease| lease.message.id.as_str()).collect()
 }
 
@@ -55,7 +55,7 @@ async fn a_message_is_enqueued_once() {
 }
 
 #[tokio::test]
-async fn a_long_message_comes_whole_and_one_that_is_too_long_is_refused() {
+async fn a_long_message_is_read_whole_and_one_that_is_too_long_is_refused() {
     let Some(Timed { queue, .. }) = Timed::new().await else { return };
     let long = "a".repeat(450_000);
     queue.enqueue("a", &long).await.unwrap();
@@ -63,12 +63,12 @@ async fn a_long_message_comes_whole_and_one_that_is_too_long_is_refused() {
     let fault = queue.enqueue("b", &"a".repeat(500_000)).await.unwrap_err().to_string();
     assert_eq!(
         fault,
-        "the message \"b\" of 500000 bytes is too long for an entity; put it elsewhere and enqueue where"
+        "the message \"b\" of 500000 bytes is too long for an entity; store it elsewhere and enqueue its address"
     );
 }
 
 #[tokio::test]
-async fn messages_come_in_the_order_of_their_ids() {
+async fn messages_are_received_in_the_order_of_their_ids() {
     let Some(Timed { queue, .. }) = Timed::new().await else { return };
     let time = DateTime::parse("2024-01-31T12:00:00Z").unwrap();
     for (name, id) in [("oldest", oldest_first_id as fn(DateTime) -> String), ("newest", newest_first_id)] {
@@ -83,7 +83,7 @@ async fn messages_come_in_the_order_of_their_ids() {
 }
 
 #[tokio::test]
-async fn a_leased_message_is_nobody_elses_until_its_time_is_over() {
+async fn a_leased_message_is_not_received_until_the_lease_ends() {
     let Some(timed) = Timed::new().await else { return };
     timed.queue.enqueue("a", "").await.unwrap();
     timed.queue.enqueue("b", "").await.unwrap();
@@ -93,7 +93,7 @@ async fn a_leased_message_is_nobody_elses_until_its_time_is_over() {
     timed.wait(MINUTE / 2);
     assert!(timed.queue.extend(&mut first[0], MINUTE).await.unwrap());
     timed.wait(MINUTE / 2);
-    // The one that was not extended.
+    // Its lease was not extended.
     assert_eq!(ids(&timed.receive(10).await), ["b"]);
     timed.wait(MINUTE / 2);
     let second = timed.receive(1).await;
@@ -101,7 +101,7 @@ async fn a_leased_message_is_nobody_elses_until_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn who_lost_his_lease_is_told_so() {
+async fn a_worker_learns_that_it_has_lost_its_lease() {
     let Some(timed) = Timed::new().await else { return };
     timed.queue.enqueue("a", "").await.unwrap();
     let mut late = timed.receive(1).await.pop().unwrap();
@@ -118,7 +118,7 @@ async fn who_lost_his_lease_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_message_that_kills_its_holders_is_poisoned_and_can_be_requeued() {
+async fn a_message_whose_workers_die_is_poisoned_and_can_be_requeued() {
     let Some(timed) = Timed::new().await else { return };
     let queue = timed.queue.clone().dequeues_max(2);
     queue.enqueue("a", "body").await.unwrap();
@@ -142,7 +142,7 @@ async fn a_message_that_kills_its_holders_is_poisoned_and_can_be_requeued() {
 }
 
 #[tokio::test]
-async fn a_worker_tries_again_and_gives_up_in_the_end() {
+async fn a_worker_retries_and_poisons_the_message_in_the_end() {
     let Some(timed) = Timed::new().await else { return };
     let queue = timed.queue.clone().clock(DateTime::now).dequeues_max(3);
     for id in ["good", "hard", "bad"] {
@@ -176,7 +176,7 @@ async fn a_worker_keeps_its_lease_while_the_handler_runs() {
     queue.enqueue("a", "").await.unwrap();
     let worker = Worker::new(queue.clone()).lease_time(Duration::from_millis(200));
     let until = async || queue.waiting().await.unwrap().next_at.unwrap();
-    // It ends when the lease was extended twice, or never.
+    // The handler ends after the lease was extended twice.
     let handler = |_| async {
         let mut seen = BTreeSet::new();
         while seen.len() < 3 {
@@ -190,7 +190,7 @@ async fn a_worker_keeps_its_lease_while_the_handler_runs() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_go_finishes_what_it_has() {
+async fn a_worker_finishes_its_messages_on_shutdown() {
     let Some(timed) = Timed::new().await else { return };
     timed.queue.enqueue("a", "").await.unwrap();
     let (told, shutdown) = tokio::sync::oneshot::channel::<()>();
@@ -208,9 +208,9 @@ async fn a_worker_that_is_told_to_go_finishes_what_it_has() {
     assert_eq!(timed.queue.waiting().await.unwrap().messages, 0);
 }
 
-/// Several workers at once, whose handlers note when they have a message.
+/// Several workers at the same time; their handlers record when they have a message.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_in_one_pair_of_hands() {
+async fn only_one_worker_has_a_message_at_a_time() {
     let Some(timed) = Timed::new().await else { return };
     let queue = timed.queue.clone().clock(DateTime::now);
     for number in 0..60 {

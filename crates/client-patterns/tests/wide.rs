@@ -1,9 +1,9 @@
-use partita_client::{Entity, Error, Match, Stored, Table};
+use partita_client::{Entity, Error, Match, StoredEntity, Table};
 use partita_client_patterns::wide;
 
 use crate::place::with_table;
 
-/// All properties have the same value, so that a mixture is noticed.
+/// All properties have the same value, so that a mixture of two writes is detected.
 fn wide(properties: usize, value: i32) -> Entity {
     let mut entity = Entity::new("p", "r").with("Total", properties as i32);
     for n in 0..properties {
@@ -22,7 +22,7 @@ async fn a_wide_entity_is_one_entity() {
         table.insert(&Entity::new("p", "r~x")).await.unwrap();
         let etag = wide::insert(&table, &wide(1000, 1)).await.unwrap();
         assert_eq!(count(&table).await, 1 + 5);
-        let found: Stored<Entity> = wide::get(&table, "p", "r").await.unwrap();
+        let found: StoredEntity<Entity> = wide::get(&table, "p", "r").await.unwrap();
         assert_eq!((&found.entity, &found.etag), (&wide(1000, 1), &etag));
         assert!(wide::insert(&table, &wide(3, 2)).await.unwrap_err().is_conflict());
 
@@ -30,7 +30,7 @@ async fn a_wide_entity_is_one_entity() {
         let newer = wide::replace(&table, &wide(300, 2), &etag).await.unwrap();
         assert_eq!(count(&table).await, 1 + 2);
         assert!(wide::replace(&table, &wide(300, 3), &etag).await.unwrap_err().is_changed());
-        let found: Stored<Entity> = wide::get(&table, "p", "r").await.unwrap();
+        let found: StoredEntity<Entity> = wide::get(&table, "p", "r").await.unwrap();
         assert_eq!((found.entity, found.etag), (wide(300, 2), newer));
         wide::replace(&table, &wide(700, 4), Match::Any).await.unwrap();
         wide::put(&table, &wide(1, 5)).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_wide_entity_is_one_entity() {
 }
 
 #[tokio::test]
-async fn an_entity_of_three_mebibytes_is_kept() {
+async fn an_entity_of_three_mebibytes_is_stored() {
     with_table(|table| async move {
         let mut entity = Entity::new("p", "r");
         for n in 0..45 {
@@ -67,7 +67,7 @@ async fn an_entity_of_three_mebibytes_is_kept() {
 }
 
 #[tokio::test]
-async fn half_of_one_is_refused() {
+async fn rows_of_different_writes_are_refused() {
     with_table(|table| async move {
         let refused = async || {
             let found = wide::get::<Entity>(&table, "p", "r").await;
@@ -79,7 +79,7 @@ async fn half_of_one_is_refused() {
 
         // A row of an earlier write.
         wide::put(&table, &wide(600, 1)).await.unwrap();
-        let old: Stored<Entity> = table.get("p", "r~1").await.unwrap();
+        let old: StoredEntity<Entity> = table.get("p", "r~1").await.unwrap();
         wide::put(&table, &wide(600, 2)).await.unwrap();
         table.replace(&old.entity, Match::Any).await.unwrap();
         refused().await;
@@ -89,7 +89,7 @@ async fn half_of_one_is_refused() {
         table.upsert_replace(&Entity::new("p", "r")).await.unwrap();
         refused().await;
 
-        // To write it again mends it, whatever was left.
+        // Writing the entity again repairs it.
         wide::put(&table, &wide(250, 4)).await.unwrap();
         assert_eq!(wide::get::<Entity>(&table, "p", "r").await.unwrap().entity, wide(250, 4));
     })
@@ -136,7 +136,7 @@ async fn readers_never_see_a_mixture_of_two_writes() {
         }
         eprintln!("{written} writes, {seen} reads, {torn} given up");
         assert!(written > 0);
-        let last: Stored<Entity> = wide::get(&table, "p", "r").await.unwrap();
+        let last: StoredEntity<Entity> = wide::get(&table, "p", "r").await.unwrap();
         assert_eq!(count(&table).await as usize, last.properties.len().div_ceil(248));
     })
     .await;

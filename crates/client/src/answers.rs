@@ -1,14 +1,14 @@
-//! Entities out of answers.
+//! Reads entities and table names from the bodies of answers.
 
 use model::{DateTime, Value, ValueCow};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::entity::{Entity, Stored};
+use crate::entity::{Entity, StoredEntity};
 use crate::error::{Error, Result};
 use crate::etag::ETag;
 
-/// What a service adds to an entity.
+/// The members that a service adds to an entity.
 #[derive(Deserialize)]
 struct Added {
     #[serde(rename = "odata.etag")]
@@ -23,18 +23,18 @@ struct Entities<'a> {
     value: Vec<&'a RawValue>,
 }
 
-/// A page of them.
-pub fn entities(body: &[u8]) -> Result<Vec<Stored<Entity>>> {
+/// The entities of a page.
+pub fn entities(body: &[u8]) -> Result<Vec<StoredEntity<Entity>>> {
     let page: Entities<'_> = json(body)?;
     page.value.into_iter().map(|entity| read(entity.get().as_bytes(), None)).collect()
 }
 
-/// One of them. `etag` is the header's, for services that leave it out of the body.
-pub fn entity(body: &[u8], etag: Option<&str>) -> Result<Stored<Entity>> {
+/// The only entity of a body. `etag` is the header's, for services that leave it out of the body.
+pub fn entity(body: &[u8], etag: Option<&str>) -> Result<StoredEntity<Entity>> {
     read(body, etag)
 }
 
-fn read(body: &[u8], etag: Option<&str>) -> Result<Stored<Entity>> {
+fn read(body: &[u8], etag: Option<&str>) -> Result<StoredEntity<Entity>> {
     let added: Added = json(body)?;
     let said = wire::entity_json::read_entity(body)
         .map_err(|refusal| Error::Unreadable(format!("an entity in the answer can't be read: {refusal}")))?;
@@ -52,10 +52,10 @@ fn read(body: &[u8], etag: Option<&str>) -> Result<Stored<Entity>> {
     };
     let timestamp = added.timestamp.as_deref().and_then(DateTime::parse);
     let etag = added.etag.as_deref().or(etag).unwrap_or_default();
-    Ok(Stored::new(entity, ETag::new(etag), timestamp))
+    Ok(StoredEntity::new(entity, ETag::new(etag), timestamp))
 }
 
-/// Names of tables.
+/// The names in a list of tables.
 pub fn tables(body: &[u8]) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Tables {

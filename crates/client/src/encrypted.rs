@@ -1,13 +1,14 @@
-//! A mark on a field of a user's struct: this one is to be encrypted. How, says [`EntityEncryption`](crate::EntityEncryption).
+//! Marks a field of a user's struct for encryption, which [`EntityEncryption`](crate::EntityEncryption) does.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is stored encrypted, whatever the policy says of its name; without a policy it is not stored at all.
+/// A value that is always encrypted before it is stored, even if the policy does not name its property. A table without
+/// encryption refuses it.
 ///
-/// It has to serialize to text. `Debug` does not show it.
+/// It must serialize to a string. `Debug` does not show it.
 ///
 /// ```
 /// use partita_client::Encrypted;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Encrypted<T>(pub T);
 
 impl Encrypted<()> {
-    /// Of the newtype struct it is serialized as, by which a serializer knows it.
+    /// The name of the newtype struct that it serializes as. The serializer recognizes the mark by it.
     pub const NAME: &'static str = "$Encrypted";
 }
 
@@ -79,7 +80,7 @@ impl<T: Serialize> Serialize for Encrypted<T> {
     }
 }
 
-/// As the value itself: what is read was decrypted before.
+/// Reads the plain value: entities are decrypted before they are deserialized.
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Encrypted<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Self)

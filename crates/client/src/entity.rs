@@ -1,4 +1,4 @@
-//! Entities whose properties are not known beforehand, and what a service adds to any entity.
+//! Entities as maps of properties, and the ETag and Timestamp that a service adds.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{ETag, Result, answers, typed};
 
-/// Two keys and any properties.
+/// An entity as a map: two keys and any properties.
 ///
 /// ```
 /// use partita_client::Entity;
@@ -28,7 +28,7 @@ impl Entity {
         Self { partition_key: partition_key.into(), row_key: row_key.into(), properties: BTreeMap::new() }
     }
 
-    /// With one more property, in place of one of this name.
+    /// Sets a property.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
@@ -55,7 +55,7 @@ impl Entity {
         self.properties.remove(name)
     }
 
-    /// As a request sends it: JSON with a type beside each value that JSON has no type for. Nothing is lost by it.
+    /// The JSON of a request, with an annotation for each type that JSON lacks. It keeps all types and values.
     pub fn to_json(&self) -> Vec<u8> {
         let properties = self.properties.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
         let mut json = Vec::new();
@@ -63,24 +63,24 @@ impl Entity {
         json
     }
 
-    /// The way back from [`to_json`](Self::to_json). What a service adds to an entity is passed over.
+    /// The inverse of [`to_json`](Self::to_json). Ignores what a service adds to an entity.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         Ok(answers::entity(json, None)?.entity)
     }
 }
 
-/// An entity as a service has it: with its version and the time of its last change. Used as the entity itself.
+/// An entity as it is stored, with its ETag and its Timestamp. Dereferences to the entity.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Stored<T> {
+pub struct StoredEntity<T> {
     pub entity: T,
-    /// For writes that must not undo somebody else's: `table.replace(&entity, &stored.etag)`.
+    /// For writes that must not undo a change by somebody else: `table.replace(&entity, &stored.etag)`.
     pub etag: ETag,
-    /// Not there if a projection leaves it out.
+    /// `None` if a projection leaves it out.
     pub timestamp: Option<DateTime>,
 }
 
-impl<T> Stored<T> {
+impl<T> StoredEntity<T> {
     pub(crate) fn new(entity: T, etag: ETag, timestamp: Option<DateTime>) -> Self {
         Self { entity, etag, timestamp }
     }
@@ -89,20 +89,20 @@ impl<T> Stored<T> {
         self.entity
     }
 
-    /// The same with another kind of entity.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Stored<U> {
-        Stored { entity: change(self.entity), etag: self.etag, timestamp: self.timestamp }
+    /// Converts the entity, and keeps ETag and Timestamp.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> StoredEntity<U> {
+        StoredEntity { entity: change(self.entity), etag: self.etag, timestamp: self.timestamp }
     }
 }
 
-impl Stored<Entity> {
-    /// As a type, with all that the service adds; for tables that hold several types.
+impl StoredEntity<Entity> {
+    /// Converts it to a type, which may have fields for what the service adds. For tables with several types.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T> {
         typed::from_entity(self.clone())
     }
 }
 
-impl<T> Deref for Stored<T> {
+impl<T> Deref for StoredEntity<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -110,7 +110,7 @@ impl<T> Deref for Stored<T> {
     }
 }
 
-impl<T> DerefMut for Stored<T> {
+impl<T> DerefMut for StoredEntity<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.entity
     }

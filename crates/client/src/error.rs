@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by what a caller can do about it.
+//! Errors, by what a caller can do about them.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use std::fmt;
 pub enum Error {
     /// The service answered and refused. Nothing was changed.
     #[error("{0}")]
-    Refused(Refused),
-    /// A write was sent and it is not known whether it was carried out. Read what it would have changed to find out.
+    Refused(ServiceRefusal),
+    /// A write was sent, and it is unknown whether the service has done it. Read the entity to find out.
     #[error("it is not known whether this was done: {0}")]
     OutcomeUnknown(String),
     /// No answer, and nothing was changed: a read, or a write that was never sent.
     #[error("no answer: {0}")]
     Unanswered(String),
-    /// What was asked for can't be: nothing was sent. The text says what to change.
+    /// The call is invalid, and nothing was sent. The text says what to change.
     #[error("{0}")]
     Invalid(String),
-    /// An answer, or an entity in it, is not what it should be.
+    /// An answer, or an entity in it, can't be read.
     #[error("{0}")]
     Unreadable(String),
     /// A value could not be encrypted or decrypted.
@@ -26,21 +26,21 @@ pub enum Error {
     Encryption(String),
 }
 
-/// A refusal, in the service's words.
+/// A refusal by the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct ServiceRefusal {
     pub status: u16,
-    /// Such as `EntityAlreadyExists`; empty where the answer has none.
+    /// Such as `EntityAlreadyExists`; empty if the answer has none.
     pub code: String,
     pub message: String,
     /// Which operation of a transaction failed, counted from 0.
     pub index: Option<usize>,
-    /// `x-ms-request-id`: what to tell whoever runs the service.
+    /// `x-ms-request-id`, by which the service's operator can find the request.
     pub request_id: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ServiceRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, code, message, index, request_id } = self;
         if let Some(index) = index {
@@ -65,7 +65,7 @@ impl Error {
     }
 
     /// The service's refusal, if it is one.
-    pub fn refused(&self) -> Option<&Refused> {
+    pub fn refusal(&self) -> Option<&ServiceRefusal> {
         match self {
             Self::Refused(refused) => Some(refused),
             _ => None,
@@ -74,17 +74,17 @@ impl Error {
 
     /// The status of the service's refusal.
     pub fn status(&self) -> Option<u16> {
-        self.refused().map(|refused| refused.status)
+        self.refusal().map(|refused| refused.status)
     }
 
     /// The code of the service's refusal, such as `EntityAlreadyExists`.
     pub fn code(&self) -> Option<&str> {
-        self.refused().map(|refused| refused.code.as_str())
+        self.refusal().map(|refused| refused.code.as_str())
     }
 
     /// Which operation of a transaction failed, counted from 0.
     pub fn index(&self) -> Option<usize> {
-        self.refused().and_then(|refused| refused.index)
+        self.refusal().and_then(|refused| refused.index)
     }
 
     /// There is no such entity or table (404).
@@ -92,17 +92,17 @@ impl Error {
         self.status() == Some(404)
     }
 
-    /// There is one already (409).
+    /// The entity or table already exists (409).
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)
     }
 
-    /// The entity is not the version that was named (412).
+    /// The entity does not have the expected ETag (412).
     pub fn is_changed(&self) -> bool {
         self.status() == Some(412)
     }
 
-    /// A write may have been carried out, or not.
+    /// The service may have done the write, or not.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::OutcomeUnknown(_))
     }
@@ -115,10 +115,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_shows_what_it_says_and_nothing_else() {
+    fn a_refusal_is_shown_without_its_empty_parts() {
         let check = |code: &str, message: &str, request_id: &str, index, expected: &str| {
             let [code, message, request_id] = [code, message, request_id].map(str::to_owned);
-            let refused = Refused { status: 503, code, message, index, request_id };
+            let refused = ServiceRefusal { status: 503, code, message, index, request_id };
             assert_eq!(refused.to_string(), expected);
         };
         check("Busy", "Later.\nTime:1", "7", Some(2), "operation 2: 503 Busy: Later. (request 7)");

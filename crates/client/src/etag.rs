@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The version of an entity, as its server says it; opaque.
+/// The version of an entity: an opaque text from the service.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ETag(String);
 
 impl ETag {
-    /// Of text that was kept from an earlier answer.
+    /// From text that was saved earlier.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -26,12 +26,12 @@ impl fmt::Display for ETag {
     }
 }
 
-/// Which version of an entity a write is meant for.
+/// The condition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Whatever is there, if something is.
+    /// The entity must exist, in any version.
     Any,
-    /// This one and no other; otherwise the write fails with 412 ([`Error::is_changed`](crate::Error::is_changed)).
+    /// The entity must have this version; otherwise the write fails with 412 ([`Error::is_changed`](crate::Error::is_changed)).
     Version(ETag),
 }
 
@@ -43,7 +43,7 @@ impl Match {
         }
     }
 
-    /// Text that was kept may have become anything. In a transaction a line break would begin another line of it.
+    /// Saved text may be damaged. In a transaction, a line break in it would start another header.
     pub(crate) fn check(&self) -> Result<()> {
         let text = self.header();
         if !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {

@@ -1,12 +1,12 @@
-//! Filters, built of values: whatever a value holds, it stays a value.
+//! Filters, built from values, so that no value can change the filter's structure.
 
 use std::fmt;
 
 use model::{Value, is_property_name};
 
-/// What a query keeps. Built from [`property`], [`partition_key`], [`row_key`] and [`timestamp`], or from text.
+/// The `$filter` of a query. Built from [`property`], [`partition_key`], [`row_key`] and [`timestamp`], or from text.
 ///
-/// Values are written as literals of their types, quotes doubled, so that no user's input can become part of the filter.
+/// Values become literals of their types, with quotes doubled, so that user input can't become part of the filter.
 ///
 /// ```
 /// use partita_client::{partition_key, property};
@@ -18,12 +18,12 @@ use model::{Value, is_property_name};
 #[must_use]
 pub struct Filter {
     text: String,
-    /// What is wrong with it, told when it is used.
+    /// What is wrong with it. The query returns it as an error.
     fault: Option<String>,
 }
 
 impl Filter {
-    /// A filter in OData's own words. Never build it from a user's input.
+    /// A filter as OData text. Never build it from user input.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), fault: None }
     }
@@ -36,18 +36,18 @@ impl Filter {
         self.join("or", other)
     }
 
-    /// What this one leaves out. An entity without the property is neither in the one nor in the other.
+    /// Negates the filter. An entity without the property matches neither.
     #[expect(clippy::should_implement_trait, reason = "reads like `and` and `or`")]
     pub fn not(self) -> Self {
         Self { text: format!("not ({})", self.text), ..self }
     }
 
-    /// All of them; everything, if there are none.
+    /// Matches if all match; `None` for no filters, which matches everything.
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
         filters.into_iter().reduce(Self::and)
     }
 
-    /// Any of them; `None` if there are none, which no filter can say.
+    /// Matches if any matches; `None` for no filters, because no filter matches nothing.
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
         filters.into_iter().reduce(Self::or)
     }
@@ -56,7 +56,7 @@ impl Filter {
         Self { text: format!("({}) {word} ({})", self.text, other.text), fault: self.fault.or(other.fault) }
     }
 
-    /// The text, or why there is none.
+    /// The text, or what is wrong with the filter.
     pub(crate) fn checked(&self) -> crate::Result<&str> {
         match &self.fault {
             None => Ok(&self.text),
@@ -100,12 +100,12 @@ pub fn partition_key() -> Operand {
     property(wire::names::PARTITION_KEY)
 }
 
-/// `RowKey`. With the partition key, it is what a partition is ordered by.
+/// `RowKey`. The entities of a partition are in the order of their row keys.
 pub fn row_key() -> Operand {
     property(wire::names::ROW_KEY)
 }
 
-/// `Timestamp`, the time of the last change. No index helps here: such a query reads all it looks through.
+/// `Timestamp`, the time of the last change. There is no index for it: such a query reads every entity in its range.
 pub fn timestamp() -> Operand {
     property(wire::names::TIMESTAMP)
 }
@@ -135,12 +135,12 @@ impl Operand {
         self.compare("le", value)
     }
 
-    /// From `from` on, up to `until`, which is not among them.
+    /// At least `from`, and less than `until`.
     pub fn between(self, from: impl Into<Value>, until: impl Into<Value>) -> Filter {
         self.clone().ge(from).and(self.lt(until))
     }
 
-    /// Texts that begin so: for keys a range, and so as cheap as one.
+    /// Texts with this prefix. For a key this is a range, so the query reads only what it finds.
     ///
     /// ```
     /// use partita_client::row_key;
@@ -162,8 +162,8 @@ impl Operand {
     }
 }
 
-/// The least text that is greater than all that begin with this one, as services order them: by UTF-16 units. `None` if
-/// there is none. [`Operand::starts_with`] is a filter of it.
+/// The smallest text that is greater than every text with this prefix, in the order of the service: by UTF-16 units.
+/// `None` if there is none. [`Operand::starts_with`] uses it.
 ///
 /// ```
 /// assert_eq!(partita_client::after_prefix("2026-"), Some("2026.".to_owned()));
@@ -179,7 +179,7 @@ pub fn after_prefix(prefix: &str) -> Option<String> {
     None
 }
 
-/// In UTF-16 the pairs of surrogates, and so all characters above U+FFFF, stand between U+D7FF and U+E000.
+/// In UTF-16 order, surrogate pairs, that is all characters above U+FFFF, come between U+D7FF and U+E000.
 fn next_character(character: char) -> Option<char> {
     match character {
         '\u{d7ff}' => Some('\u{10000}'),
@@ -189,7 +189,7 @@ fn next_character(character: char) -> Option<char> {
     }
 }
 
-/// A value as filters write it (spec: table-operations 5.2).
+/// A value as a literal of `$filter` (spec: table-operations 5.2).
 fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => format!("'{}'", text.replace('\'', "''")),

@@ -19,8 +19,8 @@ mod typed;
 
 pub use encrypted::Encrypted;
 pub use encryption::EntityEncryption;
-pub use entity::{Entity, Stored};
-pub use error::{Error, Refused, Result};
+pub use entity::{Entity, StoredEntity};
+pub use error::{Error, Result, ServiceRefusal};
 pub use etag::{ETag, Match};
 pub use filter::{Filter, Operand, after_prefix, partition_key, property, row_key, timestamp};
 pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};

@@ -1,4 +1,4 @@
-//! Queries: what to look for, a page at a time, or one entity after the other.
+//! Queries, read by pages or as a stream of entities.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use wire::names;
 
 use crate::answers;
-use crate::entity::{Entity, Stored};
+use crate::entity::{Entity, StoredEntity};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::table::Table;
-use crate::transport::Answer;
+use crate::transport::ServiceAnswer;
 
 /// A query of one table, made by [`Table::query`].
 #[derive(Clone, Debug)]
@@ -27,19 +27,20 @@ pub struct Query {
     examined: bool,
 }
 
-/// Some of the entities a query finds, and where the others begin.
+/// Some of the entities that a query finds, and where to continue.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// Perhaps none, though there are more: a service ends a page when its time is over.
-    pub entities: Vec<Stored<T>>,
+    /// Can be empty even if `next` is set: a service ends a page after some seconds.
+    pub entities: Vec<StoredEntity<T>>,
     /// There is more, from here on.
     pub next: Option<Continuation>,
-    /// How many entities the service looked at to find these, if [`Query::examined`] asked and it can tell: Partita can.
+    /// How many entities the service examined to find these, if [`Query::examined`] was set and the service reports it:
+    /// Partita does.
     pub examined: Option<u64>,
 }
 
-/// Where a page begins. As text it can be kept, and the query gone on with at any time, in another process too.
+/// The position of the next page. It can be saved as text, and the query continued at any time, even by another process.
 ///
 /// ```
 /// use partita_client::Continuation;
@@ -57,7 +58,7 @@ pub struct Continuation {
     row_key: Option<String>,
 }
 
-/// A page as the service has written it: for copies in which nothing may change, not even the spelling of a number.
+/// A page as the service has written it. For exact copies, which keep even the spelling of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonPage {
@@ -68,12 +69,12 @@ pub struct JsonPage {
 }
 
 impl Continuation {
-    /// Of the two tokens of an answer, as the service gave them.
+    /// From the two tokens of an answer.
     pub fn new(partition_key: impl Into<String>, row_key: Option<String>) -> Self {
         Self { partition_key: partition_key.into(), row_key }
     }
 
-    /// The token `NextPartitionKey`, which is no key.
+    /// The token `NextPartitionKey`, which is not a partition key.
     pub fn partition_key(&self) -> &str {
         &self.partition_key
     }
@@ -83,8 +84,8 @@ impl Continuation {
         self.row_key.as_deref()
     }
 
-    /// An empty token is as good as none, and services refuse to take it back.
-    fn of(answer: &Answer) -> Option<Self> {
+    /// `None` for an empty token: services refuse it in a request.
+    fn of(answer: &ServiceAnswer) -> Option<Self> {
         let token = |name| answer.header(name).filter(|text| !text.is_empty()).map(str::to_owned);
         let partition_key = token(names::NEXT_PARTITION_KEY_HEADER)?;
         Some(Self { partition_key, row_key: token(names::NEXT_ROW_KEY_HEADER) })
@@ -119,7 +120,7 @@ impl Query {
         Self { table, filter: None, select: None, take: None, page_size: None, examined: false }
     }
 
-    /// Only entities that this keeps; with an earlier filter, those that both keep.
+    /// Only entities that match. Several filters must all match.
     pub fn filter(mut self, filter: impl Into<Filter>) -> Self {
         let filter = filter.into();
         self.filter = Some(match self.filter.take() {
@@ -129,44 +130,44 @@ impl Query {
         self
     }
 
-    /// Only these properties. Those an entity does not have are absent.
+    /// Only these properties. If an entity lacks one, it is absent.
     pub fn select<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.select = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The first so many, of all pages together.
+    /// At most this many entities, over all pages.
     pub fn take(mut self, entities: usize) -> Self {
         self.take = Some(entities);
         self
     }
 
-    /// How many entities a page has at most; a service gives 1,000 unless told.
+    /// At most this many entities in a page; by default 1,000.
     pub fn page_size(mut self, entities: usize) -> Self {
         self.page_size = Some(entities);
         self
     }
 
-    /// Asks how many entities are looked at: the difference to those found is what the query costs in vain.
+    /// Asks how many entities the service examines. The more of them don't match, the more the query costs in vain.
     pub fn examined(mut self) -> Self {
         self.examined = true;
         self
     }
 
-    /// One page: the first, or the one that begins where an earlier one ended. `take` bounds this one page.
+    /// One page: the first, or the one after an earlier page. `take` limits this one page.
     pub async fn page<T: DeserializeOwned>(&self, from: Option<&Continuation>) -> Result<Page<T>> {
         let page = self.read(from, self.take).await?;
-        let entities = page.entities.into_iter().map(Stored::into_typed).collect::<Result<_>>()?;
+        let entities = page.entities.into_iter().map(StoredEntity::into_typed).collect::<Result<_>>()?;
         Ok(Page { entities, next: page.next, examined: page.examined })
     }
 
-    /// The same page as the service has written it. Nothing in it is decrypted.
+    /// A page as the service has written it. Nothing in it is decrypted.
     pub async fn json_page(&self, from: Option<&Continuation>) -> Result<JsonPage> {
         let answer = self.ask(from, self.take).await?;
         Ok(JsonPage { next: Continuation::of(&answer), json: answer.body })
     }
 
-    /// One entity after the other, read page by page as they are asked for.
+    /// A stream of entities, which reads the next page when it is needed.
     ///
     /// ```no_run
     /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -183,11 +184,11 @@ impl Query {
     /// ```
     pub fn stream<T: DeserializeOwned + Send + 'static>(
         self,
-    ) -> impl Stream<Item = Result<Stored<T>>> + Send {
-        self.resolve(Stored::into_typed)
+    ) -> impl Stream<Item = Result<StoredEntity<T>>> + Send {
+        self.resolve(StoredEntity::into_typed)
     }
 
-    /// The same, with a function that makes of each entity what it is: for tables that hold several types.
+    /// A stream of what a function makes of each entity. For tables with several types.
     ///
     /// ```no_run
     /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -210,7 +211,7 @@ impl Query {
     /// ```
     pub fn resolve<R: Send + 'static>(
         self,
-        make: impl FnMut(Stored<Entity>) -> Result<R> + Send + 'static,
+        make: impl FnMut(StoredEntity<Entity>) -> Result<R> + Send + 'static,
     ) -> impl Stream<Item = Result<R>> + Send {
         let mut make = make;
         self.pages()
@@ -219,23 +220,23 @@ impl Query {
             .map(move |stored| stored.and_then(&mut make))
     }
 
-    /// All of them at once, in memory.
-    pub async fn all<T: DeserializeOwned + Send + 'static>(self) -> Result<Vec<Stored<T>>> {
+    /// All entities, in memory.
+    pub async fn all<T: DeserializeOwned + Send + 'static>(self) -> Result<Vec<StoredEntity<T>>> {
         self.stream().try_collect().await
     }
 
-    /// The first, if there is one.
-    pub async fn first<T: DeserializeOwned + Send + 'static>(self) -> Result<Option<Stored<T>>> {
+    /// The first entity, if there is one.
+    pub async fn first<T: DeserializeOwned + Send + 'static>(self) -> Result<Option<StoredEntity<T>>> {
         std::pin::pin!(self.take(1).stream()).try_next().await
     }
 
-    /// How many there are. Every one of them is read, without its properties.
+    /// Counts the entities. Reads each of them, without its properties.
     pub async fn count(self) -> Result<u64> {
         let query = self.select([names::PARTITION_KEY]);
         query.pages().try_fold(0, |count, page| async move { Ok(count + page.len() as u64) }).await
     }
 
-    fn pages(self) -> impl Stream<Item = Result<Vec<Stored<Entity>>>> + Send {
+    fn pages(self) -> impl Stream<Item = Result<Vec<StoredEntity<Entity>>>> + Send {
         enum At {
             Start,
             From(Continuation),
@@ -258,7 +259,7 @@ impl Query {
         })
     }
 
-    async fn ask(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<Answer> {
+    async fn ask(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<ServiceAnswer> {
         let mut request = self.table.request("query", http::Method::GET, "()");
         if let Some(filter) = &self.filter {
             request = request.query(names::FILTER, filter.checked()?);
@@ -287,7 +288,7 @@ impl Query {
     async fn read(&self, from: Option<&Continuation>, left: Option<usize>) -> Result<Page<Entity>> {
         let answer = self.ask(from, left).await?;
         let mut entities = answers::entities(&answer.body)?;
-        // A service gives no more than it was asked for, but a limit is worth a look.
+        // A service should not send more than `$top`, but the caller's limit must hold in any case.
         entities.truncate(left.unwrap_or(usize::MAX));
         for stored in &mut entities {
             self.table.decrypt(stored, self.select.as_deref()).await?;

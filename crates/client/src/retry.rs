@@ -1,18 +1,18 @@
-//! When to try again, and after how long.
+//! When to retry, and after how long a pause.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How a client deals with servers that are busy, slow or gone.
+/// What a client does about servers that are busy, slow or unreachable.
 ///
-/// Tried again is what may well be answered otherwise later: 503 and 429 (turned away), 500, 502, 504 and 408 (failed or
-/// timed out), and connections that break. Never a refusal (4xx). Pauses double each time, less a random part, so that
-/// those who were turned away together do not come back together; a `Retry-After` is honoured.
+/// It retries after 503 and 429 (the server is busy), 500, 502, 504 and 408 (failed or timed out), and after broken
+/// connections. It never retries after another refusal (4xx). Each pause is twice as long as the one before, minus a random
+/// part, so that clients that were refused together do not come back together. `Retry-After` is honoured.
 ///
-/// A *write* without an answer may have been carried out. It is sent again only because the answer then tells: a repeated
-/// insert that finds its entity there, or a repeated change of a version that is gone, ends in
-/// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) and not in a refusal that may be its own doing.
+/// A *write* without an answer may have been done. It is sent again, and the second answer shows more. If the retry of an
+/// insert finds that the entity exists, or the retry of a change finds another version, the first attempt may be the
+/// reason. Then the client returns [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown), not the refusal.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct RetryPolicy {
@@ -43,14 +43,14 @@ impl fmt::Debug for OnPause {
     }
 }
 
-/// The same function, not one that does the same.
+/// Compares the identity of the functions.
 impl PartialEq for OnPause {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// No server is waited for longer than this because it says so.
+/// The longest pause that a server can request.
 const TOLD_PAUSE_MAX: Duration = Duration::from_secs(120);
 
 impl Default for RetryPolicy {
@@ -74,7 +74,7 @@ impl RetryPolicy {
         Self { attempts: 1, ..Self::default() }
     }
 
-    /// So many attempts in all; at least one is made.
+    /// The number of attempts, including the first; at least 1.
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts: attempts.max(1), ..self }
     }
@@ -89,14 +89,14 @@ impl RetryPolicy {
         Self { answer_within: time, ..self }
     }
 
-    /// Whether writes that may have been carried out are sent again (they are, unless told otherwise). Without it they end
-    /// in [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) at once.
+    /// Whether to retry writes that may have been done; by default true. With false they fail with
+    /// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) at once.
     pub fn repeat_doubtful(self, repeat: bool) -> Self {
         Self { repeats_doubtful: repeat, ..self }
     }
 
-    /// Whether a service that has never answered is given up at the first connection that fails, instead of being waited
-    /// for (it is waited for, unless told otherwise). A program that a person starts can so report a wrong address at once.
+    /// Whether to fail at once if the first connection to a service fails; by default false. An interactive program can
+    /// thus report a wrong address without a delay.
     pub fn needs_contact(self, needs: bool) -> Self {
         Self { needs_contact: needs, ..self }
     }
@@ -106,7 +106,7 @@ impl RetryPolicy {
         Self { on_pause: Some(OnPause(Arc::new(tell))), ..self }
     }
 
-    /// How long to wait after so many attempts. `random` is from 0 to 1, `told` is what the server asked for.
+    /// The pause after this many attempts. `random` is from 0 to 1, `told` is the `Retry-After`.
     pub(crate) fn pause(&self, attempts: u32, random: f64, told: Option<Duration>) -> Duration {
         let doubled =
             self.first_pause.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(self.longest_pause);
@@ -117,24 +117,24 @@ impl RetryPolicy {
 
 /// What an answer means for the request it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It says what is so.
+pub enum RetryVerdict {
+    /// The answer is final.
     Final,
-    /// Not carried out, and worth another attempt.
+    /// The request was not done; retry.
     TurnedAway,
-    /// Perhaps carried out.
+    /// The request may have been done.
     Doubtful,
 }
 
-pub fn verdict(status: u16) -> Verdict {
+pub fn verdict(status: u16) -> RetryVerdict {
     match status {
-        429 | 503 => Verdict::TurnedAway,
-        408 | 500 | 502 | 504 => Verdict::Doubtful,
-        _ => Verdict::Final,
+        429 | 503 => RetryVerdict::TurnedAway,
+        408 | 500 | 502 | 504 => RetryVerdict::Doubtful,
+        _ => RetryVerdict::Final,
     }
 }
 
-/// What `Retry-After` says: seconds, or a time.
+/// Reads `Retry-After`: seconds, or a time.
 pub fn told(header: &str, now: SystemTime) -> Option<Duration> {
     match header.trim().parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
@@ -164,13 +164,13 @@ mod tests {
     #[test]
     fn refusals_are_final() {
         for status in [200, 204, 304, 400, 403, 404, 409, 412, 413, 501] {
-            assert_eq!(verdict(status), Verdict::Final, "{status}");
+            assert_eq!(verdict(status), RetryVerdict::Final, "{status}");
         }
         for status in [429, 503] {
-            assert_eq!(verdict(status), Verdict::TurnedAway, "{status}");
+            assert_eq!(verdict(status), RetryVerdict::TurnedAway, "{status}");
         }
         for status in [408, 500, 502, 504] {
-            assert_eq!(verdict(status), Verdict::Doubtful, "{status}");
+            assert_eq!(verdict(status), RetryVerdict::Doubtful, "{status}");
         }
     }
 

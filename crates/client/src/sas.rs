@@ -7,10 +7,10 @@ use wire::signing::sas;
 
 use crate::error::{Error, Result};
 
-/// What this client signs; the newest version that all services know.
+/// The newest version that all services support.
 const VERSION: &str = "2019-02-02";
 
-/// What may be done with entities.
+/// The operations on entities that a token allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TablePermissions {
@@ -36,7 +36,7 @@ impl TablePermissions {
     }
 }
 
-/// A policy stored with a table: what tokens that name it grant, as long as it is there.
+/// A stored access policy of a table: the terms of the tokens that name it. If it is removed, they grant nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
     pub id: String,
@@ -61,7 +61,7 @@ impl AccessPolicy {
     }
 }
 
-/// What a token for one table grants: entities, for a time, in a range of keys. Signed by [`Table::sign`](crate::Table::sign).
+/// The terms of a token for one table: permissions, time, and a range of keys. Signed by [`Table::sign`](crate::Table::sign).
 ///
 /// ```
 /// use std::time::Duration;
@@ -84,22 +84,22 @@ pub struct TableSas {
 }
 
 impl TableSas {
-    /// Until then.
+    /// Valid until `expiry`.
     pub fn new(permissions: TablePermissions, expiry: DateTime) -> Self {
         Self { permissions: Some(permissions), expiry: Some(expiry), ..Self::default() }
     }
 
-    /// What the table's policy of this name says; it ends when the policy is removed.
+    /// Grants what the table's stored access policy of this name grants, as long as the policy exists.
     pub fn of_policy(id: impl Into<String>) -> Self {
         Self { policy: id.into(), ..Self::default() }
     }
 
-    /// Not before this.
+    /// Valid from `start` on.
     pub fn start(self, start: DateTime) -> Self {
         Self { start: Some(start), ..self }
     }
 
-    /// An address, or a range of them: `10.0.0.1-10.0.0.9`.
+    /// Only from this IP address, or from a range of them: `10.0.0.1-10.0.0.9`.
     pub fn ip(self, ip: impl Into<String>) -> Self {
         Self { ip: ip.into(), ..self }
     }
@@ -108,12 +108,12 @@ impl TableSas {
         Self { https_only: true, ..self }
     }
 
-    /// Partitions from the first to the last, both among them.
+    /// Only partitions from the first to the last, both included.
     pub fn partitions(self, first: impl Into<String>, last: impl Into<String>) -> Self {
         Self { from: (first.into(), String::new()), to: (last.into(), String::new()), ..self }
     }
 
-    /// Entities from the first to the last, as (PartitionKey, RowKey), both among them.
+    /// Only entities from the first to the last, as (PartitionKey, RowKey), both included.
     pub fn entities(self, first: (&str, &str), last: (&str, &str)) -> Self {
         let own = |key: (&str, &str)| (key.0.to_owned(), key.1.to_owned());
         Self { from: own(first), to: own(last), ..self }
@@ -131,7 +131,7 @@ impl TableSas {
     }
 }
 
-/// What a token for an account grants. Signed by [`TableService::sign`](crate::TableService::sign).
+/// The terms of a token for an account. Signed by [`TableService::sign`](crate::TableService::sign).
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AccountSas {
@@ -144,12 +144,12 @@ pub struct AccountSas {
 }
 
 impl AccountSas {
-    /// All that the key can do with tables, until then.
+    /// Everything that the account key allows on tables.
     pub fn all(expiry: DateTime) -> Self {
         Self::new("rwdlau", "sco", expiry)
     }
 
-    /// Reads of everything, until then.
+    /// All reads.
     pub fn read_only(expiry: DateTime) -> Self {
         Self::new("rl", "sco", expiry)
     }
@@ -165,12 +165,12 @@ impl AccountSas {
         }
     }
 
-    /// Not before this.
+    /// Valid from `start` on.
     pub fn start(self, start: DateTime) -> Self {
         Self { start: Some(start), ..self }
     }
 
-    /// An address, or a range of them: `10.0.0.1-10.0.0.9`.
+    /// Only from this IP address, or from a range of them: `10.0.0.1-10.0.0.9`.
     pub fn ip(self, ip: impl Into<String>) -> Self {
         Self { ip: ip.into(), ..self }
     }

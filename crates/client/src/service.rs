@@ -1,4 +1,4 @@
-//! An account's Table service: where it is, how to sign for it, its tables and its settings.
+//! An account's Table service: its address, its credential, its tables and its settings.
 
 use futures_util::stream::{self, Stream, TryStreamExt as _};
 use http::Method;
@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::retry::RetryPolicy;
 use crate::sas::{self, AccountSas};
 use crate::table::Table;
-use crate::transport::{Request, Transport};
+use crate::transport::{ServiceRequest, Transport};
 
 /// An account's Table service. Cheap to clone; clones share their connections.
 ///
@@ -36,7 +36,7 @@ pub struct TableService {
     transport: Transport,
 }
 
-/// How to reach a service, before it is used.
+/// The settings of a [`TableService`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TableServiceBuilder {
@@ -46,12 +46,12 @@ pub struct TableServiceBuilder {
 }
 
 impl TableServiceBuilder {
-    /// When to try again; [`RetryPolicy`] says what is done unless told.
+    /// When to retry; [`RetryPolicy`] documents the default.
     pub fn retry(self, retry: RetryPolicy) -> Self {
         Self { retry, ..self }
     }
 
-    /// An authority to trust besides the system's, as the text of a PEM file.
+    /// A certificate authority to trust in addition to the system's, in PEM.
     pub fn trust(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities.push(pem.into());
         self
@@ -63,13 +63,13 @@ impl TableServiceBuilder {
 }
 
 impl TableService {
-    /// With a connection string as every Azure tool spells them: `UseDevelopmentStorage=true`, an account with its key, or
-    /// a shared access signature.
+    /// From a connection string of Azure: `UseDevelopmentStorage=true`, an account with its key, or a shared access
+    /// signature.
     pub fn from_connection_string(text: &str) -> Result<Self> {
         Self::builder(text)?.build()
     }
 
-    /// The same, with more to say.
+    /// From a connection string, with further settings.
     pub fn builder(connection_string: &str) -> Result<TableServiceBuilder> {
         Ok(Self::building(Endpoint::parse(connection_string).map_err(invalid)?))
     }
@@ -82,7 +82,7 @@ impl TableService {
         Ok(Self::building(Endpoint::at(url, account, Credential::Key(key)).map_err(invalid)?))
     }
 
-    /// An address and a shared access signature, as it stands in a query.
+    /// An address and a shared access signature, as in a query string.
     pub fn with_sas(url: &str, signature: &str) -> Result<TableServiceBuilder> {
         let credential = Credential::Signature(signature.trim_start_matches('?').to_owned());
         Ok(Self::building(Endpoint::at(url, "", credential).map_err(invalid)?))
@@ -92,7 +92,7 @@ impl TableService {
         TableServiceBuilder { endpoint, retry: RetryPolicy::default(), authorities: Vec::new() }
     }
 
-    /// The read-only copy of this account, which may lag behind. `None` if it is not known where it is.
+    /// The secondary: the read-only copy of this account, which may lag behind. `None` if its address is unknown.
     pub fn secondary(&self) -> Result<Option<Self>> {
         let Endpoint { account, credential, secondary, .. } = &*self.transport.endpoint;
         let Some(url) = secondary else { return Ok(None) };
@@ -100,17 +100,17 @@ impl TableService {
         Ok(Some(Self { transport: self.transport.at(endpoint) }))
     }
 
-    /// As people write it, without its key.
+    /// The address, without key or signature.
     pub fn url(&self) -> String {
         self.transport.endpoint.url()
     }
 
-    /// A table by its name, whether it is there or not.
+    /// A table by its name; it does not have to exist.
     pub fn table(&self, name: &str) -> Result<Table> {
         Table::new(self.transport.clone(), name)
     }
 
-    /// Names of tables, in order; all of them, or those that a filter of `TableName` keeps.
+    /// The names of the tables, in order: all, or those that match a filter on `TableName`.
     ///
     /// ```no_run
     /// # async fn run(service: partita_client::TableService) -> partita_client::Result<()> {
@@ -125,7 +125,7 @@ impl TableService {
         let start = Some((self.clone(), filter, None));
         let pages = stream::try_unfold(start, |at| async move {
             let Some((service, filter, next)) = at else { return Ok::<_, Error>(None) };
-            let mut request = Request::new("list_tables", Method::GET, format!("/{}", names::TABLES));
+            let mut request = ServiceRequest::new("list_tables", Method::GET, format!("/{}", names::TABLES));
             if let Some(filter) = &filter {
                 request = request.query(names::FILTER, filter.checked()?);
             }
@@ -140,7 +140,7 @@ impl TableService {
         pages.map_ok(|names| stream::iter(names.into_iter().map(Ok))).try_flatten()
     }
 
-    /// Logging, metrics and CORS rules of the service.
+    /// The service properties: logging, metrics and CORS rules.
     pub async fn properties(&self) -> Result<ServiceProperties> {
         let answer = self.transport.send(self.about("get_properties", Method::GET, "properties")).await?;
         ServiceProperties::read(ServiceKind::Table, &answer.body)
@@ -152,20 +152,20 @@ impl TableService {
         self.transport.send(request.body("application/xml", properties.write())).await.map(drop)
     }
 
-    /// How far the read-only copy is behind. Asked of [`secondary`](Self::secondary); a primary refuses it.
+    /// How far the secondary lags behind. Call it on [`secondary`](Self::secondary); a primary refuses it.
     pub async fn stats(&self) -> Result<ServiceStats> {
         let answer = self.transport.send(self.about("get_stats", Method::GET, "stats")).await?;
         ServiceStats::read(&answer.body)
             .ok_or_else(|| Error::Unreadable("the service's statistics can't be read".to_owned()))
     }
 
-    /// A token for this account; needs its key. [`AccountSas`] says what it grants.
+    /// A shared access signature for this account; needs the account's key.
     pub fn sign(&self, sas: &AccountSas) -> Result<String> {
         sas::sign_account(&self.transport.endpoint, sas)
     }
 
-    fn about(&self, name: &'static str, method: Method, comp: &str) -> Request {
-        Request::new(name, method, "/").query(names::RESTYPE, "service").query(names::COMP, comp)
+    fn about(&self, name: &'static str, method: Method, comp: &str) -> ServiceRequest {
+        ServiceRequest::new(name, method, "/").query(names::RESTYPE, "service").query(names::COMP, comp)
     }
 }
 

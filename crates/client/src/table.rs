@@ -1,4 +1,4 @@
-//! One table: its entities, its policies, itself.
+//! One table: its entities and its policies; creates and drops it.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use wire::names;
 
 use crate::answers;
 use crate::encryption::EntityEncryption;
-use crate::entity::{Entity, Stored};
+use crate::entity::{Entity, StoredEntity};
 use crate::error::{Error, Result};
 use crate::etag::{ETag, Match};
 use crate::query::Query;
 use crate::sas::{self, AccessPolicy, TableSas};
 use crate::transaction::{self, Operation, OperationKind, Transaction};
-use crate::transport::{Answer, Repeat, Request, Transport};
+use crate::transport::{Repeat, ServiceAnswer, ServiceRequest, Transport};
 
 const JSON: &str = "application/json";
 const XML: &str = "application/xml";
 
 /// A table of an account, made by [`TableService::table`](crate::TableService::table). Cheap to clone.
 ///
-/// The methods that write take any type that serde can serialize, [`Entity`] among them, and those that read give any
-/// that it can deserialize; [`edm`](crate::edm) says how types become those of the service.
+/// Writes take any type that implements serde's `Serialize`, and reads return any that implements `Deserialize`, such as
+/// [`Entity`]. [`edm`](crate::edm) says how Rust types map to those of the service.
 #[derive(Clone, Debug)]
 pub struct Table {
     transport: Transport,
@@ -46,62 +46,63 @@ impl Table {
         &self.name
     }
 
-    /// The same table, with chosen properties encrypted before they are sent and decrypted when they come back. The
-    /// crate `partita-client-encryption` has what to give here.
+    /// The same table with encryption: chosen properties are encrypted before they are sent, and decrypted when they are
+    /// read. The crate `partita-client-encryption` has an implementation.
     #[must_use]
     pub fn with_encryption(&self, encryption: impl EntityEncryption + 'static) -> Self {
         Self { encryption: Some(Arc::new(encryption)), ..self.clone() }
     }
 
-    /// The same table with its entities as they are stored: to look at keys takes no decryption.
+    /// The same table without decryption, for example to read only keys.
     #[must_use]
     pub fn without_encryption(&self) -> Self {
         Self { encryption: None, ..self.clone() }
     }
 
-    /// Makes the table. Fails if there is one (409).
+    /// Creates the table. Fails if it exists (409).
     pub async fn create(&self) -> Result<()> {
         let body = serde_json::json!({ names::TABLE_NAME: &*self.name }).to_string();
-        let request = Request::new("create_table", Method::POST, format!("/{}", names::TABLES))
+        let request = ServiceRequest::new("create_table", Method::POST, format!("/{}", names::TABLES))
             .header(names::PREFER, names::RETURN_NO_CONTENT)
             .body(JSON, body)
             .repeat(Repeat::Ambiguous(&[409]));
         self.send(request).await.map(drop)
     }
 
-    /// Makes the table unless it is there. Whether it was made.
+    /// Creates the table if it does not exist. Returns whether it was created.
     pub async fn create_if_missing(&self) -> Result<bool> {
         match self.create().await {
             Ok(()) => Ok(true),
             Err(error) if error.code() == Some("TableAlreadyExists") => Ok(false),
-            // Made just now by an attempt without an answer, or by somebody else: it is there.
+            // Created by an attempt without an answer, or by somebody else.
             Err(Error::OutcomeUnknown(_)) if self.exists().await? => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Deletes the table with all that is in it. Fails if there is none (404).
+    /// Deletes the table with its entities. Fails if it does not exist (404).
     pub async fn drop(&self) -> Result<()> {
         let path = format!("/{}", wire::url::table_link(&self.name));
-        let request = Request::new("drop_table", Method::DELETE, path).repeat(Repeat::Achieved(404));
+        let request = ServiceRequest::new("drop_table", Method::DELETE, path).repeat(Repeat::Achieved(404));
         self.send(request).await.map(drop)
     }
 
     pub async fn exists(&self) -> Result<bool> {
         let path = format!("/{}", wire::url::table_link(&self.name));
-        match self.send(Request::new("get_table", Method::GET, path)).await {
+        match self.send(ServiceRequest::new("get_table", Method::GET, path)).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Fails if there is such an entity (409).
+    /// Inserts an entity. Fails if it exists (409).
     pub async fn insert<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         self.write(OperationKind::Insert, entity).await
     }
 
-    /// The whole entity, properties that are not named are gone. Fails if there is none (404), or not this version (412).
+    /// Replaces the whole entity: other properties are removed. Fails if it does not exist (404), or has another version
+    /// (412).
     pub async fn replace<T: Serialize + ?Sized>(
         &self,
         entity: &T,
@@ -110,7 +111,7 @@ impl Table {
         self.write(OperationKind::Replace(condition.into()), entity).await
     }
 
-    /// Sets these properties and leaves others alone. Fails as `replace` does.
+    /// Sets these properties and keeps the others. Fails as `replace` does.
     pub async fn merge<T: Serialize + ?Sized>(
         &self,
         entity: &T,
@@ -119,17 +120,17 @@ impl Table {
         self.write(OperationKind::Merge(condition.into()), entity).await
     }
 
-    /// Inserts the entity, or replaces the one that is there.
+    /// Inserts the entity, or replaces it if it exists.
     pub async fn upsert_replace<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         self.write(OperationKind::UpsertReplace, entity).await
     }
 
-    /// Inserts the entity, or sets these properties of the one that is there.
+    /// Inserts the entity, or sets these properties if it exists.
     pub async fn upsert_merge<T: Serialize + ?Sized>(&self, entity: &T) -> Result<ETag> {
         self.write(OperationKind::UpsertMerge, entity).await
     }
 
-    /// Fails if there is no such entity (404), or not this version (412).
+    /// Deletes an entity. Fails if it does not exist (404), or has another version (412).
     pub async fn delete(
         &self,
         partition_key: &str,
@@ -139,14 +140,14 @@ impl Table {
         self.apply(Operation::delete(partition_key, row_key, condition)).await.map(drop)
     }
 
-    /// One operation by itself. The version that the entity has now, or `None` if it was deleted.
+    /// Does one operation. Returns the new version of the entity, or `None` if it was deleted.
     pub async fn apply(&self, mut operation: Operation) -> Result<Option<ETag>> {
         self.encrypt(&mut operation).await?;
         let answer = self.send_operation(&operation).await?;
         Ok(answer.header("etag").map(ETag::new))
     }
 
-    /// Deletes the entity if it is there, whatever its version. Whether it was.
+    /// Deletes the entity in any version, if it exists. Returns whether it existed.
     pub async fn delete_if_there(&self, partition_key: &str, row_key: &str) -> Result<bool> {
         match self.delete(partition_key, row_key, Match::Any).await {
             Ok(()) => Ok(true),
@@ -155,21 +156,25 @@ impl Table {
         }
     }
 
-    /// A point query: the cheapest there is. Fails if there is no such entity (404).
-    pub async fn get<T: DeserializeOwned>(&self, partition_key: &str, row_key: &str) -> Result<Stored<T>> {
+    /// A point read, the cheapest read. Fails if the entity does not exist (404).
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<StoredEntity<T>> {
         let path = format!("/{}", wire::url::entity_link(&self.name, partition_key, row_key));
-        let answer = self.send(Request::new("get", Method::GET, path)).await?;
+        let answer = self.send(ServiceRequest::new("get", Method::GET, path)).await?;
         let mut stored = answers::entity(&answer.body, answer.header("etag"))?;
         self.decrypt(&mut stored, None).await?;
         stored.into_typed()
     }
 
-    /// The same, with nothing in place of a failure if there is no such entity.
+    /// A point read; `None` if the entity does not exist.
     pub async fn find<T: DeserializeOwned>(
         &self,
         partition_key: &str,
         row_key: &str,
-    ) -> Result<Option<Stored<T>>> {
+    ) -> Result<Option<StoredEntity<T>>> {
         match self.get(partition_key, row_key).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.code() == Some("ResourceNotFound") => Ok(None),
@@ -177,13 +182,13 @@ impl Table {
         }
     }
 
-    /// All entities, unless it is told which.
+    /// A query of all entities; its methods narrow it.
     pub fn query(&self) -> Query {
         Query::new(self.clone())
     }
 
-    /// All of the transaction, or nothing: then the error says which operation failed ([`Error::index`]). The versions
-    /// that the entities have now, in the order of the operations; `None` for those that were deleted.
+    /// Does all operations of the transaction, or none; then the error names the operation that failed ([`Error::index`]).
+    /// Returns the new versions in the order of the operations, `None` for deletes.
     pub async fn submit(&self, mut transaction: Transaction) -> Result<Vec<Option<ETag>>> {
         transaction.check()?;
         if transaction.is_empty() {
@@ -197,7 +202,7 @@ impl Table {
         transaction::etags(&answer, transaction.len())
     }
 
-    /// The stored access policies, which tokens of this table can name.
+    /// The stored access policies of this table.
     pub async fn policies(&self) -> Result<Vec<AccessPolicy>> {
         let request = self.request("get_policies", Method::GET, "").query(names::COMP, "acl");
         let answer = self.send(request).await?;
@@ -206,18 +211,18 @@ impl Table {
         Ok(policies.into_iter().map(AccessPolicy::from_wire).collect())
     }
 
-    /// Puts these policies, five at most, in place of all there are. It may take half a minute until Azure heeds them.
+    /// Replaces all stored access policies; at most five. On Azure it can take half a minute until they apply.
     pub async fn set_policies(&self, policies: &[AccessPolicy]) -> Result<()> {
         let policies: Vec<_> = policies.iter().map(AccessPolicy::to_wire).collect();
         let document = access_policies::write(&policies);
-        // The mark that answers begin with is not understood by all.
+        // Some services refuse the byte order mark that answers begin with.
         let document = document.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&document).to_vec();
         let request =
             self.request("set_policies", Method::PUT, "").query(names::COMP, "acl").body(XML, document);
         self.send(request).await.map(drop)
     }
 
-    /// A token for this table; needs the account's key. [`TableSas`] says what it grants.
+    /// A shared access signature for this table; needs the account's key.
     pub fn sign(&self, sas: &TableSas) -> Result<String> {
         sas::sign_table(&self.transport.endpoint, &self.name, sas)
     }
@@ -227,10 +232,10 @@ impl Table {
         Ok(etag.unwrap_or_else(|| ETag::new("")))
     }
 
-    async fn send_operation(&self, operation: &Operation) -> Result<Answer> {
+    async fn send_operation(&self, operation: &Operation) -> Result<ServiceAnswer> {
         let path = format!("/{}", operation.path(&self.name));
-        let mut request =
-            Request::new(operation.kind.name(), operation.kind.method(), path).repeat(operation.repeat());
+        let mut request = ServiceRequest::new(operation.kind.name(), operation.kind.method(), path)
+            .repeat(operation.repeat());
         if operation.kind == OperationKind::Insert {
             request = request.header(names::PREFER, names::RETURN_NO_CONTENT);
         }
@@ -268,10 +273,10 @@ impl Table {
         Ok(())
     }
 
-    /// `selected` are the properties that were asked for, if not all.
+    /// `selected` are the properties of a projection; empty for all.
     pub(crate) async fn decrypt(
         &self,
-        stored: &mut Stored<Entity>,
+        stored: &mut StoredEntity<Entity>,
         selected: Option<&[String]>,
     ) -> Result<()> {
         if let Some(encryption) = &self.encryption {
@@ -288,11 +293,11 @@ impl Table {
     }
 
     /// `suffix` follows the table's name.
-    pub(crate) fn request(&self, name: &'static str, method: Method, suffix: &str) -> Request {
-        Request::new(name, method, format!("/{}{suffix}", self.name))
+    pub(crate) fn request(&self, name: &'static str, method: Method, suffix: &str) -> ServiceRequest {
+        ServiceRequest::new(name, method, format!("/{}{suffix}", self.name))
     }
 
-    pub(crate) async fn send(&self, request: Request) -> Result<Answer> {
+    pub(crate) async fn send(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
         self.transport.send(request).await
     }
 }

@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! TLS: which certificate authorities to trust.
 
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -8,10 +8,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::{Error, Result};
 
-/// Plain and TLS connections; `authorities` are trusted besides the system's, each a file in PEM.
+/// Plain and TLS connections. Trusts `authorities`, each in PEM, in addition to the system's.
 pub fn connector(authorities: &[Vec<u8>]) -> Result<HttpsConnector<HttpConnector>> {
     let mut roots = RootCertStore::empty();
-    // A machine without any is no trouble to whoever speaks plain HTTP, and a handshake says what is missing.
+    // Errors are ignored: plain HTTP needs no authorities, and with TLS the handshake reports what is missing.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for pem in authorities {
         let before = roots.len();

@@ -1,4 +1,4 @@
-//! Entity group transactions: all of it or nothing.
+//! Entity group transactions.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 use wire::batch;
 
 use crate::entity::Entity;
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Result, ServiceRefusal};
 use crate::etag::{ETag, Match};
-use crate::transport::{self, Answer, Repeat, Request};
+use crate::transport::{self, Repeat, ServiceAnswer, ServiceRequest};
 use crate::typed::{self, Marked};
 
-/// What a transaction's request holds of each operation besides its address and its entity: boundaries and headers.
+/// Boundaries and headers of one operation, without its address and its entity.
 const OVERHEAD_BYTES: usize = 1024;
 
-/// Up to 100 changes of one partition that are made together or not at all.
+/// Up to 100 changes of one partition, done all or none.
 ///
 /// ```
 /// # fn main() -> partita_client::Result<()> {
@@ -39,22 +39,22 @@ pub struct Transaction {
 #[non_exhaustive]
 pub struct Operation {
     pub kind: OperationKind,
-    /// Of a deletion, and of an operation with an entity in JSON, only the keys count.
+    /// For a delete, and for an entity in JSON, only the keys matter.
     pub entity: Entity,
     /// Properties whose type is [`Encrypted`](crate::Encrypted).
     pub encrypted: BTreeSet<String>,
-    /// Sent as it is, in place of the entity.
+    /// Sent unchanged, instead of the entity.
     json: Option<Bytes>,
 }
 
 /// What an [`Operation`] does, and on which condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// Fails if there is such an entity (409).
+    /// Fails if the entity exists (409).
     Insert,
-    /// Fails if there is no such entity (404), or not this version (412).
+    /// Fails if the entity does not exist (404), or has another version (412).
     Replace(Match),
-    /// Sets these properties and leaves others alone. Fails as `Replace` does.
+    /// Sets these properties and keeps the others. Fails as `Replace` does.
     Merge(Match),
     UpsertReplace,
     UpsertMerge,
@@ -72,7 +72,7 @@ impl OperationKind {
         }
     }
 
-    /// What it is called in traces.
+    /// The name in traces.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -101,7 +101,7 @@ impl OperationKind {
 }
 
 impl Operation {
-    /// With a value of any type that serde can serialize as an entity, [`Entity`] among them.
+    /// With a value of any type that serde can serialize as an entity, such as [`Entity`].
     pub fn new<T: Serialize + ?Sized>(kind: OperationKind, value: &T) -> Result<Self> {
         let Marked { entity, encrypted } = typed::to_marked(value)?;
         Ok(Self { kind, entity, encrypted, json: None })
@@ -116,8 +116,8 @@ impl Operation {
         Self { kind: OperationKind::Delete(condition.into()), entity, encrypted: BTreeSet::new(), json: None }
     }
 
-    /// With an entity in the service's JSON, which is sent as it is: for copies in which nothing may change. The keys are
-    /// those that the JSON has too. A table with encryption refuses it.
+    /// With an entity in the service's JSON, which is sent unchanged: for exact copies. The keys must be those in the JSON.
+    /// A table with encryption refuses it.
     pub fn json(
         kind: OperationKind,
         partition_key: impl Into<String>,
@@ -132,8 +132,8 @@ impl Operation {
         self.json.is_some()
     }
 
-    /// About how many bytes it adds to a transaction's request, rather more than less. A request takes 4 MiB. What
-    /// encryption adds is not counted.
+    /// An upper estimate of the bytes that it adds to a transaction's request, without what encryption adds. A request may
+    /// have 4 MiB.
     pub fn request_bytes(&self) -> usize {
         OVERHEAD_BYTES + self.path("").len() + self.body().len()
     }
@@ -201,12 +201,12 @@ impl Transaction {
         self
     }
 
-    /// Fails the whole if there is such an entity (409).
+    /// The transaction fails if the entity exists (409).
     pub fn insert<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
         self.add(OperationKind::Insert, entity)
     }
 
-    /// Fails the whole if there is none (404), or not this version (412).
+    /// The transaction fails if the entity does not exist (404), or has another version (412).
     pub fn replace<T: Serialize + ?Sized>(
         &mut self,
         entity: &T,
@@ -215,7 +215,7 @@ impl Transaction {
         self.add(OperationKind::Replace(condition.into()), entity)
     }
 
-    /// Sets these properties and leaves others alone. Fails the whole as `replace` does.
+    /// Sets these properties and keeps the others. Fails as `replace` does.
     pub fn merge<T: Serialize + ?Sized>(
         &mut self,
         entity: &T,
@@ -224,17 +224,17 @@ impl Transaction {
         self.add(OperationKind::Merge(condition.into()), entity)
     }
 
-    /// Whether there is such an entity or not.
+    /// Inserts the entity, or replaces it if it exists.
     pub fn upsert_replace<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
         self.add(OperationKind::UpsertReplace, entity)
     }
 
-    /// Whether there is such an entity or not; properties that are not named stay.
+    /// Inserts the entity, or sets these properties if it exists.
     pub fn upsert_merge<T: Serialize + ?Sized>(&mut self, entity: &T) -> Result<&mut Self> {
         self.add(OperationKind::UpsertMerge, entity)
     }
 
-    /// Fails the whole if there is none (404), or not this version (412).
+    /// The transaction fails if the entity does not exist (404), or has another version (412).
     pub fn delete(
         &mut self,
         partition_key: impl Into<String>,
@@ -248,7 +248,7 @@ impl Transaction {
         Ok(self.push(Operation::new(kind, entity)?))
     }
 
-    /// What the service would refuse only after all of it was sent.
+    /// Checks what the service would refuse, before anything is sent.
     pub(crate) fn check(&self) -> Result<()> {
         let max = model::limits::BATCH_OPERATIONS_MAX;
         if self.len() > max {
@@ -279,14 +279,14 @@ impl Transaction {
         }
     }
 
-    pub(crate) fn request(&self, table: &str, base: &str) -> Request {
+    pub(crate) fn request(&self, table: &str, base: &str) -> ServiceRequest {
         let (id, changes) = (transport::id(), transport::id());
         let urls: Vec<_> =
             self.operations.iter().map(|operation| format!("{base}/{}", operation.path(table))).collect();
         let bodies: Vec<_> = self.operations.iter().map(Operation::body).collect();
         let methods: Vec<_> = self.operations.iter().map(|operation| operation.kind.method()).collect();
         let parts: Vec<_> = (0..self.len())
-            .map(|n| batch::Operation {
+            .map(|n| batch::PartRequest {
                 method: methods[n].as_str(),
                 url: &urls[n],
                 if_match: self.operations[n].kind.condition().map(Match::header),
@@ -296,7 +296,7 @@ impl Transaction {
         let harmless = self.operations.iter().all(|operation| operation.repeat() == Repeat::Harmless);
         let repeat = if harmless { Repeat::Harmless } else { Repeat::Ambiguous(&[404, 409, 412]) };
         let body = batch::write_request(&id, &changes, &parts);
-        let mut request = Request::new("submit", Method::POST, format!("/{}", wire::names::BATCH))
+        let mut request = ServiceRequest::new("submit", Method::POST, format!("/{}", wire::names::BATCH))
             .body(batch::request_content_type(&id), body)
             .repeat(repeat);
         request.inspect = refusal;
@@ -304,13 +304,13 @@ impl Transaction {
     }
 }
 
-/// A failed transaction is answered with 202 and the one answer of the operation that failed.
-fn refusal(answer: &Answer) -> Option<Refused> {
+/// A failed transaction gets the status 202; its body has one answer, that of the failed operation.
+fn refusal(answer: &ServiceAnswer) -> Option<ServiceRefusal> {
     let answers = batch::read_answers(answer.header("content-type")?, &answer.body)?;
     let failed = answers.iter().find(|part| part.status >= 400)?;
-    let part = Answer { headers: answer.headers.clone(), body: Bytes::copy_from_slice(failed.body) };
+    let part = ServiceAnswer { headers: answer.headers.clone(), body: Bytes::copy_from_slice(failed.body) };
     let mut refused = transport::refused(failed.status, &part);
-    // `2:The specified entity already exists.`; of a single operation some refusals have no number.
+    // `2:The specified entity already exists.`; for a transaction of one, some refusals have no number.
     let (index, message) = match refused.message.split_once(':') {
         Some((index, message)) if index.parse::<usize>().is_ok() => (index.parse().ok(), message.to_owned()),
         _ => (Some(0), refused.message.clone()),
@@ -320,8 +320,8 @@ fn refusal(answer: &Answer) -> Option<Refused> {
     Some(refused)
 }
 
-/// The versions that the entities have now; `None` for those that were deleted.
-pub(crate) fn etags(answer: &Answer, operations: usize) -> Result<Vec<Option<ETag>>> {
+/// The new versions of the entities; `None` for deletes.
+pub(crate) fn etags(answer: &ServiceAnswer, operations: usize) -> Result<Vec<Option<ETag>>> {
     let content_type = answer.header("content-type").unwrap_or_default();
     let answers =
         batch::read_answers(content_type, &answer.body).filter(|answers| answers.len() == operations);

@@ -1,4 +1,4 @@
-//! One request and its answer: signed, sent, tried again.
+//! Signs and sends a request, and retries it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,48 +16,48 @@ use wire::connection_string::{Credential, Endpoint};
 use wire::names;
 use wire::signing::shared_key::{Scheme, SignedRequest};
 
-use crate::error::{Error, Refused, Result};
-use crate::retry::{self, RetryPolicy, Verdict};
+use crate::error::{Error, Result, ServiceRefusal};
+use crate::retry::{self, RetryPolicy, RetryVerdict};
 use crate::tls;
 
-/// What this client is written for; the newest that all services know.
+/// The newest version that all services support.
 const VERSION: &str = "2019-02-02";
-/// No answer is longer: 1,000 entities of 1 MiB would be, but pages end at 4 MiB.
+/// Far more than a service sends: a page ends at 4 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Node's servers, Azurite among them, close what is idle for five seconds; a write sent just then is lost.
+/// Servers on Node, such as Azurite, close a connection after five idle seconds; a write sent at that moment is lost.
 const IDLE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
 
 pub type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A request before it is signed.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// What it is called in traces.
+pub struct ServiceRequest {
+    /// The operation's name in traces.
     pub name: &'static str,
     pub method: Method,
-    /// After the endpoint's own path: `/Books`, encoded.
+    /// Relative to the endpoint's path, encoded: `/Books`.
     pub path: String,
     /// Names and values, not encoded.
     pub query: Vec<(&'static str, String)>,
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,
     pub repeat: Repeat,
-    /// Finds a refusal inside of an answer that is none by its status.
-    pub inspect: fn(&Answer) -> Option<Refused>,
+    /// Finds a refusal in the body of an answer whose status says success.
+    pub inspect: fn(&ServiceAnswer) -> Option<ServiceRefusal>,
 }
 
-/// What it means to send a request a second time when the first may have been carried out.
+/// How to read the answer to a retry if the first attempt may have been done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// The same: reads, and writes that say what shall be, whatever is.
+    /// As the first answer: for reads and upserts.
     Harmless,
-    /// A refusal with one of these statuses may then be its own doing.
+    /// A refusal with one of these statuses may be caused by the first attempt.
     Ambiguous(&'static [u16]),
-    /// A refusal with this status then says that all is as it should be.
+    /// A refusal with this status means that the request has reached its goal.
     Achieved(u16),
 }
 
-impl Request {
+impl ServiceRequest {
     pub fn new(name: &'static str, method: Method, path: impl Into<String>) -> Self {
         Self {
             name,
@@ -92,26 +92,26 @@ impl Request {
     }
 }
 
-/// An answer that is no refusal.
+/// A successful answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ServiceAnswer {
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Answer {
+impl ServiceAnswer {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
-/// A way to one endpoint. Cheap to clone.
+/// Connections to one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Transport {
     http: Http,
     pub endpoint: Arc<Endpoint>,
     pub retry: Arc<RetryPolicy>,
-    /// The endpoint has answered before, this transport or a clone of it.
+    /// Whether the endpoint has ever answered this transport or a clone of it.
     reached: Arc<AtomicBool>,
 }
 
@@ -121,17 +121,25 @@ impl std::fmt::Debug for Transport {
     }
 }
 
-/// One attempt's end.
+/// The outcome of one attempt.
 enum Attempt {
-    Done(Answer),
-    Refused(Refused),
-    /// With what the server asked to wait.
-    TurnedAway(Refused, Option<std::time::Duration>),
-    Failed(Refused, Option<std::time::Duration>),
+    Done(ServiceAnswer),
+    Refused(ServiceRefusal),
+    /// With the `Retry-After`.
+    TurnedAway(ServiceRefusal, Option<std::time::Duration>),
+    Failed(ServiceRefusal, Option<std::time::Duration>),
     NotSent(String),
     Lost(String),
-    /// No request can be made of it, now or later.
-    Invalid(String),
+    Unsendable(UnsendableError),
+}
+
+/// Why no HTTP request can be built. A retry would fail, too.
+#[derive(Debug, thiserror::Error)]
+enum UnsendableError {
+    #[error("can't build an address from {path:?}: {source}")]
+    Address { path: String, source: http::uri::InvalidUri },
+    #[error("can't build a request: {0}")]
+    Request(#[from] http::Error),
 }
 
 impl Transport {
@@ -143,13 +151,13 @@ impl Transport {
         Ok(Self { http, endpoint: Arc::new(endpoint), retry: Arc::new(retry), reached: Arc::default() })
     }
 
-    /// The same connections to another place.
+    /// The same connection pool for another endpoint.
     pub fn at(&self, endpoint: Endpoint) -> Self {
         Self { endpoint: Arc::new(endpoint), reached: Arc::default(), ..self.clone() }
     }
 
-    /// Sends it, again where that may help, and gives its answer or why there is none.
-    pub async fn send(&self, request: Request) -> Result<Answer> {
+    /// Sends a request, with retries.
+    pub async fn send(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
         let span = tracing::debug_span!(
             "table_request",
             operation = request.name,
@@ -161,9 +169,9 @@ impl Transport {
         self.attempts(request).instrument(span).await
     }
 
-    async fn attempts(&self, request: Request) -> Result<Answer> {
+    async fn attempts(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
         let is_read = request.method == Method::GET;
-        // Whether an earlier attempt may have been carried out.
+        // Whether an earlier attempt may have been done.
         let mut doubtful = false;
         let mut attempts = 0;
         loop {
@@ -176,7 +184,7 @@ impl Transport {
             let last = hopeless || attempts >= self.retry.attempts;
             let (told, why) = match attempt {
                 Attempt::Done(answer) => return Ok(answer),
-                Attempt::Invalid(why) => return Err(Error::Invalid(why)),
+                Attempt::Unsendable(error) => return Err(Error::Invalid(error.to_string())),
                 Attempt::Refused(refused) => {
                     return match request.repeat {
                         Repeat::Ambiguous(statuses) if doubtful && statuses.contains(&refused.status) => {
@@ -185,7 +193,7 @@ impl Transport {
                             )))
                         }
                         Repeat::Achieved(status) if doubtful && status == refused.status => {
-                            Ok(Answer { headers: HeaderMap::new(), body: Bytes::new() })
+                            Ok(ServiceAnswer { headers: HeaderMap::new(), body: Bytes::new() })
                         }
                         _ => Err(Error::Refused(refused)),
                     };
@@ -222,10 +230,10 @@ impl Transport {
         }
     }
 
-    async fn attempt(&self, request: &Request) -> Attempt {
+    async fn attempt(&self, request: &ServiceRequest) -> Attempt {
         let signed = match self.signed(request) {
             Ok(signed) => signed,
-            Err(why) => return Attempt::Invalid(why),
+            Err(error) => return Attempt::Unsendable(error),
         };
         let exchange = async {
             let response = self.http.request(signed).await.map_err(|error| {
@@ -234,7 +242,8 @@ impl Transport {
             })?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| Attempt::Lost(format!("half an answer: {error}")))?.to_bytes();
+            let body =
+                body.map_err(|error| Attempt::Lost(format!("the answer was cut off: {error}")))?.to_bytes();
             Ok((head, body))
         };
         let (head, body) = match tokio::time::timeout(self.retry.answer_within, exchange).await {
@@ -244,7 +253,7 @@ impl Transport {
         };
         self.reached.store(true, Ordering::Relaxed);
         let status = head.status.as_u16();
-        let answer = Answer { headers: head.headers, body };
+        let answer = ServiceAnswer { headers: head.headers, body };
         let span = tracing::Span::current();
         span.record("status", status);
         span.record("request_id", answer.header(names::X_MS_REQUEST_ID).unwrap_or_default());
@@ -255,13 +264,16 @@ impl Transport {
         };
         let told = answer.header("retry-after").and_then(|text| retry::told(text, SystemTime::now()));
         match retry::verdict(refused.status) {
-            Verdict::Final => Attempt::Refused(refused),
-            Verdict::TurnedAway => Attempt::TurnedAway(refused, told),
-            Verdict::Doubtful => Attempt::Failed(refused, told),
+            RetryVerdict::Final => Attempt::Refused(refused),
+            RetryVerdict::TurnedAway => Attempt::TurnedAway(refused, told),
+            RetryVerdict::Doubtful => Attempt::Failed(refused, told),
         }
     }
 
-    fn signed(&self, request: &Request) -> std::result::Result<http::Request<Full<Bytes>>, String> {
+    fn signed(
+        &self,
+        request: &ServiceRequest,
+    ) -> std::result::Result<http::Request<Full<Bytes>>, UnsendableError> {
         let endpoint = &self.endpoint;
         let date = httpdate::fmt_http_date(SystemTime::now());
         let path = format!("{}{}", endpoint.path, request.path);
@@ -280,7 +292,7 @@ impl Transport {
                     path: &path,
                     comp: comp.map(|(_, value)| value.as_str()),
                 };
-                // Of the two schemes the one that does not look at the body's headers, which proxies change.
+                // SharedKeyLite does not sign the body's headers, which proxies may change.
                 let signature = key.sign(&signed.string_to_sign(Scheme::SharedKeyLite));
                 authorization = Some(format!("SharedKeyLite {}:{signature}", endpoint.account));
             }
@@ -289,7 +301,7 @@ impl Transport {
         let scheme = if endpoint.tls { "https" } else { "http" };
         let mark = if query.is_empty() { "" } else { "?" };
         let uri = format!("{scheme}://{}{path}{mark}{}", endpoint.authority(), query.join("&"));
-        let uri: Uri = uri.parse().map_err(|error| format!("no address can be made of {path:?}: {error}"))?;
+        let uri: Uri = uri.parse().map_err(|source| UnsendableError::Address { path, source })?;
         let mut builder = http::Request::builder()
             .method(request.method.clone())
             .uri(uri)
@@ -308,23 +320,21 @@ impl Transport {
         if request.method != Method::GET {
             builder = builder.header("content-length", request.body.len());
         }
-        builder
-            .body(Full::new(request.body.clone()))
-            .map_err(|error| format!("no request can be made: {error}"))
+        Ok(builder.body(Full::new(request.body.clone()))?)
     }
 }
 
-/// What a refusal says. Of a proxy that speaks another language the status remains.
-pub fn refused(status: u16, answer: &Answer) -> Refused {
+/// Reads a refusal. If the body is not the service's, for example a proxy's, the first part of its text is the message.
+pub fn refused(status: u16, answer: &ServiceAnswer) -> ServiceRefusal {
     let header = |name| answer.header(name).unwrap_or_default().to_owned();
     let (code, message) = wire::error_body::read(&answer.body).unwrap_or_else(|| {
         let text = String::from_utf8_lossy(&answer.body);
         (header(names::X_MS_ERROR_CODE), text.chars().take(200).collect())
     });
-    Refused { status, code, message, index: None, request_id: header(names::X_MS_REQUEST_ID) }
+    ServiceRefusal { status, code, message, index: None, request_id: header(names::X_MS_REQUEST_ID) }
 }
 
-/// Everything but what RFC 3986 leaves alone.
+/// Percent-encodes everything except the unreserved characters of RFC 3986.
 pub fn encode(text: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -339,7 +349,7 @@ pub fn id() -> String {
     model::Guid(bytes).to_string()
 }
 
-/// An error with its causes, which is where the reason stands.
+/// The text of an error with its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! What Partita has besides: a secondary, TLS with its own certificate, key ranges of tokens, and what a query costs.
+//! What only Partita offers: a secondary, TLS with its own certificate, key ranges of tokens, and the cost of a query.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -9,7 +9,7 @@ use partita_client::{
 };
 
 #[tokio::test]
-async fn the_secondary_shows_the_same_and_takes_no_writes() {
+async fn the_secondary_has_the_same_data_and_refuses_writes() {
     let Some(service) = service() else { return };
     let table = table(&service, "Second").await;
     table.insert(&Entity::new("p", "r")).await.unwrap();
@@ -19,12 +19,12 @@ async fn the_secondary_shows_the_same_and_takes_no_writes() {
     assert_eq!(copy.insert(&Entity::new("p", "x")).await.unwrap_err().status(), Some(403));
     let stats = secondary.stats().await.unwrap();
     assert!(stats.status == "live" && stats.last_sync.is_some(), "{stats:?}");
-    assert!(service.stats().await.unwrap_err().refused().is_some(), "only the copy tells");
+    assert!(service.stats().await.unwrap_err().refusal().is_some(), "only the copy tells");
     table.drop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_token_is_held_to_its_range() {
+async fn a_token_grants_only_its_range() {
     let Some(service) = service() else { return };
     let table = table(&service, "Range").await;
     for partition in ["a", "b", "c"] {
@@ -41,7 +41,7 @@ async fn a_token_is_held_to_its_range() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_ones_own_is_trusted_if_told() {
+async fn a_private_authority_is_trusted_if_it_is_given() {
     let Some(text) = connection_string("PARTITA_CLIENT_TEST_TLS") else { return };
     let authority = std::fs::read(std::env::var("PARTITA_CLIENT_TEST_AUTHORITY").unwrap()).unwrap();
     let trusting = TableService::builder(&text).unwrap().trust(authority).build().unwrap();
@@ -54,7 +54,7 @@ async fn a_certificate_of_ones_own_is_trusted_if_told() {
 }
 
 #[tokio::test]
-async fn the_cost_of_a_query_is_that_of_its_class() {
+async fn the_number_of_examined_entities_depends_on_the_kind_of_query() {
     let Some(service) = service() else { return };
     let table = table(&service, "Cost").await;
     for partition in ["a", "b"] {
@@ -80,7 +80,7 @@ async fn the_cost_of_a_query_is_that_of_its_class() {
 }
 
 #[tokio::test]
-async fn a_policy_may_leave_all_to_the_tokens() {
+async fn a_policy_may_leave_all_its_terms_to_the_tokens() {
     let Some(service) = service() else { return };
     let table = table(&service, "Policy").await;
     let policies = [AccessPolicy { id: "nobody & co".to_owned(), ..AccessPolicy::default() }];
@@ -90,7 +90,7 @@ async fn a_policy_may_leave_all_to_the_tokens() {
 }
 
 #[tokio::test]
-async fn the_services_settings_are_read_and_written() {
+async fn service_properties_are_read_and_written() {
     let Some(service) = service() else { return };
     let before = service.properties().await.unwrap();
     service.set_properties(&before).await.unwrap();

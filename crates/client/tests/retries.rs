@@ -1,4 +1,4 @@
-//! Services that are busy, slow or gone: what is tried again, and what a caller is then told.
+//! Services that are busy, slow or unreachable: what is retried, and which error a caller gets.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -10,24 +10,24 @@ use partita_client::{Entity, Error, Match, RetryPolicy, Table, TableService, Tra
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What becomes of one request.
+/// What the server does with one request.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A status and a code.
     Answer(u16, &'static str),
     /// With `Retry-After`, in seconds.
     Later(u16, u64),
-    /// Read, and never answered: the connection ends.
+    /// Reads it, then closes the connection.
     Lost,
-    /// Read, and not answered for longer than anybody waits.
+    /// Reads it, and does not answer within the timeout.
     Silent,
-    /// A transaction's answer: 202, and inside of it this.
+    /// The answer to a transaction: 202, with this inside.
     Inside(u16, &'static str),
 }
 
 use Step::{Answer, Inside, Later, Lost, Silent};
 
-/// A server that does as it is told, one step a request, and then counts.
+/// A server that follows a script, one step for each request, and counts the requests.
 struct Script {
     table: Table,
     requests: Arc<Mutex<Vec<String>>>,
@@ -55,7 +55,7 @@ impl Script {
     }
 }
 
-/// Answers one request, or gives the connection back to be held open.
+/// Answers one request, or returns the connection, which the caller keeps open.
 async fn serve(
     connection: TcpStream,
     steps: &mut impl Iterator<Item = Step>,
@@ -147,7 +147,7 @@ async fn check(write: &str, steps: &[Step], expected: &str, requests: usize) {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     check("get", &[Answer(503, "ServerBusy"), Answer(200, "")], "done", 2).await;
     check("get", &[Answer(500, "OperationTimedOut"), Lost, Answer(200, "")], "done", 3).await;
     check("get", &[Silent, Answer(200, "")], "done", 2).await;
@@ -157,7 +157,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_tried_again() {
+async fn a_refusal_is_not_retried() {
     for status in [400, 403, 404, 409, 412, 413, 501] {
         check("get", &[Answer(status, "No")], &format!("refused {status}"), 1).await;
         check("insert", &[Answer(status, "No")], &format!("refused {status}"), 1).await;
@@ -166,15 +166,15 @@ async fn a_refusal_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_tried_for_ever() {
+async fn the_number_of_attempts_is_limited() {
     check("get", &[Answer(503, "ServerBusy"); 9], "refused 503", 3).await;
     check("get", &[Lost; 9], "unanswered", 3).await;
     check("insert", &[Answer(503, "ServerBusy"); 9], "refused 503", 3).await;
 }
 
 #[tokio::test]
-async fn a_write_that_may_have_been_done_is_not_called_refused() {
-    // Its own first attempt may be what the second one meets with.
+async fn a_write_that_may_have_been_done_is_not_reported_as_refused() {
+    // The first attempt may be the reason for the second answer.
     check("insert", &[Lost, Answer(409, "EntityAlreadyExists")], "unknown", 2).await;
     check("insert", &[Answer(500, "OperationTimedOut"), Answer(409, "EntityAlreadyExists")], "unknown", 2)
         .await;
@@ -182,22 +182,22 @@ async fn a_write_that_may_have_been_done_is_not_called_refused() {
     check("transaction", &[Lost, Inside(409, "EntityAlreadyExists")], "unknown", 2).await;
     check("insert", &[Lost; 9], "unknown", 3).await;
     check("insert", &[Lost, Answer(503, "ServerBusy"), Answer(503, "ServerBusy")], "unknown", 3).await;
-    // What it asks for is so, whoever did it.
+    // The goal is reached, no matter by whom.
     check("delete", &[Lost, Answer(404, "ResourceNotFound")], "done", 2).await;
-    // Turned away is not done, and another's entity is another's.
+    // 503 means that the first attempt was not done, so somebody else has inserted the entity.
     check("insert", &[Answer(503, "ServerBusy"), Answer(409, "EntityAlreadyExists")], "refused 409", 2).await;
     check("delete", &[Answer(404, "ResourceNotFound")], "refused 404", 1).await;
 }
 
 #[tokio::test]
-async fn writes_in_doubt_are_not_repeated_if_told_so() {
+async fn doubtful_writes_are_not_repeated_if_the_policy_forbids_it() {
     let script = Script::new(&[Lost, Answer(204, "")], support::quick().repeat_doubtful(false)).await;
     let outcome = script.table.upsert_replace(&Entity::new("p", "r")).await;
     assert_eq!((shown(outcome).as_str(), script.methods().as_str()), ("unknown", "PUT"));
 }
 
 #[tokio::test]
-async fn a_server_is_waited_for_as_long_as_it_asks() {
+async fn a_pause_is_as_long_as_retry_after_says() {
     let script = Script::new(&[Later(503, 1), Answer(200, "")], support::quick()).await;
     let begun = Instant::now();
     script.table.get::<Entity>("p", "r").await.unwrap();
@@ -205,7 +205,7 @@ async fn a_server_is_waited_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
-async fn nobody_there_means_nothing_done() {
+async fn an_unreachable_service_means_that_nothing_was_done() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let service = TableService::with_key(&format!("http://{free}/a"), "a", "AAAA").unwrap();
     let service = service.retry(support::quick().attempts(2)).build().unwrap();
@@ -213,7 +213,7 @@ async fn nobody_there_means_nothing_done() {
     assert!(matches!(outcome, Err(Error::Unanswered(_))), "{outcome:?}");
 }
 
-/// A policy of three attempts, and what it says of its pauses.
+/// A policy with three attempts, and what it reports before its pauses.
 fn told() -> (RetryPolicy, Arc<Mutex<Vec<String>>>) {
     let said = Arc::new(Mutex::new(Vec::new()));
     let told = said.clone();
@@ -222,7 +222,7 @@ fn told() -> (RetryPolicy, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn each_pause_is_told_with_its_reason() {
+async fn each_pause_is_reported_with_its_reason() {
     let (retry, said) = told();
     let script = Script::new(&[Later(503, 1), Answer(503, "ServerBusy"), Answer(200, "")], retry).await;
     script.table.get::<Entity>("p", "r").await.unwrap();
@@ -230,7 +230,7 @@ async fn each_pause_is_told_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_service_that_never_answered_is_given_up_at_once_if_told_so() {
+async fn with_needs_contact_a_failed_first_connection_is_not_retried() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (needs_contact, pauses) in [(true, 0), (false, 2)] {
         let (retry, said) = told();
@@ -243,7 +243,7 @@ async fn a_service_that_never_answered_is_given_up_at_once_if_told_so() {
 }
 
 #[tokio::test]
-async fn a_service_that_has_answered_is_waited_for_even_then() {
+async fn with_needs_contact_a_service_that_has_answered_is_retried() {
     let (retry, said) = told();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/account", listener.local_addr().unwrap());
@@ -263,7 +263,7 @@ async fn a_service_that_has_answered_is_waited_for_even_then() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_sent_is_not_tried() {
+async fn an_invalid_request_is_not_sent() {
     let script = Script::new(&[], support::quick()).await;
     let broken = partita_client::ETag::new("a\r\nb");
     let outcome = script.table.delete("p", "r", &broken).await;
@@ -272,11 +272,11 @@ async fn what_can_not_be_sent_is_not_tried() {
 }
 
 #[tokio::test]
-async fn a_failing_operation_is_named() {
+async fn the_failed_operation_of_a_transaction_is_named() {
     let script = Script::new(&[Inside(409, "EntityAlreadyExists")], RetryPolicy::never()).await;
     let mut transaction = Transaction::new();
     transaction.insert(&Entity::new("p", "a")).unwrap().insert(&Entity::new("p", "b")).unwrap();
     let error = script.table.submit(transaction).await.unwrap_err();
     assert_eq!((error.index(), error.code()), (Some(1), Some("EntityAlreadyExists")));
-    assert_eq!(error.refused().unwrap().message, "words");
+    assert_eq!(error.refusal().unwrap().message, "words");
 }

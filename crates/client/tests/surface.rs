@@ -1,4 +1,4 @@
-//! What every Table service does, through this client: each test on Partita and on Azurite.
+//! What every Table service offers, through this client. Each test runs on Partita and on Azurite.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -6,7 +6,7 @@ use crate::support::{services, table, unique};
 use futures_util::TryStreamExt as _;
 use partita_client::{
     AccessPolicy, AccountSas, Continuation, DateTime, ETag, Entity, Filter, Guid, Match, Operation,
-    OperationKind, Stored, TablePermissions, TableSas, TableService, Transaction, Value, partition_key,
+    OperationKind, StoredEntity, TablePermissions, TableSas, TableService, Transaction, Value, partition_key,
     property, row_key,
 };
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ fn employee(id: &str, age: i32) -> Employee {
 }
 
 #[tokio::test]
-async fn tables_come_and_go() {
+async fn tables_are_created_listed_and_dropped() {
     for service in services() {
         let prefix = unique("Come");
         let names: Vec<_> = ["C", "A", "B"].iter().map(|letter| format!("{prefix}{letter}")).collect();
@@ -69,7 +69,7 @@ async fn tables_come_and_go() {
 }
 
 #[tokio::test]
-async fn every_type_comes_back_as_it_was() {
+async fn every_type_is_read_as_it_was_written() {
     for service in services() {
         let table = table(&service, "Types").await;
         let entity = Entity::new("p", "r")
@@ -85,7 +85,7 @@ async fn every_type_comes_back_as_it_was() {
             .with("Guid", Guid([0xab; 16]))
             .with("Binary", vec![0_u8, 255, 10]);
         let etag = table.insert(&entity).await.unwrap();
-        let found: Stored<Entity> = table.get("p", "r").await.unwrap();
+        let found: StoredEntity<Entity> = table.get("p", "r").await.unwrap();
         assert_eq!((&found.entity, &found.etag), (&entity, &etag), "{}", service.url());
         assert!(found.timestamp.is_some());
         table.drop().await.unwrap();
@@ -93,7 +93,7 @@ async fn every_type_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn keys_may_hold_nearly_anything() {
+async fn keys_may_contain_nearly_every_character() {
     let keys = [
         "",
         " ",
@@ -116,9 +116,9 @@ async fn keys_may_hold_nearly_anything() {
             table.upsert_merge(&Entity::new("row", key).with("Key", key)).await.unwrap();
         }
         for key in keys {
-            let found: Stored<Entity> = table.get(key, "r").await.unwrap();
+            let found: StoredEntity<Entity> = table.get(key, "r").await.unwrap();
             assert_eq!((found.partition_key.as_str(), found.text("Key")), (key, Some(key)));
-            let found: Vec<Stored<Entity>> =
+            let found: Vec<StoredEntity<Entity>> =
                 table.query().filter(partition_key().eq("row").and(row_key().eq(key))).all().await.unwrap();
             assert_eq!(found.len(), 1, "{key:?} at {}", service.url());
             table.delete(key, "r", &found_etag(&table, key).await).await.unwrap();
@@ -129,7 +129,7 @@ async fn keys_may_hold_nearly_anything() {
 }
 
 #[tokio::test]
-async fn entities_come_and_go_as_json() {
+async fn entities_are_written_and_read_as_json() {
     for service in services() {
         let table = table(&service, "Json").await;
         let json = |row: &str| {
@@ -150,7 +150,7 @@ async fn entities_come_and_go_as_json() {
                 assert_eq!(read.properties, Entity::new("", "").with("L", 7_i64).with("D", 1.5).properties);
                 rows.push(read.row_key);
             }
-            // In another process, say.
+            // A continuation token can be saved and parsed again.
             from = page
                 .next
                 .map(|next| Continuation::new(next.partition_key(), next.row_key().map(str::to_owned)));
@@ -173,9 +173,9 @@ async fn a_struct_is_an_entity() {
         let table = table(&service, "Struct").await;
         let ann = Employee { salary: None, ..employee("1", 30) };
         table.insert(&ann).await.unwrap();
-        let found: Stored<Employee> = table.get("Sales", "1").await.unwrap();
+        let found: StoredEntity<Employee> = table.get("Sales", "1").await.unwrap();
         assert_eq!(*found, ann);
-        let dynamic: Stored<Entity> = table.get("Sales", "1").await.unwrap();
+        let dynamic: StoredEntity<Entity> = table.get("Sales", "1").await.unwrap();
         assert_eq!(dynamic.get("Holidays"), Some(&Value::Int64(1 << 40)));
         assert_eq!(dynamic.get("Salary"), None);
         assert!(table.find::<Employee>("Sales", "2").await.unwrap().is_none());
@@ -185,7 +185,7 @@ async fn a_struct_is_an_entity() {
 }
 
 #[tokio::test]
-async fn nobody_undoes_what_he_has_not_seen() {
+async fn a_write_with_an_old_etag_is_refused() {
     for service in services() {
         let table = table(&service, "Versions").await;
         let first = table.insert(&Entity::new("p", "r").with("A", 1).with("B", 1)).await.unwrap();
@@ -195,10 +195,10 @@ async fn nobody_undoes_what_he_has_not_seen() {
         let stale = table.replace(&Entity::new("p", "r"), &first).await.unwrap_err();
         assert!(stale.is_changed() && stale.code() == Some("UpdateConditionNotSatisfied"), "{stale}");
         assert!(table.delete("p", "r", &first).await.unwrap_err().is_changed());
-        let found: Stored<Entity> = table.get("p", "r").await.unwrap();
+        let found: StoredEntity<Entity> = table.get("p", "r").await.unwrap();
         assert_eq!((found.get("A"), found.get("B")), (Some(&2.into()), Some(&1.into())));
         table.replace(&Entity::new("p", "r").with("C", 3), &second).await.unwrap();
-        let found: Stored<Entity> = table.get("p", "r").await.unwrap();
+        let found: StoredEntity<Entity> = table.get("p", "r").await.unwrap();
         assert_eq!(found.entity, Entity::new("p", "r").with("C", 3));
         assert!(table.replace(&Entity::new("p", "x"), Match::Any).await.unwrap_err().is_not_found());
         table.delete("p", "r", Match::Any).await.unwrap();
@@ -219,11 +219,12 @@ async fn filled(service: &TableService) -> partita_client::Table {
 }
 
 #[tokio::test]
-async fn queries_find_what_they_say() {
+async fn queries_return_the_matching_entities() {
     for service in services() {
         let table = filled(&service).await;
         let check = async |filter: Filter, expected: usize| {
-            let found: Vec<Stored<Employee>> = table.query().filter(filter.clone()).all().await.unwrap();
+            let found: Vec<StoredEntity<Employee>> =
+                table.query().filter(filter.clone()).all().await.unwrap();
             assert_eq!(found.len(), expected, "{filter} at {}", service.url());
             assert!(found.is_sorted_by_key(|employee| employee.id.clone()));
         };
@@ -252,7 +253,7 @@ async fn a_projection_leaves_the_rest_out() {
     }
     for service in services() {
         let table = filled(&service).await;
-        let found: Vec<Stored<Name>> = table.query().select(["Name"]).take(3).all().await.unwrap();
+        let found: Vec<StoredEntity<Name>> = table.query().select(["Name"]).take(3).all().await.unwrap();
         assert_eq!(found.len(), 3);
         assert!(
             found.iter().all(|row| row.entity == Name { name: "Jun Cao".to_owned(), age: None }),
@@ -263,13 +264,13 @@ async fn a_projection_leaves_the_rest_out() {
 }
 
 #[tokio::test]
-async fn pages_go_on_where_the_last_one_ended() {
+async fn each_page_continues_after_the_previous_one() {
     for service in services() {
         let table = filled(&service).await;
         let query = table.query().page_size(10);
         let (mut kept, mut sizes) = (None::<String>, Vec::new());
         loop {
-            // As another process would: all it has is the text.
+            // Only from its text, as another process would.
             let from = kept.as_deref().map(|text| text.parse::<Continuation>().unwrap());
             let page = query.page::<Entity>(from.as_ref()).await.unwrap();
             sizes.push(page.entities.len());
@@ -280,7 +281,7 @@ async fn pages_go_on_where_the_last_one_ended() {
         }
         assert_eq!(sizes.iter().sum::<usize>(), 25, "{sizes:?}");
         assert!(sizes.len() >= 3, "{sizes:?}");
-        let streamed: Vec<Stored<Entity>> = query.clone().stream().try_collect().await.unwrap();
+        let streamed: Vec<StoredEntity<Entity>> = query.clone().stream().try_collect().await.unwrap();
         assert_eq!(streamed.len(), 25);
         assert_eq!(query.take(15).all::<Entity>().await.unwrap().len(), 15);
         table.drop().await.unwrap();
@@ -340,7 +341,7 @@ async fn a_transaction_is_all_or_nothing() {
         transaction.upsert_replace(&Entity::new("p", "other")).unwrap();
         let etags = table.submit(transaction).await.unwrap();
         assert_eq!(etags.iter().filter(|etag| etag.is_some()).count(), 3, "{etags:?}");
-        let found: Stored<Entity> = table.get("p", "old").await.unwrap();
+        let found: StoredEntity<Entity> = table.get("p", "old").await.unwrap();
         assert_eq!(Some(&found.etag), etags[1].as_ref());
 
         let mut doomed = Transaction::new();
@@ -380,7 +381,7 @@ async fn a_token_grants_what_it_says() {
 }
 
 #[tokio::test]
-async fn policies_are_kept() {
+async fn policies_are_stored_and_read() {
     for service in services() {
         let table = table(&service, "Policy").await;
         let soon = DateTime::parse("2040-01-02T03:04:05Z").unwrap();

@@ -1,4 +1,5 @@
-//! What the Table, Queue and Blob services share: account names, times, GUIDs, versions, limits and refusals.
+//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits, refusals and
+//! throttling.
 //!
 //! No I/O and no HTTP. A value of these types is valid once built.
 
@@ -11,6 +12,7 @@ mod refusal;
 #[cfg(feature = "serde")]
 pub mod serde;
 mod service_kind;
+pub mod throttle;
 mod version;
 
 pub use account_name::AccountName;

@@ -1,23 +1,14 @@
-//! `x-ms-version`: any well-formed date is accepted. The methods say what each version has.
+//! `x-ms-version`: any well-formed date is accepted. What a version changes for all services is asked here; what it changes
+//! for one service is asked in that service's crates.
 
 use std::fmt;
-
-use crate::ServiceKind;
 
 /// A protocol version, `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u8; 10]);
 
 const FIRST: Version = Version(*b"2009-04-14");
-const UPSERT_AND_SELECT: Version = Version(*b"2011-08-18");
 const ALL_PROPERTIES: Version = Version(*b"2013-08-15");
-const JSON: Version = Version(*b"2013-08-15");
-const ETAG_IN_MINIMAL: Version = Version(*b"2015-04-05");
-const NO_ATOM: Version = Version(*b"2015-12-11");
-const PUT_MESSAGE_ANSWERS: Version = Version(*b"2016-05-31");
-const ANY_TIME_TO_LIVE: Version = Version(*b"2017-07-29");
-const ERROR_CODE_HEADER: Version = Version(*b"2017-07-29");
-const POLICIES_FOR_BEARERS: Version = Version(*b"2025-07-05");
 const LOGGED_ERROR_CODES: Version = Version(*b"2017-04-17");
 
 impl Version {
@@ -53,71 +44,6 @@ impl Version {
     /// The request log names errors of the client by their code.
     pub fn logs_error_codes(self) -> bool {
         self >= LOGGED_ERROR_CODES
-    }
-}
-
-/// Differences for tables.
-impl Version {
-    pub fn has_upsert(self) -> bool {
-        self >= UPSERT_AND_SELECT
-    }
-
-    pub fn has_select(self) -> bool {
-        self >= UPSERT_AND_SELECT
-    }
-
-    pub fn has_json(self) -> bool {
-        self >= JSON
-    }
-
-    pub fn has_prefer(self) -> bool {
-        self >= JSON
-    }
-
-    pub fn has_atom(self) -> bool {
-        self < NO_ATOM
-    }
-
-    /// Indented XML with `standalone="yes"`.
-    pub fn writes_old_xml(self) -> bool {
-        self < JSON
-    }
-
-    pub fn has_etag_in_minimal(self) -> bool {
-        self >= ETAG_IN_MINIMAL
-    }
-
-    /// The answer to an anonymous request has a challenge.
-    pub fn has_challenge(self) -> bool {
-        ServiceKind::Table.sends_challenge(self)
-    }
-}
-
-/// What it changes for queues (spec: queue-operations 9).
-impl Version {
-    /// A list of queues names the address of its account, and not that of each queue.
-    pub fn lists_service_endpoint(self) -> bool {
-        self >= ALL_PROPERTIES
-    }
-
-    /// Put Message answers with the message, and Get Messages shows how often one was delivered behind its times.
-    pub fn has_put_answer(self) -> bool {
-        self >= PUT_MESSAGE_ANSWERS
-    }
-
-    /// A message may live longer than seven days, and for ever.
-    pub fn has_any_time_to_live(self) -> bool {
-        self >= ANY_TIME_TO_LIVE
-    }
-
-    /// Bearer tokens may read and set stored access policies.
-    pub fn shows_policies_to_bearers(self) -> bool {
-        self >= POLICIES_FOR_BEARERS
-    }
-
-    /// Every error says its code in a header too.
-    pub fn has_error_code_header(self) -> bool {
-        self >= ERROR_CODE_HEADER
     }
 }
 

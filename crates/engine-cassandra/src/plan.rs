@@ -236,7 +236,7 @@ pub fn plan(
 
 /// Of a transaction that no write can hold, whatever else there is to write.
 pub fn too_large(index: usize) -> Error {
-    Error::Rejected { index, reason: store::Reason::OverLimit(model::Refusal::RequestBodyTooLarge) }
+    Error::Rejected { index, reason: store::Reason::OverLimit(common::Refusal::RequestBodyTooLarge.into()) }
 }
 
 /// The first operation that no write can hold together with those before it.

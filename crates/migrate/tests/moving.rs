@@ -14,7 +14,7 @@ use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
 use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
 use store_suite::{account, insert, key, number, of_service, table};
-use support::{Balky, Counting};
+use support::{Counter, Unreliable};
 
 const UNSEEN: Watch<'_> = &|_: Step<'_>| {};
 
@@ -137,7 +137,7 @@ async fn a_later_pass_brings_only_what_has_changed() {
     put(&source, &books, "p001", "r001", 2).await;
     put(&source, &books, "p009", "r001", 2).await;
     delete(&source, &books, "p004", "r099").await;
-    let counted = Arc::new(Counting::new(target.clone()));
+    let counted = Arc::new(Counter::in_front_of(target.clone()));
     let counting: Shared = counted.clone();
     let passed = pass(&source, Some(&known), &counting, &accounts(), UNSEEN).await.unwrap();
     assert_eq!(passed, Passed { tables: 1, entities: 500, stored: 2, removed: 1, dropped_tables: 0 });
@@ -280,8 +280,8 @@ async fn service_properties_that_can_not_be_taken_back_are_said() {
 async fn a_target_that_is_busy_or_unsure_is_asked_again() {
     let (source, _) = filled(20, 7).await;
     let target = memory();
-    let balky: Shared = Arc::new(Balky::new(target.clone()));
-    let passed = pass(&source, None, &balky, &accounts(), UNSEEN).await.unwrap();
+    let unreliable: Shared = Arc::new(Unreliable::in_front_of(target.clone()));
+    let passed = pass(&source, None, &unreliable, &accounts(), UNSEEN).await.unwrap();
     assert_eq!(passed.stored, 140);
     verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
 }
@@ -295,7 +295,7 @@ async fn a_pass_cut_short_anywhere_is_made_good_by_the_next() {
         put(&source, &books, "p001", &format!("new{stop_after}"), 1).await;
         delete(&source, &books, "p001", &format!("new{stop_after}")).await;
         put(&source, &books, "p002", "r000", stop_after).await;
-        let counted = Arc::new(Counting::stopping(target.clone(), stop_after.unsigned_abs() as usize));
+        let counted = Arc::new(Counter::stopping(target.clone(), stop_after.unsigned_abs() as usize));
         let counting: Shared = counted.clone();
         match pass(&source, None, &counting, &accounts(), UNSEEN).await {
             Ok(_) => break,

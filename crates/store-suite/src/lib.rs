@@ -6,6 +6,7 @@
 
 mod closing;
 mod concurrency;
+mod double;
 mod fixtures;
 mod loading;
 mod metadata;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use store::Engine;
 
+pub use double::{EngineDouble, TestEngine};
 pub use fixtures::{account, draft, insert, key, number, of_service, scan, table};
 
 type Shared = Arc<dyn Engine>;

@@ -8,10 +8,10 @@ use std::process::Command;
 pub use mutation::{Reading, bytes_near, check_near, text_near};
 pub use patience::{Patience, wait_until};
 
-/// Set to 1, this makes a test fail that can't run here; `./test` sets it.
+/// If this is 1, a test that can't run here fails. `./test` sets it.
 const REQUIRE_ALL: &str = "PARTITA_REQUIRE_ALL";
 
-/// Says that a test can't run, and why. Its caller then returns, and the test passes, unless every test is required.
+/// Prints that a test can't run, and why. The caller then returns, and the test passes, unless every test is required.
 ///
 /// # Panics
 /// If `PARTITA_REQUIRE_ALL` is 1.
@@ -30,7 +30,7 @@ pub fn needed(variable: &str, way_out: &str) -> Option<String> {
     value
 }
 
-/// Sends a signal, such as TERM, to a process. By the shell, which always can: not every system has a program for it.
+/// Sends a signal, such as TERM, to a process. Uses the shell's `kill`, because not every system has the program.
 ///
 /// # Panics
 /// If there is no such process.

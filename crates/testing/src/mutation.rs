@@ -1,7 +1,7 @@
-//! Input that is nearly valid: a valid one, changed in a few places.
+//! Nearly valid input: valid input, changed in a few places.
 //!
-//! Uniformly random bytes fail the first check of nearly every reader, so that a test with them says nothing about the
-//! checks behind it. A changed valid input gets past most of them.
+//! Random bytes fail the first check of nearly every parser, so a test with them does not reach the later checks. Changed
+//! valid input passes most of them.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -12,11 +12,11 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 
-/// Fewer cases than this say nothing about shares.
+/// With fewer cases, the percentage of accepted inputs is not significant.
 const CASES_MIN: u32 = 256;
-/// Places of one input that are changed at most.
+/// The largest number of changes in one input.
 const CHANGES_MAX: usize = 2;
-/// The longest stretch that is taken out, or stands there twice.
+/// The longest part that is removed or repeated.
 const STRETCH_MAX: usize = 24;
 
 /// One change of a valid input.
@@ -32,7 +32,7 @@ enum Change<T> {
     Splice(Index, Index),
 }
 
-/// A part of an input of which one bit can be changed.
+/// A part of an input in which one bit can be flipped.
 trait Flip: Clone {
     fn flip(&self, bit: u32) -> Self;
 }
@@ -107,7 +107,7 @@ fn changed<T: Flip + Debug + 'static>(
     valid: impl Strategy<Value = Vec<T>>,
     change: impl Strategy<Value = Change<T>>,
 ) -> impl Strategy<Value = Vec<T>> {
-    // Most are changed once: of two changes one mostly hides what the other does.
+    // Most inputs are changed once: with two changes, one mostly hides the effect of the other.
     let few = prop_oneof![3 => Just(1), 1 => Just(CHANGES_MAX)];
     (vec(valid, 2), vec(change, CHANGES_MAX), few).prop_map(|(mut inputs, changes, few)| {
         let other = inputs.pop().unwrap_or_default();
@@ -117,7 +117,7 @@ fn changed<T: Flip + Debug + 'static>(
     })
 }
 
-/// Bytes on which readers of lengths and tags are most likely to be wrong.
+/// Bytes that are most likely to find errors in parsers of lengths and tags.
 const TRICKY_BYTES: [u8; 8] = [0, 1, 2, 8, 0x7f, 0x80, 0xfe, 0xff];
 
 /// Valid bytes, changed in one or two places.
@@ -126,8 +126,7 @@ pub fn bytes_near(valid: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value 
     changed(valid, change(byte(), vec(byte(), 1..4)))
 }
 
-/// Valid text, changed in one or two places. What is inserted are pieces of the language, and now and then a character of
-/// any kind.
+/// Valid text, changed in one or two places. Inserts pieces of the language, and sometimes any character.
 pub fn text_near(
     valid: impl Strategy<Value = String>,
     pieces: &'static [&'static str],
@@ -142,7 +141,7 @@ pub fn text_near(
     changed(valid, change(character(), piece)).prop_map(String::from_iter)
 }
 
-/// What a reader made of an input.
+/// The result of a parser for an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     Accepted,
@@ -155,11 +154,11 @@ impl Reading {
     }
 }
 
-/// Checks a property for many inputs. So many of a hundred inputs must be accepted, and the others refused: a test of which
-/// all inputs go the same way would say nothing about the other way.
+/// Checks a property for many inputs. The percentage of accepted inputs must be in the range, so that the test covers both
+/// accepted and refused inputs.
 ///
 /// # Panics
-/// If the property does not hold for an input, or if the share is another one.
+/// If the property does not hold for an input, or if the percentage is out of range.
 pub fn check_near<S: Strategy>(
     inputs: S,
     accepted_percent: RangeInclusive<u32>,

@@ -1,12 +1,12 @@
-//! Waiting for something that nobody announces.
+//! Waits for a condition by polling.
 
 use std::time::{Duration, Instant};
 
-/// Far longer than anything takes on a busy machine: it ends a test that hangs, and decides nothing else.
+/// Far longer than anything takes on a busy machine. It only ends a test that hangs.
 const USUAL: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Says how long to pause before looking again, and gives up in the end.
+/// Gives the pause before the next look, and panics after the time limit.
 #[derive(Debug)]
 pub struct Patience {
     what: String,
@@ -14,7 +14,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// `what` is told if it never happens: "the table is purged".
+    /// `what` is for the panic's message: "the table is purged".
     pub fn new(what: impl Into<String>) -> Self {
         Self::lasting(USUAL, what)
     }
@@ -26,17 +26,17 @@ impl Patience {
     /// The time to sleep before the next look.
     ///
     /// # Panics
-    /// If it has been waited for long enough.
+    /// If the time is over.
     pub fn pause(&self) -> Duration {
         assert!(Instant::now() < self.until, "waited in vain until {}", self.what);
         PAUSE
     }
 }
 
-/// Looks until there is something, which is then given back.
+/// Calls `look` until it returns something, and returns that.
 ///
 /// # Panics
-/// If there is nothing for too long.
+/// If the time is over.
 pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let patience = Patience::new(what);
     loop {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_for_until_it_is_there() {
+    fn looks_until_there_is_a_result() {
         let mut looks = 0;
         let found = wait_until("the third look", || {
             looks += 1;

@@ -1,4 +1,4 @@
-//! The layers of ARCHITECTURE.md, held against what cargo says of the workspace.
+//! Compares the layers of ARCHITECTURE.md with the dependencies that cargo reports.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// From the bottom up. A crate may depend on those of lower layers alone, except for its tests.
+/// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
 const LAYERS: [&[&str]; 9] = [
     &["common", "driver", "forensics", "testing"],
     &["model", "protocol", "queue-model"],
@@ -25,15 +25,15 @@ const LAYERS: [&[&str]; 9] = [
     &["client-encryption", "client-patterns", "front", "bench", "transfer"],
     &["table-http", "queue-http"],
     &["cli"],
-    // Programs that try the others out.
+    // Programs that test the others.
     &["histories", "lab", "bare", "patterns"],
     &["cluster-tests"],
 ];
 
-/// The only programs that know which engines there are.
+/// The only programs that name engines.
 const NAMES_ENGINES: [&str; 2] = ["cli", "cluster-tests"];
 
-/// Every crate of the workspace with those that it depends on, without what only its tests need.
+/// Every crate of the workspace with its dependencies, without dev-dependencies.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let asked = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -59,7 +59,7 @@ fn layer(name: &str) -> usize {
 }
 
 #[test]
-fn crates_depend_on_lower_layers_alone() {
+fn crates_depend_only_on_lower_layers() {
     for (name, needed) in dependencies() {
         for needed in needed {
             assert!(layer(&needed) < layer(&name), "{name} depends on {needed}, which is not below it");

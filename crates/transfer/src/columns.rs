@@ -1,19 +1,49 @@
-//! Entities as rows of a table with columns: `PartitionKey,RowKey,Timestamp,Name,Name@type,...`, the form that Azure
-//! Storage Explorer writes and reads.
+//! Entities as rows of CSV with the columns `PartitionKey,RowKey,Timestamp,Name,Name@type,...`, as Azure Storage Explorer
+//! writes and reads them.
 //!
-//! A type tells an empty text from no text: a property that an entity lacks has neither value nor type.
+//! If the entity lacks the property, the value and the type are both empty. An empty string has a type.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use model::EdmType;
+use thiserror::Error;
 use wire::names::{PARTITION_KEY, ROW_KEY, TIMESTAMP};
 
 use crate::csv;
-use crate::entity::{self, Entity, Keys};
+use crate::entity::{self, EntityKeys, JsonEntity};
 
 const TYPE_SUFFIX: &str = "@type";
 const SYSTEM: [&str; 3] = [PARTITION_KEY, ROW_KEY, TIMESTAMP];
+
+/// Why an entity can't be a row.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CellError {
+    #[error(
+        "the value of {name} contains half of a surrogate pair, which CSV can't hold; use --format jsonl"
+    )]
+    LoneSurrogate { name: String },
+}
+
+/// Why the first line of a file does not name the columns of entities.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HeaderError {
+    #[error("two columns are called {name:?}; rename one of them")]
+    SameName { name: String },
+    #[error("no column is called {name}; the first line must name the columns")]
+    NoKey { name: &'static str },
+}
+
+/// Why a row of a file is not an entity.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowError {
+    #[error("it has {fields} fields, but the first line has {columns}")]
+    Width { fields: usize, columns: usize },
+    #[error("{name} is {value:?}, which is not a value of {kind}")]
+    Value { name: String, value: String, kind: &'static str },
+    #[error("{name}{TYPE_SUFFIX} is {kind:?}; the types are {}", EdmType::ALL.map(EdmType::name).join(", "))]
+    UnknownType { name: String, kind: String },
+}
 
 /// The properties that have columns, in their order.
 #[derive(Clone, Debug, Default)]
@@ -39,8 +69,8 @@ impl Columns {
         &self.names
     }
 
-    /// Makes room for everything that an entity has.
-    pub fn add_all(&mut self, entity: &Entity<'_>) {
+    /// Adds a column for each property of an entity.
+    pub fn add_all(&mut self, entity: &JsonEntity<'_>) {
         for (name, _) in entity.properties() {
             self.add(name);
         }
@@ -60,13 +90,13 @@ impl Columns {
         csv::write_record(out, SYSTEM.into_iter().chain(properties));
     }
 
-    /// Adds an entity's row; gives the properties that have no column.
-    pub fn write_row(&self, out: &mut Vec<u8>, entity: &Entity<'_>) -> Result<Vec<String>, String> {
+    /// Adds an entity's row; returns the properties that have no column.
+    pub fn write_row(&self, out: &mut Vec<u8>, entity: &JsonEntity<'_>) -> Result<Vec<String>, CellError> {
         let mut cells = vec![Cow::Borrowed(""); SYSTEM.len() + 2 * self.names.len()];
-        let mut homeless = Vec::new();
+        let mut without_column = Vec::new();
         for (name, json) in entity.properties() {
             let (value, kind) = cell(json, entity.annotated_type(name))
-                .map_err(|why| format!("the value of {name} {why}; --format jsonl holds it"))?;
+                .ok_or_else(|| CellError::LoneSurrogate { name: name.to_owned() })?;
             if let Some(place) = SYSTEM.iter().position(|system| *system == name) {
                 cells[place] = value;
             } else if let Some(place) = self.places.get(name) {
@@ -74,72 +104,69 @@ impl Columns {
                 cells[place] = value;
                 cells[place + 1] = Cow::Borrowed(kind);
             } else {
-                homeless.push(name.to_owned());
+                without_column.push(name.to_owned());
             }
         }
         csv::write_record(out, cells.iter().map(|cell| &**cell));
-        Ok(homeless)
+        Ok(without_column)
     }
 }
 
-/// A value's text and its type.
-fn cell<'a>(json: &'a str, annotated: Option<&'a str>) -> Result<(Cow<'a, str>, &'a str), &'static str> {
+/// A value's text and its type; `None` if no text can hold the value.
+fn cell<'a>(json: &'a str, annotated: Option<&'a str>) -> Option<(Cow<'a, str>, &'a str)> {
     let kind = |kind: EdmType| annotated.unwrap_or(kind.name());
     if json.starts_with('"') {
-        let text = entity::text(json).ok_or("holds half of a character")?;
-        return Ok((text, kind(EdmType::String)));
+        return Some((entity::text(json)?, kind(EdmType::String)));
     }
     let own = match json {
         "true" | "false" => EdmType::Boolean,
         number if number.contains(['.', 'e', 'E']) => EdmType::Double,
         _ => EdmType::Int32,
     };
-    Ok((Cow::Borrowed(json), kind(own)))
+    Some((Cow::Borrowed(json), kind(own)))
 }
 
-/// What each column of a file that is read holds.
+/// What each column of a file to import holds.
 #[derive(Debug)]
-pub struct Header {
+pub struct CsvHeader {
     width: usize,
     partition: usize,
     row: usize,
-    properties: Vec<Property>,
+    properties: Vec<PropertyColumns>,
 }
 
 #[derive(Debug)]
-struct Property {
+struct PropertyColumns {
     name: String,
     value: usize,
     kind: Option<usize>,
 }
 
-impl Header {
-    pub fn read(names: &[String]) -> Result<Self, String> {
+impl CsvHeader {
+    pub fn read(names: &[String]) -> Result<Self, HeaderError> {
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-            return Err(format!("two columns are called {twice:?}"));
+            return Err(HeaderError::SameName { name: twice.clone() });
         }
         let place = |wanted: &str| names.iter().position(|name| name == wanted);
-        let key = |name: &str| {
-            place(name).ok_or_else(|| format!("no column is called {name}; the first line names the columns"))
-        };
+        let key = |name: &'static str| place(name).ok_or(HeaderError::NoKey { name });
         let (partition, row) = (key(PARTITION_KEY)?, key(ROW_KEY)?);
         let is_property =
             |name: &str| !name.ends_with(TYPE_SUFFIX) && !SYSTEM.contains(&name) && !name.is_empty();
         let properties = names.iter().enumerate().filter(|(_, name)| is_property(name));
         let properties = properties.map(|(value, name)| {
             let kind = place(&format!("{name}{TYPE_SUFFIX}"));
-            Property { name: name.clone(), value, kind }
+            PropertyColumns { name: name.clone(), value, kind }
         });
         Ok(Self { width: names.len(), partition, row, properties: properties.collect() })
     }
 
-    /// Writes the entity of a row as a request's body, and says its keys.
-    pub fn write_body(&self, out: &mut Vec<u8>, cells: &[String]) -> Result<Keys, String> {
+    /// Writes the entity of a row as a request's body, and returns its keys.
+    pub fn write_body(&self, out: &mut Vec<u8>, cells: &[String]) -> Result<EntityKeys, RowError> {
         if cells.len() != self.width {
-            return Err(format!("it has {} fields where the first line has {}", cells.len(), self.width));
+            return Err(RowError::Width { fields: cells.len(), columns: self.width });
         }
-        let keys = Keys { partition: cells[self.partition].clone(), row: cells[self.row].clone() };
+        let keys = EntityKeys { partition: cells[self.partition].clone(), row: cells[self.row].clone() };
         out.extend_from_slice(b"{\"PartitionKey\":");
         entity::write_text(out, &keys.partition);
         out.extend_from_slice(b",\"RowKey\":");
@@ -155,9 +182,8 @@ impl Header {
     }
 }
 
-fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Result<(), String> {
-    let bad = || format!("{name} is {value:?}, which is no {kind}");
-    // Storage Explorer has written types with and without `Edm.`; what has none is text.
+fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Result<(), RowError> {
+    // Storage Explorer has written types with and without `Edm.`. A value without a type is a string.
     let known = EdmType::ALL.into_iter().find(|known| {
         let short = known.name().trim_start_matches("Edm.");
         kind.eq_ignore_ascii_case(known.name()) || kind.eq_ignore_ascii_case(short)
@@ -165,8 +191,9 @@ fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Res
     let known = match known {
         Some(known) => known,
         None if kind.is_empty() => EdmType::String,
-        None => return Err(format!("{name}{TYPE_SUFFIX} is {kind:?}; there are {}", type_names())),
+        None => return Err(RowError::UnknownType { name: name.to_owned(), kind: kind.to_owned() }),
     };
+    let bad = || RowError::Value { name: name.to_owned(), value: value.to_owned(), kind: known.name() };
     let number;
     let (annotated, json) = match known {
         EdmType::String => (false, None),
@@ -177,7 +204,7 @@ fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Res
             number = value.trim().parse::<i32>().map_err(|_| bad())?.to_string();
             (false, Some(number.as_str()))
         }
-        // NaN and the infinities are text.
+        // NaN and the infinities are strings in JSON.
         EdmType::Double if serde_json::from_str::<serde_json::Number>(value).is_ok() => (true, Some(value)),
         EdmType::Double | EdmType::Int64 | EdmType::DateTime | EdmType::Guid | EdmType::Binary => {
             (true, None)
@@ -199,10 +226,6 @@ fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Res
     Ok(())
 }
 
-fn type_names() -> String {
-    EdmType::ALL.map(EdmType::name).join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,10 +234,10 @@ mod tests {
 
     #[test]
     fn rows_are_those_of_storage_explorer() {
-        let entity = Entity::parse(ENTITY).unwrap();
+        let entity = JsonEntity::parse(ENTITY).unwrap();
         let mut columns = Columns::default();
         columns.add_all(&entity);
-        columns.add_all(&Entity::parse(r#"{"RowKey":"x","Other":1}"#).unwrap());
+        columns.add_all(&JsonEntity::parse(r#"{"RowKey":"x","Other":1}"#).unwrap());
         let mut out = Vec::new();
         columns.write_header(&mut out);
         assert_eq!(columns.write_row(&mut out, &entity), Ok(vec![]));
@@ -229,14 +252,17 @@ mod tests {
     fn a_property_without_a_column_is_named() {
         let columns = Columns::new(["S".to_owned(), "RowKey".to_owned(), "S".to_owned()]);
         assert_eq!(columns.names(), ["S"]);
-        let homeless = columns.write_row(&mut Vec::new(), &Entity::parse(ENTITY).unwrap());
-        assert_eq!(homeless.unwrap(), ["I", "L", "D", "N", "B"]);
+        let without_column = columns.write_row(&mut Vec::new(), &JsonEntity::parse(ENTITY).unwrap());
+        assert_eq!(without_column.unwrap(), ["I", "L", "D", "N", "B"]);
     }
 
-    fn body(header: &str, record: &str) -> Result<String, String> {
-        let header = Header::read(&csv::read_record(header)?)?;
+    fn header(names: &str) -> Result<CsvHeader, HeaderError> {
+        CsvHeader::read(&csv::read_record(names).unwrap())
+    }
+
+    fn body(names: &str, record: &str) -> Result<String, RowError> {
         let mut out = Vec::new();
-        header.write_body(&mut out, &csv::read_record(record)?)?;
+        header(names).unwrap().write_body(&mut out, &csv::read_record(record).unwrap())?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -249,7 +275,7 @@ mod tests {
                 Ok(json) => Ok(format!(r#"{{"PartitionKey":"p","RowKey":"r",{json}}}"#)),
                 Err(text) => Err(text.to_owned()),
             };
-            assert_eq!(got, expected, "{value} {kind}");
+            assert_eq!(got.map_err(|error| error.to_string()), expected, "{value} {kind}");
         };
         check("", "", Ok(""));
         check("", "Edm.String", Ok(r#""X":"""#));
@@ -262,26 +288,23 @@ mod tests {
         check("-1E+300", "Double", Ok(r#""X@odata.type":"Edm.Double","X":-1E+300"#));
         check("NaN", "Double", Ok(r#""X@odata.type":"Edm.Double","X":"NaN""#));
         check("", "Edm.Binary", Ok(r#""X@odata.type":"Edm.Binary","X":"""#));
-        check("1.5", "Edm.Int32", Err(r#"X is "1.5", which is no Edm.Int32"#));
-        check("1", "Edm.Boolean", Err(r#"X is "1", which is no Edm.Boolean"#));
+        check("1.5", "Edm.Int32", Err(r#"X is "1.5", which is not a value of Edm.Int32"#));
+        check("1", "Edm.Boolean", Err(r#"X is "1", which is not a value of Edm.Boolean"#));
         check(
             "1",
             "Edm.Byte",
             Err(
-                "X@type is \"Edm.Byte\"; there are Edm.String, Edm.Boolean, Edm.Int32, Edm.Int64, Edm.Double, \
+                "X@type is \"Edm.Byte\"; the types are Edm.String, Edm.Boolean, Edm.Int32, Edm.Int64, Edm.Double, \
                  Edm.DateTime, Edm.Guid, Edm.Binary",
             ),
         );
     }
 
     #[test]
-    fn what_is_no_table_of_entities_is_refused() {
-        let check = |header: &str, record: &str, expected: &str| {
-            let error = body(header, record).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        };
-        check("PartitionKey,A", "a,b", "no column is called RowKey");
-        check("PartitionKey,RowKey,A,A", "a,b,c,d", "two columns are called \"A\"");
-        check("PartitionKey,RowKey", "a", "it has 1 fields where the first line has 2");
+    fn columns_that_do_not_make_entities_are_refused() {
+        assert_eq!(header("PartitionKey,A").unwrap_err(), HeaderError::NoKey { name: "RowKey" });
+        let same = HeaderError::SameName { name: "A".to_owned() };
+        assert_eq!(header("PartitionKey,RowKey,A,A").unwrap_err(), same);
+        assert_eq!(body("PartitionKey,RowKey", "a"), Err(RowError::Width { fields: 1, columns: 2 }));
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::format::Format;
+use crate::format::FileFormat;
 
 const EXPORT_HELP: &str = "\
 JSON lines have one entity per line, exactly as the service writes it, and keep every type. CSV has the columns \
@@ -38,10 +38,11 @@ Examples:
   partita import --all --from backup
   gunzip < books.jsonl.gz | partita import --table Books --from -";
 
-/// Whom to speak to, and how much to say.
+/// The endpoint, and how much to print.
 #[derive(Args, Clone, Debug)]
-pub struct Common {
-    /// The endpoint with its account key or shared access signature; in the variable, other users can't see it
+pub struct ConnectionFlags {
+    /// The endpoint with its account key or shared access signature. Prefer the variable: other users of this machine can
+    /// see flags
     #[arg(long, value_name = "TEXT", env = "AZURE_STORAGE_CONNECTION_STRING", hide_env_values = true)]
     pub connection_string: String,
     /// A certificate authority to trust besides the system's, in PEM
@@ -55,25 +56,25 @@ pub struct Common {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXPORT_HELP)]
 pub struct ExportCommand {
-    /// The table
+    /// The table to export
     #[arg(long, value_name = "NAME", required_unless_present = "all")]
     pub table: Option<String>,
-    /// Every table of the account, each in a file with its name
+    /// Export every table of the account, each to a file of its name
     #[arg(long, conflicts_with = "table")]
     pub all: bool,
-    /// The file to write, - for standard output; with --all a directory
+    /// The file to write, or - for standard output; with --all a directory
     #[arg(long, value_name = "FILE")]
     pub to: PathBuf,
-    /// [default: by the file's ending, else jsonl]
+    /// The format of the file [default: by its extension, else jsonl]
     #[arg(long, value_enum)]
-    pub format: Option<Format>,
-    /// Only entities that match this $filter
+    pub format: Option<FileFormat>,
+    /// Export only entities that match this $filter
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Only these properties, separated by commas; keys and Timestamp are always included
+    /// Export only these properties, separated by commas; keys and Timestamp are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub select: Vec<String>,
-    /// Columns of CSV, separated by commas; other properties are left out
+    /// The columns of CSV, separated by commas; other properties are left out
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
     /// Continue an interrupted run
@@ -83,7 +84,7 @@ pub struct ExportCommand {
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: ConnectionFlags,
 }
 
 /// What happens to an entity that already exists.
@@ -101,18 +102,18 @@ pub enum Mode {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub struct ImportCommand {
-    /// The table; created if missing
+    /// The table to import into; created if missing
     #[arg(long, value_name = "NAME", required_unless_present = "all")]
     pub table: Option<String>,
-    /// Every .jsonl and .csv file of a directory, each into the table with its name
+    /// Import every .jsonl and .csv file of a directory, each into the table of its name
     #[arg(long, conflicts_with = "table")]
     pub all: bool,
-    /// The file to read, - for standard input; with --all a directory
+    /// The file to read, or - for standard input; with --all a directory
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
-    /// [default: by the file's ending, else jsonl]
+    /// The format of the file [default: by its extension, else jsonl]
     #[arg(long, value_enum, conflicts_with = "all")]
-    pub format: Option<Format>,
+    pub format: Option<FileFormat>,
     /// What happens to an entity that already exists
     #[arg(long, value_enum, default_value = "replace")]
     pub mode: Mode,
@@ -126,5 +127,5 @@ pub struct ImportCommand {
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
-    pub common: Common,
+    pub common: ConnectionFlags,
 }

@@ -1,4 +1,21 @@
-//! Records of RFC 4180: fields with commas between, quotes around what needs them, CRLF at the end.
+//! Records of RFC 4180: fields separated by commas, in quotes where necessary, CRLF at the end.
+
+use thiserror::Error;
+
+/// Why a text is not a record.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CsvError {
+    #[error(
+        "the field {field:?} contains a quote; put the field in quotes, and write each quote in it twice"
+    )]
+    QuoteInside { field: String },
+    #[error(
+        "text follows the closing quote of the field {field:?}; a comma or the end of the line must follow it"
+    )]
+    TextAfterQuotes { field: String },
+    #[error("the last field begins with a quote and has no closing quote")]
+    Unclosed,
+}
 
 /// Adds a record.
 pub fn write_record<'a>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = &'a str>) {
@@ -17,13 +34,13 @@ pub fn write_record<'a>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = &'a 
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether the lines so far are a whole record: a quote that is open goes on in the next line.
+/// Whether the lines so far are a whole record. A field in quotes may contain line ends.
 pub fn is_whole(lines: &[u8]) -> bool {
     lines.iter().filter(|byte| **byte == b'"').count() % 2 == 0
 }
 
-/// The fields of a record without its end.
-pub fn read_record(record: &str) -> Result<Vec<String>, String> {
+/// The fields of a record, which comes without its line end.
+pub fn read_record(record: &str) -> Result<Vec<String>, CsvError> {
     let mut fields = Vec::new();
     let mut rest = record;
     loop {
@@ -33,32 +50,29 @@ pub fn read_record(record: &str) -> Result<Vec<String>, String> {
                 let end = rest.find(',').unwrap_or(rest.len());
                 let field = &rest[..end];
                 if field.contains('"') {
-                    return Err(format!(
-                        "the field {field:?} holds a quote; a field with quotes is itself in quotes, and each of its own is written twice"
-                    ));
+                    return Err(CsvError::QuoteInside { field: field.to_owned() });
                 }
                 (field.to_owned(), &rest[end..])
             }
         };
-        fields.push(field);
         match behind.strip_prefix(',') {
             Some(behind) => rest = behind,
-            None if behind.is_empty() => return Ok(fields),
-            None => {
-                return Err(
-                    "something follows the quotes of a field; a comma or the line's end must".to_owned()
-                );
+            None if behind.is_empty() => {
+                fields.push(field);
+                return Ok(fields);
             }
+            None => return Err(CsvError::TextAfterQuotes { field }),
         }
+        fields.push(field);
     }
 }
 
-/// A field whose first quote is gone, and what stands behind its last.
-fn read_quoted(text: &str) -> Result<(String, &str), String> {
+/// Reads a field from behind its opening quote. Returns it and the text behind its closing quote.
+fn read_quoted(text: &str) -> Result<(String, &str), CsvError> {
     let mut field = String::new();
     let mut rest = text;
     loop {
-        let end = rest.find('"').ok_or("a field's quotes are never closed")?;
+        let end = rest.find('"').ok_or(CsvError::Unclosed)?;
         field.push_str(&rest[..end]);
         let behind = &rest[end + 1..];
         match behind.strip_prefix('"') {
@@ -89,14 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn a_text_with_misplaced_quotes_is_refused() {
         for (record, expected) in [
-            ("\"a", "never closed"),
-            ("a\"b\",c", "holds a quote"),
-            ("\"a\"b,c", "something follows the quotes"),
+            ("\"a", CsvError::Unclosed),
+            ("a\"b\",c", CsvError::QuoteInside { field: "a\"b\"".to_owned() }),
+            ("\"a\"b,c", CsvError::TextAfterQuotes { field: "a".to_owned() }),
         ] {
-            let error = read_record(record).unwrap_err();
-            assert!(error.contains(expected), "{record}: {error}");
+            assert_eq!(read_record(record), Err(expected), "{record}");
         }
     }
 
@@ -108,7 +121,7 @@ mod tests {
             prop_assert!(is_whole(&out));
             let text = std::str::from_utf8(&out).unwrap();
             prop_assert_eq!(read_record(text.strip_suffix("\r\n").unwrap()), Ok(fields));
-            // A cut at any line's end but the last leaves a quote open.
+            // A cut at any line end but the last one leaves a quote open.
             for (at, _) in text[..text.len() - 2].match_indices('\n') {
                 prop_assert!(!is_whole(&out[..=at]));
             }

@@ -1,25 +1,91 @@
-//! The endpoint that tables are copied from or to: how it is reached, how long it is waited for, and how its refusals are
-//! told to a person.
+//! The endpoint that tables are copied from or to: how to connect, how long to retry, and why a request failed.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::TableName;
+use model::{Refusal, TableName};
 use partita_client::{Error, RetryPolicy, Table, TableService};
+use thiserror::Error as ThisError;
 
-use crate::command::Common;
-use crate::progress::Progress;
+use crate::command::ConnectionFlags;
+use crate::progress::ProgressPrinter;
 
-/// With the pauses below, about two minutes in all.
+/// With the pauses below, about two minutes in total.
 const ATTEMPTS_MAX: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(20);
-/// The service itself gives up after 30 s; an answer of a page takes a while to come.
+/// The service stops working on a request after 30 s; the transfer of a page takes additional time.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
-/// Shorter pauses are not worth a word.
-const TOLD_FROM: Duration = Duration::from_secs(1);
+/// Shorter pauses are not reported.
+const REPORTED_FROM: Duration = Duration::from_secs(1);
 
-pub fn connect(common: &Common, progress: &Arc<Progress>) -> Result<TableService, String> {
+/// Why the tables of an endpoint can't be copied.
+#[derive(Debug, ThisError)]
+pub enum EndpointError {
+    #[error(transparent)]
+    Connect(Box<Error>),
+    #[error("can't read --ca {}: {source}", .path.display())]
+    Authority { path: PathBuf, source: io::Error },
+    #[error("can't list the tables: {0}")]
+    List(#[source] RequestError),
+    #[error("the list of tables contains {name:?}, which can't be a table's name; is it a Table endpoint?")]
+    ListedName { name: String },
+    #[error("can't create the table {table}: {source}")]
+    Create { table: String, source: RequestError },
+    #[error(
+        "can't create the table {table}: the old table of that name is still being deleted; try again later"
+    )]
+    BeingDeleted { table: String },
+    #[error("can't read the table {table}: {source}")]
+    Read { table: String, source: RequestError },
+    #[error(
+        "can't read the table {table}: a page is not a list of entities in JSON: {source}; is it a Table endpoint?"
+    )]
+    Page { table: String, source: serde_json::Error },
+}
+
+/// Why a request failed.
+#[derive(Debug, ThisError)]
+pub enum RequestError {
+    /// The refusal of the service, known before anything is sent.
+    #[error("{} {}: {refusal}", .refusal.status(), .refusal.code())]
+    TableName {
+        #[source]
+        refusal: Box<Refusal>,
+    },
+    #[error("no answer from {url}: {}; is the server running there?{}", reason(.source), authority(.url))]
+    Unanswered { url: String, source: Box<Error> },
+    #[error(transparent)]
+    Failed(Box<Error>),
+}
+
+impl RequestError {
+    pub fn new(service: &TableService, error: Error) -> Self {
+        match error {
+            Error::Unanswered(_) => Self::Unanswered { url: service.url(), source: Box::new(error) },
+            error => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+/// The reason in the client's error, without the words that the message has already.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Unanswered(reason) => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn authority(url: &str) -> &'static str {
+    if url.starts_with("https:") { " --ca names an authority to trust besides the system's" } else { "" }
+}
+
+pub fn connect(
+    common: &ConnectionFlags,
+    progress: &Arc<ProgressPrinter>,
+) -> Result<TableService, EndpointError> {
     let progress = progress.clone();
     let retry = RetryPolicy::default()
         .attempts(ATTEMPTS_MAX)
@@ -27,33 +93,22 @@ pub fn connect(common: &Common, progress: &Arc<Progress>) -> Result<TableService
         .answer_within(ANSWER_TIME_MAX)
         .needs_contact(true)
         .on_pause(move |why, pause| {
-            if pause >= TOLD_FROM {
+            if pause >= REPORTED_FROM {
                 progress.notice(&format!("{why}; trying again in {:.1} s", pause.as_secs_f64()));
             }
         });
-    let fault = |error: Error| error.to_string();
+    let fault = |error| EndpointError::Connect(Box::new(error));
     let mut builder = TableService::builder(&common.connection_string).map_err(fault)?.retry(retry);
     if let Some(path) = &common.ca {
         let pem =
-            std::fs::read(path).map_err(|error| format!("can't read --ca {}: {error}", path.display()))?;
+            std::fs::read(path).map_err(|source| EndpointError::Authority { path: path.clone(), source })?;
         builder = builder.trust(pem);
     }
     builder.build().map_err(fault)
 }
 
-/// A table by its name, or what the service would have against the name.
-pub fn table(service: &TableService, name: &str) -> Result<Table, String> {
-    if let Err(refusal) = TableName::parse(name) {
-        return Err(format!("{} {}: {refusal}", refusal.status(), refusal.code()));
-    }
-    service.table(name).map_err(|error| error.to_string())
-}
-
-/// What went wrong, and what to do if nobody has answered.
-pub fn explain(service: &TableService, error: &Error) -> String {
-    let Error::Unanswered(why) = error else { return error.to_string() };
-    let url = service.url();
-    let authority =
-        if url.starts_with("https:") { " --ca names an authority to trust besides the system's" } else { "" };
-    format!("no answer from {url}: {why}; is the server running there?{authority}")
+/// A table by its name, or the service's refusal of the name.
+pub fn table(service: &TableService, name: &str) -> Result<Table, RequestError> {
+    TableName::parse(name).map_err(|refusal| RequestError::TableName { refusal: Box::new(refusal) })?;
+    service.table(name).map_err(|error| RequestError::new(service, error))
 }

@@ -1,4 +1,4 @@
-//! The two forms a file of entities has.
+//! The two formats of a file of entities.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// One entity a line, in the service's own JSON
+pub enum FileFormat {
+    /// One entity per line, in the service's own JSON
     Jsonl,
     /// Columns, as Azure Storage Explorer writes them
     Csv,
 }
 
-impl Format {
-    /// By a file's ending; JSON lines if that says nothing.
+impl FileFormat {
+    /// By the file's extension; JSON lines for an unknown one.
     pub fn of_path(path: &Path) -> Self {
         Self::of_ending(path).unwrap_or(Self::Jsonl)
     }
 
-    /// `None` if the ending is of neither.
+    /// `None` if the extension is unknown.
     pub fn of_ending(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?;
         [Self::Jsonl, Self::Csv].into_iter().find(|format| ending.eq_ignore_ascii_case(format.ending()))

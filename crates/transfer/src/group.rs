@@ -1,13 +1,15 @@
-//! Puts entities that stand together into groups that can be stored as one transaction.
+//! Puts consecutive entities of one partition into groups that can be stored as one transaction.
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 
 use model::limits::{BATCH_OPERATIONS_MAX, REQUEST_BODY_BYTES_MAX};
+use partita_client::Error;
 
-use crate::entity::Keys;
-use crate::input::{Input, Record};
+use crate::entity::EntityKeys;
+use crate::input::{Input, InputError, Record, RecordError};
 
-/// Of entities and what stands around each, kept well under what a request may hold.
+/// Entities with their headers; well below the limit of a request.
 const GROUP_BYTES_MAX: usize = REQUEST_BODY_BYTES_MAX - 256 * 1024;
 /// Headers of one operation, its boundary, and its address without the keys.
 const OPERATION_BYTES: usize = 512;
@@ -15,54 +17,81 @@ const OPERATION_BYTES: usize = 512;
 #[derive(Debug)]
 pub struct Item {
     pub line: u64,
-    pub keys: Keys,
+    pub keys: EntityKeys,
     pub body: Vec<u8>,
     pub raw: Vec<u8>,
 }
 
 /// A line that is not stored, and why.
 #[derive(Debug)]
-pub struct Rejected {
+pub struct Rejection {
     pub line: u64,
-    pub why: String,
+    pub reason: RejectionReason,
     pub raw: Vec<u8>,
 }
 
-/// What is stored at once: entities of one partition, or a line that never gets as far.
 #[derive(Debug)]
-pub struct Group {
-    /// Groups are numbered as they stand in the file.
-    pub number: u64,
-    /// Bytes of the file up to its end.
-    pub end: u64,
-    pub items: Vec<Item>,
-    pub unreadable: Option<Rejected>,
+pub enum RejectionReason {
+    /// The line is not an entity.
+    Unreadable(RecordError),
+    /// The service refused the entity.
+    Refused { keys: EntityKeys, error: Box<Error> },
 }
 
-impl Group {
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.reason {
+            RejectionReason::Unreadable(error) => write!(f, "{error}"),
+            RejectionReason::Refused { keys, error } => write!(f, "{keys}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.reason {
+            RejectionReason::Unreadable(error) => Some(error),
+            RejectionReason::Refused { error, .. } => Some(error),
+        }
+    }
+}
+
+/// Entities of one partition that are stored as one transaction, or one line that can't be read.
+#[derive(Debug)]
+pub struct EntityGroup {
+    /// Counted in the order of the file.
+    pub number: u64,
+    /// The offset of its end in the file.
+    pub end: u64,
+    pub items: Vec<Item>,
+    pub unreadable: Option<Rejection>,
+}
+
+impl EntityGroup {
     pub fn partition(&self) -> Option<&str> {
         self.items.first().map(|item| item.keys.partition.as_str())
     }
 }
 
-/// Gives the groups of a file.
+/// Reads the groups of a file.
 #[derive(Debug)]
-pub struct Groups {
+pub struct EntityGroups {
     input: Input,
-    /// Whether lines are wanted as they stand in the file.
+    /// Whether to keep the bytes of each line, for the file of rejected lines.
     keeps_raw: bool,
     next: u64,
-    /// Read already, and of the group after.
+    /// The record that was read last, if it belongs to the next group.
     ahead: Option<Record>,
 }
 
-impl Groups {
+impl EntityGroups {
     pub fn new(input: Input, keeps_raw: bool) -> Self {
         Self { input, keeps_raw, next: 0, ahead: None }
     }
 
-    pub fn next(&mut self) -> Result<Option<Group>, String> {
-        let mut group = Group { number: self.next, end: 0, items: Vec::new(), unreadable: None };
+    pub fn next(&mut self) -> Result<Option<EntityGroup>, InputError> {
+        let mut group = EntityGroup { number: self.next, end: 0, items: Vec::new(), unreadable: None };
         let (mut bytes, mut rows) = (0, HashSet::new());
         loop {
             let record = match self.ahead.take() {
@@ -84,7 +113,7 @@ impl Groups {
                     break;
                 }
             };
-            // A key may be three times as long in an address.
+            // Percent-encoding can make a key three times as long.
             let size = body.len() + OPERATION_BYTES + 3 * (keys.partition.len() + keys.row.len());
             let fits = group.items.is_empty()
                 || group.partition() == Some(&keys.partition)
@@ -110,15 +139,15 @@ impl Groups {
         Ok(Some(group))
     }
 
-    fn unreadable(&self, record: Record) -> Option<Rejected> {
-        let why = record.entity.err()?;
+    fn unreadable(&self, record: Record) -> Option<Rejection> {
+        let reason = RejectionReason::Unreadable(record.entity.err()?);
         let raw = if self.keeps_raw { record.raw } else { Vec::new() };
-        Some(Rejected { line: record.line, why, raw })
+        Some(Rejection { line: record.line, reason, raw })
     }
 }
 
-/// The first group that may be sent now: one whose partition has nothing under way and nothing before it.
-pub fn ready(waiting: &VecDeque<Group>, busy: &HashSet<String>) -> Option<usize> {
+/// The first group that may be sent now: no group of its partition is in flight or waits before it.
+pub fn ready(waiting: &VecDeque<EntityGroup>, busy: &HashSet<String>) -> Option<usize> {
     let mut before = HashSet::new();
     waiting.iter().position(|group| match group.partition() {
         None => true,
@@ -129,12 +158,12 @@ pub fn ready(waiting: &VecDeque<Group>, busy: &HashSet<String>) -> Option<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
+    use crate::format::FileFormat;
 
-    fn groups(lines: &[String]) -> Vec<Group> {
+    fn groups(lines: &[String]) -> Vec<EntityGroup> {
         let text = lines.join("\n").into_bytes();
-        let input = Input::new(std::io::Cursor::new(text), Format::Jsonl).unwrap();
-        let mut groups = Groups::new(input, false);
+        let input = Input::new(std::io::Cursor::new(text), FileFormat::Jsonl).unwrap();
+        let mut groups = EntityGroups::new(input, false);
         std::iter::from_fn(|| groups.next().unwrap()).collect()
     }
 
@@ -158,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_a_partition_are_grouped() {
+    fn consecutive_entities_of_a_partition_are_one_group() {
         let small = |partition: &str, row: &str| entity(partition, row, 1);
         check(&[], "");
         check(&[small("a", "1"), small("a", "2"), small("b", "1"), small("a", "3")], "a:1,2 b:1 a:3");
@@ -167,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_within_the_services_limits_and_ends_where_its_last_entity_ends() {
+    fn a_group_keeps_the_limits_of_a_transaction_and_ends_with_its_last_entity() {
         let rows: Vec<_> = (0..250).map(|row| entity("a", &row.to_string(), 1)).collect();
         assert_eq!(groups(&rows).iter().map(|group| group.items.len()).collect::<Vec<_>>(), [100, 100, 50]);
         let large: Vec<_> = (0..9).map(|row| entity("a", &row.to_string(), 1_000_000)).collect();
@@ -179,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_keeps_its_order() {
+    fn groups_of_one_partition_are_sent_in_order() {
         let lines: Vec<_> =
             "a a b b c".split(' ').enumerate().map(|(row, p)| entity(p, &(row % 2).to_string(), 1)).collect();
         let lines =
             [lines[0].clone(), lines[0].clone(), lines[2].clone(), lines[2].clone(), lines[4].clone()];
-        let waiting: VecDeque<Group> = groups(&lines).into();
-        let partitions: Vec<_> = waiting.iter().filter_map(Group::partition).collect();
+        let waiting: VecDeque<EntityGroup> = groups(&lines).into();
+        let partitions: Vec<_> = waiting.iter().filter_map(EntityGroup::partition).collect();
         assert_eq!(partitions, ["a", "a", "b", "b", "c"]);
         let busy = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(ready(&waiting, &busy(&[])), Some(0));

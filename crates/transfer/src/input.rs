@@ -1,28 +1,64 @@
-//! Reads a file of entities one after the other, and knows where in it each one ends.
+//! Reads the entities of a file in order, and knows where in the file each one ends.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
+use std::str::Utf8Error;
 
-use crate::columns::Header;
-use crate::csv;
-use crate::entity::{Entity, Keys};
-use crate::format::Format;
+use thiserror::Error;
 
-/// Far more than an entity of 1 MiB takes in any spelling.
+use crate::columns::{CsvHeader, HeaderError, RowError};
+use crate::csv::{self, CsvError};
+use crate::entity::{EntityError, EntityKeys, JsonEntity};
+use crate::format::FileFormat;
+
+/// Far more than an entity of 1 MiB takes, however its text is escaped.
 const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Some programs begin a file of UTF-8 with it.
+/// Some programs write it at the beginning of a UTF-8 file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Why a file can't be read on.
+#[derive(Debug, Error)]
+pub enum InputError {
+    #[error("it is empty; CSV begins with the names of its columns")]
+    NoHeader,
+    #[error("line 1: {0}")]
+    FirstLine(#[source] RecordError),
+    #[error("line 1: {0}")]
+    Header(#[source] HeaderError),
+    #[error("can't read it: {0}")]
+    Unreadable(#[source] io::Error),
+    #[error(
+        "it ends at byte {end}, but {wanted} bytes of it are imported already; is it another file? Without --resume \
+         the import starts again"
+    )]
+    Shorter { end: u64, wanted: u64 },
+    #[error("line {line} is longer than any entity; is it a file of entities?")]
+    LineTooLong { line: u64 },
+}
+
+/// Why a record is not an entity.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    #[error("it is not UTF-8 text: {0}")]
+    Encoding(#[source] Utf8Error),
+    #[error(transparent)]
+    Csv(#[from] CsvError),
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error(transparent)]
+    Entity(#[from] EntityError),
+}
 
 /// One entity of a file.
 #[derive(Debug)]
 pub struct Record {
-    /// Where it begins, from 1 on.
+    /// The number of its first line, counted from 1.
     pub line: u64,
-    /// Bytes of the file up to its end.
+    /// The offset of its end in the file.
     pub end: u64,
-    /// As it stands in the file.
+    /// Its bytes in the file.
     pub raw: Vec<u8>,
     /// Its keys and its body, or what is wrong with it.
-    pub entity: Result<(Keys, Vec<u8>), String>,
+    pub entity: Result<(EntityKeys, Vec<u8>), RecordError>,
 }
 
 pub struct Input {
@@ -30,8 +66,8 @@ pub struct Input {
     /// Bytes and lines read so far.
     at: u64,
     lines: u64,
-    /// Of CSV: its first line, and what that says.
-    header: Option<(Vec<u8>, Header)>,
+    /// In CSV: the first line and its meaning.
+    header: Option<(Vec<u8>, CsvHeader)>,
 }
 
 impl std::fmt::Debug for Input {
@@ -41,31 +77,31 @@ impl std::fmt::Debug for Input {
 }
 
 impl Input {
-    /// Of CSV the first line is read at once.
-    pub fn new(reader: impl BufRead + Send + 'static, format: Format) -> Result<Self, String> {
+    /// Reads the first line of CSV at once.
+    pub fn new(reader: impl BufRead + Send + 'static, format: FileFormat) -> Result<Self, InputError> {
         let mut input = Self { reader: Box::new(reader), at: 0, lines: 0, header: None };
-        if format == Format::Csv {
-            let (_, raw) =
-                input.lines(csv::is_whole)?.ok_or("it is empty; CSV begins with the names of its columns")?;
-            let names = text(&raw).and_then(csv::read_record).map_err(|why| format!("line 1: {why}"))?;
-            let header = Header::read(&names).map_err(|why| format!("line 1: {why}"))?;
+        if format == FileFormat::Csv {
+            let (_, raw) = input.lines(csv::is_whole)?.ok_or(InputError::NoHeader)?;
+            let names =
+                text(&raw).and_then(|text| Ok(csv::read_record(text)?)).map_err(InputError::FirstLine)?;
+            let header = CsvHeader::read(&names).map_err(InputError::Header)?;
             input.header = Some((raw, header));
         }
         Ok(input)
     }
 
-    /// What a file of rejected records begins with.
+    /// The first line that a file of rejected records needs, too.
     pub fn first_line(&self) -> &[u8] {
         self.header.as_ref().map_or(&[], |(raw, _)| raw)
     }
 
-    /// Passes over what an earlier run has done, counting lines.
-    pub fn skip_to(&mut self, byte: u64) -> Result<(), String> {
+    /// Skips the part that an earlier run has imported, and counts its lines.
+    pub fn skip_to(&mut self, byte: u64) -> Result<(), InputError> {
         let mut chunk = vec![0; 64 * 1024];
         while self.at < byte {
             let wanted = usize::try_from(byte - self.at).map_or(chunk.len(), |left| left.min(chunk.len()));
-            match self.reader.read(&mut chunk[..wanted]).map_err(unreadable)? {
-                0 => return Err(format!("it ends at byte {}, before byte {byte}", self.at)),
+            match self.reader.read(&mut chunk[..wanted]).map_err(InputError::Unreadable)? {
+                0 => return Err(InputError::Shorter { end: self.at, wanted: byte }),
                 count => {
                     self.at += count as u64;
                     self.lines += chunk[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
@@ -75,8 +111,8 @@ impl Input {
         Ok(())
     }
 
-    /// The next entity; empty lines are none. An error is of the file, not of one entity.
-    pub fn next(&mut self) -> Result<Option<Record>, String> {
+    /// The next entity; empty lines are skipped. The error is one of the file, not of an entity.
+    pub fn next(&mut self) -> Result<Option<Record>, InputError> {
         loop {
             let whole = if self.header.is_some() { csv::is_whole } else { |_: &[u8]| true };
             let Some((line, raw)) = self.lines(whole)? else { return Ok(None) };
@@ -88,12 +124,12 @@ impl Input {
         }
     }
 
-    fn entity(&self, text: &str) -> Result<(Keys, Vec<u8>), String> {
+    fn entity(&self, text: &str) -> Result<(EntityKeys, Vec<u8>), RecordError> {
         let mut body = Vec::with_capacity(text.len() + 64);
         let keys = match &self.header {
             Some((_, header)) => header.write_body(&mut body, &csv::read_record(text)?)?,
             None => {
-                let entity = Entity::parse(text)?;
+                let entity = JsonEntity::parse(text)?;
                 entity.write_body(&mut body);
                 entity.keys()?
             }
@@ -101,18 +137,19 @@ impl Input {
         Ok((keys, body))
     }
 
-    /// Lines until they are whole, and the number of the first. The last line of a file needs no end.
-    fn lines(&mut self, whole: impl Fn(&[u8]) -> bool) -> Result<Option<(u64, Vec<u8>)>, String> {
+    /// Reads lines until they are a whole record; also returns the number of the first. The last line of a file may lack
+    /// its end.
+    fn lines(&mut self, whole: impl Fn(&[u8]) -> bool) -> Result<Option<(u64, Vec<u8>)>, InputError> {
         let first = self.lines + 1;
         let mut raw = Vec::new();
         loop {
             let before = raw.len();
-            // One byte more than may be, so that too long a line is known from one that just fits.
+            // One byte more than the limit, to tell a line that is too long from one that just fits.
             let mut limited = (&mut self.reader).take((RECORD_BYTES_MAX + 1 - before) as u64);
-            let count = limited.read_until(b'\n', &mut raw).map_err(unreadable)?;
+            let count = limited.read_until(b'\n', &mut raw).map_err(InputError::Unreadable)?;
             self.at += count as u64;
             if raw.len() > RECORD_BYTES_MAX {
-                return Err(format!("line {first} is longer than any entity; is it a file of entities?"));
+                return Err(InputError::LineTooLong { line: first });
             }
             if count > 0 {
                 self.lines += 1;
@@ -130,15 +167,11 @@ impl Input {
     }
 }
 
-/// Without the line's end.
-fn text(raw: &[u8]) -> Result<&str, String> {
+/// The text of a record without its line end.
+fn text(raw: &[u8]) -> Result<&str, RecordError> {
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
-    std::str::from_utf8(raw).map_err(|error| format!("it is no UTF-8 text: {error}"))
-}
-
-fn unreadable(error: std::io::Error) -> String {
-    format!("can't read it: {error}")
+    std::str::from_utf8(raw).map_err(RecordError::Encoding)
 }
 
 #[cfg(test)]
@@ -148,14 +181,14 @@ mod tests {
     use testing::{Reading, bytes_near, check_near, text_near};
 
     /// Each record as `line-end row` or `line-end error`.
-    fn read(text: &'static [u8], format: Format, from: u64) -> Result<Vec<String>, String> {
+    fn read(text: &'static [u8], format: FileFormat, from: u64) -> Result<Vec<String>, InputError> {
         let mut input = Input::new(text, format)?;
         input.skip_to(from)?;
         let mut found = Vec::new();
         while let Some(record) = input.next()? {
             let what = match record.entity {
                 Ok((keys, _)) => keys.row,
-                Err(why) => why.split([':', ';']).next().unwrap_or_default().to_owned(),
+                Err(why) => why.to_string().split([':', ';']).next().unwrap_or_default().to_owned(),
             };
             found.push(format!("{}-{} {what}", record.line, record.end));
         }
@@ -165,53 +198,54 @@ mod tests {
     const JSONL: &[u8] = b"\xEF\xBB\xBF{\"PartitionKey\":\"\",\"RowKey\":\"a\"}\n\n{\"RowKey\":1\r\n\xFF\n{\"PartitionKey\":\"\",\"RowKey\":\"b\"}";
 
     #[test]
-    fn lines_are_entities_and_know_their_place() {
-        let all = ["1-36 a", "3-50 it is no entity in JSON", "4-52 it is no UTF-8 text", "5-84 b"];
-        assert_eq!(read(JSONL, Format::Jsonl, 0).unwrap(), all);
-        // From any record's end on the rest is the same.
-        assert_eq!(read(JSONL, Format::Jsonl, 36).unwrap(), all[1..]);
-        assert_eq!(read(JSONL, Format::Jsonl, 52).unwrap(), all[3..]);
-        assert!(read(JSONL, Format::Jsonl, 85).unwrap_err().contains("it ends at byte 84"));
+    fn each_line_is_an_entity_with_its_number_and_its_end() {
+        let all = ["1-36 a", "3-50 it is not an entity in JSON", "4-52 it is not UTF-8 text", "5-84 b"];
+        assert_eq!(read(JSONL, FileFormat::Jsonl, 0).unwrap(), all);
+        // The rest is the same after the end of any record.
+        assert_eq!(read(JSONL, FileFormat::Jsonl, 36).unwrap(), all[1..]);
+        assert_eq!(read(JSONL, FileFormat::Jsonl, 52).unwrap(), all[3..]);
+        assert!(read(JSONL, FileFormat::Jsonl, 85).unwrap_err().to_string().contains("it ends at byte 84"));
     }
 
     #[test]
     fn records_of_csv_may_span_lines() {
         let text = b"PartitionKey,RowKey,Text\r\np,a,\"one\r\ntwo\"\r\np,b\np,c,x";
-        let all = ["2-42 a", "4-46 it has 2 fields where the first line has 3", "5-51 c"];
-        assert_eq!(read(text, Format::Csv, 0).unwrap(), all);
-        assert_eq!(read(text, Format::Csv, 42).unwrap(), all[1..]);
+        let all = ["2-42 a", "4-46 it has 2 fields, but the first line has 3", "5-51 c"];
+        assert_eq!(read(text, FileFormat::Csv, 0).unwrap(), all);
+        assert_eq!(read(text, FileFormat::Csv, 42).unwrap(), all[1..]);
         assert_eq!(
-            read(b"", Format::Csv, 0).unwrap_err(),
+            read(b"", FileFormat::Csv, 0).unwrap_err().to_string(),
             "it is empty; CSV begins with the names of its columns"
         );
         assert!(
-            read(b"a,b\n", Format::Csv, 0)
+            read(b"a,b\n", FileFormat::Csv, 0)
                 .unwrap_err()
+                .to_string()
                 .starts_with("line 1: no column is called PartitionKey")
         );
     }
 
     /// Line, end, and keys with body or what is wrong.
-    type Found = Vec<(u64, u64, Result<(Keys, Vec<u8>), String>)>;
+    type Records = Vec<(u64, u64, Result<(EntityKeys, Vec<u8>), String>)>;
 
-    fn read_all(bytes: &[u8], format: Format, from: u64) -> Result<Found, String> {
-        let mut input = Input::new(std::io::Cursor::new(bytes.to_vec()), format)?;
+    fn read_all(bytes: &[u8], format: FileFormat, from: u64) -> Result<Records, InputError> {
+        let mut input = Input::new(io::Cursor::new(bytes.to_vec()), format)?;
         input.skip_to(from)?;
         let mut found = Vec::new();
         while let Some(record) = input.next()? {
-            found.push((record.line, record.end, record.entity));
+            found.push((record.line, record.end, record.entity.map_err(|error| error.to_string())));
         }
         Ok(found)
     }
 
-    fn check(bytes: &[u8], format: Format) -> Result<Reading, TestCaseError> {
+    fn check(bytes: &[u8], format: FileFormat) -> Result<Reading, TestCaseError> {
         let Ok(found) = read_all(bytes, format, 0) else { return Ok(Reading::Refused) };
         prop_assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1), "in order");
         prop_assert!(found.last().is_none_or(|(_, end, _)| *end <= bytes.len() as u64));
         for (at, (_, end, entity)) in found.iter().enumerate() {
-            // A run that is taken up after any record goes on with the next.
-            let rest = read_all(bytes, format, *end);
-            prop_assert_eq!(rest.as_ref().map(Vec::as_slice), Ok(&found[at + 1..]));
+            // A run that is resumed after any record continues with the next.
+            let rest = read_all(bytes, format, *end).ok();
+            prop_assert_eq!(rest.as_deref(), Some(&found[at + 1..]));
             let Ok((keys, body)) = entity else { continue };
             // A server that takes the body finds the entity that the file names.
             if let Ok(read) = wire::EntityBody::read(wire::format::BodyFormat::Json, body) {
@@ -224,18 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_nearly_entities_are_each_one_entity_or_one_mistake() {
+    fn damaged_lines_are_each_one_entity_or_one_error() {
         let line = ("[a-zé]{0,9}", "[a-z\\\\]{0,9}", "[a-z, ]{0,20}").prop_map(|(partition, row, text)| {
             let row = row.replace('\\', "\\\\");
             format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"Text\":\"{text}\"}}\n")
         });
         let file = proptest::collection::vec(line, 1..4).prop_map(|lines| lines.concat());
         let pieces = &["\n", "\r\n", "\"", "{", "}", ":", ",", "null", "\"RowKey\":\"x\",", "\u{feff}", "\\"];
-        check_near(text_near(file, pieces), 8..=85, |text| check(text.as_bytes(), Format::Jsonl));
+        check_near(text_near(file, pieces), 8..=85, |text| check(text.as_bytes(), FileFormat::Jsonl));
     }
 
     #[test]
-    fn records_that_are_nearly_csv_are_each_one_entity_or_one_mistake() {
+    fn damaged_records_of_csv_are_each_one_entity_or_one_error() {
         let record = ("[a-zé]{0,9}", "[a-z]{0,9}", "[a-z,\"\n ]{0,20}").prop_map(|(partition, row, text)| {
             let mut record = Vec::new();
             csv::write_record(&mut record, [partition.as_str(), &row, &text]);
@@ -243,13 +277,13 @@ mod tests {
         });
         let file = proptest::collection::vec(record, 1..4)
             .prop_map(|records| [b"PartitionKey,RowKey,Text\r\n".to_vec(), records.concat()].concat());
-        check_near(bytes_near(file), 8..=85, |bytes| check(&bytes, Format::Csv));
+        check_near(bytes_near(file), 8..=85, |bytes| check(&bytes, FileFormat::Csv));
     }
 
     #[test]
-    fn a_line_without_end_is_not_read_to_its_end() {
-        let endless = std::io::BufReader::new(std::io::repeat(b'x'));
-        let error = Input::new(endless, Format::Jsonl).unwrap().next().unwrap_err();
-        assert!(error.contains("line 1 is longer than any entity"), "{error}");
+    fn reading_stops_at_the_limit_of_a_line() {
+        let endless = io::BufReader::new(io::repeat(b'x'));
+        let error = Input::new(endless, FileFormat::Jsonl).unwrap().next().unwrap_err();
+        assert!(matches!(error, InputError::LineTooLong { line: 1 }), "{error}");
     }
 }

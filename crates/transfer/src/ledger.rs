@@ -1,27 +1,18 @@
-//! Which groups are done: in any order they come, but a file is done up to a byte only if all before it are.
+//! Which groups are done. They end in any order, but a file is done up to a byte only if every group before it is.
 
 use std::collections::BTreeMap;
 
-use crate::group::Rejected;
-use crate::writer::Stored;
+use crate::writer::GroupOutcome;
 
-/// Groups between the first that is not done and the last that is: what they rejected waits in memory.
+/// How far writers may get ahead of the first group that is not done. Rejected lines of these groups wait in memory.
 const WINDOW: u64 = 256;
 
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Everything before this group is done.
     next: u64,
-    /// Done after it: where each ends, and what became of it.
-    ahead: BTreeMap<u64, (u64, Stored)>,
-}
-
-/// A group whose turn it is.
-#[derive(Debug)]
-pub struct Settled {
-    pub end: u64,
-    pub written: u64,
-    pub rejected: Vec<Rejected>,
+    /// Later groups that are done.
+    ahead: BTreeMap<u64, GroupOutcome>,
 }
 
 impl Ledger {
@@ -30,15 +21,15 @@ impl Ledger {
         number < self.next + WINDOW
     }
 
-    pub fn done(&mut self, number: u64, end: u64, stored: Stored) {
-        self.ahead.insert(number, (end, stored));
+    pub fn done(&mut self, number: u64, outcome: GroupOutcome) {
+        self.ahead.insert(number, outcome);
     }
 
-    /// The next in the file's order, if it is done.
-    pub fn settle(&mut self) -> Option<Settled> {
-        let (end, Stored { written, rejected }) = self.ahead.remove(&self.next)?;
+    /// The next group in the order of the file, if it is done.
+    pub fn settle(&mut self) -> Option<GroupOutcome> {
+        let outcome = self.ahead.remove(&self.next)?;
         self.next += 1;
-        Some(Settled { end, written, rejected })
+        Some(outcome)
     }
 }
 
@@ -47,11 +38,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_done_only_as_far_as_everything_is() {
+    fn a_group_settles_once_all_groups_before_it_are_done() {
         let mut ledger = Ledger::default();
         let mut done = |number: u64, expected: &[u64]| {
-            ledger.done(number, number * 10, Stored::default());
-            let ends: Vec<_> = std::iter::from_fn(|| ledger.settle()).map(|settled| settled.end).collect();
+            ledger.done(number, GroupOutcome { end: number * 10, written: 0, rejections: Vec::new() });
+            let ends: Vec<_> = std::iter::from_fn(|| ledger.settle()).map(|outcome| outcome.end).collect();
             assert_eq!(ends, expected, "{number}");
         };
         done(1, &[]);

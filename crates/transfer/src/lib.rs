@@ -1,8 +1,8 @@
-//! `partita export` and `partita import`: tables to files and back, through the REST API alone.
+//! `partita export` and `partita import`: tables to files and back, by the REST API only.
 //!
-//! So they copy from and to any Table endpoint: Partita, Azurite, Azure, Cosmos DB. `partita-client` sends the requests and
-//! repeats them; here stands what is particular to copies: files, formats, how far a run is, what was rejected. Entities
-//! travel as the service's own JSON, so that nothing in them changes.
+//! So they copy from and to any Table endpoint: Partita, Azurite, Azure, Cosmos DB. `partita-client` sends and retries the
+//! requests. This crate knows files, their formats, how far a run is, and which lines were rejected. Entities stay in the
+//! service's own JSON, so nothing in them changes.
 
 mod columns;
 mod command;
@@ -23,41 +23,39 @@ mod tables;
 mod writer;
 
 use std::future::Future;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use command::{ExportCommand, ImportCommand};
+pub use export::ExportError;
+pub use import::ImportError;
 
-use progress::Progress;
+use progress::ProgressPrinter;
 
-pub fn export(command: &ExportCommand) -> Result<(), String> {
-    let progress = Arc::new(Progress::new(command.common.quiet));
+pub fn export(command: &ExportCommand) -> Result<(), ExportError> {
+    let progress = Arc::new(ProgressPrinter::new(command.common.quiet));
     let service = endpoint::connect(&command.common, &progress)?;
     let work = async {
         let export = export::Export::new(command, service, progress.clone());
         tokio::select! {
             outcome = export.run() => outcome,
-            signal = stop_signal() => Err(format!("{signal}; {}", export_left(command))),
+            signal = stop_signal() => Err(match is_standard(&command.to) {
+                true => ExportError::PartOfTable { signal },
+                false => ExportError::Interrupted { signal },
+            }),
         }
     };
-    let outcome = run(work);
+    let outcome = run(work).map_err(ExportError::Runtime).flatten();
     progress.clear();
     outcome
 }
 
-/// What an interrupted export leaves.
-fn export_left(command: &ExportCommand) -> &'static str {
-    if is_standard(&command.to) {
-        "what was written is a part of the table"
-    } else {
-        "the same command with --resume goes on from here"
-    }
-}
-
-pub fn import(command: &ImportCommand) -> Result<(), String> {
-    let progress = Arc::new(Progress::new(command.common.quiet));
+pub fn import(command: &ImportCommand) -> Result<(), ImportError> {
+    let progress = Arc::new(ProgressPrinter::new(command.common.quiet));
     let service = endpoint::connect(&command.common, &progress)?;
-    let outcome = run(import::run(command, service, progress.clone()));
+    let outcome =
+        run(import::run(command, service, progress.clone())).map_err(ImportError::Runtime).flatten();
     progress.clear();
     outcome
 }
@@ -67,13 +65,14 @@ fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+/// Runs to the end; the error says that it could not start.
+fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
     // One thread: it waits for the network most of the time.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("can't start: {error}"))?.block_on(work)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(work))
 }
 
-/// Ends when somebody wants this to end.
+/// Waits for SIGTERM or Ctrl-C, and returns the word for it.
 async fn stop_signal() -> &'static str {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };

@@ -1,22 +1,46 @@
-//! Where an export goes: standard output, or a file with a side file that says how much of it is good.
+//! The target of an export: standard output, or a file with a side file that records how much of it is valid.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::format::Format;
-use crate::side_file::SideFile;
+use crate::format::FileFormat;
+use crate::side_file::{SideFile, SideFileError};
 
 const SUFFIX: &str = ".progress";
+
+#[derive(Debug, Error)]
+pub enum OutputError {
+    #[error("{} already exists; --overwrite replaces it", .path.display())]
+    Exists { path: PathBuf },
+    #[error("{} is an interrupted export; --resume continues it, --overwrite starts again", .path.display())]
+    Unfinished { path: PathBuf },
+    #[error(
+        "{} belongs to an export whose {what} was {was}, not {is}; --resume needs the same, --overwrite starts again",
+        .side.display()
+    )]
+    OtherExport { side: PathBuf, what: &'static str, was: String, is: String },
+    #[error("{} is shorter than {} records; --overwrite starts again", .path.display(), .side.display())]
+    Shorter { path: PathBuf, side: PathBuf },
+    #[error("can't write to standard output: {0}")]
+    StandardOutput(#[source] io::Error),
+    #[error("can't open {} for writing: {source}", .path.display())]
+    Unopened { path: PathBuf, source: io::Error },
+    #[error("can't write {}: {source}; free some space if the disk is full, then continue with --resume", .path.display())]
+    Unwritten { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    SideFile(#[from] SideFileError),
+}
 
 /// The side file of a file that is being exported to.
 pub fn side_file(path: &Path) -> SideFile {
     SideFile::beside(path, SUFFIX)
 }
 
-/// What is exported: a run can go on only with the same.
+/// What is exported. A run can be resumed only with the same subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     pub endpoint: String,
@@ -24,35 +48,35 @@ pub struct Subject {
     pub filter: Option<String>,
     pub select: Vec<String>,
     pub columns: Vec<String>,
-    pub format: Format,
+    pub format: FileFormat,
 }
 
 /// How far an export is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct ExportState {
     #[serde(flatten)]
     pub subject: Subject,
-    /// Of CSV, once they are known.
+    /// In CSV, once they are known.
     pub found_columns: Option<Vec<String>>,
-    /// Where the next page begins: at the table's beginning if there is none.
-    pub continuation: Option<Continuation>,
+    /// The start of the next page; `None` for the first page.
+    pub continuation: Option<SavedContinuation>,
     pub bytes: u64,
     pub entities: u64,
 }
 
-impl State {
+impl ExportState {
     pub fn new(subject: Subject) -> Self {
         Self { subject, found_columns: None, continuation: None, bytes: 0, entities: 0 }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Continuation {
+pub struct SavedContinuation {
     pub partition: String,
     pub row: Option<String>,
 }
 
-impl Continuation {
+impl SavedContinuation {
     pub fn of(next: &partita_client::Continuation) -> Self {
         Self { partition: next.partition_key().to_owned(), row: next.row_key().map(str::to_owned) }
     }
@@ -62,18 +86,18 @@ impl Continuation {
     }
 }
 
-/// What becomes of a file that is there already.
+/// What to do with a file that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    Refused,
-    Overwritten,
-    Resumed,
+    Refuse,
+    Overwrite,
+    Resume,
 }
 
 #[derive(Debug)]
 pub enum Output {
     Standard,
-    /// Not opened before there is something to write: what can't be read leaves no trace.
+    /// Opened by the first write, so a table that can't be read leaves no file.
     File {
         path: PathBuf,
         file: Option<File>,
@@ -82,22 +106,23 @@ pub enum Output {
 }
 
 impl Output {
-    /// Where to go on, or nothing if the file is there and whole. It is not touched yet.
-    pub fn open(path: &Path, subject: Subject, existing: Existing) -> Result<Option<(Self, State)>, String> {
+    /// The state to continue from, or `None` if the file exists and is complete. Changes no file.
+    pub fn open(
+        path: &Path,
+        subject: Subject,
+        existing: Existing,
+    ) -> Result<Option<(Self, ExportState)>, OutputError> {
         let side = side_file(path);
-        let fresh = State::new(subject);
+        let fresh = ExportState::new(subject);
         let state = match (existing, path.exists()) {
-            (Existing::Refused, true) => {
-                let name = path.display();
-                return Err(if side.exists() {
-                    format!(
-                        "{name} is of an export that was interrupted; --resume goes on, --overwrite begins anew"
-                    )
-                } else {
-                    format!("{name} is there already; --overwrite replaces it")
+            (Existing::Refuse, true) => {
+                let path = path.to_owned();
+                return Err(match side.exists() {
+                    true => OutputError::Unfinished { path },
+                    false => OutputError::Exists { path },
                 });
             }
-            (Existing::Resumed, true) => match side.load::<State>()? {
+            (Existing::Resume, true) => match side.load::<ExportState>()? {
                 None => return Ok(None),
                 Some(state) if state.subject == fresh.subject => state,
                 Some(state) => return Err(other_subject(&side, &state.subject, &fresh.subject)),
@@ -107,32 +132,30 @@ impl Output {
         Ok(Some((Self::File { path: path.to_owned(), file: None, side }, state)))
     }
 
-    /// Adds a page. On return it is where it should be, and the side file says so.
-    pub fn write(&mut self, page: &[u8], state: &mut State) -> Result<(), String> {
+    /// Adds a page. On return the page is durable, and the side file records it.
+    pub fn write(&mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
         self.append(page, state)?;
-        match self {
-            Self::Standard => Ok(()),
-            Self::File { side, .. } => side.save(state),
+        if let Self::File { side, .. } = self {
+            side.save(state)?;
         }
+        Ok(())
     }
 
-    /// Adds the last page. Until the side file is gone it tells of the page before: one without a continuation
-    /// would send a resumed run back to the beginning.
-    pub fn finish(mut self, page: &[u8], state: &mut State) -> Result<(), String> {
+    /// Adds the last page and deletes the side file. The state after the last page is never saved: it has no
+    /// continuation, so a resumed run would export the table again from the first page.
+    pub fn finish(mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
         self.append(page, state)?;
-        match self {
-            Self::Standard => Ok(()),
-            Self::File { side, .. } => side.remove(),
+        if let Self::File { side, .. } = self {
+            side.remove()?;
         }
+        Ok(())
     }
 
-    fn append(&mut self, page: &[u8], state: &mut State) -> Result<(), String> {
+    fn append(&mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
         match self {
             Self::Standard => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(page)
-                    .and_then(|()| out.flush())
-                    .map_err(|error| format!("can't write to standard output: {error}"))?;
+                let mut out = io::stdout().lock();
+                out.write_all(page).and_then(|()| out.flush()).map_err(OutputError::StandardOutput)?;
             }
             Self::File { path, file, side } => {
                 let file = match file {
@@ -140,9 +163,7 @@ impl Output {
                     none => none.insert(open_at(path, side, state)?),
                 };
                 let written = file.write_all(page).and_then(|()| file.sync_data());
-                written.map_err(|error| {
-                    format!("can't write {}: {error}; once there is room, --resume goes on", path.display())
-                })?;
+                written.map_err(|source| OutputError::Unwritten { path: path.clone(), source })?;
             }
         }
         state.bytes += page.len() as u64;
@@ -150,25 +171,24 @@ impl Output {
     }
 }
 
-/// Opens a file where the state says that it ends.
-fn open_at(path: &Path, side: &SideFile, state: &State) -> Result<File, String> {
-    // First the side file: a file without one is whole.
+/// Opens a file and cuts off what follows the bytes that the state records.
+fn open_at(path: &Path, side: &SideFile, state: &ExportState) -> Result<File, OutputError> {
+    // The side file comes first: a file without one is complete.
     if state.bytes == 0 {
-        side.save(&State::new(state.subject.clone()))?;
+        side.save(&ExportState::new(state.subject.clone()))?;
     }
-    let fault = |error: std::io::Error| format!("can't write {}: {error}", path.display());
+    let fault = |source| OutputError::Unopened { path: path.to_owned(), source };
     let options = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let mut file = options.map_err(fault)?;
     if file.metadata().map_err(fault)?.len() < state.bytes {
-        let (path, side) = (path.display(), side.path().display());
-        return Err(format!("{path} is shorter than {side} says; --overwrite begins anew"));
+        return Err(OutputError::Shorter { path: path.to_owned(), side: side.path().to_owned() });
     }
     file.set_len(state.bytes).map_err(fault)?;
     file.seek(SeekFrom::End(0)).map_err(fault)?;
     Ok(file)
 }
 
-fn other_subject(side: &SideFile, recorded: &Subject, asked: &Subject) -> String {
+fn other_subject(side: &SideFile, recorded: &Subject, asked: &Subject) -> OutputError {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
     let list = |names: &[String]| if names.is_empty() { "all".to_owned() } else { names.join(",") };
     let pairs = [
@@ -179,12 +199,9 @@ fn other_subject(side: &SideFile, recorded: &Subject, asked: &Subject) -> String
         ("columns", list(&recorded.columns), list(&asked.columns)),
         ("format", recorded.format.ending().to_owned(), asked.format.ending().to_owned()),
     ];
-    let differs = pairs.iter().find(|(_, recorded, asked)| recorded != asked);
-    let (what, recorded, asked) = differs.map_or(("subject", "", ""), |(what, a, b)| (*what, a, b));
-    format!(
-        "{} is of an export whose {what} was {recorded}, not {asked}; --resume needs the same, --overwrite begins anew",
-        side.path().display()
-    )
+    let differs = pairs.into_iter().find(|(_, recorded, asked)| recorded != asked);
+    let (what, was, is) = differs.unwrap_or(("subject", String::new(), String::new()));
+    OutputError::OtherExport { side: side.path().to_owned(), what, was, is }
 }
 
 #[cfg(test)]
@@ -193,47 +210,46 @@ mod tests {
 
     fn subject(table: &str) -> Subject {
         let endpoint = "http://h/a".to_owned();
-        let (table, format) = (table.to_owned(), Format::Jsonl);
+        let (table, format) = (table.to_owned(), FileFormat::Jsonl);
         Subject { endpoint, table, filter: None, select: vec![], columns: vec![], format }
     }
 
-    fn ready(opened: Result<Option<(Output, State)>, String>) -> (Output, State) {
+    fn ready(opened: Result<Option<(Output, ExportState)>, OutputError>) -> (Output, ExportState) {
         opened.unwrap().unwrap()
     }
 
     #[test]
-    fn what_was_written_after_the_last_page_is_cut_off() {
+    fn a_resumed_export_cuts_off_what_follows_the_last_recorded_page() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.jsonl");
-        let (mut output, mut state) = ready(Output::open(&path, subject("t"), Existing::Refused));
+        let (mut output, mut state) = ready(Output::open(&path, subject("t"), Existing::Refuse));
         state.entities = 7;
         output.write(b"page", &mut state).unwrap();
         drop(output);
         // A kill may leave a part of the next page.
         std::fs::write(&path, "page and a ha").unwrap();
-        let (output, mut state) = ready(Output::open(&path, subject("t"), Existing::Resumed));
+        let (output, mut state) = ready(Output::open(&path, subject("t"), Existing::Resume));
         assert_eq!((state.entities, state.bytes), (7, 4));
         output.finish(b"+next", &mut state).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "page+next");
         assert!(!side_file(&path).exists());
-        assert!(Output::open(&path, subject("t"), Existing::Resumed).unwrap().is_none());
+        assert!(Output::open(&path, subject("t"), Existing::Resume).unwrap().is_none());
     }
 
     #[test]
-    fn a_file_is_only_replaced_when_told_so() {
+    fn a_file_is_replaced_only_by_overwrite() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.jsonl");
         std::fs::write(&path, "precious").unwrap();
         let refused = |subject, existing| Output::open(&path, subject, existing).unwrap_err();
-        assert!(
-            refused(subject("t"), Existing::Refused).ends_with("is there already; --overwrite replaces it")
-        );
+        assert!(matches!(refused(subject("t"), Existing::Refuse), OutputError::Exists { .. }));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-        let (mut output, mut state) = ready(Output::open(&path, subject("t"), Existing::Overwritten));
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious", "until there is something else");
+        let (mut output, mut state) = ready(Output::open(&path, subject("t"), Existing::Overwrite));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious", "until the first write");
         output.write(b"new", &mut state).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-        assert!(refused(subject("t"), Existing::Refused).contains("--resume goes on"));
-        assert!(refused(subject("u"), Existing::Resumed).contains("whose table was t, not u"));
+        assert!(matches!(refused(subject("t"), Existing::Refuse), OutputError::Unfinished { .. }));
+        let other = refused(subject("u"), Existing::Resume).to_string();
+        assert!(other.contains("whose table was t, not u"), "{other}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a person is told while entities move: on a terminal a line that changes, elsewhere a line now and then.
+//! Prints how far a copy is: on a terminal one line that changes, elsewhere a new line every ten seconds.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,26 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const BAR_CELLS: u64 = 20;
 
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressPrinter {
     quiet: bool,
     terminal: bool,
     task: Mutex<Task>,
 }
 
-/// What is under way.
+/// What is being copied.
 #[derive(Debug)]
 struct Task {
     what: String,
     started: Instant,
     told: Instant,
-    /// Entities that an earlier run moved: not of this one's speed.
+    /// Entities that an earlier run copied. They don't count for the speed of this run.
     entities_before: u64,
     total_bytes: Option<u64>,
-    /// A changing line stands on the terminal.
+    /// The terminal shows the changing line.
     drawn: bool,
 }
 
-impl Progress {
+impl ProgressPrinter {
     pub fn new(quiet: bool) -> Self {
         let now = Instant::now();
         let task = Task {
@@ -51,7 +51,7 @@ impl Progress {
         task.total_bytes = total_bytes;
     }
 
-    /// So much is done altogether.
+    /// Takes totals, including those of earlier runs.
     pub fn update(&self, entities: u64, bytes: u64) {
         let interval = if self.terminal { TERMINAL_INTERVAL } else { LINE_INTERVAL };
         let mut task = self.task();
@@ -61,7 +61,7 @@ impl Progress {
         task.told = Instant::now();
         let line = task.line(entities, bytes, self.terminal);
         if self.terminal {
-            // Whoever closes standard error does not want to know.
+            // Errors are ignored: standard error may be closed.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
             task.drawn = true;
         } else {
@@ -69,21 +69,21 @@ impl Progress {
         }
     }
 
-    /// Something worth knowing that is no error.
+    /// Prints a line, unless --quiet is set.
     pub fn notice(&self, text: &str) {
         if !self.quiet {
             self.say(text);
         }
     }
 
-    /// Something that must be known.
+    /// Prints a line, even with --quiet.
     pub fn say(&self, text: &str) {
         let mut task = self.task();
         let clear = if std::mem::take(&mut task.drawn) { "\r\x1b[K" } else { "" };
         let _ = writeln!(std::io::stderr(), "{clear}{text}");
     }
 
-    /// Leaves the terminal to what follows.
+    /// Clears the changing line, before other output.
     pub fn clear(&self) {
         if std::mem::take(&mut self.task().drawn) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -91,7 +91,7 @@ impl Progress {
     }
 
     fn task(&self) -> MutexGuard<'_, Task> {
-        // Only words are in it: a panic elsewhere leaves nothing broken.
+        // A panic can't leave it inconsistent: it is only used for printing.
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_well() {
+    fn numbers_and_sizes_are_formatted() {
         for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), expected);
         }
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_known_end_gives_a_share_of_it() {
-        let progress = Progress::new(true);
+    fn a_known_total_gives_a_percentage() {
+        let progress = ProgressPrinter::new(true);
         progress.start("Books".to_owned(), 0, Some(200));
         let line = progress.task().line(5, 50, true);
         assert!(line.starts_with("Books: [#####               ] 25 %, 5 entities, 50 bytes, "), "{line}");

@@ -1,29 +1,36 @@
-//! The file of lines that were rejected: in the input's own form, so that it can be imported once it is right.
+//! The file of rejected lines. It has the form of the input, so it can be imported once the lines are corrected.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::group::Rejected;
+use thiserror::Error;
+
+use crate::group::Rejection;
+
+#[derive(Debug, Error)]
+pub enum RejectsError {
+    #[error("--rejects {} already exists; name another file, or delete it", .path.display())]
+    Exists { path: PathBuf },
+    #[error("can't write {}: {source}", .path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+}
 
 #[derive(Debug)]
 pub struct Rejects {
     path: PathBuf,
-    /// The names of columns, in CSV.
+    /// In CSV: the names of the columns.
     first_line: Vec<u8>,
-    /// Not there before there is something to write.
+    /// Opened by the first rejection.
     file: Option<File>,
     bytes: u64,
 }
 
 impl Rejects {
-    /// `resumed` is how long an earlier run has left it; what is beyond that will be rejected again.
-    pub fn open(path: &Path, first_line: &[u8], resumed: Option<u64>) -> Result<Self, String> {
+    /// `resumed` is the length that an earlier run has recorded. The rest is cut off: those lines are rejected again.
+    pub fn open(path: &Path, first_line: &[u8], resumed: Option<u64>) -> Result<Self, RejectsError> {
         if resumed.is_none() && path.exists() {
-            return Err(format!(
-                "--rejects {} is there already; name another file, or delete it",
-                path.display()
-            ));
+            return Err(RejectsError::Exists { path: path.to_owned() });
         }
         let mut rejects = Self {
             path: path.to_owned(),
@@ -41,25 +48,26 @@ impl Rejects {
         self.bytes
     }
 
-    pub fn add(&mut self, rejected: &[Rejected]) -> Result<(), String> {
+    pub fn add(&mut self, rejections: &[Rejection]) -> Result<(), RejectsError> {
         let mut text = Vec::new();
-        for line in rejected {
-            text.extend_from_slice(&line.raw);
-            if !line.raw.ends_with(b"\n") {
+        for rejection in rejections {
+            text.extend_from_slice(&rejection.raw);
+            if !rejection.raw.ends_with(b"\n") {
                 text.push(b'\n');
             }
         }
         if text.is_empty() { Ok(()) } else { self.write(&text) }
     }
 
-    fn write(&mut self, text: &[u8]) -> Result<(), String> {
-        let bytes =
-            self.try_write(text).map_err(|error| format!("can't write {}: {error}", self.path.display()))?;
+    fn write(&mut self, text: &[u8]) -> Result<(), RejectsError> {
+        let bytes = self
+            .try_write(text)
+            .map_err(|source| RejectsError::Unwritable { path: self.path.clone(), source })?;
         self.bytes += bytes;
         Ok(())
     }
 
-    fn try_write(&mut self, text: &[u8]) -> std::io::Result<u64> {
+    fn try_write(&mut self, text: &[u8]) -> io::Result<u64> {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -83,12 +91,17 @@ impl Rejects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv::CsvError;
+    use crate::group::RejectionReason;
 
     #[test]
     fn a_resumed_run_rejects_nothing_twice() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rejected.csv");
-        let reject = |raw: &str| [Rejected { line: 1, why: String::new(), raw: raw.as_bytes().to_vec() }];
+        let reject = |raw: &str| {
+            let reason = RejectionReason::Unreadable(CsvError::Unclosed.into());
+            [Rejection { line: 1, reason, raw: raw.as_bytes().to_vec() }]
+        };
         let text = || std::fs::read_to_string(&path).unwrap();
         let mut rejects = Rejects::open(&path, b"names\r\n", None).unwrap();
         assert!(!path.exists(), "nothing is rejected yet");
@@ -96,7 +109,8 @@ mod tests {
         let kept = rejects.bytes();
         rejects.add(&reject("b")).unwrap();
         assert_eq!(text(), "names\r\na\r\nb\n");
-        assert!(Rejects::open(&path, b"names\r\n", None).unwrap_err().contains("is there already"));
+        let again = Rejects::open(&path, b"names\r\n", None);
+        assert!(matches!(again, Err(RejectsError::Exists { .. })), "{again:?}");
         let mut rejects = Rejects::open(&path, b"names\r\n", Some(kept)).unwrap();
         rejects.add(&reject("b")).unwrap();
         assert_eq!(text(), "names\r\na\r\nb\n");

@@ -1,11 +1,25 @@
-//! A small file beside a large one that says how far it is, so that an interrupted run can go on. Never holds secrets.
+//! A small file beside an exported or imported file. It records how far the run is, so that an interrupted run can
+//! continue. It never contains secrets.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum SideFileError {
+    #[error("can't read {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is damaged ({source}); delete it to start again", .path.display())]
+    Damaged { path: PathBuf, source: serde_json::Error },
+    #[error("can't write {}: {source}", .path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+    #[error("can't delete {}: {source}; delete it by hand", .path.display())]
+    NotDeleted { path: PathBuf, source: io::Error },
+}
 
 #[derive(Clone, Debug)]
 pub struct SideFile {
@@ -28,36 +42,34 @@ impl SideFile {
         self.path.exists()
     }
 
-    pub fn load<T: DeserializeOwned>(&self) -> Result<Option<T>, String> {
+    pub fn load<T: DeserializeOwned>(&self) -> Result<Option<T>, SideFileError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("can't read {}: {error}", self.path.display())),
+            Err(source) => return Err(SideFileError::Unreadable { path: self.path.clone(), source }),
         };
-        serde_json::from_slice(&text).map(Some).map_err(|error| {
-            format!("{} does not say how far it was ({error}); delete it to begin anew", self.path.display())
-        })
+        let state = serde_json::from_slice(&text);
+        state.map(Some).map_err(|source| SideFileError::Damaged { path: self.path.clone(), source })
     }
 
-    /// Whoever reads it finds the old state or the new one, never a part of one.
-    pub fn save(&self, state: &impl Serialize) -> Result<(), String> {
-        let fault = |error: &dyn std::fmt::Display| format!("can't write {}: {error}", self.path.display());
-        let text = serde_json::to_vec_pretty(state).map_err(|error| fault(&error))?;
+    /// Replaces the file atomically: a reader finds the old state or the new one.
+    pub fn save(&self, state: &impl Serialize) -> Result<(), SideFileError> {
         let mut new = self.path.as_os_str().to_owned();
         new.push(".new");
         let write = || {
+            let text = serde_json::to_vec_pretty(state)?;
             let mut file = File::create(&new)?;
             file.write_all(&text)?;
             file.sync_data()?;
             fs::rename(&new, &self.path)
         };
-        write().map_err(|error| fault(&error))
+        write().map_err(|source| SideFileError::Unwritable { path: self.path.clone(), source })
     }
 
-    pub fn remove(&self) -> Result<(), String> {
+    pub fn remove(&self) -> Result<(), SideFileError> {
         match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(format!("can't delete {}: {error}", self.path.display()))
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                Err(SideFileError::NotDeleted { path: self.path.clone(), source })
             }
             _ => Ok(()),
         }
@@ -69,18 +81,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_saved_last_is_found() {
+    fn the_last_saved_state_is_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let side = SideFile::beside(&directory.path().join("books.jsonl"), ".progress");
-        assert_eq!(side.load::<u32>(), Ok(None));
+        assert_eq!(side.load::<u32>().unwrap(), None);
         side.save(&1).unwrap();
         side.save(&2).unwrap();
-        assert_eq!(side.load::<u32>(), Ok(Some(2)));
+        assert_eq!(side.load::<u32>().unwrap(), Some(2));
         let names: Vec<_> =
             fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["books.jsonl.progress"]);
         fs::write(side.path(), "{").unwrap();
-        assert!(side.load::<u32>().unwrap_err().contains("delete it to begin anew"));
+        let error = side.load::<u32>().unwrap_err();
+        assert!(error.to_string().contains("books.jsonl.progress is damaged"), "{error}");
         side.remove().unwrap();
         side.remove().unwrap();
         assert!(!side.exists());

@@ -1,4 +1,4 @@
-//! The tables of an account: which there are, and that one is there.
+//! Lists the tables of an account, and creates a missing one.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use futures_util::TryStreamExt as _;
 use model::TableName;
 use partita_client::{Error, Table, TableService};
 
-use crate::endpoint::{self, explain};
+use crate::endpoint::{self, EndpointError, RequestError};
 
-/// The cloud takes half a minute or more to delete a table, and until then there can be no other of its name.
+/// The cloud takes half a minute or more to delete a table. Until then no table of the same name can be created.
 const DELETION_ATTEMPTS: u32 = 30;
 const DELETION_PAUSE: Duration = Duration::from_secs(4);
 
-pub async fn list(service: &TableService) -> Result<Vec<String>, String> {
+pub async fn list(service: &TableService) -> Result<Vec<String>, EndpointError> {
     let listed: Vec<String> = service
         .tables(None)
         .try_collect()
         .await
-        .map_err(|error| format!("can't list the tables: {}", explain(service, &error)))?;
-    // Names become names of files here: whatever is listed, nothing but a table's name may.
+        .map_err(|error| EndpointError::List(RequestError::new(service, error)))?;
+    // Names become file names here, so a hostile endpoint must not choose others than those of tables.
     match listed.iter().find(|name| TableName::parse(name).is_err()) {
         None => Ok(listed),
-        Some(name) => Err(format!("the list of tables has {name:?} in it, which can't be a table's name")),
+        Some(name) => Err(EndpointError::ListedName { name: name.clone() }),
     }
 }
 
-/// Makes a table unless it is there.
-pub async fn create(service: &TableService, name: &str) -> Result<Table, String> {
-    let unmade = |why: String| format!("can't make the table {name}: {why}");
-    let table = endpoint::table(service, name).map_err(unmade)?;
+/// Creates a table if it does not exist.
+pub async fn create(service: &TableService, name: &str) -> Result<Table, EndpointError> {
+    let not_created = |source| EndpointError::Create { table: name.to_owned(), source };
+    let table = endpoint::table(service, name).map_err(not_created)?;
     for _ in 0..DELETION_ATTEMPTS {
         let error = match table.create().await {
             Ok(()) => return Ok(table),
@@ -36,13 +36,13 @@ pub async fn create(service: &TableService, name: &str) -> Result<Table, String>
         };
         match (error.status(), error.code()) {
             (Some(409), Some("TableAlreadyExists")) => return Ok(table),
-            // A shared access signature need not allow this. Whether the table is there the first write will tell.
+            // A shared access signature may not allow this. The first write shows whether the table exists.
             (Some(403), _) => return Ok(table),
             (Some(409), Some("TableBeingDeleted")) => tokio::time::sleep(DELETION_PAUSE).await,
-            // Made by an attempt without an answer, or there before. The first write will tell this too.
+            // Created by an attempt without an answer, or before. The first write shows this, too.
             _ if matches!(error, Error::OutcomeUnknown(_)) => return Ok(table),
-            _ => return Err(unmade(explain(service, &error))),
+            _ => return Err(not_created(RequestError::new(service, error))),
         }
     }
-    Err(unmade("the one before it is still being deleted".to_owned()))
+    Err(EndpointError::BeingDeleted { table: name.to_owned() })
 }

@@ -1,16 +1,16 @@
 //! Stores groups of entities, one after the other.
 //!
-//! A group is one transaction. If that is refused, its entities are stored one by one, which tells exactly which of
-//! them the service does not take.
+//! A group is one transaction. If the service refuses it, the writer stores the entities one by one, to find out which of
+//! them the service refuses.
 
 use partita_client::{Entity, Error, Operation, OperationKind, Table, TableService, Transaction};
 
 use crate::command::Mode;
-use crate::endpoint;
-use crate::group::{Group, Item, Rejected};
+use crate::endpoint::RequestError;
+use crate::group::{EntityGroup, Item, Rejection, RejectionReason};
 
 #[derive(Debug)]
-pub struct Writer {
+pub struct GroupWriter {
     service: TableService,
     table: Table,
     rules: Rules,
@@ -19,64 +19,63 @@ pub struct Writer {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub mode: Mode,
-    /// An earlier run may have stored some of what is stored now.
+    /// An earlier run may have stored some of the entities.
     pub resumed: bool,
-    /// The first entity that is refused is the last that is tried.
+    /// Stop after the first entity that the service refuses.
     pub stops: bool,
 }
 
-/// What became of a group.
-#[derive(Debug, Default)]
-pub struct Stored {
+#[derive(Debug)]
+pub struct GroupOutcome {
+    /// The offset of the group's end in the file.
+    pub end: u64,
     pub written: u64,
-    pub rejected: Vec<Rejected>,
+    pub rejections: Vec<Rejection>,
 }
 
-impl Writer {
+impl GroupWriter {
     pub fn new(service: TableService, table: Table, rules: Rules) -> Self {
         Self { service, table, rules }
     }
 
-    /// An error is of the endpoint, not of an entity.
-    pub async fn store(&self, group: Group) -> Result<Stored, String> {
-        let mut stored = Stored { written: 0, rejected: group.unreadable.into_iter().collect() };
+    /// The error is one of the endpoint, not of an entity.
+    pub async fn store(&self, group: EntityGroup) -> Result<GroupOutcome, RequestError> {
+        let rejections = group.unreadable.into_iter().collect();
+        let mut outcome = GroupOutcome { end: group.end, written: 0, rejections };
         let mut doubtful = self.rules.resumed;
         if group.items.len() > 1 {
             let transaction: Transaction = group.items.iter().map(|item| self.operation(item)).collect();
             match self.table.submit(transaction).await {
                 Ok(_) => {
-                    stored.written = group.items.len() as u64;
-                    return Ok(stored);
+                    outcome.written = group.items.len() as u64;
+                    return Ok(outcome);
                 }
                 Err(Error::OutcomeUnknown(_)) => doubtful = true,
-                // What is true of one entity is told by storing it alone.
+                // Storing each entity alone shows which one is refused.
                 Err(Error::Refused(refused)) if !matches!(refused.status, 401 | 403 | 404 | 429 | 503) => {}
-                Err(error) => return Err(self.explain(&error)),
+                Err(error) => return Err(self.failed(error)),
             }
         }
         for item in group.items {
             match self.store_one(&item, doubtful).await? {
-                None => stored.written += 1,
-                Some(why) => {
-                    stored.rejected.push(Rejected {
-                        line: item.line,
-                        why: format!("{}: {why}", item.keys),
-                        raw: item.raw,
-                    });
+                None => outcome.written += 1,
+                Some(error) => {
+                    let reason = RejectionReason::Refused { keys: item.keys, error: Box::new(error) };
+                    outcome.rejections.push(Rejection { line: item.line, reason, raw: item.raw });
                     if self.rules.stops {
                         break;
                     }
                 }
             }
         }
-        Ok(stored)
+        Ok(outcome)
     }
 
-    /// What the service has against it, if anything. `doubtful`: an earlier attempt may have been carried out.
-    async fn store_one(&self, item: &Item, mut doubtful: bool) -> Result<Option<String>, String> {
+    /// Returns the service's refusal, if it refused. `doubtful`: an earlier attempt may have stored the entity.
+    async fn store_one(&self, item: &Item, mut doubtful: bool) -> Result<Option<Error>, RequestError> {
         let mut outcome = self.table.apply(self.operation(item)).await;
         if self.inserts() && matches!(outcome, Err(Error::OutcomeUnknown(_))) {
-            // An insert that is sent anew either stores the entity or is told that there is one.
+            // The second insert stores the entity, or the answer says that it exists.
             doubtful = true;
             outcome = self.table.apply(self.operation(item)).await;
         }
@@ -88,22 +87,22 @@ impl Writer {
             _ => false,
         };
         if !is_about_the_entity {
-            return Err(self.explain(&error));
+            return Err(self.failed(error));
         }
         let is_stored = doubtful && self.inserts() && error.is_conflict() && self.is_there(item).await?;
-        Ok((!is_stored).then(|| error.to_string()))
+        Ok((!is_stored).then_some(error))
     }
 
     fn inserts(&self) -> bool {
         self.rules.mode == Mode::Insert
     }
 
-    /// Whether the table has just this entity.
-    async fn is_there(&self, item: &Item) -> Result<bool, String> {
+    /// Whether the table has exactly this entity.
+    async fn is_there(&self, item: &Item) -> Result<bool, RequestError> {
         match self.table.find::<Entity>(&item.keys.partition, &item.keys.row).await {
             Ok(found) => Ok(found.is_some_and(|found| is_same(&found, &item.body))),
             Err(Error::Unreadable(_)) => Ok(false),
-            Err(error) => Err(self.explain(&error)),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
@@ -116,12 +115,12 @@ impl Writer {
         Operation::json(kind, item.keys.partition.as_str(), item.keys.row.as_str(), item.body.clone())
     }
 
-    fn explain(&self, error: &Error) -> String {
-        endpoint::explain(&self.service, error)
+    fn failed(&self, error: Error) -> RequestError {
+        RequestError::new(&self.service, error)
     }
 }
 
-/// Whether the body says this entity, however it spells it.
+/// Whether the body is this entity, in any spelling.
 fn is_same(found: &Entity, body: &[u8]) -> bool {
     Entity::from_json(body).is_ok_and(|entity| entity == *found)
 }

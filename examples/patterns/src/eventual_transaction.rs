@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use partita_client::{Entity, Match, Table, row_key};
-use partita_client_patterns::archive::{Archive, Found};
+use partita_client_patterns::archive::{Archive, EntityLocation};
 use partita_client_patterns::outbox::Outbox;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
@@ -56,7 +56,7 @@ pub async fn run(stage: &Stage) -> Outcome {
         first = told.last().map_or(first, |last| last + 1);
         moved.extend(told);
         match archive.find::<Entity>(DEPARTMENT, &row(first)).await? {
-            Some(Found::Moving(employee)) => {
+            Some(EntityLocation::Moving(employee)) => {
                 hits += 1;
                 stage.same("who is on the way is seen", employee.row_key, row(first))?;
             }

@@ -1,7 +1,7 @@
 //! Heterogeneous types: a department, its employees and their reviews in one partition, told apart by key and by kind.
 
 use futures_util::TryStreamExt as _;
-use partita_client::{Entity, Match, Stored, Transaction, partition_key, property, row_key};
+use partita_client::{Entity, Match, StoredEntity, Transaction, partition_key, property, row_key};
 use serde::Deserialize;
 
 use crate::cost::Class;
@@ -39,7 +39,7 @@ enum Row {
 }
 
 impl Row {
-    fn read(entity: &Stored<Entity>) -> partita_client::Result<Self> {
+    fn read(entity: &StoredEntity<Entity>) -> partita_client::Result<Self> {
         match entity.text("Kind") {
             Some("department") => entity.to().map(Self::Department),
             Some("employee") => entity.to().map(Self::Employee),

@@ -11,7 +11,7 @@ use partita_client::{DateTime, Entity, Table, Transaction, partition_key};
 use partita_client_patterns::keys::{self, Spread};
 
 use crate::cost::{Class, Cost};
-use crate::stage::{Found, Outcome, Stage, read};
+use crate::stage::{Outcome, ReadResult, Stage, read};
 
 const WRITERS: u32 = 8;
 /// Of each writer in each of two rounds, each of so many events.
@@ -60,7 +60,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.tell(Class::Range, "all in order, from every bucket at once, sorted here", cool.cost);
     stage.scanned("all buckets", cool.cost, EVENTS.into())?;
     let order =
-        |found: &Found<Entity>| found.entities.iter().map(|row| row.row_key.clone()).collect::<Vec<_>>();
+        |found: &ReadResult<Entity>| found.entities.iter().map(|row| row.row_key.clone()).collect::<Vec<_>>();
     stage.same("no event is lost or doubled", order(&hot).len() as u32, EVENTS)?;
     stage.same("order and number in the buckets", order(&cool).is_sorted(), true)?;
     stage.same("events in the buckets", order(&cool).len() as u32, EVENTS)?;
@@ -99,18 +99,18 @@ async fn append(run: &mut Run, round: u32, table: &Table, partition: impl Fn(&st
     Ok(())
 }
 
-async fn all_buckets(table: &Table, spread: &Spread) -> Outcome<Found<Entity>> {
+async fn all_buckets(table: &Table, spread: &Spread) -> Outcome<ReadResult<Entity>> {
     let start = Instant::now();
     let queries: Vec<_> =
         spread.all().map(|bucket| table.query().filter(partition_key().eq(bucket))).collect();
-    let buckets: Vec<Found<Entity>> = try_join_all(queries.iter().map(read)).await?;
+    let buckets: Vec<ReadResult<Entity>> = try_join_all(queries.iter().map(read)).await?;
     let cost = Cost::sum(buckets.iter().map(|bucket| bucket.cost));
     let mut entities: Vec<_> = buckets.into_iter().flat_map(|bucket| bucket.entities).collect();
     entities.sort_by(|a, b| a.row_key.cmp(&b.row_key));
-    Ok(Found { entities, cost: Cost { time: start.elapsed(), ..cost } })
+    Ok(ReadResult { entities, cost: Cost { time: start.elapsed(), ..cost } })
 }
 
-fn largest_bucket(found: &Found<Entity>) -> u32 {
+fn largest_bucket(found: &ReadResult<Entity>) -> u32 {
     let mut sizes = std::collections::BTreeMap::new();
     for row in &found.entities {
         *sizes.entry(row.partition_key.as_str()).or_insert(0) += 1;

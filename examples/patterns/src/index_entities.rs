@@ -1,6 +1,6 @@
 //! Index entities: lists of keys by another value, kept three ways.
 
-use partita_client::{Entity, Match, Stored, Table, partition_key, property};
+use partita_client::{Entity, Match, StoredEntity, Table, partition_key, property};
 use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
 use partita_client_patterns::indexed::IndexedTable;
 use partita_client_patterns::large::Large;
@@ -25,7 +25,7 @@ fn new_jones(partition: &str) -> Entity {
     Entity::new(partition, "900000").with("LastName", "Jones")
 }
 
-fn rows(found: &[Stored<Entity>]) -> Vec<String> {
+fn rows(found: &[StoredEntity<Entity>]) -> Vec<String> {
     found.iter().map(|row| row.row_key.clone()).collect()
 }
 
@@ -120,7 +120,7 @@ async fn make_list(stage: &Stage, table: &Table, lists: &Large) -> Outcome<Cost>
     let jones = table.query().filter(property("LastName").eq("Jones")).select(["PartitionKey", "RowKey"]);
     let found = stage.look::<Entity>(Class::TableScan, "to make the list", &jones).await?;
     // Keys hold no controls, so lines and tabs part them.
-    let line = |row: &Stored<Entity>| format!("{}\t{}\n", row.partition_key, row.row_key);
+    let line = |row: &StoredEntity<Entity>| format!("{}\t{}\n", row.partition_key, row.row_key);
     let list: String = found.entities.iter().map(line).collect();
     lists.put(&Entity::new("last", "Jones"), list.as_bytes()).await?;
     Ok(found.cost)

@@ -19,7 +19,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let refused = table.insert(&whole).await.err();
     stage.holds(
         "the photo as a property is refused",
-        refused.is_some_and(|error| error.refused().is_some()),
+        refused.is_some_and(|error| error.refusal().is_some()),
     )?;
 
     let photos = Large::new(&table);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use partita_client::{DateTime, Entity, Stored, partition_key, property, row_key};
+use partita_client::{DateTime, Entity, StoredEntity, partition_key, property, row_key};
 use partita_client_patterns::daily::Daily;
 use partita_client_patterns::keys;
 
@@ -63,7 +63,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let all = u64::from(DAYS * LINES_PER_DAY);
     let mut expected: Vec<String> = lines(DAYS - 1).map(|line| line.id).collect();
     expected.sort();
-    let ids = |entities: &[Stored<Entity>]| {
+    let ids = |entities: &[StoredEntity<Entity>]| {
         let mut ids: Vec<String> =
             entities.iter().filter_map(|line| line.text("Line").map(str::to_owned)).collect();
         ids.sort();

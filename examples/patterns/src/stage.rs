@@ -8,8 +8,10 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use partita_client::{Query, RetryPolicy, Stored, Table, TableService, partition_key, property, row_key};
-use partita_client_patterns::bulk::{Bulk, Report, Write};
+use partita_client::{
+    Query, RetryPolicy, StoredEntity, Table, TableService, partition_key, property, row_key,
+};
+use partita_client_patterns::bulk::{Bulk, BulkWrite, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,8 +42,8 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// What was found, and what it took.
 #[derive(Debug)]
-pub struct Found<T> {
-    pub entities: Vec<Stored<T>>,
+pub struct ReadResult<T> {
+    pub entities: Vec<StoredEntity<T>>,
     pub cost: Cost,
 }
 
@@ -129,7 +131,7 @@ impl Stage {
         table: &Table,
         partition: &str,
         row: &str,
-    ) -> Outcome<Found<T>> {
+    ) -> Outcome<ReadResult<T>> {
         // Not `Table::get`, since only a query is told what it looks at.
         let both = partition_key().eq(partition).and(row_key().eq(row));
         let found = self.look(Class::Point, what, &table.query().filter(both)).await?;
@@ -143,17 +145,17 @@ impl Stage {
         what: &str,
         table: &Table,
         keys: &[(String, String)],
-    ) -> Outcome<Found<T>> {
+    ) -> Outcome<ReadResult<T>> {
         let start = Instant::now();
         let queries = keys.iter().map(|(partition, row)| {
             table.query().filter(partition_key().eq(partition.as_str()).and(row_key().eq(row.as_str())))
         });
         let found = stream::iter(queries).map(async |query| read::<T>(&query).await).buffered(8);
-        let mut found: Vec<Found<T>> = found.try_collect().await?;
+        let mut found: Vec<ReadResult<T>> = found.try_collect().await?;
         let entities = found.iter_mut().flat_map(|one| std::mem::take(&mut one.entities)).collect();
         let cost = Cost { time: start.elapsed(), ..Cost::sum(found.iter().map(|one| one.cost)) };
         self.tell(Class::Point, what, cost);
-        Ok(Found { entities, cost })
+        Ok(ReadResult { entities, cost })
     }
 
     /// All that a query finds, and what it takes.
@@ -162,7 +164,7 @@ impl Stage {
         class: Class,
         what: &str,
         query: &Query,
-    ) -> Outcome<Found<T>> {
+    ) -> Outcome<ReadResult<T>> {
         let found = read(query).await?;
         self.tell(class, what, found.cost);
         Ok(found)
@@ -174,13 +176,13 @@ impl Stage {
         class: Class,
         what: &str,
         query: &Query,
-    ) -> Outcome<Found<T>> {
+    ) -> Outcome<ReadResult<T>> {
         let start = Instant::now();
         let page = query.clone().examined().page(None).await?;
         let (returned, examined) = (page.entities.len() as u64, page.examined);
         let cost = Cost { requests: 1, returned, examined, time: start.elapsed() };
         self.tell(class, what, cost);
-        Ok(Found { entities: page.entities, cost })
+        Ok(ReadResult { entities: page.entities, cost })
     }
 
     pub fn tell(&self, class: Class, what: &str, cost: Cost) {
@@ -231,7 +233,7 @@ impl Stage {
 }
 
 /// All that a query finds.
-pub async fn read<T: DeserializeOwned>(query: &Query) -> Outcome<Found<T>> {
+pub async fn read<T: DeserializeOwned>(query: &Query) -> Outcome<ReadResult<T>> {
     let query = query.clone().examined();
     let start = Instant::now();
     let mut entities = Vec::new();
@@ -249,7 +251,7 @@ pub async fn read<T: DeserializeOwned>(query: &Query) -> Outcome<Found<T>> {
     }
     cost.returned = entities.len() as u64;
     cost.time = start.elapsed();
-    Ok(Found { entities, cost })
+    Ok(ReadResult { entities, cost })
 }
 
 /// Work of one kind, eight at a time; the results are in no order.
@@ -261,7 +263,7 @@ pub async fn at_once<T, F: Future<Output = partita_client::Result<T>>>(
 
 /// Inserts entities.
 pub async fn fill<T: Serialize>(table: &Table, entities: impl IntoIterator<Item = T>) -> Outcome {
-    complete(Bulk::new(table).write(Write::Insert, entities).await).map(drop)
+    complete(Bulk::new(table).write(BulkWrite::Insert, entities).await).map(drop)
 }
 
 /// How many rows a report says are done, if it says so of all.

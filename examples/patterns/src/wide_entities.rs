@@ -1,6 +1,6 @@
 //! Wide entities: more properties than an entity can have, over several rows that are written together.
 
-use partita_client::{Entity, Error, Match, Stored, partition_key, row_key};
+use partita_client::{Entity, Error, Match, StoredEntity, partition_key, row_key};
 use partita_client_patterns::wide;
 
 use crate::cost::Class;
@@ -30,7 +30,7 @@ pub async fn run(stage: &Stage) -> Outcome {
 
     stage.timed("the survey as a wide entity: one transaction", wide::put(&table, &survey(ANSWERS))).await?;
     let all = table.query().filter(partition_key().eq("surveys"));
-    let rows: Vec<Stored<Entity>> = all.clone().all().await?;
+    let rows: Vec<StoredEntity<Entity>> = all.clone().all().await?;
     let names: Vec<&str> = rows.iter().map(|row| row.row_key.as_str()).collect();
     stage.same("its rows", names, vec!["2026", "2026~1", "2026~2"])?;
     let first = stage
@@ -40,7 +40,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let others = stage.look::<Entity>(Class::Range, "its other rows", &others).await?;
     stage.scanned("a wide entity", first.cost.and(others.cost), 3)?;
     // What `wide::get` does is those two.
-    let found: Stored<Entity> = wide::get(&table, "surveys", "2026").await?;
+    let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
     stage.same("the survey, joined", &found.entity, &survey(ANSWERS))?;
 
     let stale = found.etag.clone();
@@ -48,7 +48,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let refused = wide::replace(&table, &survey(500), &stale).await.err();
     stage.same("a change of an old version", refused.and_then(|error| error.status()), Some(412))?;
     stage.same("rows of a shorter one", all.clone().count().await?, 2)?;
-    let found: Stored<Entity> = wide::get(&table, "surveys", "2026").await?;
+    let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
     stage.same("the shorter one", &found.entity, &survey(300))?;
 
     // Whoever writes one row by itself makes it unreadable, and not a mixture of two writes.
@@ -56,7 +56,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let torn = wide::get::<Entity>(&table, "surveys", "2026").await;
     stage.holds("a torn one is refused", matches!(torn, Err(Error::Unreadable(_))))?;
     wide::put(&table, &survey(ANSWERS)).await?;
-    let found: Stored<Entity> = wide::get(&table, "surveys", "2026").await?;
+    let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
     stage.same("written anew", &found.entity, &survey(ANSWERS))?;
     stage.holds("deleted", wide::delete(&table, "surveys", "2026").await?)?;
     stage.same("rows after it", all.count().await?, 0)

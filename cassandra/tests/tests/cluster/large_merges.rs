@@ -61,7 +61,11 @@ async fn merges_into_large_rows_are_written_in_parts_or_refused() {
     engine.apply(&table, merges(12)).await.unwrap();
     // More can't, today or tomorrow: that is said, and nothing is changed.
     let refused = engine.apply(&table, merges(20)).await;
-    let Err(Error::Rejected { reason: Reason::OverLimit(Refusal::RequestBodyTooLarge), .. }) = refused else {
+    let Err(Error::Rejected {
+        reason: Reason::OverLimit(Refusal::Shared(common::Refusal::RequestBodyTooLarge)),
+        ..
+    }) = refused
+    else {
         panic!("{refused:?}")
     };
     let untouched = engine.get(&table, &key("p", "019")).await.unwrap().unwrap().open().unwrap();

@@ -9,8 +9,18 @@ mod large_merges;
 mod leases;
 mod lost_answers;
 mod lwt_contract;
+mod queues;
 mod scan;
 mod slots;
 mod suite;
 mod tombstones;
 mod upgrade;
+
+// What the tests of the Queue service judge by.
+#[path = "../../../../crates/queue/service/tests/kit.rs"]
+#[allow(dead_code, reason = "those tests use more of it")]
+mod kit;
+#[path = "../../../../crates/queue/service/tests/oracle.rs"]
+mod oracle;
+#[path = "../../../../crates/queue/service/tests/walk.rs"]
+mod walk;

@@ -1,4 +1,4 @@
-//! What can be wrong with the operator's settings. Each says which setting, and what it takes; none shows a key.
+//! What can be wrong with settings. Each error names the setting and what it takes; none shows a key.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::REQUEST_MIB_MIN;
 pub enum SettingsError {
     #[error("can't read the settings file {}: {source}; check its path and its permissions", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// Without the parser's own error, which quotes the line, and lines hold keys.
+    /// Without the parser's error as a source: it quotes the line, which may contain a key.
     #[error("{} is not a valid configuration{}: {message}", .path.display(), place_text(*.at))]
     Invalid { path: PathBuf, at: Option<usize>, message: String },
     #[error(

@@ -8,7 +8,7 @@ use super::error::SettingsError;
 use super::storage::StoreAddress;
 use crate::logging::LogFormat;
 
-/// The TOML file: the same names, and accounts as tables of their own.
+/// The same names as the flags; each account is a table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct File {
@@ -50,7 +50,7 @@ pub(super) struct File {
 pub(super) struct FileAccount {
     pub name: String,
     pub key: Option<String>,
-    /// A file that holds the key and nothing else.
+    /// A file that contains only the key.
     pub key_file: Option<PathBuf>,
     pub key2: Option<String>,
     pub key2_file: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(super) fn read_file(path: &Path) -> Result<File, SettingsError> {
     })
 }
 
-/// A key that is written in the file, or in a file of its own.
+/// A key from the settings file, or from its own file.
 pub(super) fn secret(
     account: &str,
     setting: &'static str,

@@ -1,4 +1,4 @@
-//! `partita serve`'s flags and variables, as they were said.
+//! The flags and variables of `partita serve`, before defaults and checks.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::DEV_CERT;
 use super::storage::StoreAddress;
 use crate::logging::LogFormat;
 
-/// As they were said. Each also has a variable, `PARTITA_` and its name, and a key of its name in the file.
+/// Each flag also has a variable, `PARTITA_` and its name, and a key of its name in the file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Flags {
     /// Read settings from a TOML file; flags and variables override it
@@ -74,8 +74,8 @@ pub struct Flags {
     /// Accept signed requests with any date; otherwise they may be 15 minutes off
     #[arg(long, env = "PARTITA_SKIP_CLOCK_CHECK")]
     pub(super) skip_clock_check: bool,
-    /// Serve the development account, whose key is public, also on addresses that other machines can reach. Without
-    /// accounts, it is served on loopback addresses anyway
+    /// Serve the development account, whose key is public, also on addresses that other machines can reach. On loopback
+    /// addresses it is served by default if no account is configured
     #[arg(long, env = "PARTITA_DEVELOPMENT")]
     pub(super) development: bool,
     /// Accept bearer tokens (JWTs) with this issuer (`iss`); needs --bearer-jwks
@@ -128,8 +128,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Of the places to keep data, what was said on the command line stands against variables that name another:
-    /// a container's image may have set one.
+    /// If a flag says where to keep data, it wins over variables that name another place: a container image may have set
+    /// one.
     pub fn let_flags_win(&mut self, matches: Option<&ArgMatches>) {
         use clap::parser::ValueSource;
         let Some(matches) = matches else { return };

@@ -1,4 +1,4 @@
-//! Where the data is: one of three, and which of them was said last.
+//! Where the data is: in memory, in a directory or in a cluster.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub enum Storage {
         accept_loss: bool,
         accept_migration: bool,
     },
-    /// A cluster that other servers use as well.
+    /// A cluster that other servers may share.
     Cluster {
         address: StoreAddress,
         /// How long to wait for it at start.
@@ -28,7 +28,7 @@ pub enum Storage {
     },
 }
 
-/// As the operator wrote it. Only the binary knows what it means; it may hold a password, so it is not shown.
+/// The address as the operator wrote it, not parsed yet. Its `Debug` hides it, because it may contain a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct StoreAddress(String);
@@ -52,7 +52,7 @@ impl fmt::Debug for StoreAddress {
 }
 
 impl Storage {
-    /// What flags and variables say of a place wins over all that the file says of one.
+    /// If flags or variables name a place, whatever the file names is ignored.
     pub(super) fn choose(flags: &Flags, file: &File) -> Result<Self, SettingsError> {
         let cluster = |address: &StoreAddress| Self::Cluster {
             address: address.clone(),
@@ -82,7 +82,7 @@ impl Storage {
         Ok(Self::Directory {
             path: flags.data.as_ref().or(file.data.as_ref()).cloned().unwrap_or_else(|| DATA.into()),
             cache_bytes: cache_mib.saturating_mul(1024 * 1024),
-            // For one start, and never in a file: what it was right for once would be done again at every start.
+            // Not from the file: the operator must accept each loss, not all later ones.
             accept_loss: flags.accept_loss,
             accept_migration: flags.accept_migration || file.accept_migration,
         })

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Or what the operator is told.
+/// The settings, or the error's text.
 fn config(file: &str, flags: Flags) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("partita.toml");
@@ -84,7 +84,7 @@ fn queues_of_the_development_account_are_for_this_machine_too() {
 }
 
 #[test]
-fn a_loss_is_accepted_for_one_start_and_not_by_a_file() {
+fn a_loss_is_accepted_by_the_flag_and_not_by_the_file() {
     let refused = config("accept-loss = true\n", Flags::default()).unwrap_err();
     assert!(refused.contains("accept-loss"), "{refused}");
     let accepted = config("", Flags { accept_loss: true, ..Flags::default() }).unwrap();
@@ -92,13 +92,13 @@ fn a_loss_is_accepted_for_one_start_and_not_by_a_file() {
 }
 
 #[test]
-fn a_store_is_a_place_of_its_own() {
+fn a_store_replaces_the_data_directory() {
     let address = |text: &str| StoreAddress::from(text.to_owned());
     let storage =
         |text: &str, seconds| Storage::Cluster { address: address(text), wait: Duration::from_secs(seconds) };
     let from_file = config("store = 'cassandra://a/k'\nstore-wait-seconds = 7", Flags::default()).unwrap();
     assert_eq!(from_file.storage, storage("cassandra://a/k", 7));
-    // There is no directory to have them in.
+    // They have no default, because there is no data directory.
     assert_eq!((from_file.request_logs, from_file.control), (None, None));
     let flag = || Flags { store: Some(address("cassandra://b/k")), ..Flags::default() };
     for file in ["store = 'cassandra://a/k'", "data = '/d'", "in-memory = true", ""] {
@@ -113,7 +113,7 @@ fn a_store_is_a_place_of_its_own() {
 }
 
 #[test]
-fn a_store_beside_another_place_is_refused() {
+fn a_store_together_with_data_or_in_memory_is_refused() {
     let store = || Some(StoreAddress::from("cassandra://u:s3cr3t@a/k".to_owned()));
     for flags in [
         Flags { store: store(), data: Some("/d".into()), ..Flags::default() },
@@ -164,20 +164,20 @@ fn bearer_tokens_take_an_issuer_and_its_keys() {
 }
 
 #[test]
-fn targets_are_off_azures_or_ones_own() {
+fn throttling_is_off_or_azures_rates_or_given_rates() {
     let of =
         |text: &str| config(&format!("throttle = '{text}'"), Flags::default()).map(|config| config.throttle);
     assert_eq!(Config::from_flags(Flags::default()).unwrap().throttle, None);
     assert_eq!(of("off"), Ok(None));
-    assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, partition: 2_000 })));
-    assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, partition: 7 })));
+    assert_eq!(of("azure"), Ok(Some(Targets { account: 20_000, resource: 2_000 })));
+    assert_eq!(of("50/7"), Ok(Some(Targets { account: 50, resource: 7 })));
     for text in ["", "fast", "5", "0/1", "1/0", "-1/1", "1/2/3"] {
         assert!(of(text).unwrap_err().contains("20000/2000"), "{text}");
     }
 }
 
 #[test]
-fn the_development_account_is_asked_for_where_others_reach_it() {
+fn other_machines_reach_the_development_account_only_with_its_flag() {
     let from = |file: &str| config(file, Flags::default());
     for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"] {
         assert!(from(&format!("listen = '{address}'")).unwrap().development, "{address}");
@@ -192,7 +192,7 @@ fn the_development_account_is_asked_for_where_others_reach_it() {
 }
 
 #[test]
-fn https_comes_with_a_certificate() {
+fn https_needs_a_certificate() {
     let from = |file: &str| config(file, Flags::default());
     let files = CertificateSource::Files(CertificateFiles { certificate: "/c".into(), key: "/k".into() });
     let both = from("tls-cert = '/c'\ntls-key = '/k'\ntls-listen = 'h:1'\ndevelopment = true").unwrap();

@@ -1,7 +1,7 @@
-//! `partita backup`: a snapshot of a store, checked, in a directory of its own; the server goes on meanwhile.
+//! `partita backup`: a verified copy of a store in its own directory, made while the server runs.
 //!
-//! The server only makes a checkpoint beside its data. All that takes long is done here. A backup gets its name when
-//! it is whole and on the disk; before that it is called `NAME.partial`, and the next run removes it.
+//! The server only makes a checkpoint beside its data; this process does the slow work. A backup gets its name when it is
+//! complete and durable. Until then it is called `NAME.partial`, and the next run removes it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -16,7 +16,7 @@ use model::DateTime;
 
 use super::check::{self, CheckError};
 use super::files::{self, BACKUP_FILE, StoreFile};
-use super::progress::{Progress, size};
+use super::progress::{ProgressLine, size};
 use store::{Fault, private_directory};
 use thiserror::Error;
 
@@ -81,14 +81,14 @@ pub enum BackupError {
     NotDeleted { backup: PathBuf, source: io::Error },
 }
 
-/// Why a directory can't be had for this command alone.
+/// Why this command can't lock a directory.
 #[derive(Debug, Error)]
 pub enum TurnError {
     #[error("can't open {}: {source}; check its path and its permissions", .directory.display())]
     Unreadable { directory: PathBuf, source: io::Error },
     #[error("another backup of or in {} is in progress; wait for it", .directory.display())]
     Taken { directory: PathBuf },
-    #[error("can't lock {}: {source}; its file system has to have locks", .directory.display())]
+    #[error("can't lock {}: {source}; its file system must support locks", .directory.display())]
     NoLock { directory: PathBuf, source: io::Error },
 }
 
@@ -108,7 +108,7 @@ pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     let unusable = |source| BackupError::Unusable { backups: backups.clone(), source };
     private_directory::create(backups).map_err(unusable)?;
     let _turn = take_turn(backups)?;
-    // Of a server that is asked by its socket, only the server has to know where its data is.
+    // With --control, only the server has to know where its data is.
     let _turn_of_store = if flags.data.is_dir() { Some(take_turn(&flags.data)?) } else { None };
     remove_partial(backups).map_err(unusable)?;
 
@@ -116,13 +116,13 @@ pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     if !checkpoint.directory.is_dir() {
         return Err(BackupError::OutOfSight { checkpoint: checkpoint.directory });
     }
-    // So that it stays what it is until it is taken away.
+    // So that no other command removes it before it is copied.
     let _held = take_turn(&checkpoint.directory)?;
     let made = make(flags, &checkpoint);
-    // Gone already where it was moved.
+    // If it was moved, there is nothing to remove.
     let _ = files::remove_directory(&checkpoint.directory);
     let (name, shown) = made.inspect_err(|_| {
-        // The next run does what can't be done now.
+        // If this fails, the next run removes it.
         let _ = remove_partial(backups);
     })?;
     let mut text = format!("{}: {shown}", backups.join(&name).display());
@@ -136,7 +136,7 @@ pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     Ok(text)
 }
 
-/// Two backups at one time would clear away each other's beginnings.
+/// Locks a directory: two backups at the same time would remove each other's partial files.
 pub(super) fn take_turn(directory: &Path) -> Result<File, TurnError> {
     let owned = || directory.to_owned();
     let file =
@@ -148,13 +148,13 @@ pub(super) fn take_turn(directory: &Path) -> Result<File, TurnError> {
     }
 }
 
-/// By the running server, or if there is none by this process.
+/// Made by the running server, or by this process if no server runs.
 fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, BackupError> {
     let socket = flags.control.clone().unwrap_or_else(|| flags.data.join(control::SOCKET));
     if flags.control.is_some() || control::is_answered(&socket) {
         return Ok(ask_for_checkpoint(&socket)?);
     }
-    // Opening would make a store of an empty directory.
+    // Opening would create a store in an empty directory.
     if !flags.data.join(files::FORMAT_FILE).exists() {
         return Err(BackupError::NoStore { data: flags.data.clone() });
     }
@@ -165,7 +165,7 @@ fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, BackupError> {
     Ok(engine.checkpoint().map_err(CheckpointError::Fault)?)
 }
 
-/// By the server that listens at this socket.
+/// Made by the server that listens at this socket.
 pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, CheckpointError> {
     let answer = control::ask(socket, Command::Checkpoint)?;
     let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
@@ -175,7 +175,7 @@ pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, Checkpoint
     }
 }
 
-/// The name of the whole backup, and what to say of it.
+/// Returns the name of the complete backup, and a description.
 fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String), BackupError> {
     let backups = &flags.backups;
     let failed = |source| BackupError::Unwritten { backups: backups.clone(), source };
@@ -185,7 +185,7 @@ fn make(flags: &BackupFlags, checkpoint: &Checkpoint) -> Result<(String, String)
         Some(()) => "hard links to the store's files".to_owned(),
         None => copied(flags, &checkpoint.directory, &partial).map_err(failed)?,
     };
-    // Where it was copied, everything; where it was linked, what RocksDB left to the system.
+    // Copied files are not synced yet; of linked files, RocksDB may not have synced all.
     files::sync_all(&partial).map_err(failed)?;
 
     let (commits, verified) = if flags.no_verify {
@@ -225,12 +225,12 @@ fn free_name(backups: &Path) -> io::Result<(DateTime, String)> {
     }
 }
 
-/// With `-` for `:`, which some file systems don't take.
+/// With `-` in place of `:`, which some file systems don't allow.
 fn name_of(time: DateTime) -> String {
     time.to_seconds_string().replace(':', "-")
 }
 
-/// Nothing if the two are on different file systems.
+/// `None` if the two are on different file systems.
 fn moved(from: &Path, to: &Path) -> io::Result<Option<()>> {
     match fs::rename(from, to) {
         Ok(()) => Ok(Some(())),
@@ -244,7 +244,7 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
     let total = all.iter().map(|file| file.bytes).sum();
     let earlier = whole(&flags.backups)?.pop().map(|name| flags.backups.join(name));
     private_directory::create(&to.join(files::DATABASE))?;
-    let mut progress = Progress::new("copying");
+    let mut progress = ProgressLine::new("copying");
     let (mut done, mut copied) = (0, 0);
     for file in &all {
         let (source, target) = (from.join(&file.path), to.join(&file.path));
@@ -259,14 +259,14 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
     Ok(format!("{} copied, {} shared with the previous backup", size(copied), size(total - copied)))
 }
 
-/// Whether the earlier backup has this very file, so that a link will do.
+/// Links the file from the earlier backup, if that has the same file.
 fn linked(file: &StoreFile, source: &Path, old: &Path, target: &Path, compare_all: bool) -> bool {
     files::is_table_file(&file.path)
         && files::are_equal(source, old, compare_all).unwrap_or(false)
         && fs::hard_link(old, target).is_ok()
 }
 
-/// Names of whole backups, the oldest first.
+/// The names of complete backups, the oldest first.
 fn whole(backups: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(backups)? {
@@ -298,7 +298,7 @@ fn keep_newest(backups: &Path, keep: usize) -> io::Result<Vec<String>> {
     let mut names = whole(backups)?;
     names.truncate(names.len().saturating_sub(keep));
     for name in &names {
-        // First its name, so that what an interrupted deletion leaves does not look whole.
+        // Renamed first, so that an interrupted deletion does not leave what looks like a complete backup.
         let partial = backups.join(format!("{name}{PARTIAL}"));
         fs::rename(backups.join(name), &partial)?;
         fs::remove_dir_all(&partial)?;

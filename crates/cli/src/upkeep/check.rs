@@ -1,4 +1,4 @@
-//! `partita check`: whether a store is sound, and with `--salvage` a new store of all that can be read.
+//! `partita check`: verifies a store; with `--salvage`, writes everything readable to a new store.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use engine_embedded::{Damage, OpenError, Place, Report, SalvageError, Salvaged, 
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::progress::{Progress, size};
+use super::progress::{ProgressLine, size};
 
 #[derive(Args, Debug)]
 pub struct CheckFlags {
@@ -26,7 +26,7 @@ pub struct CheckFlags {
 }
 
 pub const HELP: &str = "\
-Reads every byte of the store and changes nothing. Exit status: 0 intact, 1 damaged, 2 could not be checked.";
+Reads every byte of the store and changes nothing. Exit status: 0 sound, 1 damaged, 2 could not be checked.";
 
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
@@ -67,7 +67,7 @@ impl From<SalvageError> for CheckError {
 }
 
 impl CheckFlags {
-    /// Whether whoever asked reads JSON.
+    /// Whether to print JSON.
     pub fn is_json(&self) -> bool {
         self.json
     }
@@ -94,18 +94,18 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, CheckError> {
     Ok(if report.is_sound() { SOUND } else { DAMAGED }.into())
 }
 
-/// Shows how far it has got.
+/// Prints its progress.
 pub fn check(directory: &Path, what: &'static str) -> Result<Report, CheckError> {
-    let mut progress = Progress::new(what);
+    let mut progress = ProgressLine::new(what);
     Ok(engine_embedded::check(directory, &mut shown(&mut progress))?)
 }
 
 fn salvage(directory: &Path, target: &Path) -> Result<Salvaged, CheckError> {
-    let mut progress = Progress::new("salvaging");
+    let mut progress = ProgressLine::new("salvaging");
     Ok(engine_embedded::salvage(directory, target, &mut shown(&mut progress))?)
 }
 
-fn shown(progress: &mut Progress) -> impl FnMut(engine_embedded::Progress) {
+fn shown(progress: &mut ProgressLine) -> impl FnMut(engine_embedded::Progress) {
     |at| progress.show(at.bytes, at.bytes_total, &format!(", {} entities", at.rows))
 }
 
@@ -134,7 +134,7 @@ fn as_text(report: &Report) -> String {
     text
 }
 
-/// One line for each thing that is wrong, or that nothing is.
+/// One line for each damaged place, or "Sound.".
 pub fn damage_text(report: &Report) -> String {
     if report.is_sound() {
         return "Sound.\n".to_owned();
@@ -151,8 +151,7 @@ pub fn damage_text(report: &Report) -> String {
     if report.doubtful_rows > 0 {
         let _ = writeln!(
             text,
-            "{} entities at these places come from other files, and may be older versions of what is lost \
-             there",
+            "{} entities at these places were read from other files, and may be older than the lost versions",
             report.doubtful_rows
         );
     }

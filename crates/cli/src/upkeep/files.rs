@@ -1,4 +1,4 @@
-//! The files a store consists of: listed, copied, synced.
+//! The files of a store: lists, copies and syncs them.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Says when and from what a backup was taken.
 pub const BACKUP_FILE: &str = "BACKUP";
-/// What makes a directory a store; comes last when one is made.
+/// Makes a directory a store; written last.
 pub const FORMAT_FILE: &str = "FORMAT";
 pub const COMMITTED_FILE: &str = "committed";
 pub const DATABASE: &str = "db";
@@ -15,12 +15,12 @@ pub const DATABASE: &str = "db";
 /// A file of a store.
 #[derive(Clone, Debug)]
 pub struct StoreFile {
-    /// In the store's directory.
+    /// Relative to the store's directory.
     pub path: PathBuf,
     pub bytes: u64,
 }
 
-/// All there is to a store in this directory. Locks, sockets and what else lies beside it are not.
+/// The files of the store in this directory, without locks, sockets and foreign files.
 pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
     let mut found = Vec::new();
     let mut add = |path: PathBuf| {
@@ -31,7 +31,7 @@ pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
         Ok::<(), io::Error>(())
     };
     add(FORMAT_FILE.into())?;
-    // A store without it opens; there is nothing to compare with then.
+    // A store without this file can be opened; then the number of commits is not compared.
     match add(COMMITTED_FILE.into()) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -39,7 +39,7 @@ pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
     for entry in fs::read_dir(directory.join(DATABASE))? {
         let name = entry?.file_name();
         let text = name.to_string_lossy();
-        // RocksDB's lock and its notes for people, which belong to the place and not to the data.
+        // RocksDB's lock and log files belong to the directory, not to the data.
         if text != "LOCK" && text != "LOG" && !text.starts_with("LOG.old") {
             add(Path::new(DATABASE).join(&name))?;
         }
@@ -47,18 +47,18 @@ pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
     Ok(found)
 }
 
-/// Whether it never changes once it is written.
+/// Table files never change once they are written.
 pub fn is_table_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "sst")
 }
 
-/// A real copy, on the disk when this returns.
+/// A real copy, durable when this returns.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     File::open(to)?.sync_all()
 }
 
-/// Every file and directory in it, and itself.
+/// Syncs a directory with everything in it.
 pub fn sync_all(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -71,15 +71,15 @@ pub fn sync_all(directory: &Path) -> io::Result<()> {
     sync(directory)
 }
 
-/// A directory's entries, not what they hold.
+/// Syncs a directory's entries, not the files' contents.
 pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// The end of a table file tells which database wrote it and as which file.
+/// The last bytes of a table file contain the ids of the database and of the file.
 const IDENTITY: u64 = 64 * 1024;
 
-/// Whether two table files of one size hold the same: all of them, or only what tells files apart.
+/// Whether two table files are equal. Compares all bytes if `whole`, else only the last ones, which identify the file.
 pub fn are_equal(a: &Path, b: &Path, whole: bool) -> io::Result<bool> {
     let (a, b) = (File::open(a)?, File::open(b)?);
     let length = a.metadata()?.len();
@@ -107,7 +107,7 @@ pub fn are_equal(a: &Path, b: &Path, whole: bool) -> io::Result<bool> {
     }
 }
 
-/// Nothing to remove is fine.
+/// No error if it does not exist.
 pub fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -8,7 +8,7 @@ use crate::config;
 use clap::Args;
 use thiserror::Error;
 
-/// The answer is a short text; whoever sends more is no server of ours.
+/// Our server's answer is a short text; another program may send more.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Args, Debug)]
@@ -26,7 +26,7 @@ pub struct HealthFlags {
 pub enum HealthError {
     #[error("can't use --listen {listen}: {source}; it takes HOST:PORT, such as 127.0.0.1:10002")]
     Address { listen: String, source: io::Error },
-    #[error("--listen {listen} can't be asked: it has no address")]
+    #[error("can't use --listen {listen}: the name has no address")]
     NoAddress { listen: String },
     #[error("{address} does not answer: {source}; is a server running there?")]
     Silent { address: SocketAddr, source: io::Error },
@@ -34,7 +34,7 @@ pub enum HealthError {
     NotReady { address: SocketAddr, status: u16, text: String },
 }
 
-/// What the server says of itself, if it can be used.
+/// Returns the server's text if it is ready.
 pub fn run(flags: &HealthFlags) -> Result<String, HealthError> {
     let address = reachable(&flags.listen)?;
     let (status, text) = ask(address, Duration::from_secs(flags.timeout))
@@ -45,7 +45,7 @@ pub fn run(flags: &HealthFlags) -> Result<String, HealthError> {
     }
 }
 
-/// An address to connect to. Nobody can connect to "every address", so that becomes the loopback address.
+/// An address to connect to. The address 0.0.0.0 means every address of the machine, so it becomes the loopback address.
 fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
     let mut address = listen
         .to_socket_addrs()

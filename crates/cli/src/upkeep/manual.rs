@@ -1,4 +1,4 @@
-//! `partita completions` and `partita manual`: what packages install beside the program, made from its own flags.
+//! `partita completions` and `partita manual`: files that packages install with the program, generated from its flags.
 
 use std::fs;
 use std::io;

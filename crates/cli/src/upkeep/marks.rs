@@ -1,4 +1,4 @@
-//! What `partita migrate` notes in a data directory, so that nobody serves one half of a move for the whole.
+//! Files that `partita migrate` writes to a data directory, so that nobody serves incomplete or outdated data by mistake.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -10,21 +10,21 @@ use thiserror::Error;
 
 use super::files;
 
-/// All of it is elsewhere now.
+/// The data was moved to another store.
 pub const MOVED: &str = "MOVED";
-/// Not all of it is here yet.
+/// A move into this directory is not complete yet.
 pub const ARRIVING: &str = "ARRIVING";
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Mark {
-    /// The other end of the move, as the command named it.
+    /// The other store of the move, as the command named it.
     pub place: String,
-    /// What to run instead.
+    /// The command to run instead.
     pub instead: String,
     pub time: String,
 }
 
-/// Why a directory is not to be served, or its marks can't be used.
+/// Why a directory must not be served, or its marks can't be read or written.
 #[derive(Debug, Error)]
 pub enum MarkError {
     #[error(
@@ -58,7 +58,7 @@ impl Mark {
         Self { place: place.into(), instead: instead.into(), time: DateTime::now().to_seconds_string() }
     }
 
-    /// On the disk when this returns.
+    /// Durable when this returns.
     pub fn write(&self, data: &Path, name: &str) -> Result<(), MarkError> {
         let path = data.join(name);
         let text = toml::to_string(self).map_err(|source| MarkError::Unwritable {
@@ -73,7 +73,7 @@ pub fn read(data: &Path, name: &str) -> Result<Option<Mark>, MarkError> {
     let path = data.join(name);
     match fs::read_to_string(&path) {
         Ok(text) => toml::from_str(&text).map(Some).map_err(|source| MarkError::Damaged { path, source }),
-        // What is no directory has no mark; whoever opens it says what it is.
+        // A path that is not a directory has no mark; opening the store reports it.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(source) => Err(MarkError::Unreadable { path, source }),
     }
@@ -87,7 +87,7 @@ pub fn remove(data: &Path, name: &str) -> Result<(), MarkError> {
     removed.map_err(|source| MarkError::Unremovable { path: data.join(name), source })
 }
 
-/// Whether the directory holds what it is to be served as; if not, what else to do.
+/// Refuses a marked directory, unless `accept`.
 pub fn check(data: &Path, accept: bool) -> Result<(), MarkError> {
     if accept {
         return Ok(());
@@ -101,7 +101,7 @@ pub fn check(data: &Path, accept: bool) -> Result<(), MarkError> {
     Ok(())
 }
 
-/// Appears whole or not at all, also if the power fails.
+/// Replaces a file atomically, even if the power fails.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
     let mut file = File::create(&draft)?;
@@ -132,7 +132,7 @@ mod tests {
         }
         fs::write(data.join(MOVED), "torn").unwrap();
         let refused = check(data, false).unwrap_err();
-        assert!(matches!(refused, MarkError::Damaged { .. }), "what can't be read is no leave to serve");
+        assert!(matches!(refused, MarkError::Damaged { .. }), "an unreadable mark must not allow serving");
         assert!(refused.to_string().contains("MOVED"), "{refused}");
     }
 }

@@ -1,28 +1,28 @@
-//! `partita migrate`: accounts from one store to another while they are served, and the last of it with writes refused.
+//! `partita migrate`: moves accounts from one store to another while they are served. Only the last step refuses writes.
 //!
-//! What is copied and compared is `migrate`'s. Here is the order of steps: passes over snapshots until little is left,
-//! then freeze, the last pass, proof, and a mark that the old directory is no longer the one to serve.
+//! The crate `migrate` copies and compares. This module has the order of the steps: passes over snapshots until little is
+//! left, then the freeze, the last pass, the comparison, and a mark that the old directory must not be served any more.
 
 mod error;
 mod journey;
-mod place;
+mod location;
 mod source;
 mod state;
 
-use std::future::Future;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::path::{Path, PathBuf};
 
 use crate::config;
+use crate::stop_signal::stop_signal;
 use clap::Args;
 use migrate::Verified;
 
 pub use self::error::MigrateError;
 use self::error::Result;
 use self::journey::Journey;
-use self::place::Place;
-use self::source::{Cluster, Directory, Source};
-use self::state::State;
+use self::location::StoreLocation;
+use self::source::{ClusterSource, DirectorySource, Source};
+use self::state::MigrationState;
 use super::marks::{self, ARRIVING, MOVED, Mark};
 use super::progress::size;
 
@@ -71,10 +71,10 @@ pub fn run(flags: &MigrateFlags) -> Result<String> {
 }
 
 async fn migrate(flags: &MigrateFlags) -> Result<String> {
-    let here = Place::Directory(flags.data.clone());
+    let here = StoreLocation::Directory(flags.data.clone());
     let (from, to) = match (&flags.from, &flags.to) {
-        (Some(from), _) => (Place::parse(from)?, here),
-        (None, Some(to)) => (here, Place::parse(to)?),
+        (Some(from), _) => (StoreLocation::parse(from)?, here),
+        (None, Some(to)) => (here, StoreLocation::parse(to)?),
         (None, None) => return Err(MigrateError::NoTarget),
     };
     if from.name() == to.name() {
@@ -82,19 +82,19 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     }
     let finish = command(flags);
     let (source, state, target): (Box<dyn Source>, _, _) = match &from {
-        Place::Directory(data) => {
+        StoreLocation::Directory(data) => {
             if let Some(moved) = marks::read(data, MOVED)? {
                 return already_moved(data, &to, moved);
             }
-            let source = Directory::open(data, flags.control.as_deref()).await?;
-            let state = State::open(data, &to.name())?;
+            let source = DirectorySource::open(data, flags.control.as_deref()).await?;
+            let state = MigrationState::open(data, &to.name())?;
             (Box::new(source), state, to.open().await?)
         }
-        Place::Cluster(options) => {
-            let source = Cluster::new(place::open_cluster(options).await?, from.name());
+        StoreLocation::Cluster(options) => {
+            let source = ClusterSource::new(location::open_cluster(options).await?, from.name());
             let target = to.open().await?;
-            // What the move remembers lies in the one directory there is.
-            (Box::new(source), State::open(&flags.data, &from.name())?, target)
+            // The state of the move is in the target: the source has no directory.
+            (Box::new(source), MigrationState::open(&flags.data, &from.name())?, target)
         }
     };
     let is_served = !source.stands_still();
@@ -138,36 +138,37 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     Ok(text)
 }
 
-/// The last steps of a move that was cut short after the mark was made, which says that all was compared.
-fn already_moved(data: &Path, to: &Place, moved: Mark) -> Result<String> {
+/// The last steps of a move that was interrupted after its mark was written. The mark means that everything was compared.
+fn already_moved(data: &Path, to: &StoreLocation, moved: Mark) -> Result<String> {
     if moved.place != to.name() {
         return Err(MigrateError::MovedElsewhere { data: data.to_owned(), moved });
     }
     let (shown, Mark { place, time, .. }) = (data.display(), moved);
-    State::open(data, &place)?.forget()?;
+    MigrationState::open(data, &place)?.forget()?;
     unmark(to)?;
     Ok(format!("{shown} was moved to {place} at {time}. Serve it with:\n  {}", to.serve()))
 }
 
-/// The target is the one to serve now, also if the data had been there before and was moved away.
-fn unmark(to: &Place) -> Result<()> {
+/// Allows serving the target, even if the data was there before and was moved away.
+fn unmark(to: &StoreLocation) -> Result<()> {
     let Some(directory) = to.directory() else { return Ok(()) };
     marks::remove(directory, MOVED)?;
     Ok(marks::remove(directory, ARRIVING)?)
 }
 
-/// With writes refused from here on; accepted again if this does not come to its end.
-async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
-    let interrupted = interrupted();
+/// Refuses writes, and accepts them again if this fails.
+async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<Verified> {
+    // Watched only while writes are refused: before that there is nothing to undo.
+    let interrupted = stop_signal();
     journey.source.freeze().await?;
     let thawed_by = journey.source.thawed_by();
     eprintln!("writes are refused from now on; if this command dies, run `{thawed_by}` to accept them again");
     let finished = tokio::select! {
         finished = last_steps(journey, data, to) => finished,
-        () = interrupted => Err(MigrateError::Interrupted),
+        _ = interrupted => Err(MigrateError::Interrupted),
     };
     if let Err(error) = finished {
-        // Before the writes, or it would be refused to serve them.
+        // The mark goes first: with it, a server would refuse to start and to accept writes.
         let unmarked = data.map_or(Ok(()), |data| marks::remove(data, MOVED)).map_err(MigrateError::from);
         let thaw = unmarked.and(journey.source.thaw().await).err().map(Box::new);
         return Err(MigrateError::Unfinished { source: Box::new(error), thaw, thawed_by });
@@ -175,13 +176,13 @@ async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &Place) -
     finished
 }
 
-async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> Result<Verified> {
+async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<Verified> {
     if !journey.source.stands_still() {
         journey.pass().await?;
     }
     let verified = journey.verify().await?;
-    // First the mark: whoever restarts the server after it is told, and before it the server is asked. A cluster's
-    // servers stay frozen, restarted or not.
+    // The mark comes first. A server that is restarted after it refuses to start; one that was restarted before it is no
+    // longer frozen, which the next check finds. Servers of a cluster stay frozen, restarted or not.
     if let Some(data) = data {
         Mark::new(&to.name(), &to.serve()).write(data, MOVED)?;
     }
@@ -191,10 +192,10 @@ async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &Place) -> R
     Ok(verified)
 }
 
-/// The command that does the same and finishes. Without the password, which its reader knows.
+/// This command with --finish, without the password.
 fn command(flags: &MigrateFlags) -> String {
-    let named = |place: &String| match Place::parse(place) {
-        Ok(Place::Cluster(options)) => options.to_string(),
+    let named = |place: &String| match StoreLocation::parse(place) {
+        Ok(StoreLocation::Cluster(options)) => options.to_string(),
         _ => place.clone(),
     };
     let mut words = vec![format!("partita migrate --data {}", flags.data.display())];
@@ -222,7 +223,7 @@ fn table_lines(verified: &Verified) -> String {
     lines.join("\n")
 }
 
-/// Nobody to ask is a no.
+/// No terminal means no.
 fn confirm(question: &str) -> Result<bool> {
     if !(stdin().is_terminal() && stderr().is_terminal()) {
         return Ok(false);
@@ -234,25 +235,6 @@ fn confirm(question: &str) -> Result<bool> {
         .and_then(|()| stdin().read_line(&mut answer))
         .map_err(|source| MigrateError::NoAnswer { source })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Watches for signals from the call on. Only while writes are refused: before, there is nothing to put back.
-fn interrupted() -> impl Future<Output = ()> {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
-    async fn received(signal: std::io::Result<Signal>) {
-        match signal {
-            Ok(mut signal) => drop(signal.recv().await),
-            // What can't be watched for ends the process as it does by default.
-            Err(_) => std::future::pending().await,
-        }
-    }
-    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    async {
-        tokio::select! {
-            () = received(terminate) => {}
-            () = received(interrupt) => {}
-        }
-    }
 }
 
 #[cfg(test)]
@@ -267,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_to_finish_with_is_this_one_and_finish() {
+    fn the_suggested_command_is_this_one_with_finish() {
         for words in [
             "partita migrate --data /d --to /n",
             "partita migrate --data /d --from /n --control /run/c --account shop --account other",

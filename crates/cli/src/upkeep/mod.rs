@@ -1,8 +1,8 @@
-//! Commands that look after a store: `partita check`, `backup`, `restore` and `migrate` after one on the disk, `store`
-//! after a cluster. `health` asks a running server how it is; `manual` and `completions` describe the program itself.
+//! Commands that maintain a store: `partita check`, `backup`, `restore` and `migrate` for a store on disk, `store` for a
+//! cluster. `health` asks a running server for its state; `manual` and `completions` describe the program itself.
 //!
-//! They belong to the binary, because they know which engines there are. Those for the disk work on files; of a
-//! running server `backup` and `migrate` ask for checkpoints, and `migrate` that it refuse writes.
+//! They belong to the binary, because they name engines. The commands for the disk work on files. `backup` and `migrate`
+//! ask a running server for checkpoints, and `migrate` also asks it to refuse writes.
 
 pub mod backup;
 pub mod check;

@@ -1,4 +1,5 @@
-//! How far a long command has got, on the error stream: a line that changes on a terminal, a line now and then elsewhere.
+//! Prints how far a long command is, to standard error: on a terminal one line that changes, elsewhere a new line every ten
+//! seconds.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
@@ -8,32 +9,32 @@ const ELSEWHERE: Duration = Duration::from_secs(10);
 const BAR: usize = 30;
 
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     what: &'static str,
     is_terminal: bool,
     shown: Instant,
     has_line: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     pub fn new(what: &'static str) -> Self {
         let is_terminal = stderr().is_terminal();
         Self { what, is_terminal, shown: Instant::now(), has_line: false }
     }
 
-    /// Called often, shows itself seldom.
+    /// May be called often; prints only now and then.
     pub fn show(&mut self, done: u64, total: u64, more: &str) {
         self.say(|| format!("{}{more}", bar(done, total)));
     }
 
-    /// The same in words, where nobody knows how much there is.
+    /// The same with any text, for work whose total is unknown.
     pub fn say(&mut self, words: impl FnOnce() -> String) {
         if self.shown.elapsed() < if self.is_terminal { ON_TERMINAL } else { ELSEWHERE } {
             return;
         }
         self.shown = Instant::now();
         let line = format!("{} {}", self.what, words());
-        // Nobody has to look.
+        // Errors are ignored: standard error may be closed.
         let mut out = stderr().lock();
         if self.is_terminal {
             let _ = write!(out, "\r{line}\x1b[K");
@@ -45,7 +46,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.has_line {
             let _ = write!(stderr(), "\r\x1b[K");
@@ -60,7 +61,7 @@ fn bar(done: u64, total: u64) -> String {
     format!("[{full}{empty}] {:3.0}% of {}", share * 100.0, size(total))
 }
 
-/// Bytes as people say them.
+/// `1.5 MB`
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KB", "MB", "GB", "TB"];
     let (mut amount, mut unit) = (bytes as f64, 0);
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short() {
+    fn sizes_have_a_unit() {
         for (bytes, expected) in [
             (0, "0 bytes"),
             (999, "999 bytes"),
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_never_longer_than_whole() {
+    fn a_bar_ends_at_100_percent() {
         assert!(bar(5, 10).contains("50%"));
         assert!(bar(20, 10).contains("100%"));
         assert!(bar(0, 0).contains("100%"));

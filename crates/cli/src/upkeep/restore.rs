@@ -1,4 +1,4 @@
-//! `partita restore`: a backup into a new data directory.
+//! `partita restore`: copies a backup to a new data directory.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::check::{self, CheckError};
 use super::files::{self, COMMITTED_FILE, DATABASE, FORMAT_FILE};
-use super::progress::{Progress, size};
+use super::progress::{ProgressLine, size};
 use store::private_directory;
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub struct RestoreFlags {
     no_verify: bool,
 }
 
-/// What is being copied, inside of the new data directory, which may be a file system of its own.
+/// Holds files during the copy. It is inside the new data directory, because that may be a separate file system.
 const PARTIAL: &str = "restore.partial";
 
 /// Why there is no new data directory.
@@ -78,7 +78,7 @@ pub fn run(flags: &RestoreFlags) -> Result<String, RestoreError> {
     ))
 }
 
-/// What an interrupted restore has left may go; anything else is not ours to remove.
+/// Removes what an interrupted restore has left; refuses a directory with other files.
 fn make_room(data: &Path) -> Result<(), RestoreError> {
     let failed = |source| RestoreError::Unusable { data: data.to_owned(), source };
     let entries = match fs::read_dir(data) {
@@ -113,13 +113,13 @@ fn make_room(data: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// The directory is no store before `FORMAT` is in its place, and then it is a whole one.
+/// `FORMAT` comes last: without it the directory is not a store, with it the store is complete.
 fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
     let all = files::of_store(backup)?;
     let total = all.iter().map(|file| file.bytes).sum();
     let partial = data.join(PARTIAL);
     private_directory::create(&partial.join(DATABASE))?;
-    let mut progress = Progress::new("copying");
+    let mut progress = ProgressLine::new("copying");
     let mut done = 0;
     for file in &all {
         files::copy(&backup.join(&file.path), &partial.join(&file.path))?;
@@ -136,7 +136,7 @@ fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
     fs::rename(partial.join(FORMAT_FILE), data.join(FORMAT_FILE))?;
     fs::remove_dir(&partial)?;
     files::sync(data)?;
-    // And the directory itself, which may be new.
+    // The directory itself may be new.
     if let Some(parent) = data.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         files::sync(parent)?;
     }

@@ -1,4 +1,4 @@
-//! `partita store`: makes a cluster ready for servers, and says what is to be said against one.
+//! `partita store`: prepares a cluster for servers, checks it, and freezes or thaws its servers.
 
 use std::io;
 use std::process::ExitCode;
@@ -57,16 +57,21 @@ struct StoreFlags {
 }
 
 impl StoreFlags {
-    /// Not read by clap, which would repeat an address that is wrong, with the password in it.
+    /// Not parsed by clap, which prints a wrong value, and an address may contain a password.
     fn options(&self) -> Result<Options, OptionsError> {
         Options::from_address(self.store.as_str())
     }
 }
 
-fn datacenter(text: &str) -> Result<(String, usize), String> {
+/// Why a text of --datacenter is not a name and a number of replicas.
+#[derive(Debug, Error)]
+#[error("use NAME=COUNT, such as east=3")]
+struct DatacenterError;
+
+fn datacenter(text: &str) -> Result<(String, usize), DatacenterError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let pair = pair.and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
-    pair.filter(|(_, count)| *count > 0).ok_or_else(|| "use NAME=COUNT, such as east=3".to_owned())
+    pair.filter(|(_, count)| *count > 0).ok_or(DatacenterError)
 }
 
 /// Why nothing was done on a cluster.
@@ -128,7 +133,7 @@ async fn init(flags: &InitFlags) -> Result<ExitCode, StoreError> {
         [] => println!("keyspace {} exists with all its tables; nothing was changed", options.keyspace),
         tables => println!("created tables {}", tables.join(", ")),
     }
-    // That the cluster itself is not sound is no failure of making tables in it.
+    // The tables were created, so the command succeeds, even if the check finds faults in the cluster.
     check(options).await.map(|_| ExitCode::SUCCESS)
 }
 

@@ -1,8 +1,8 @@
-//! Choices that a seed repeats, and the settings of the randomized tests.
+//! Random choices that depend only on a seed, and the settings of randomized tests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// SplitMix64: small, and the same everywhere and for ever, so that a printed seed stays worth something.
+/// SplitMix64: the same on every machine and in every version, so that a printed seed can be used later.
 pub struct Random(u64);
 
 impl Random {
@@ -10,7 +10,7 @@ impl Random {
         Self(seed)
     }
 
-    /// One of many for the same seed.
+    /// One of several generators for the same seed.
     pub fn numbered(seed: u64, number: usize) -> Self {
         Self(Self(seed.wrapping_add(number as u64)).next())
     }
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// A number from the environment, or the usual one.
+/// A number from the environment, or the default.
 pub fn setting(name: &str, usual: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")),

@@ -1,4 +1,4 @@
-//! Stands between a command and a server, and harms the request it is told to.
+//! A proxy between a command and a server that disturbs chosen requests.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// Neither it nor any after it gets through, and nobody says so.
+    /// This request and all later ones get no answer.
     Stall,
-    /// The connection breaks before the server sees it.
+    /// The connection breaks before the server gets the request.
     Break,
-    /// The server carries it out, and the connection breaks before its answer is seen.
+    /// The server does the request, and the connection breaks before the answer.
     Swallow,
-    /// The gate answers it, so.
+    /// The proxy answers with this text.
     Answer(&'static str),
 }
 
@@ -29,12 +29,12 @@ struct Inner {
     requests: Vec<String>,
     harms: Vec<(usize, Harm)>,
     stalled: usize,
-    /// How often it was said what to harm.
+    /// How often `harm` was called.
     told: usize,
 }
 
 impl Gate {
-    /// Before this server.
+    /// In front of this server.
     pub fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let inner = Inner { server, requests: Vec::new(), harms: Vec::new(), stalled: 0, told: 0 };
@@ -53,8 +53,8 @@ impl Gate {
         gate
     }
 
-    /// Harms the request of this number, from 0 on. What was said before is forgotten, counting begins anew, and
-    /// connections that stand still break.
+    /// Disturbs the requests with these numbers, counted from 0 again. Replaces earlier settings, and breaks stalled
+    /// connections.
     pub fn harm(&self, harms: &[(usize, Harm)]) {
         let mut inner = self.inner.0.lock().unwrap();
         inner.requests.clear();
@@ -73,7 +73,7 @@ impl Gate {
         self.inner.0.lock().unwrap().requests.clone()
     }
 
-    /// Until a request stands still.
+    /// Waits until a request is stalled.
     pub fn wait_until_stalled(&self) {
         let (inner, changed) = &*self.inner;
         let waits = |inner: &mut Inner| inner.stalled == 0;
@@ -143,7 +143,7 @@ fn read_request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<u8>)>
     Some((head, body))
 }
 
-/// The whole answer, over a connection of its own; nothing if there is none.
+/// The whole answer, over a new connection; empty if there is none.
 fn forward(server: SocketAddr, head: &str, body: &[u8]) -> Vec<u8> {
     let Ok(mut upstream) = TcpStream::connect(server) else { return Vec::new() };
     let (line, headers) = head.split_once("\r\n").unwrap();

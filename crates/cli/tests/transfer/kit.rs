@@ -1,4 +1,4 @@
-//! Runs the commands, makes files of entities, and compares what they hold.
+//! Runs the commands, writes and reads files of entities.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub fn connection(address: SocketAddr) -> String {
     format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{address}/{ACCOUNT}")
 }
 
-/// `partita VERB` with its endpoint; words of the arguments are parted by spaces, `{}` is the path.
+/// `partita VERB` with its endpoint. Arguments are separated by spaces, and `{}` is the path.
 pub fn command(verb: &str, address: SocketAddr, arguments: &str, path: &Path) -> Command {
     let mut command = binary();
     command.env("AZURE_STORAGE_CONNECTION_STRING", connection(address)).arg(verb);
@@ -26,14 +26,14 @@ pub fn run(verb: &str, address: SocketAddr, arguments: &str, path: &Path) -> Out
     command(verb, address, arguments, path).output().unwrap()
 }
 
-/// What it said, if it went well.
+/// Standard error of a command that must succeed.
 pub fn succeed(verb: &str, address: SocketAddr, arguments: &str, path: &Path) -> String {
     let output = run(verb, address, arguments, path);
     assert!(output.status.success(), "{verb} {arguments}: {}", error(&output));
     error(&output)
 }
 
-/// What it said, as it should not have gone well.
+/// Standard error of a command that must fail.
 pub fn fail(verb: &str, address: SocketAddr, arguments: &str, path: &Path) -> String {
     let output = run(verb, address, arguments, path);
     assert!(!output.status.success(), "{verb} {arguments}: {}", error(&output));
@@ -65,7 +65,7 @@ pub fn sort(entities: &mut [Entity]) {
     entities.sort_by_key(key);
 }
 
-/// What a table holds, asked for by an export.
+/// The entities of a table, read by an export.
 pub fn held(address: SocketAddr, table: &str) -> Vec<Entity> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("held.jsonl");
@@ -73,7 +73,7 @@ pub fn held(address: SocketAddr, table: &str) -> Vec<Entity> {
     read(&path)
 }
 
-/// So many entities in partitions of so many, in the order in which a table has them.
+/// `count` entities in partitions of `a_partition` each, in the order of their keys.
 pub fn numbered(count: usize, a_partition: usize) -> Vec<Entity> {
     let entity = |number: usize| {
         let Value::Object(entity) = serde_json::json!({
@@ -89,7 +89,7 @@ pub fn numbered(count: usize, a_partition: usize) -> Vec<Entity> {
     (0..count).map(entity).collect()
 }
 
-/// A server that holds these in `Books`.
+/// Imports these entities into the server's table `Books`.
 pub fn loaded(server: Partita, entities: &[Entity]) -> Partita {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("books.jsonl");

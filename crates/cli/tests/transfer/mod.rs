@@ -1,4 +1,4 @@
-//! `partita export` and `partita import` against the real binary: what goes in comes out, whatever happens on the way.
+//! `partita export` and `partita import` with the real binary: copies are exact, even after interruptions.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 

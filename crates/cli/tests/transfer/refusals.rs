@@ -1,4 +1,4 @@
-//! What can't be done is said, with what to do about it, and without secrets.
+//! Errors say what to do, and contain no secrets.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn rejected_lines_are_named_and_set_aside() {
     let said = fail("import", server.address, &arguments, &path);
     for expected in [
         "line 2: PartitionKey \"p\", RowKey \"2\": 400 PropertyValueTooLarge: ",
-        "line 3: it is no entity in JSON: EOF while parsing a value",
+        "line 3: it is not an entity in JSON: EOF while parsing a value",
         "line 4: it has no RowKey",
         "Mixed: 5 entities read, 2 written, 3 rejected",
         "3 entities were rejected; they are in ",
@@ -40,11 +40,11 @@ fn rejected_lines_are_named_and_set_aside() {
     let rows: Vec<_> = held(server.address, "Mixed").iter().map(|entity| entity["RowKey"].clone()).collect();
     assert_eq!(rows, ["1", "5"]);
     let said = fail("import", server.address, &arguments, &path);
-    assert!(said.contains("is there already; name another file, or delete it"), "{said}");
+    assert!(said.contains("already exists; name another file, or delete it"), "{said}");
 }
 
 #[test]
-fn an_import_stops_at_the_first_line_that_is_rejected_and_goes_on_once_it_is_right() {
+fn an_import_stops_at_the_first_rejected_line_and_resumes_once_it_is_corrected() {
     let server = Partita::in_memory();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mixed.csv");
@@ -54,7 +54,7 @@ fn an_import_stops_at_the_first_line_that_is_rejected_and_goes_on_once_it_is_rig
     bad[250] = "p5,250,many,Edm.Int32".to_owned();
     std::fs::write(&path, format!("{header}\r\n{}", bad.join("\r\n"))).unwrap();
     let said = fail("import", server.address, "--table Mixed --from {}", &path);
-    let expected = "line 252: A is \"many\", which is no Edm.Int32; --rejects FILE sets such lines aside; --resume goes on";
+    let expected = "line 252: A is \"many\", which is not a value of Edm.Int32; --rejects FILE sets such lines aside; --resume continues";
     assert!(said.contains(expected), "{said}");
     std::fs::write(&path, format!("{header}\r\n{}", good.join("\r\n"))).unwrap();
     succeed("import", server.address, "--table Mixed --resume --from {}", &path);
@@ -64,7 +64,7 @@ fn an_import_stops_at_the_first_line_that_is_rejected_and_goes_on_once_it_is_rig
 }
 
 #[test]
-fn what_exists_is_replaced_merged_or_refused() {
+fn an_existing_entity_is_replaced_merged_or_rejected_by_mode() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new.jsonl");
     let mut new = numbered(2, 2);
@@ -95,7 +95,7 @@ fn what_exists_is_replaced_merged_or_refused() {
 }
 
 #[test]
-fn a_signature_that_reads_can_export_and_nothing_else() {
+fn a_signature_for_reads_can_export_but_not_import() {
     let entities = numbered(1_200, 100);
     let server = loaded(Partita::in_memory(), &entities);
     let directory = tempfile::tempdir().unwrap();
@@ -123,13 +123,13 @@ fn a_signature_that_reads_can_export_and_nothing_else() {
     assert!(!output.status.success() && kit::error(&output).contains("403 "), "{output:?}");
     let left = std::fs::read_to_string(directory.path().join("books.jsonl.import-progress")).unwrap();
     assert!(!left.contains("sig"), "{left}");
-    // A table of one's own can be filled without the right to make tables.
+    // An import into an existing table needs no right to create tables.
     let output = with("import", "--table Books --from {}", "au");
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn what_can_not_begin_says_what_to_do() {
+fn errors_before_the_start_say_what_to_do() {
     let server = Partita::in_memory();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.jsonl");
@@ -138,10 +138,10 @@ fn what_can_not_begin_says_what_to_do() {
         assert!(said.contains(expected), "{verb} {arguments}: {said}");
     };
     check("export", "--table None --to {}", "can't read the table None: 404 TableNotFound");
-    check("export", "--table Books --resume --to -", "what went to standard output can't be resumed");
+    check("export", "--table Books --resume --to -", "an export to standard output can't be resumed");
     check("export", "--to {}", "--table <NAME>");
     check("import", "--table Books --from {}.none", "t.jsonl.none: can't read it: No such file");
-    check("import", "--table x --from /dev/null", "can't make the table x: 400 OutOfRangeInput");
+    check("import", "--table x --from /dev/null", "can't create the table x: 400 OutOfRangeInput");
     check("import", "--all --from {}.none", "can't read the directory");
     assert!(!path.exists(), "what can't be read leaves no file");
     let empty = directory.path().join("empty.csv");
@@ -157,9 +157,9 @@ fn what_can_not_begin_says_what_to_do() {
     assert!(said.contains("is the server running there?") && !said.contains(&connection(nobody)), "{said}");
 }
 
-/// A table's name becomes a file's, so that a hostile endpoint must not choose where that is.
+/// A table's name becomes a file's name, so a hostile endpoint must not be able to choose a path.
 #[test]
-fn names_that_no_table_can_have_are_not_written_to() {
+fn a_listed_name_that_is_not_a_table_name_is_refused() {
     let server = Partita::in_memory();
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("export/inner");

@@ -1,4 +1,4 @@
-//! What is interrupted goes on where it was: nothing is lost, and nothing is there twice.
+//! An interrupted copy continues: nothing is lost, and nothing is copied twice.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -25,7 +25,7 @@ fn state(path: &Path) -> Value {
 }
 
 #[test]
-fn an_export_that_was_killed_and_resumed_equals_one_that_was_not() {
+fn an_interrupted_and_resumed_export_equals_an_uninterrupted_one() {
     let server = loaded(Partita::in_memory(), &numbered(4_500, 900));
     let gate = Gate::before(server.address);
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +34,9 @@ fn an_export_that_was_killed_and_resumed_equals_one_that_was_not() {
         let path = directory.path().join(format!("resumed.{format}"));
         let side = directory.path().join(format!("resumed.{format}.progress"));
         succeed("export", server.address, "--table Books --to {}", &whole);
-        for (kill, said) in [("KILL", ""), ("INT", "interrupted; the same command with --resume goes on")] {
+        for (kill, said) in
+            [("KILL", ""), ("INT", "interrupted; run the same command with --resume to continue")]
+        {
             gate.harm(&[(first_pass + THIRD_PAGE, Harm::Stall)]);
             let child = start("export", &gate, "--table Books --overwrite --to {}", &path);
             gate.wait_until_stalled();
@@ -48,7 +50,7 @@ fn an_export_that_was_killed_and_resumed_equals_one_that_was_not() {
             std::fs::write(&path, [good.as_slice(), b"{\"PartitionKey\":\"half a li"].concat()).unwrap();
             gate.harm(&[]);
             assert!(
-                fail("export", gate.address, "--table Books --to {}", &path).contains("--resume goes on")
+                fail("export", gate.address, "--table Books --to {}", &path).contains("--resume continues")
             );
             succeed("export", gate.address, "--table Books --resume --to {}", &path);
             assert_eq!(gate.requests().len(), 3, "only what was missing: {:?}", gate.requests());
@@ -75,7 +77,7 @@ fn an_account_is_resumed_table_by_table() {
     signal(&child, "TERM");
     assert!(!child.wait_with_output().unwrap().status.success());
     gate.harm(&[]);
-    assert!(fail("export", gate.address, "--all --to {}", &backup).contains("Atlas.jsonl is there already"));
+    assert!(fail("export", gate.address, "--all --to {}", &backup).contains("Atlas.jsonl already exists"));
     assert!(
         fail("import", gate.address, "--all --from {}", &backup)
             .contains("of an export that was interrupted")
@@ -111,7 +113,7 @@ fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
             succeed("import", gate.address, &format!("{arguments} --resume"), &path);
             if kill == "INT" {
                 let said = kit::error(&output);
-                assert!(said.contains("interrupted; --resume goes on after the "), "{said}");
+                assert!(said.contains("interrupted; --resume continues after the "), "{said}");
                 assert!(recorded["written"].as_u64().unwrap() >= 250, "{recorded}");
                 let transactions = gate.requests().iter().filter(|line| line.contains("$batch")).count();
                 assert!(transactions < 36, "only what was missing: {transactions}");
@@ -123,7 +125,7 @@ fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
 }
 
 #[test]
-fn a_server_that_restarts_is_waited_for() {
+fn a_copy_survives_a_restart_of_the_server() {
     let entities = numbered(4_000, 300);
     let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = directory.path().join("books.jsonl");
@@ -140,7 +142,7 @@ fn a_server_that_restarts_is_waited_for() {
         server.kill();
         let server = Partita::in_directory(data.path());
         gate.send_to(server.address);
-        // What stood still breaks, and so does some of what is tried at once.
+        // The stalled connections break, and so do the first retries.
         gate.harm(&[(0, Harm::Break), (1, Harm::Break)]);
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{verb}: {}", kit::error(&output));
@@ -151,11 +153,11 @@ fn a_server_that_restarts_is_waited_for() {
 }
 
 #[test]
-fn a_busy_server_is_asked_again_when_it_says() {
+fn a_busy_server_is_retried_after_its_retry_after() {
     const BUSY: Harm = Harm::Answer(
         "HTTP/1.1 503 Busy\r\nx-ms-error-code: ServerBusy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
     );
-    // A transaction that is refused inside of an answer.
+    // A transaction whose refusal is inside of the answer.
     const BUSY_INSIDE: Harm = Harm::Answer(
         "HTTP/1.1 202 Accepted\r\nContent-Type: multipart/mixed; boundary=b\r\nContent-Length: 88\r\n\r\n\
          --b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n\r\n--b--\r\n",
@@ -176,7 +178,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
 }
 
 #[test]
-fn an_insert_whose_answer_was_lost_is_looked_up() {
+fn an_insert_without_an_answer_is_checked_by_a_read() {
     let server = Partita::in_memory();
     let gate = Gate::before(server.address);
     let directory = tempfile::tempdir().unwrap();
@@ -189,7 +191,7 @@ fn an_insert_whose_answer_was_lost_is_looked_up() {
     let said = succeed("import", gate.address, arguments, &path);
     assert!(said.contains("201 entities read, 201 written, 0 rejected"), "{said}");
     assert_eq!(held(server.address, "Books"), entities);
-    // One that was there before and is another is no success.
+    // A different entity with the same keys is a failure.
     let mut other = entities;
     other[0].insert("Number".to_owned(), Value::from(-1));
     write(&path, &other);

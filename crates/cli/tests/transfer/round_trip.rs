@@ -1,4 +1,4 @@
-//! What is imported is what is exported: every type, odd keys, odd texts, many pages, both forms.
+//! An import followed by an export gives the same entities: every type, odd keys, odd texts, many pages, both formats.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn compare(got: &[Entity], expected: &[Entity], seed: u64) {
 }
 
 #[test]
-fn every_entity_survives_json_lines_and_csv() {
+fn every_entity_is_unchanged_by_json_lines_and_csv() {
     let seed = seed();
     let server = Partita::in_memory();
     let directory = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ fn every_entity_survives_json_lines_and_csv() {
     succeed("export", server.address, "--table Odd --to {}", &csv);
     succeed("import", server.address, "--table Second --from {}", &csv);
     compare(&held(server.address, "Second"), &entities, seed);
-    // One by one as well as in transactions.
+    // As single writes, too, not only in transactions.
     for mode in ["insert", "merge"] {
         let table = format!("By{mode}");
         let arguments = format!("--table {table} --mode {mode} --parallel 1 --from {{}}");
@@ -115,7 +115,7 @@ fn every_entity_survives_json_lines_and_csv() {
 }
 
 #[test]
-fn an_account_of_tables_of_many_pages_moves_to_another() {
+fn all_tables_of_an_account_are_copied_to_another() {
     let (from, to) = (Partita::in_memory(), Partita::in_memory());
     let directory = tempfile::tempdir().unwrap();
     let entities = numbered(5_300, 700);
@@ -139,7 +139,7 @@ fn an_account_of_tables_of_many_pages_moves_to_another() {
 }
 
 #[test]
-fn standard_input_and_output_are_files_too() {
+fn standard_input_and_output_can_be_used() {
     let server = loaded(Partita::in_memory(), &numbered(1_500, 100));
     let output = run("export", server.address, "--quiet --table Books --to -", Path::new(""));
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
@@ -154,7 +154,7 @@ fn standard_input_and_output_are_files_too() {
 }
 
 #[test]
-fn filter_select_and_columns_choose() {
+fn filter_select_and_columns_restrict_the_export() {
     let server = loaded(Partita::in_memory(), &numbered(1_200, 400));
     let directory = tempfile::tempdir().unwrap();
     let export = |name: &str, arguments: &[&str]| {
@@ -182,11 +182,11 @@ fn filter_select_and_columns_choose() {
     assert_eq!(rows.next(), Some("PartitionKey,RowKey,Timestamp,Nothing,Nothing@type,Number,Number@type"));
     let row = rows.next().unwrap();
     assert!(row.starts_with("p00001,r00000798,20") && row.ends_with("Z,,,798,Edm.Int32"), "{row}");
-    assert!(said.contains("left out for want of a column: Text"), "{said}");
+    assert!(said.contains("left out, because they have no column: Text"), "{said}");
 }
 
 #[test]
-fn the_last_of_two_with_the_same_keys_is_what_stays() {
+fn of_entities_with_the_same_keys_the_last_wins() {
     let server = Partita::in_memory();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.jsonl");
@@ -200,7 +200,7 @@ fn the_last_of_two_with_the_same_keys_is_what_stays() {
             })
             .unwrap()
     };
-    // In one partition, so that all of it must wait for what is before it.
+    // In one partition, so that each group must wait for the previous one.
     let twice: Vec<_> = (0..600).map(|number| entity(number % 7, number)).collect();
     write(&path, &twice);
     succeed("import", server.address, "--table Same --from {}", &path);
@@ -210,7 +210,7 @@ fn the_last_of_two_with_the_same_keys_is_what_stays() {
 }
 
 #[test]
-fn https_is_spoken_to_an_authority_that_is_named() {
+fn https_with_a_private_authority_needs_the_ca_flag() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().display().to_string();
     let server = Partita::start(&["--in-memory", "--dev-cert", &certificates, "--tls-listen", "127.0.0.1:0"]);

@@ -1,4 +1,4 @@
-//! Any entity comes back, and nothing that is read, however damaged, makes it panic.
+//! Every entity can be encrypted and decrypted, and no damaged input causes a panic.
 
 use proptest::prelude::*;
 use testing::{Reading, bytes_near, check_near, text_near};
@@ -25,7 +25,7 @@ fn entity() -> impl Strategy<Value = Entity> {
         })
 }
 
-/// Encrypts whatever can be.
+/// Encrypts every property that can be encrypted.
 fn greedy(entity: &Entity) -> EncryptionPolicy {
     let strings = entity.properties.iter().filter(|(_, value)| matches!(value, Value::String(_)));
     EncryptionPolicy::new(local_key(KEY)).encrypt_properties(strings.map(|(name, _)| name.clone()))
@@ -33,7 +33,7 @@ fn greedy(entity: &Entity) -> EncryptionPolicy {
 
 proptest! {
     #[test]
-    fn what_is_encrypted_is_decrypted(entity in entity()) {
+    fn an_encrypted_entity_is_decrypted(entity in entity()) {
         let policy = greedy(&entity);
         let stored = now(policy.encrypt(entity.clone())).unwrap();
         for (name, value) in &entity.properties {
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_in_the_metadata_is_an_error_or_has_no_meaning(
+    fn a_flipped_bit_in_the_metadata_is_an_error_or_makes_no_difference(
         entity in entity(), in_list: bool, at: prop::sample::Index, bit in 0..8u32,
     ) {
         let entity = entity.with("secret", "some text");
@@ -72,9 +72,9 @@ proptest! {
         }
     }
 
-    // CBC can't tell every change: another text may come out, but only of this property.
+    // CBC does not detect every change: the value may decrypt to another text.
     #[test]
-    fn a_flipped_bit_in_a_value_harms_that_value_alone(
+    fn a_flipped_bit_in_a_value_changes_only_that_value(
         entity in entity(), text: String, at: prop::sample::Index, bit in 0..8u32,
     ) {
         let entity = entity.with("secret", text);
@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn metadata_that_was_changed_anywhere_is_an_error_or_has_no_meaning() {
+fn changed_metadata_is_an_error_or_makes_no_difference() {
     let stored = (entity(), prop::sample::select(vec![true, false])).prop_map(|(entity, in_list)| {
         let entity = entity.with("secret", "some text");
         let stored = now(greedy(&entity).encrypt(entity.clone())).unwrap();
@@ -110,7 +110,7 @@ fn metadata_that_was_changed_anywhere_is_an_error_or_has_no_meaning() {
             (entity.clone(), stored.clone().with(PROPERTY_DETAILS, list).with(KEY_DETAILS, key))
         })
     });
-    // Nearly every change is noticed, so what is counted is how many are still JSON.
+    // Nearly every change is detected, so this counts how many are still JSON.
     check_near(stored, 30..=95, |(entity, stored)| {
         let is_json = serde_json::from_str::<serde_json::Value>(stored.text(KEY_DETAILS).unwrap()).is_ok();
         let read = now(greedy(&entity).decrypt(stored));

@@ -1,4 +1,4 @@
-//! What other libraries wrote, byte by byte.
+//! Entities that other libraries have written, byte by byte.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -45,7 +45,7 @@ fn the_bytes_are_those_of_the_python_library() {
 }
 
 #[test]
-fn the_order_of_the_keys_is_in_the_vector() {
+fn the_order_of_the_keys_changes_the_vector() {
     let content_key = ContentKey::try_from(&bytes::<32>(0)[..]).unwrap();
     let check = |order, property: &str, iv: u128| {
         let (entity_iv, partition_key, row_key) = (&bytes(0x40), "Coho", "42");
@@ -73,7 +73,7 @@ fn java_entity(metadata1: impl Fn(&str) -> String) -> Entity {
 }
 
 #[test]
-fn an_entity_of_java_is_read() {
+fn an_entity_in_the_dialect_of_java_is_read() {
     let library = format!(r#""Partita {}""#, env!("CARGO_PKG_VERSION"));
     let named = java_entity(|text| text.replace(&library, r#""Java 8.6.6""#));
     let nameless = java_entity(|text| text.replace(&format!(r#"{{"EncryptionLibrary":{library}}}"#), "null"));
@@ -145,7 +145,7 @@ fn an_entity_that_python_wrote_is_read() {
     assert_eq!(read, Entity::new("Coho", "2").with("secret", "h\u{e9}llo").with("secret2", "two"));
 }
 
-/// As all libraries write it, but for blanks.
+/// As all libraries write it, except for white space.
 fn details(wrapped: &str, iv: &str, library: &str) -> String {
     format!(
         r#"{{"WrappedContentKey": {{"KeyId": "{KEY}", "EncryptedKey": "{wrapped}", "Algorithm": "A256KW"}},

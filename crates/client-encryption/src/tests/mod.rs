@@ -1,4 +1,4 @@
-//! The policy as a whole: what it chooses, what it refuses, which key it takes.
+//! The policy: which properties it encrypts, what it refuses, which key it uses.
 
 mod damage;
 mod libraries;
@@ -15,7 +15,7 @@ use partita_client::{Entity, Error, Result, Value};
 
 const KEY: &str = "local:kek1";
 
-/// Keys at hand are never waited for.
+/// Local keys never make a future wait.
 fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("no key here waits")
 }
@@ -53,7 +53,7 @@ fn an_entity_is_never_encrypted_the_same_way_twice() {
     let metadata = |entity: &Entity| Metadata::parse(entity.text(KEY_DETAILS).unwrap()).unwrap();
     let (one, two) = (stored(), stored());
     assert_ne!(one.get("secret"), two.get("secret"));
-    // The wrap of a key is always the same, so these are two keys.
+    // Wrapping is deterministic, so these are two different keys.
     assert_ne!(metadata(&one).wrapped_key, metadata(&two).wrapped_key);
     assert_ne!(metadata(&one).entity_iv, metadata(&two).entity_iv);
 }
@@ -72,7 +72,7 @@ fn names_rules_and_marks_choose_what_is_encrypted() {
 }
 
 #[test]
-fn a_rule_that_says_yes_to_everything_leaves_the_keys() {
+fn a_rule_for_everything_does_not_encrypt_the_keys() {
     let policy = EncryptionPolicy::new(local_key(KEY)).encrypt_if(|_, _, _| true);
     let entity = Entity::new("p", "r").with("a", "1").with("Timestamp", "now");
     let stored = now(policy.encrypt(entity.clone())).unwrap();
@@ -82,7 +82,7 @@ fn a_rule_that_says_yes_to_everything_leaves_the_keys() {
 }
 
 #[test]
-fn what_cannot_be_encrypted_is_refused_by_name() {
+fn an_error_names_the_property_that_cannot_be_encrypted() {
     let check = |policy: EncryptionPolicy, entity: Entity, words: &str| {
         let why = error(now(policy.encrypt(entity)));
         assert!(why.starts_with(r#"entity ("Coho", "42"): "#) && why.contains(words), "{why}");
@@ -116,7 +116,7 @@ fn local_ring() -> KeyRing {
 }
 
 #[test]
-fn what_cannot_be_decrypted_is_refused_by_name() {
+fn an_error_names_the_property_that_cannot_be_decrypted() {
     let stored = now(policy().encrypt(plain())).unwrap();
     let check = |policy: EncryptionPolicy, entity: Entity, words: &str| {
         let why = error(now(policy.decrypt(entity)));
@@ -174,7 +174,7 @@ fn entities_of_older_keys_are_still_read() {
     assert_eq!(now(after.decrypt(by_new.clone())).unwrap(), plain());
     assert!(error(now(before.decrypt(by_new))).contains(r#""new""#));
 
-    // The same by a resolver, asked for what is not on the ring.
+    // The same with a resolver, which is called for keys that are not on the ring.
     let found: Arc<dyn KeyEncryptionKey> = Arc::new(old());
     let resolver = move |id: &str| (id == "old").then(|| Arc::clone(&found));
     for policy in
@@ -185,7 +185,7 @@ fn entities_of_older_keys_are_still_read() {
 }
 
 #[test]
-fn an_older_key_does_not_take_the_current_ones_place() {
+fn an_older_key_with_the_same_id_does_not_replace_the_current_one() {
     let ring = KeyRing::new(local_key(KEY)).with(LocalKey::new(KEY, &[1; 16]).unwrap());
     let stored =
         now(EncryptionPolicy::new(ring.clone()).encrypt_properties(["secret"]).encrypt(plain())).unwrap();
@@ -216,7 +216,7 @@ impl KeyEncryptionKey for VaultThatIsDown {
 }
 
 #[test]
-fn a_key_that_is_not_reached_says_so_itself() {
+fn the_error_of_an_unreachable_key_is_returned_unchanged() {
     let down = EncryptionPolicy::new(VaultThatIsDown).encrypt_properties(["secret"]);
     let stored = now(policy().encrypt(plain())).unwrap();
     for result in [now(down.encrypt(plain())), now(down.decrypt(stored))] {
@@ -225,7 +225,7 @@ fn a_key_that_is_not_reached_says_so_itself() {
 }
 
 #[test]
-fn a_projection_asks_for_what_decryption_needs() {
+fn a_projection_is_extended_by_what_decryption_needs() {
     let mut select = vec!["age".to_owned(), "RowKey".to_owned()];
     policy().extend_select(&mut select);
     policy().extend_select(&mut select);
@@ -264,7 +264,7 @@ fn debug_shows_no_secret() {
 }
 
 #[test]
-fn the_work_can_be_spawned() {
+fn futures_of_a_policy_are_send() {
     fn sent<T: Send>(future: impl Future<Output = T> + Send) -> T {
         now(future)
     }
@@ -281,7 +281,7 @@ fn a_content_key_has_32_bytes() {
 }
 
 #[test]
-fn an_encrypted_field_is_its_value_to_other_formats() {
+fn other_formats_see_the_plain_value_of_an_encrypted_field() {
     let field: Encrypted<String> = "4000".into();
     assert_eq!(serde_json::to_string(&field).unwrap(), r#""4000""#);
     assert_eq!(serde_json::from_str::<Encrypted<String>>(r#""4000""#).unwrap(), field);

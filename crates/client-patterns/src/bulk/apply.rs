@@ -1,49 +1,49 @@
-//! One group of rows, made into transactions until each row's outcome is known.
+//! Writes one group of rows: divides and repeats its transaction until the outcome of every row is known.
 
 use std::collections::HashSet;
 
 use futures_util::TryStreamExt as _;
 use model::ordinal_cmp;
 
-use super::groups::Row;
+use super::groups::BulkRow;
 use super::many::get_many;
 use super::report::FailedRow;
 use partita_client::{
     Entity, Error, Operation, OperationKind, Result, Table, Transaction, partition_key, row_key,
 };
 
-/// How often rows are written again if it is not known whether they were, and they are not there.
+/// How often to repeat a write with an unknown outcome whose rows are not found.
 const DOUBTS_MAX: usize = 2;
-/// Point queries at a time to find out.
+/// Concurrent point reads to find out the outcome.
 const CONCURRENCY: usize = 8;
-/// How many rows are looked through for those that are there.
+/// The largest number of rows to read in search of existing ones.
 const LOOKED_THROUGH_MAX: usize = 1000;
 
-/// What became of a group.
+/// The outcome of a group.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct BulkOutcome {
     pub partition: String,
     pub done: u64,
     pub skipped: u64,
     pub refused: Vec<FailedRow>,
     pub unknown: Vec<FailedRow>,
-    /// For a reason that is not one row's; with how many rows were not written.
+    /// An error that concerns all rows, and the number of rows that were not written.
     pub stopped: Option<(Error, usize)>,
 }
 
-/// Rows that go together.
+/// Rows of one transaction.
 struct Part {
-    rows: Vec<Row>,
-    /// How often it was not known what became of them.
+    rows: Vec<BulkRow>,
+    /// How often the outcome was unknown.
     doubts: usize,
-    /// Those that are there were taken out.
+    /// Existing rows were already removed from it.
     looked: bool,
 }
 
-/// Writes these rows of one partition. `skips` says that an insert of what is there, and a deletion of what is not, count
-/// as skipped.
-pub async fn apply(table: &Table, partition: String, rows: Vec<Row>, skips: bool) -> Outcome {
-    let outcome = Outcome { partition, ..Outcome::default() };
+/// Writes these rows of one partition. `skips`: the insert of an existing row and the delete of a missing one count as
+/// skipped.
+pub async fn apply(table: &Table, partition: String, rows: Vec<BulkRow>, skips: bool) -> BulkOutcome {
+    let outcome = BulkOutcome { partition, ..BulkOutcome::default() };
     let mut work = Work { table, skips, parts: vec![Part { rows, doubts: 0, looked: false }], outcome };
     while let Some(part) = work.parts.pop() {
         let step = match submit(table, &part.rows).await {
@@ -62,7 +62,7 @@ pub async fn apply(table: &Table, partition: String, rows: Vec<Row>, skips: bool
     work.outcome
 }
 
-async fn submit(table: &Table, rows: &[Row]) -> Result<()> {
+async fn submit(table: &Table, rows: &[BulkRow]) -> Result<()> {
     let transaction: Transaction = rows.iter().map(|row| row.operation.clone()).collect();
     table.submit(transaction).await.map(drop)
 }
@@ -71,11 +71,11 @@ struct Work<'a> {
     table: &'a Table,
     skips: bool,
     parts: Vec<Part>,
-    outcome: Outcome,
+    outcome: BulkOutcome,
 }
 
 impl Work<'_> {
-    /// Fails if there is no point in going on.
+    /// Fails if the error concerns all rows.
     async fn after_failure(&mut self, mut part: Part, error: Error) -> Result<()> {
         if matches!(error, Error::OutcomeUnknown(_) | Error::Unreadable(_)) {
             return self.settle(part, error).await;
@@ -101,9 +101,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Looks for rows that may have been written or deleted. What is not as it should be is tried again.
+    /// Reads rows whose outcome is unknown. Repeats those that are not as requested.
     async fn settle(&mut self, part: Part, error: Error) -> Result<()> {
-        let keys: Vec<(String, String)> = part.rows.iter().map(Row::keys).collect();
+        let keys: Vec<(String, String)> = part.rows.iter().map(BulkRow::keys).collect();
         let deletes = part.rows.iter().all(|row| matches!(row.operation.kind, OperationKind::Delete(_)));
         let table = if deletes { self.table.without_encryption() } else { self.table.clone() };
         let found = match get_many::<Entity>(&table, keys, CONCURRENCY).await {
@@ -129,11 +129,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What a refusal means for the row it is about.
+    /// Decides about a row that was sent alone.
     async fn settle_alone(&mut self, part: Part, error: Error) -> Result<()> {
         for row in part.rows {
             let Entity { partition_key, row_key, .. } = &row.operation.entity;
-            // An attempt without an answer may have been carried out after its row was looked for.
+            // An attempt without an answer may have been done after its row was read.
             if part.doubts > 0
                 && row.operation.kind == OperationKind::Insert
                 && let Ok(found) = self.table.find::<Entity>(partition_key, row_key).await
@@ -149,7 +149,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Takes rows out that are there, with one query instead of one refusal each.
+    /// Removes existing rows, with one query instead of a refusal for each.
     async fn skip_those_there(&mut self, mut part: Part) -> Result<()> {
         let mut names: Vec<&str> =
             part.rows.iter().map(|row| row.operation.entity.row_key.as_str()).collect();
@@ -175,7 +175,7 @@ impl Work<'_> {
                 self.parts.push(part);
                 return Err(error);
             }
-            // Then they are found by dividing.
+            // Then dividing finds them.
             Err(_) => {}
         }
         if !part.rows.is_empty() {
@@ -185,7 +185,7 @@ impl Work<'_> {
     }
 }
 
-/// The row that is said to have failed and the others, or two halves.
+/// The row that failed and the others; two halves if it is unknown which failed.
 fn divide(part: Part, index: Option<usize>) -> [Part; 2] {
     let Part { mut rows, doubts, looked } = part;
     let other = match index {
@@ -195,7 +195,7 @@ fn divide(part: Part, index: Option<usize>) -> [Part; 2] {
     [rows, other].map(|rows| Part { rows, doubts, looked })
 }
 
-/// No other row would fare better.
+/// Whether every other row would fail with the same error.
 fn concerns_all(error: &Error) -> bool {
     match error {
         Error::Unanswered(_) => true,
@@ -207,7 +207,7 @@ fn concerns_all(error: &Error) -> bool {
     }
 }
 
-/// The refusal says that there is nothing to do.
+/// Whether the refusal means that the row is already as requested.
 fn is_so_already(kind: &OperationKind, error: &Error) -> bool {
     match kind {
         OperationKind::Insert => error.code() == Some("EntityAlreadyExists"),
@@ -219,7 +219,7 @@ fn is_so_already(kind: &OperationKind, error: &Error) -> bool {
     }
 }
 
-/// What is there is what the operation would have left there.
+/// Whether the stored row is what the operation would have written.
 fn is_as_wanted(operation: &Operation, found: Option<&Entity>) -> bool {
     let Operation { kind, entity, .. } = operation;
     match (kind, found) {
@@ -234,7 +234,7 @@ fn is_as_wanted(operation: &Operation, found: Option<&Entity>) -> bool {
     }
 }
 
-fn failed(row: Row, error: &Error) -> FailedRow {
+fn failed(row: BulkRow, error: &Error) -> FailedRow {
     let Entity { partition_key, row_key, .. } = row.operation.entity;
     FailedRow { at: row.at, partition_key, row_key, error: error.clone() }
 }

@@ -1,4 +1,4 @@
-//! Rows on their way to becoming transactions: grouped by partition, each group within what a transaction takes.
+//! Groups rows by partition, within the limits of a transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,26 +6,26 @@ use model::limits;
 
 use partita_client::{Entity, Operation};
 
-/// Rows held before they are sent, of all partitions together, so that any number of partitions can be written.
+/// The limit of rows in memory, over all partitions, so that the number of partitions is unlimited.
 const HELD_ROWS_MAX: usize = 20_000;
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What a transaction's request holds besides its operations.
+/// The bytes of a transaction's request without its operations.
 const REQUEST_BYTES: usize = 4096;
 
 #[derive(Clone, Debug)]
-pub struct Row {
-    /// Which of the input's, counted from 0.
+pub struct BulkRow {
+    /// Its position in the input, counted from 0.
     pub at: u64,
     pub operation: Operation,
 }
 
-impl Row {
+impl BulkRow {
     pub fn keys(&self) -> (String, String) {
         let Entity { partition_key, row_key, .. } = &self.operation.entity;
         (partition_key.clone(), row_key.clone())
     }
 
-    /// What it adds to a request. A transaction that turns out too large is divided like any other that is refused.
+    /// An estimate of the bytes that it adds to a request. A transaction that is too large is refused and divided.
     fn bytes(&self) -> usize {
         self.operation.request_bytes()
     }
@@ -33,8 +33,8 @@ impl Row {
 
 #[derive(Debug, Default)]
 struct Group {
-    rows: Vec<Row>,
-    /// No transaction takes a row twice.
+    rows: Vec<BulkRow>,
+    /// A transaction can't contain a row twice.
     names: HashSet<String>,
     bytes: usize,
 }
@@ -47,8 +47,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Adds a row. Gives the groups that must be sent now: one that is full, or all of them if too much is held.
-    pub fn add(&mut self, row: Row) -> Vec<Vec<Row>> {
+    /// Adds a row. Returns the groups that must be sent now: a full one, or all if too many rows are in memory.
+    pub fn add(&mut self, row: BulkRow) -> Vec<Vec<BulkRow>> {
         let bytes = row.bytes();
         let (partition, name) = row.keys();
         let group = self.by_partition.entry(partition.clone()).or_default();
@@ -72,12 +72,12 @@ impl Groups {
         sent
     }
 
-    /// What is left, all of it.
-    pub fn drain(&mut self) -> Vec<Vec<Row>> {
+    /// Returns all remaining groups.
+    pub fn drain(&mut self) -> Vec<Vec<BulkRow>> {
         std::mem::take(self).by_partition.into_values().map(|group| group.rows).collect()
     }
 
-    fn forget(&mut self, group: Group) -> Vec<Row> {
+    fn forget(&mut self, group: Group) -> Vec<BulkRow> {
         self.rows -= group.rows.len();
         self.bytes -= group.bytes;
         group.rows
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
     use partita_client::OperationKind;
 
-    fn row(at: u64, entity: Entity) -> Row {
-        Row { at, operation: Operation::new(OperationKind::Insert, &entity).unwrap() }
+    fn row(at: u64, entity: Entity) -> BulkRow {
+        BulkRow { at, operation: Operation::new(OperationKind::Insert, &entity).unwrap() }
     }
 
     /// The numbers of the rows of every group, in the order in which they have to be sent.
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_there_twice_is_in_two_groups_in_its_order() {
+    fn a_repeated_row_starts_a_second_group() {
         let groups = grouped(["a", "b", "a", "a"].map(|row| Entity::new("p", row)));
         assert_eq!(groups, [vec![0, 1], vec![2], vec![3]]);
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_of_many_partitions_is_bounded() {
+    fn the_number_of_rows_in_memory_is_bounded() {
         let mut groups = Groups::default();
         let mut sent = 0;
         for n in 0..30_000 {

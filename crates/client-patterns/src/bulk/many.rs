@@ -1,12 +1,12 @@
-//! Many point queries at the same time.
+//! Many concurrent point reads.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::de::DeserializeOwned;
 
-use partita_client::{Result, Stored, Table};
+use partita_client::{Result, StoredEntity, Table};
 
-/// The entities with these keys, in the order of the keys, with nothing where there is none. So many requests are under
-/// way at once, at least one. Ends with the first that fails.
+/// Reads the entities with these keys, in the order of the keys; `None` for those that do not exist. Sends up to
+/// `concurrency` requests at the same time, at least one. Fails with the first error.
 ///
 /// ```no_run
 /// # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
@@ -24,7 +24,7 @@ pub async fn get_many<T: DeserializeOwned>(
     table: &Table,
     keys: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
     concurrency: usize,
-) -> Result<Vec<Option<Stored<T>>>> {
+) -> Result<Vec<Option<StoredEntity<T>>>> {
     let keys: Vec<(String, String)> =
         keys.into_iter().map(|(partition, row)| (partition.into(), row.into())).collect();
     let points = stream::iter(keys).map(|(partition, row)| {

@@ -1,20 +1,20 @@
-//! Many entities at once: written, deleted, read.
+//! Writes, deletes or reads many entities.
 //!
-//! Rows of one partition travel together, in transactions of up to 100, and several partitions at a time. A row that is
-//! refused does not take others with it: its transaction is divided until it stands alone. Whatever happens, the
-//! [`Report`] says what became of every row that was read, and the same call can be made again:
-//! [`Write::InsertMissing`] and the upserts leave alone or repeat what is there, and what is deleted stays so.
+//! Rows of one partition are sent in transactions of up to 100, and several partitions at the same time. A refused row does
+//! not affect others: its transaction is divided until the row is alone. The [`Report`] gives the outcome of every row that
+//! was read. You can repeat the same call: [`BulkWrite::InsertMissing`] skips rows that exist, upserts write them again, and
+//! deletes skip rows that are gone.
 //!
 //! ```no_run
 //! # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
-//! use partita_client_patterns::bulk::{Bulk, Write, get_many};
+//! use partita_client_patterns::bulk::{Bulk, BulkWrite, get_many};
 //! use partita_client::{Entity, partition_key};
 //!
 //! let books = (0..10_000).map(|n| Entity::new(format!("shelf-{}", n % 7), n.to_string()).with("Year", 1900));
 //! let report = Bulk::new(&table)
 //!     .concurrency(4)
 //!     .progress(|so_far| println!("{} written", so_far.done))
-//!     .write(Write::InsertMissing, books)
+//!     .write(BulkWrite::InsertMissing, books)
 //!     .await;
 //! for row in report.refused.iter().chain(&report.unknown) {
 //!     eprintln!("{} {}: {}", row.partition_key, row.row_key, row.error);
@@ -42,31 +42,31 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use apply::Outcome;
-use groups::{Groups, Row};
-use partita_client::{Entity, Error, Operation, OperationKind, Query, Result, Stored, Table};
+use apply::BulkOutcome;
+use groups::{BulkRow, Groups};
+use partita_client::{Entity, Error, Operation, OperationKind, Query, Result, StoredEntity, Table};
 
 pub use many::get_many;
-pub use report::{FailedRow, Progress, Report, Stop};
+pub use report::{BulkProgress, FailedRow, Report, Stop};
 
-/// Requests at the same time, unless told.
+/// The default number of concurrent transactions.
 const CONCURRENCY: usize = 8;
 
 /// How the entities of [`Bulk::write`] are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Write {
-    /// A row that is there is refused.
+pub enum BulkWrite {
+    /// Refuses a row that exists.
     Insert,
-    /// A row that is there is skipped, whatever it holds: to go on with what was begun before.
+    /// Skips a row that exists, whatever its properties. To continue an interrupted call.
     InsertMissing,
-    /// Whether there is such a row or not.
+    /// Inserts a row, or replaces it if it exists.
     UpsertReplace,
-    /// Whether there is such a row or not; properties that are not named stay.
+    /// Inserts a row, or sets these properties if it exists.
     UpsertMerge,
 }
 
-impl Write {
+impl BulkWrite {
     fn kind(self) -> OperationKind {
         match self {
             Self::Insert | Self::InsertMissing => OperationKind::Insert,
@@ -82,7 +82,7 @@ impl Write {
 pub struct Bulk {
     table: Table,
     concurrency: usize,
-    progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    progress: Option<Arc<dyn Fn(BulkProgress) + Send + Sync>>,
 }
 
 impl fmt::Debug for Bulk {
@@ -92,47 +92,55 @@ impl fmt::Debug for Bulk {
 }
 
 impl Bulk {
-    /// Of this table, and with its encryption if it has a policy.
+    /// Uses the table's encryption, if it has one.
     pub fn new(table: &Table) -> Self {
         Self { table: table.clone(), concurrency: CONCURRENCY, progress: None }
     }
 
-    /// How many transactions are under way at once, each of another partition: 8 unless told, at least one.
+    /// The number of concurrent transactions, each of another partition; by default 8, at least 1.
     pub fn concurrency(self, transactions: usize) -> Self {
         Self { concurrency: transactions.max(1), ..self }
     }
 
-    /// Told after every transaction how far it is.
-    pub fn progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+    /// Calls this after every transaction.
+    pub fn progress(self, tell: impl Fn(BulkProgress) + Send + Sync + 'static) -> Self {
         Self { progress: Some(Arc::new(tell)), ..self }
     }
 
-    /// Writes these entities. Of two of the same keys the later one is written later.
-    pub async fn write<T: Serialize>(&self, write: Write, entities: impl IntoIterator<Item = T>) -> Report {
+    /// Writes these entities. Entities with the same keys are written in their order.
+    pub async fn write<T: Serialize>(
+        &self,
+        write: BulkWrite,
+        entities: impl IntoIterator<Item = T>,
+    ) -> Report {
         self.write_stream(write, stream::iter(entities)).await
     }
 
-    /// The same of a stream, which is read only as fast as its entities are written.
-    pub async fn write_stream<T: Serialize>(&self, write: Write, entities: impl Stream<Item = T>) -> Report {
+    /// Writes the entities of a stream, which is read only as fast as its entities are written.
+    pub async fn write_stream<T: Serialize>(
+        &self,
+        write: BulkWrite,
+        entities: impl Stream<Item = T>,
+    ) -> Report {
         let operations = entities.map(|entity| Operation::new(write.kind(), &entity));
-        self.run(operations, write == Write::InsertMissing, false).await
+        self.run(operations, write == BulkWrite::InsertMissing, false).await
     }
 
-    /// Deletes what a query of this table finds, the whole table's entities unless it is narrowed. A row that was changed
-    /// after it was found is refused, because the query might no longer find it; a row that is gone is skipped.
+    /// Deletes the entities that a query finds; without a filter, all entities of the table. A row that has changed since it
+    /// was found is refused, because it may not match any more. A row that is gone is skipped.
     pub async fn delete(&self, narrow: impl FnOnce(Query) -> Query) -> Report {
         let query = narrow(self.table.without_encryption().query());
         let query = query.select([wire::names::PARTITION_KEY, wire::names::ROW_KEY]);
         let operations = query.stream::<Entity>().map(|found| {
-            let Stored { entity, etag, .. } = found?;
+            let StoredEntity { entity, etag, .. } = found?;
             Ok(Operation::delete(entity.partition_key, entity.row_key, etag))
         });
-        // A failure among these is the query's, and there is nothing after it.
+        // An error in this stream is one of the query, and ends it.
         self.run(operations, true, true).await
     }
 
-    /// `skips` says that a row which is as it should be already counts as skipped. `ends` says that a failure of the
-    /// input is its end, and not one row's.
+    /// `skips`: a row that is already as requested counts as skipped. `ends`: an error of the input ends the call, instead of
+    /// counting for one row.
     async fn run(
         &self,
         operations: impl Stream<Item = Result<Operation>>,
@@ -161,7 +169,7 @@ impl Bulk {
             };
             match operation {
                 Ok(operation) => {
-                    for group in groups.add(Row { at, operation }) {
+                    for group in groups.add(BulkRow { at, operation }) {
                         run.start(group).await;
                     }
                 }
@@ -179,19 +187,19 @@ impl Bulk {
     }
 }
 
-/// One call's transactions and what became of them.
+/// The transactions of one call.
 struct Run<'a> {
     bulk: &'a Bulk,
     skips: bool,
-    under_way: JoinSet<Outcome>,
-    /// Partitions of what is under way. One at a time each, so that rows are written in their order.
+    under_way: JoinSet<BulkOutcome>,
+    /// Partitions of the transactions in flight. Each partition has one at a time, so that rows are written in order.
     busy: HashSet<String>,
     report: Report,
 }
 
 impl Run<'_> {
-    /// Sends a group as soon as its turn comes, unless the run has been stopped meanwhile.
-    async fn start(&mut self, group: Vec<Row>) {
+    /// Waits for the group's turn and sends it, unless the run has stopped.
+    async fn start(&mut self, group: Vec<BulkRow>) {
         let Some(partition) = group.first().map(|row| row.operation.entity.partition_key.clone()) else {
             return;
         };
@@ -208,11 +216,11 @@ impl Run<'_> {
         self.under_way.spawn(async move { apply::apply(&table, partition, group, skips).await });
     }
 
-    fn note(&mut self, ended: Result<Outcome, tokio::task::JoinError>) {
+    fn note(&mut self, ended: Result<BulkOutcome, tokio::task::JoinError>) {
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // Only a runtime that shuts down ends a task before its end.
+            // A task is aborted only if the runtime shuts down.
             Err(_) => return self.report.stop(Error::OutcomeUnknown("the runtime was shut down".to_owned())),
         };
         self.busy.remove(&outcome.partition);

@@ -1,31 +1,31 @@
-//! What became of many rows.
+//! The outcome of a bulk call.
 
-use super::apply::Outcome;
+use super::apply::BulkOutcome;
 use partita_client::Error;
 
-/// What became of every row that was read.
+/// The outcome of every row that was read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Rows that were written or deleted.
     pub done: u64,
-    /// Rows that were as they should be already: there, or gone.
+    /// Rows that were already as requested: present, or gone.
     pub skipped: u64,
-    /// Rows that were refused; nothing was changed by them.
+    /// Rows that were refused. They changed nothing.
     pub refused: Vec<FailedRow>,
-    /// Rows that may have been written or deleted, or not; they were looked for and that did not tell.
+    /// Rows that may or may not have been written or deleted. Reading them did not show it.
     pub unknown: Vec<FailedRow>,
-    /// It ended before its end, for a reason that is not one row's.
+    /// Set if the call stopped early, for a reason that concerns all rows.
     pub stopped: Option<Stop>,
 }
 
-/// Why the rest was not tried: no such table, no permission, no server, or an input that can't be read.
+/// Why the call stopped early: no table, no permission, no server, or an input that can't be read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stop {
-    /// The first, if there were several.
+    /// The first error.
     pub error: Error,
-    /// Rows that were read and not written; more may not have been read.
+    /// Rows that were read and not sent. The input may have more.
     pub untried: u64,
 }
 
@@ -33,45 +33,45 @@ pub struct Stop {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedRow {
-    /// Which of the rows it is, counted from 0.
+    /// Its position in the input, counted from 0.
     pub at: u64,
-    /// Empty if no entity can be made of it.
+    /// Empty if the value is not an entity.
     pub partition_key: String,
-    /// Empty likewise.
+    /// Empty if the value is not an entity.
     pub row_key: String,
-    /// The service's refusal of this row alone, or why its outcome is not known.
+    /// The service's refusal of this row, or why its outcome is unknown.
     pub error: Error,
 }
 
 impl FailedRow {
-    /// Of something that is no entity.
+    /// For a value that is not an entity.
     pub(super) fn unwritten(at: u64, error: Error) -> Self {
         Self { at, partition_key: String::new(), row_key: String::new(), error }
     }
 }
 
-/// How far it is: so many rows of each outcome until now. [`Report`] says what they mean.
+/// The number of rows of each outcome so far. [`Report`] explains the outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct BulkProgress {
     /// Written or deleted.
     pub done: u64,
-    /// As they should be already.
+    /// Already as requested.
     pub skipped: u64,
     /// Not written.
     pub refused: u64,
-    /// Written, or not.
+    /// With an unknown outcome.
     pub unknown: u64,
 }
 
 impl Report {
-    /// All rows are as they should be.
+    /// Whether all rows are as requested.
     pub fn is_complete(&self) -> bool {
         self.refused.is_empty() && self.unknown.is_empty() && self.stopped.is_none()
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        Progress {
+    pub(super) fn progress(&self) -> BulkProgress {
+        BulkProgress {
             done: self.done,
             skipped: self.skipped,
             refused: self.refused.len() as u64,
@@ -79,19 +79,19 @@ impl Report {
         }
     }
 
-    /// The first reason is kept: others follow from it.
+    /// Keeps the first error; others follow from it.
     pub(super) fn stop(&mut self, error: Error) {
         self.stopped.get_or_insert(Stop { error, untried: 0 });
     }
 
-    /// These rows were not tried, because it was stopped.
+    /// Counts rows that were not sent.
     pub(super) fn leave(&mut self, rows: usize) {
         if let Some(stop) = &mut self.stopped {
             stop.untried += rows as u64;
         }
     }
 
-    pub(super) fn add(&mut self, outcome: Outcome) {
+    pub(super) fn add(&mut self, outcome: BulkOutcome) {
         self.done += outcome.done;
         self.skipped += outcome.skipped;
         self.refused.extend(outcome.refused);

@@ -1,21 +1,21 @@
 //! Keys of several parts, in the order of the parts.
 //!
-//! Parts are parted by the least character a readable key can hold, and characters up to it, and those that no key can
-//! hold, are written by two or three others that sort where they would have. So any texts can be parts, and keys are in
-//! order as lists of texts are: first by the first part, then by the second.
+//! The separator is the smallest printable character that a key can contain. Characters up to the separator, and characters
+//! that no key can contain, are replaced by two or three others that sort at the same place. So any text can be a part, and
+//! keys sort like lists of texts: first by the first part, then by the second.
 
 use partita_client::{Error, Filter, Operand, Result, after_prefix};
 
-/// What stands between parts.
+/// Separates the parts.
 pub const SEPARATOR: char = '!';
-/// Just above the separator: what follows all keys that go on with a separator.
+/// The character after the separator: the end of the range of keys that continue with a separator.
 const AFTER_SEPARATOR: char = '"';
 /// Followed by a digit of base 36: a character up to `#`, of which there are 36.
 const LOW: char = '"';
 const LOW_MAX: char = '#';
-/// After the character below a forbidden one: not that one but the forbidden one.
+/// After the character below a forbidden one: stands for the forbidden one.
 const FORBIDDEN: char = '~';
-/// After the same: that one itself, where what comes next would be taken for either of these two marks.
+/// After the same character: stands for that character itself, if one of these two marks follows it.
 const ITSELF: char = '}';
 
 /// The legal character just below a forbidden one, or below the controls from U+007F to U+009F.
@@ -23,9 +23,9 @@ fn is_below_forbidden(character: char) -> bool {
     matches!(character, '.' | '>' | '[' | '~')
 }
 
-/// One key of these parts.
+/// Joins parts to a key.
 ///
-/// Letters, digits, `_`, `-`, `.`, `:` and most other characters stay as they are. A part may hold what no key can.
+/// Letters, digits, `_`, `-`, `.`, `:` and most other characters stay unchanged. A part may contain any character.
 ///
 /// ```
 /// use partita_client_patterns::keys::join;
@@ -34,11 +34,11 @@ fn is_below_forbidden(character: char) -> bool {
 /// assert_ne!(join(["a!b", "c"]), join(["a", "b!c"]));
 /// // A space and a slash.
 /// assert_eq!(join(["Ann Smith", "a/b"]), "Ann\"wSmith!a.~b");
-/// // In order as the lists are, though ' ' < '!' < 'b'.
+/// // In the order of the lists, though ' ' < '!' < 'b'.
 /// assert!(join(["a", "z"]) < join(["a b"]) && join(["a b"]) < join(["ab", ""]));
 /// ```
 ///
-/// No part at all gives the same key as one empty part.
+/// No parts give the same key as one empty part.
 pub fn join<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> String {
     let mut key = String::new();
     for (n, part) in parts.into_iter().enumerate() {
@@ -64,7 +64,7 @@ pub fn split(key: &str) -> Result<Vec<String>> {
     parts.ok_or_else(|| Error::Invalid(format!("{key:?} is not a key that `keys::join` makes of parts")))
 }
 
-/// Keys that begin with these parts and have more: a range, and so as cheap as one.
+/// Keys that begin with these parts and have more. The filter is one range.
 ///
 /// ```
 /// use partita_client_patterns::keys::within;
@@ -99,10 +99,10 @@ pub fn next_part_starts_with<S: AsRef<str>>(
     }
 }
 
-/// Its first key, and the end if it has one.
+/// The first key of the range, and its end if it has one.
 fn next_part_range<S: AsRef<str>>(parts: &[S], prefix: &str) -> (String, Option<String>) {
     let with = |last: &str| join(parts.iter().map(AsRef::as_ref).chain([last]));
-    // The end is that of the texts, written as a key: written texts may begin alike where the texts do not.
+    // The end is computed from the text, then escaped: escaped texts may have a common prefix that the texts lack.
     let end = match after_prefix(prefix) {
         Some(end) => Some(with(&end)),
         None if parts.is_empty() => None,
@@ -154,13 +154,13 @@ fn unescape(part: &str) -> Option<String> {
         };
         text.push(character);
     }
-    // Also what could be read but is never written, such as `"W`, would make two keys of the same parts.
+    // Refuses keys that `join` never writes, such as `"W`: otherwise two keys would have the same parts.
     let mut written = String::new();
     escape(&text, &mut written);
     (written == part).then_some(text)
 }
 
-/// Of base 36; there is one for every number given here, the greatest of which is 35.
+/// A digit of base 36; the number is at most 35.
 fn digit(number: u32) -> char {
     char::from_digit(number, 36).unwrap_or('z')
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keys_cannot_hold_and_what_parts_them_is_escaped() {
+    fn the_separator_and_forbidden_characters_are_escaped() {
         check(&["a!b", "c"], "a\"xb!c");
         check(&["a", "b!c"], "a!b\"xc");
         check(&["/?#\\"], ".~>~\"z[~");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_joined_is_not_split() {
+    fn a_key_that_join_never_writes_is_not_split() {
         for key in
             ["a b", "a\"", "a\"W", "a\"-", "a#", "a.}b", "~~", "~~x", "~~z", "a/b", "a?", "a\\", "\u{80}"]
         {
@@ -208,18 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_the_last_possible_text_ends_with_its_parents() {
+    fn the_range_of_the_greatest_text_ends_with_that_of_its_parts() {
         let check = |parts: &[&str], prefix, expected: &str| {
             assert_eq!(next_part_starts_with(row_key(), parts, prefix).to_string(), expected);
         };
         check(&["p"], "", "(RowKey ge 'p!') and (RowKey lt 'p\"')");
         check(&["p"], "\u{ffff}", "(RowKey ge 'p!\u{ffff}') and (RowKey lt 'p\"')");
         check(&[], "", "RowKey ge ''");
-        // Not 'a./…': what begins with "a." ends before "a/".
+        // Not 'a./…': texts that begin with "a." end before "a/".
         check(&[], "a.", "(RowKey ge 'a.') and (RowKey lt 'a.~')");
     }
 
-    /// Texts of the characters on which escaping, or the two orders of text, could go wrong.
+    /// Texts of characters for which escaping, or the two orders of text, could be wrong.
     fn tricky() -> impl Strategy<Value = String> {
         let characters =
             "\0\u{1f} !\"#$-./0>?[\\]a}~\u{7f}\u{80}\u{9f}\u{a0}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{10ffff}";
@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_parts_come_back_and_make_a_legal_key(parts in parts()) {
+        fn joined_parts_are_split_again_and_make_a_legal_key(parts in parts()) {
             let key = join(&parts);
             prop_assert!(model::Key::parse(key.as_str()).is_ok(), "{key:?}");
             prop_assert_eq!(split(&key).unwrap(), parts);
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn the_range_of_a_prefix_holds_what_begins_so_and_nothing_else(prefix in tricky(), text in tricky()) {
+        fn the_range_of_a_prefix_contains_exactly_the_texts_with_the_prefix(prefix in tricky(), text in tricky()) {
             let (from, end) = next_part_range(&["p"], &prefix);
             let inside = |text: &str| {
                 let key = join(["p", text]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_split_was_joined_so() {
+    fn a_key_that_is_split_is_what_join_writes() {
         let near = text_near(
             parts().prop_map(|parts| join(&parts)),
             &["!", "\"", ".", "~", "}", "\"x", ".~", "~~0", "é"],

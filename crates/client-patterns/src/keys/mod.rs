@@ -1,9 +1,9 @@
-//! Keys that say what they mean and sort as they should.
+//! Makes keys with several parts, and keys that sort by numbers or times.
 //!
-//! A service orders entities by their keys, as text, and nothing else is indexed. So what a query wants in order, or a
-//! range of, belongs into a key: several parts ([`join`], [`split`]), numbers ([`signed`], [`unsigned`]), the newest first
-//! ([`newest_first`], [`log_tail`]), the day or hour of a time ([`day`], [`hour`]). A partition that takes too many writes
-//! is spread over many ([`Spread`]).
+//! A service orders entities by their keys, as text, and has no other index. So put into the keys what queries need in order
+//! or by range: several parts ([`join`], [`split`]), numbers ([`signed`], [`unsigned`]), times with the newest first
+//! ([`newest_first`], [`log_tail`]), the day or hour of a time ([`day`], [`hour`]). A partition with too many writes can be
+//! spread over several ([`Spread`]).
 //!
 //! ```
 //! use partita_client_patterns::keys;

@@ -1,9 +1,9 @@
-//! Numbers as text that sorts as the numbers do: 20 digits each, so that they also sort among themselves.
+//! Numbers as text of 20 digits that sorts as the numbers do.
 
 use partita_client::{Error, Result};
 
 const DIGITS: usize = 20;
-/// Added to signed numbers: the negative ones begin with 0, the others with 1 and end in their own digits.
+/// Added to signed numbers: negative ones then begin with 0, the others with 1 and end with their own digits.
 const SHIFT: i128 = 10_i128.pow(DIGITS as u32 - 1);
 
 /// A number that may be negative.
@@ -89,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_have_their_keys() {
+    fn the_smallest_and_the_greatest_number_have_keys() {
         assert_eq!(signed(i64::MIN), "00776627963145224192");
         assert_eq!(signed(i64::MAX), "19223372036854775807");
         assert_eq!(unsigned(u64::MAX), "18446744073709551615");
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn a_key_that_is_not_a_number_is_refused() {
         for key in ["", "42", "+0000000000000000042", "99999999999999999999", "0000000000000000004é"] {
             assert!(parse_signed(key).is_err() && parse_unsigned(key).is_err(), "{key}");
             assert!(parse_signed_inverted(key).is_err() && parse_unsigned_inverted(key).is_err(), "{key}");

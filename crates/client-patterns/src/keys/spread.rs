@@ -1,15 +1,14 @@
-//! One partition spread over many, since a service writes to a single partition only so fast.
+//! Spreads one partition over several, because the speed of writes to one partition is limited.
 
 use sha2::{Digest as _, Sha256};
 
 use super::composite;
 use partita_client::{Error, Filter, Operand, Result};
 
-/// A partition in a number of buckets, which are partitions of their own: what would be partition `orders` is
-/// `orders!000` to `orders!015`.
+/// A partition divided into buckets, which are partitions: instead of `orders`, there are `orders!000` to `orders!015`.
 ///
-/// An entity's bucket follows from its id, so it is found again by its keys; who wants all of them asks every bucket, at
-/// the same time. The number can't change later: ids would then be looked for where they are not.
+/// The id of an entity determines its bucket, so a point read finds it. To read all entities, query every bucket, at the
+/// same time. The number of buckets can't change later: entities would be looked for in the wrong bucket.
 ///
 /// ```
 /// use partita_client_patterns::keys::Spread;
@@ -39,7 +38,7 @@ impl Spread {
         Ok(Self { name: name.into(), buckets })
     }
 
-    /// The partition key for what has this id: bucket `h mod n`, with `h` the first eight bytes of the id's SHA-256.
+    /// The partition key of the entity with this id: bucket `h mod n`, with `h` the first eight bytes of the id's SHA-256.
     pub fn of(&self, id: &str) -> String {
         let digest = Sha256::digest(id.as_bytes());
         let hash = digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte));
@@ -51,8 +50,8 @@ impl Spread {
         (0..u64::from(self.buckets)).map(|number| self.bucket(number))
     }
 
-    /// All of it as one range of partition keys, for a query that may take its time. Many queries at once, one of each
-    /// partition of [`all`](Self::all), are faster.
+    /// All buckets as one range of partition keys. Concurrent queries, one for each partition of [`all`](Self::all), are
+    /// faster.
     pub fn filter(&self, partition_key: Operand) -> Filter {
         composite::within(partition_key, [&self.name])
     }
@@ -70,7 +69,7 @@ mod tests {
     use partita_client::partition_key;
 
     #[test]
-    fn an_id_stays_where_it_is() {
+    fn an_id_has_always_the_same_bucket() {
         // The first eight bytes of the SHA-256 of "abc" are ba7816bf8f01cfea.
         let check = |buckets, expected| assert_eq!(Spread::new("p", buckets).unwrap().of("abc"), expected);
         check(1, "p!000");
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_fall_into_all_buckets_alike() {
+    fn ids_are_spread_evenly_over_the_buckets() {
         let spread = Spread::new("p", 10).unwrap();
         let mut counts: BTreeMap<String, usize> = spread.all().map(|bucket| (bucket, 0)).collect();
         for id in 0..10_000 {

@@ -47,8 +47,8 @@ pub fn parse_newest_first(key: &str) -> Result<DateTime> {
         .ok_or_else(|| fault(key, "newest_first"))
 }
 
-/// A row key for a log of which mostly the tail is read: the newest first, and no two alike, since many things happen in
-/// one tick. The first rows of the partition are then its last ones in time: `table.query().filter(…).take(50)`.
+/// A unique row key for a log whose newest rows are read most: they come first in the partition, so
+/// `table.query().filter(…).take(50)` reads them. A random part makes keys of the same tick different.
 ///
 /// ```
 /// use partita_client::DateTime;
@@ -70,7 +70,7 @@ pub fn log_time(key: &str) -> Result<DateTime> {
     parse_newest_first(time).map_err(|_| fault(key, "log_tail"))
 }
 
-/// The rows of [`log_tail`], and those of [`newest_first`], from this time on up to that, which is not among them.
+/// The rows of [`log_tail`] and [`newest_first`] from `from` on and before `until`.
 ///
 /// ```
 /// use partita_client::{DateTime, row_key};
@@ -88,7 +88,7 @@ pub fn log_between(key: Operand, from: DateTime, until: DateTime) -> Filter {
     key.between(first, end)
 }
 
-/// Its first key and its end: a tick's rows begin at its own digits and end at those of the tick before it in time.
+/// The first key and the end of the range. The rows of a tick end where those of the tick before it in time begin.
 fn log_range(from: DateTime, until: DateTime) -> (String, String) {
     (digits(inverted(until) + 1), digits(inverted(from) + 1))
 }
@@ -126,13 +126,13 @@ pub fn day_start(day: &str) -> Result<DateTime> {
         _ => String::new(),
     };
     let time = if day.len() == "YYYYMMDD".len() { DateTime::parse(&dashed) } else { None };
-    time.ok_or_else(|| Error::Invalid(format!("{day:?} is no day; the last of January is written 20260131")))
+    time.ok_or_else(|| Error::Invalid(format!("{day:?} is not a day; write the last of January as 20260131")))
 }
 
-/// Midnight before it.
+/// The midnight before a time.
 pub(crate) fn start_of_day(time: DateTime) -> DateTime {
     let ticks = time.ticks();
-    // The midnight before a time is never before the first one.
+    // Never fails: the midnight before a time is not before the first time.
     DateTime::from_ticks(ticks - ticks % TICKS_PER_DAY).unwrap_or(DateTime::MIN)
 }
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_have_their_keys() {
+    fn the_first_and_the_last_time_have_keys() {
         assert_eq!(newest_first(DateTime::MIN), "3155378975999999999");
         assert_eq!(newest_first(DateTime::MAX), "0000000000000000000");
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn a_key_that_is_not_a_time_is_refused() {
         for key in
             ["", "2516324399999999", "251632439999999999x", "9999999999999999999", "3155378976000000000"]
         {
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn times_keep_their_order_and_come_back(a in time(), b in time()) {
+        fn times_keep_their_order_and_are_parsed_back(a in time(), b in time()) {
             prop_assert_eq!(oldest_first(a).cmp(&oldest_first(b)), a.cmp(&b));
             prop_assert_eq!(newest_first(a).cmp(&newest_first(b)), b.cmp(&a));
             prop_assert_eq!(parse_oldest_first(&oldest_first(a)).unwrap(), a);

@@ -1,4 +1,4 @@
-//! One chunk as an entity: its bytes in as many properties as they take.
+//! One chunk as an entity, with its bytes in several properties.
 
 use model::{Value, limits};
 
@@ -11,7 +11,7 @@ pub const BYTES_MAX: usize = VALUES_MAX * VALUE_BYTES_MAX;
 /// Numbers of chunks have six digits.
 pub const CHUNKS_MAX: u32 = 1_000_000;
 
-// Azurite measures an entity as it travels, in Base64. The rest is for the keys.
+// Azurite measures the entity in JSON, with Base64. The rest is for the keys.
 const _: () = assert!(BYTES_MAX.div_ceil(3) * 4 + 32 * 1024 <= limits::ENTITY_BYTES_MAX);
 
 pub fn write(partition: &str, number: u32, bytes: &[u8]) -> Entity {

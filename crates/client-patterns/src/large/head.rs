@@ -1,4 +1,4 @@
-//! What an entity says of its large value.
+//! The properties of an entity that describe its large value.
 
 use model::Value;
 
@@ -17,7 +17,7 @@ pub struct Head {
     pub sha256: Vec<u8>,
 }
 
-/// An entity with such properties of its own would lose them.
+/// Refuses an entity that has properties with these names.
 pub fn check(entity: &Entity) -> Result<()> {
     match [GENERATION, BYTES, CHUNKS, SHA256].into_iter().find(|name| entity.get(name).is_some()) {
         None => Ok(()),
@@ -63,7 +63,7 @@ impl Head {
         })
     }
 
-    /// The entity without what it says of its value.
+    /// Removes these properties from an entity.
     pub fn strip(entity: &mut Entity) {
         for name in [GENERATION, BYTES, CHUNKS, SHA256] {
             entity.remove(name);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_read_and_taken_away() {
+    fn the_properties_are_read_and_removed() {
         let head = Head { generation: "g".to_owned(), bytes: 5 << 40, chunks: 7, sha256: vec![1, 2] };
         let plain = Entity::new("p", "r").with("Type", "text");
         let mut entity = head.write(plain.clone());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_it_is_no_value() {
+    fn an_incomplete_description_is_refused() {
         let whole = Head { generation: "g".to_owned(), ..Head::default() }.write(Entity::new("p", "r"));
         for name in [GENERATION, BYTES, CHUNKS, SHA256] {
             let mut entity = whole.clone();

@@ -1,11 +1,10 @@
-//! Large values: bytes of any length that belong to an entity, kept in as many chunks as they take.
+//! Large values: bytes of any length that belong to an entity, stored in chunks.
 //!
-//! The chunks are written first, in a partition of their own that no reader knows of yet. Then one small write makes them
-//! visible: that of the entity itself, with where they are, how many, how long and the SHA-256 of all. So a reader sees all
-//! of a value or none of it, and what it reads is checked. Chunks that were replaced are deleted afterwards; those of a
-//! writer that died are found by [`Large::sweep`].
+//! The chunks are written first, to a separate partition that no reader knows yet. Then one small write makes them visible:
+//! the entity gets their partition, number, length and SHA-256. So a reader sees a whole value or none, and verifies it.
+//! Replaced chunks are deleted afterwards. [`Large::sweep`] deletes the chunks of a writer that died.
 //!
-//! A table's [encryption](partita_client::EntityEncryption) is one of an entity's properties: the value itself is kept as it is given.
+//! A table's [encryption](partita_client::EntityEncryption) encrypts properties only: the value is stored as it is given.
 //!
 //! ```no_run
 //! # async fn run(table: partita_client::Table) -> Result<(), Box<dyn std::error::Error>> {
@@ -35,18 +34,18 @@ use super::bulk::Bulk;
 use super::keys;
 use head::Head;
 use model::DateTime;
-use partita_client::{ETag, Entity, Error, Filter, Result, Stored, Table, partition_key, row_key};
+use partita_client::{ETag, Entity, Error, Filter, Result, StoredEntity, Table, partition_key, row_key};
 
 pub use read::LargeValue;
 
-/// Chunks under way at once, unless told. Each is up to 704 KiB.
+/// The default number of concurrent chunks. Each has up to 704 KiB.
 const CONCURRENCY: usize = 4;
-/// How often a value is made visible or read again while others write it.
+/// How often to retry a read or a write that conflicts with other writers.
 const ATTEMPTS: usize = 8;
 
 /// The large values of a table's entities. [The module](self) has an example.
 ///
-/// An entity of keys `p` and `r` has its chunks in a partition `p!r!…` of the same table.
+/// The chunks of the entity with the keys `p` and `r` are in a partition `p!r!…` of the same table.
 #[derive(Clone, Debug)]
 pub struct Large {
     table: Table,
@@ -54,24 +53,23 @@ pub struct Large {
 }
 
 impl Large {
-    /// Of this table.
+    /// The large values of this table.
     pub fn new(table: &Table) -> Self {
         Self { table: table.clone(), concurrency: CONCURRENCY }
     }
 
-    /// How many chunks are written or read at once: 4 unless told, at least one.
+    /// The number of chunks that are written or read at the same time; by default 4, at least 1.
     #[must_use]
     pub fn concurrency(self, chunks: usize) -> Self {
         Self { concurrency: chunks.max(1), ..self }
     }
 
-    /// Writes an entity with this value, in place of one that is there. Entities may have other properties as well; those
-    /// called `Large…` are this pattern's.
+    /// Inserts or replaces an entity with this value. The entity may have other properties, but none called `Large…`.
     pub async fn put<T: Serialize + ?Sized>(&self, entity: &T, value: &[u8]) -> Result<ETag> {
         self.put_from(entity, value).await
     }
 
-    /// The same of bytes that are still to be read. No more than a few chunks are held in memory.
+    /// The same with the bytes of a reader. Only a few chunks are in memory.
     pub async fn put_from<T: Serialize + ?Sized>(
         &self,
         entity: &T,
@@ -87,7 +85,7 @@ impl Large {
             Err(error) => Err(error),
         };
         match written {
-            // They may be visible, and then they must stay.
+            // The chunks may be visible, so they must stay.
             Err(Error::OutcomeUnknown(why)) => Err(Error::OutcomeUnknown(why)),
             Err(error) => {
                 self.delete_chunks(partition_key().eq(chunks)).await;
@@ -103,7 +101,7 @@ impl Large {
         }
     }
 
-    /// An entity and where its value is. Nothing if there is no such entity.
+    /// An entity and its value, which is not read yet. `None` if the entity does not exist.
     pub async fn find(&self, partition: &str, row: &str) -> Result<Option<LargeValue>> {
         let Some(stored) = self.table.find::<Entity>(partition, row).await? else { return Ok(None) };
         let head = Head::read(&stored)?;
@@ -111,8 +109,8 @@ impl Large {
         Ok(Some(LargeValue::new(self.table.clone(), self.concurrency, stored, head, chunks)))
     }
 
-    /// All bytes of a value, checked, in memory. Nothing if there is no such entity. [`LargeValue::stream`] reads longer
-    /// ones chunk by chunk.
+    /// All bytes of a value, verified, in memory. `None` if the entity does not exist. [`LargeValue::stream`] reads chunk by
+    /// chunk.
     pub async fn read(&self, partition: &str, row: &str) -> Result<Option<Vec<u8>>> {
         let mut attempts = 1;
         let Some(mut found) = self.find(partition, row).await? else { return Ok(None) };
@@ -121,7 +119,7 @@ impl Large {
                 Ok(bytes) => return Ok(Some(bytes)),
                 Err(error) => error,
             };
-            // Its chunks are deleted once it is replaced, so the newer value is what was asked for.
+            // Chunks are deleted after the value was replaced, so the newer value must be read.
             let Some(again) = self.find(partition, row).await? else { return Ok(None) };
             if again.entity.etag == found.entity.etag || attempts == ATTEMPTS {
                 return Err(error);
@@ -131,7 +129,7 @@ impl Large {
         }
     }
 
-    /// Deletes an entity, and then its value. Whether there was one.
+    /// Deletes an entity, then its value. Returns whether the entity existed.
     pub async fn delete(&self, partition: &str, row: &str) -> Result<bool> {
         let mut attempts = 1;
         loop {
@@ -151,9 +149,9 @@ impl Large {
         }
     }
 
-    /// Deletes chunks of this entity that nobody can see, left by writers that died. Those written after `before` are left
-    /// alone, because their writer may still be at work: give it the longest time that a write may take. How many chunks
-    /// were deleted.
+    /// Deletes invisible chunks of this entity, left by writers that died. Keeps chunks written after `before`, because their
+    /// writer may still be working; choose a time before the start of every running write. Returns the number of deleted
+    /// chunks.
     pub async fn sweep(&self, partition: &str, row: &str, before: DateTime) -> Result<u64> {
         let first = keys::join([partition, row, ""]);
         let end = keys::join([partition, row, &keys::oldest_first(before)]);
@@ -172,7 +170,7 @@ impl Large {
     async fn write_chunks(&self, partition: &str, value: impl AsyncRead + Unpin) -> Result<Head> {
         let mut under_way = JoinSet::new();
         let outcome = self.start_chunks(partition, value, &mut under_way).await;
-        // After a failure all chunks are deleted, so none may arrive later.
+        // After a failure all chunks are deleted, so wait until none can arrive any more.
         while under_way.join_next().await.is_some() {}
         outcome
     }
@@ -204,7 +202,7 @@ impl Large {
                 finish_one(under_way).await?;
             }
             let table = self.table.clone();
-            // Nobody else writes here, so that to write it twice is harmless.
+            // Nobody else writes to this row, so a retry is harmless.
             under_way.spawn(async move { table.upsert_replace(&entity).await });
         }
         while !under_way.is_empty() {
@@ -214,10 +212,10 @@ impl Large {
         Ok(head)
     }
 
-    /// Writes the entity that leads to the chunks. Its version, and the generation it has replaced.
+    /// Writes the entity that points to the chunks. Returns its version, and the generation that it has replaced.
     async fn make_visible(&self, entity: Entity) -> Result<(ETag, Option<String>)> {
         let mut attempts = 0;
-        // An attempt that may have been carried out, and the version it was to replace.
+        // An attempt with an unknown outcome, and the version that it was to replace.
         let mut doubt: Option<(Error, Option<ETag>)> = None;
         let prefer_doubt =
             |error, doubt: Option<(Error, _)>| Err(doubt.map_or(error, |(unknown, _)| unknown));
@@ -234,8 +232,8 @@ impl Large {
                 return Ok((there.etag.clone(), None));
             }
             let version = there.map(|there| there.etag);
-            // If what is there is neither ours nor what was there before, ours may have been replaced in turn, and its
-            // chunks deleted. To write it once more could lead readers to nothing.
+            // If the entity is neither ours nor the old one, somebody may have replaced ours and deleted its chunks.
+            // Writing it again could point readers to missing chunks.
             if let Some((unknown, expected)) = &doubt
                 && (version.is_none() || version != *expected)
             {
@@ -259,13 +257,13 @@ impl Large {
         }
     }
 
-    /// An entity, of which only the generation is read.
-    async fn head(&self, partition: &str, row: &str) -> Result<Option<Stored<Entity>>> {
+    /// Reads only the generation of an entity.
+    async fn head(&self, partition: &str, row: &str) -> Result<Option<StoredEntity<Entity>>> {
         let it = partition_key().eq(partition).and(row_key().eq(row));
         self.table.query().filter(it).select([head::GENERATION]).first().await
     }
 
-    /// What fails here is left for [`sweep`](Self::sweep): the value itself is as it should be.
+    /// Ignores errors: the value itself is correct, and [`sweep`](Self::sweep) deletes what is left.
     async fn delete_chunks(&self, which: Filter) {
         let report = Bulk::new(&self.table).delete(|all| all.filter(which)).await;
         if !report.is_complete() {
@@ -274,12 +272,12 @@ impl Large {
     }
 }
 
-/// Somebody else wrote it between the look and the write.
+/// Whether somebody else wrote the entity between the read and the write.
 fn was_overtaken(error: &Error) -> bool {
     error.is_changed() || matches!(error.code(), Some("EntityAlreadyExists" | "ResourceNotFound"))
 }
 
-/// A new one for every write. They begin with their time.
+/// A new id for every write, which begins with the time.
 fn generation(now: DateTime) -> String {
     format!("{}{:016x}", keys::oldest_first(now), rand::random::<u64>())
 }
@@ -292,7 +290,7 @@ async fn finish_one(under_way: &mut JoinSet<Result<ETag>>) -> Result<()> {
     match under_way.join_next().await {
         None => Ok(()),
         Some(Ok(written)) => written.map(drop).map_err(|error| match error {
-            // Of a chunk that nobody can see yet it does not matter.
+            // For a chunk that nobody can see yet, the outcome does not matter.
             Error::OutcomeUnknown(why) => Error::Unanswered(why),
             other => other,
         }),

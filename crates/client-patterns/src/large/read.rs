@@ -1,18 +1,18 @@
-//! Reading a large value, checked.
+//! Reads and verifies a large value.
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use sha2::{Digest as _, Sha256};
 
 use super::chunk;
 use super::head::Head;
-use partita_client::{Entity, Error, Result, Stored, Table};
+use partita_client::{Entity, Error, Result, StoredEntity, Table};
 
-/// An entity and its large value, which is still to be read.
+/// An entity and its large value, which is not read yet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LargeValue {
-    /// With its other properties.
-    pub entity: Stored<Entity>,
+    /// The entity with its other properties.
+    pub entity: StoredEntity<Entity>,
     table: Table,
     concurrency: usize,
     head: Head,
@@ -23,7 +23,7 @@ impl LargeValue {
     pub(super) fn new(
         table: Table,
         concurrency: usize,
-        mut entity: Stored<Entity>,
+        mut entity: StoredEntity<Entity>,
         head: Head,
         chunks: String,
     ) -> Self {
@@ -31,20 +31,19 @@ impl LargeValue {
         Self { entity, table, concurrency, head, chunks }
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn length(&self) -> u64 {
         self.head.bytes
     }
 
-    /// All of it in memory, checked. Fails if it was replaced or deleted meanwhile; [`Large::read`](super::Large::read)
-    /// then reads what is there now.
+    /// All bytes, verified, in memory. Fails if the value was replaced or deleted since; [`Large::read`](super::Large::read)
+    /// reads the new value then.
     pub async fn read(&self) -> Result<Vec<u8>> {
         let pieces: Vec<Vec<u8>> = self.stream().try_collect().await?;
         Ok(pieces.concat())
     }
 
-    /// Piece by piece. That all of them are right is known only at the end: a last item that is an error says that they
-    /// were not.
+    /// The value as a stream of pieces. They are verified only at the end: if they are wrong, the last item is an error.
     ///
     /// ```no_run
     /// # async fn run(files: partita_client_patterns::large::Large) -> Result<(), Box<dyn std::error::Error>> {

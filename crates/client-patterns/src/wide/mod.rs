@@ -1,21 +1,20 @@
-//! Wide entities: of more than 252 properties, or of more than 1 MiB, as several rows that are written together.
+//! Wide entities, with more than 252 properties or more than 1 MiB, stored as several rows.
 //!
-//! The first row has the entity's own keys, the others the row keys `key~1`, `key~2` and so on. All of them are changed by
-//! one transaction, and each bears the mark of the write that made it and the number of rows, so that what was read while
-//! it was changed, or what somebody else left behind, is noticed and never joined. A transaction's 4 MiB and 100 rows are
-//! the limit; for more see [`large`](super::large).
+//! The first row has the entity's own keys, the others have the row keys `key~1`, `key~2` and so on. One transaction changes
+//! all of them. Each row has the id of its write and the number of rows, so that rows of different writes are never joined.
+//! The limit is that of a transaction: 4 MiB and 100 rows. For more see [`large`](super::large).
 //!
 //! ```no_run
 //! # async fn run(table: partita_client::Table) -> partita_client::Result<()> {
 //! use partita_client_patterns::wide;
-//! use partita_client::{Entity, Stored};
+//! use partita_client::{Entity, StoredEntity};
 //!
 //! let mut survey = Entity::new("surveys", "2026");
 //! for question in 0..1000 {
 //!     survey.set(format!("Answer{question}"), "yes");
 //! }
 //! wide::put(&table, &survey).await?;
-//! let found: Stored<Entity> = wide::get(&table, "surveys", "2026").await?;
+//! let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
 //! assert_eq!(found.entity, survey);
 //! # Ok(())
 //! # }
@@ -27,27 +26,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use partita_client::{
-    ETag, Entity, Error, Filter, Match, Operation, OperationKind, Result, Stored, Table, Transaction,
+    ETag, Entity, Error, Filter, Match, Operation, OperationKind, Result, StoredEntity, Table, Transaction,
     partition_key, row_key,
 };
 
-/// How often it is read again while others change it, and written again while others write it.
+/// How often to retry a read or a write that conflicts with changes by others.
 const ATTEMPTS: usize = 8;
 
-/// Inserts an entity. Fails if there is one (409). The version is that of its first row, which every write changes.
+/// Inserts an entity. Fails if it exists (409). Returns the version of its first row, which every write changes.
 pub async fn insert<T: Serialize + ?Sized>(table: &Table, entity: &T) -> Result<ETag> {
     let operation = Operation::new(OperationKind::Insert, entity)?;
     let old = other_rows(table, &operation.entity.partition_key, &operation.entity.row_key).await?;
     write(table, &operation, old).await
 }
 
-/// Inserts an entity or replaces the one that is there, whatever its version.
+/// Inserts an entity, or replaces it if it exists, in any version.
 pub async fn put<T: Serialize + ?Sized>(table: &Table, entity: &T) -> Result<ETag> {
     let mut operation = Operation::new(OperationKind::Insert, entity)?;
     let mut attempts = 1;
     loop {
         let (partition, row) = (&operation.entity.partition_key, &operation.entity.row_key);
-        // A condition even here: which rows must go depends on which there are.
+        // Conditional, too: which rows to delete depends on the rows that exist.
         let kind = match version(table, partition, row).await? {
             Some(etag) => OperationKind::Replace(Match::Version(etag)),
             None => OperationKind::Insert,
@@ -61,7 +60,7 @@ pub async fn put<T: Serialize + ?Sized>(table: &Table, entity: &T) -> Result<ETa
     }
 }
 
-/// Replaces an entity. Fails if there is none (404), or not this version (412).
+/// Replaces an entity. Fails if it does not exist (404), or has another version (412).
 pub async fn replace<T: Serialize + ?Sized>(
     table: &Table,
     entity: &T,
@@ -74,7 +73,7 @@ pub async fn replace<T: Serialize + ?Sized>(
         let (partition, row) = (&operation.entity.partition_key, &operation.entity.row_key);
         let exact = match (&condition, version(table, partition, row).await?) {
             (Match::Any, Some(etag)) => Match::Version(etag),
-            // The service refuses it in its own words.
+            // The service refuses the write.
             _ => condition.clone(),
         };
         let old = other_rows(table, partition, row).await?;
@@ -88,15 +87,15 @@ pub async fn replace<T: Serialize + ?Sized>(
     }
 }
 
-/// A wide entity by its keys. Fails if there is none (404).
-pub async fn get<T: DeserializeOwned>(table: &Table, partition: &str, row: &str) -> Result<Stored<T>> {
+/// Reads a wide entity by its keys. Fails if it does not exist (404).
+pub async fn get<T: DeserializeOwned>(table: &Table, partition: &str, row: &str) -> Result<StoredEntity<T>> {
     for _ in 0..ATTEMPTS {
-        let first: Stored<Entity> = table.get(partition, row).await?;
+        let first: StoredEntity<Entity> = table.get(partition, row).await?;
         let others = match parts::count(&first)? {
             1 => Vec::new(),
             _ => table.query().filter(others(partition, row)).all::<Entity>().await?,
         };
-        let others = others.into_iter().map(Stored::into_inner).collect();
+        let others = others.into_iter().map(StoredEntity::into_inner).collect();
         if let Some(entity) = parts::join(first.entity.clone(), others) {
             return first.map(|_| entity).into_typed();
         }
@@ -107,12 +106,12 @@ pub async fn get<T: DeserializeOwned>(table: &Table, partition: &str, row: &str)
     )))
 }
 
-/// The same, with nothing in place of a failure if there is no such entity.
+/// Reads a wide entity by its keys; `None` if it does not exist.
 pub async fn find<T: DeserializeOwned>(
     table: &Table,
     partition: &str,
     row: &str,
-) -> Result<Option<Stored<T>>> {
+) -> Result<Option<StoredEntity<T>>> {
     match get(table, partition, row).await {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.code() == Some("ResourceNotFound") => Ok(None),
@@ -120,7 +119,7 @@ pub async fn find<T: DeserializeOwned>(
     }
 }
 
-/// Deletes all rows of an entity, whatever its version. Whether there was one.
+/// Deletes all rows of an entity, in any version. Returns whether it existed.
 pub async fn delete(table: &Table, partition: &str, row: &str) -> Result<bool> {
     let mut attempts = 1;
     loop {
@@ -138,7 +137,7 @@ pub async fn delete(table: &Table, partition: &str, row: &str) -> Result<bool> {
     }
 }
 
-/// All rows in one transaction, and away with old ones that are not among them.
+/// Writes all rows in one transaction, and deletes old rows that are not among them.
 async fn write(table: &Table, whole: &Operation, old: Vec<String>) -> Result<ETag> {
     let rows = parts::split(whole.entity.clone(), &crate::ids::random())?;
     let mut transaction = Transaction::new();
@@ -180,12 +179,12 @@ async fn other_rows(table: &Table, partition: &str, row: &str) -> Result<Vec<Str
 }
 
 fn others(partition: &str, row: &str) -> Filter {
-    // Behind the mark there are digits only.
+    // Only digits follow the mark.
     let mark = parts::MARK;
     partition_key().eq(partition).and(row_key().between(format!("{row}{mark}0"), format!("{row}{mark}:")))
 }
 
-/// Somebody changed it between the look and the write; nothing was written.
+/// Whether somebody changed the entity between the read and the write; then nothing was written.
 fn was_overtaken(error: &Error) -> bool {
     error.is_changed() || matches!(error.code(), Some("EntityAlreadyExists" | "ResourceNotFound"))
 }

@@ -1,4 +1,4 @@
-//! An entity divided into rows and joined again. Knows nothing of tables.
+//! Divides an entity into rows and joins them. Knows nothing of tables.
 
 use model::{Value, limits};
 
@@ -6,18 +6,18 @@ use partita_client::{Entity, Error, Result};
 
 /// Between the row key and the number of a row.
 pub const MARK: char = '~';
-/// Which write a row is of.
+/// The id of the write that made a row.
 const GENERATION: &str = "WideGeneration";
-/// How many rows that write made.
+/// The number of rows of that write.
 const PARTS: &str = "WideParts";
-/// Besides those two, and two that encryption may add.
+/// Leaves room for these two, and for two that encryption may add.
 const PROPERTIES_MAX: usize = limits::CUSTOM_PROPERTIES_MAX - 4;
-/// Less than the service's, for the keys and those four.
+/// Leaves room for the keys and those four properties.
 const BYTES_MAX: usize = limits::ENTITY_BYTES_MAX - 16 * 1024;
-/// What a row adds to a request besides its entity, and what a request holds besides its rows.
+/// The bytes of a request for each row without its entity, and for the request without its rows.
 const OVERHEAD_BYTES: usize = 4096;
 
-/// The rows of an entity. Fails if no transaction holds them.
+/// Divides an entity. Fails if the rows do not fit into a transaction.
 pub fn split(entity: Entity, generation: &str) -> Result<Vec<Entity>> {
     let Entity { partition_key, row_key, properties } = entity;
     if let Some((_, number)) = row_key.rsplit_once(MARK)
@@ -25,12 +25,12 @@ pub fn split(entity: Entity, generation: &str) -> Result<Vec<Entity>> {
         && number.bytes().all(|byte| byte.is_ascii_digit())
     {
         return Err(Error::Invalid(format!(
-            "the row key {row_key:?} can't be a wide entity's: its end marks the further rows of such"
+            "the row key {row_key:?} can't be a wide entity's: its end is reserved for further rows"
         )));
     }
     if let Some(name) = [GENERATION, PARTS].into_iter().find(|name| properties.contains_key(*name)) {
         return Err(Error::Invalid(format!(
-            "a wide entity can't have a property {name}: it is the mark of such"
+            "a wide entity can't have a property {name}: wide entities use it themselves"
         )));
     }
     let mut rows = vec![Entity::new(partition_key.as_str(), row_key.as_str())];
@@ -56,7 +56,7 @@ pub fn split(entity: Entity, generation: &str) -> Result<Vec<Entity>> {
     Ok(rows)
 }
 
-/// All rows travel together.
+/// Whether all rows fit into one transaction.
 fn check(rows: &[Entity]) -> Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     let mut bytes = OVERHEAD_BYTES;
@@ -76,7 +76,7 @@ fn check(rows: &[Entity]) -> Result<()> {
     )))
 }
 
-/// How many rows the entity has whose first row this is.
+/// The number of rows of an entity, from its first row.
 pub fn count(first: &Entity) -> Result<usize> {
     match first.get(PARTS) {
         Some(Value::Int32(count @ 1..)) => Ok(count.unsigned_abs() as usize),
@@ -87,7 +87,7 @@ pub fn count(first: &Entity) -> Result<usize> {
     }
 }
 
-/// The entity of these rows; nothing unless they are all those of one write, and no other's.
+/// Joins rows; `None` unless they are exactly the rows of one write.
 pub fn join(first: Entity, others: Vec<Entity>) -> Option<Entity> {
     let marks = |row: &Entity| (row.get(GENERATION).cloned(), row.get(PARTS).cloned());
     let expected = marks(&first);
@@ -108,7 +108,7 @@ pub fn join(first: Entity, others: Vec<Entity>) -> Option<Entity> {
     (numbers == (1..count).collect::<Vec<_>>()).then_some(entity)
 }
 
-/// By the storage team's formula, or as it travels if that is more: Azurite measures that.
+/// By the service's formula, or the size in JSON if that is larger, because Azurite measures that.
 fn property_bytes(name: &str, value: &Value) -> usize {
     let mut sent = Vec::new();
     wire::entity_json::write_body(&mut sent, "", "", std::iter::once((name, value.as_ref())));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_within_what_an_entity_takes() {
+    fn rows_keep_the_limits_of_an_entity() {
         let check = |properties, bytes_each, expected: &[usize]| {
             let rows = rows(wide(properties, bytes_each));
             let sizes: Vec<_> = rows.iter().map(|row| row.properties.len() - 2).collect();
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_transaction_holds_is_refused() {
+    fn an_entity_that_does_not_fit_into_a_transaction_is_refused() {
         let fault = split(wide(48, 64 * 1024), "g").unwrap_err().to_string();
         assert!(fault.contains("takes 5 rows and 4") && fault.contains("patterns::large"), "{fault}");
         assert!(split(wide(25_000, 1), "g").is_err());
     }
 
     #[test]
-    fn what_would_be_taken_for_a_mark_is_refused() {
+    fn reserved_names_are_refused() {
         for row in ["r~1", "~0", "a~b~12"] {
             assert!(split(Entity::new("p", row), "g").is_err(), "{row}");
         }
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_divided_is_joined_again(properties in 0..700_usize, bytes in 0..200_usize) {
+        fn a_divided_entity_is_joined_again(properties in 0..700_usize, bytes in 0..200_usize) {
             let entity = wide(properties, bytes);
             let mut rows = rows(entity.clone());
             let first = rows.remove(0);

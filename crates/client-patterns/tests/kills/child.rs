@@ -1,4 +1,4 @@
-//! The process that is killed, and the one that kills it.
+//! The child process, and the parent that kills it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
@@ -9,16 +9,16 @@ use std::time::Duration;
 use crate::support;
 use crate::world::{self, Op, Pattern, State, Time, World};
 
-/// Tells a process that it is a child: the pattern, the tables, and its number.
+/// Set in a child process: the pattern, the tables, and its number.
 const CHILD: &str = "PARTITA_KILLS_CHILD";
 const KILLS: u64 = 24;
 const CHILDREN: u64 = 3;
 const ROWS: u32 = 5;
 
-/// What each row may be: one thing, or one of two if a change had no answer.
+/// The possible states of each row: one, or two if a change had no answer.
 type Possible = BTreeMap<String, BTreeSet<Option<u32>>>;
 
-/// Not a test, unless a parent says so: changes rows for ever, heals at the same time, and says what it does.
+/// The child process, not a test: changes rows forever, heals at the same time, and prints what it does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     let Ok(told) = std::env::var(CHILD) else { return };
@@ -45,7 +45,7 @@ async fn child() {
         println!("\nbegin {} {what}", op.row);
         match world.act(&op).await {
             Ok(()) => println!("\ndone"),
-            // The last move of the row is not done with.
+            // The last move of the row is not complete.
             Err(error) if pattern == Pattern::Archive && error.is_conflict() => println!("\nrefused"),
             Err(error) => println!("\nfault {error}"),
         }
@@ -65,12 +65,12 @@ fn start(pattern: Pattern, base: &str, number: u64) -> Running {
         .spawn()
         .unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    // A line that death cut short was not said.
+    // A line that the kill cut off does not count.
     let listening = std::thread::spawn(move || lines.map_while(Result::ok).collect());
     Running { process, listening }
 }
 
-/// Takes what a child said until it was killed.
+/// Reads what a child printed before it was killed.
 fn learn(possible: &mut Possible, said: &[String]) -> u64 {
     let (mut begun, mut done): (Option<Op>, u64) = (None, 0);
     let settle = |possible: &mut Possible, op: &Op, kept: bool| {
@@ -101,7 +101,7 @@ fn learn(possible: &mut Possible, said: &[String]) -> u64 {
     done
 }
 
-/// Kills children again and again, heals, and looks.
+/// Kills children repeatedly, heals, and checks.
 pub async fn kill(pattern: Pattern) {
     let Some(service) = support::service() else { return };
     let kills: u64 = std::env::var("PARTITA_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());

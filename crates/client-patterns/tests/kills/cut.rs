@@ -1,4 +1,4 @@
-//! A way to a service that breaks after so many requests: what a client does when its process ends there.
+//! A proxy that breaks after a number of requests, as if the client's process ended there.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use partita_client::{RetryPolicy, TableService};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What becomes of the first request that has no answer. Those after it are never sent.
+/// What happens to the first request without an answer. Later requests are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
     NotSent,
@@ -44,19 +44,19 @@ impl Cut {
         Self { service, plan }
     }
 
-    /// From now on so many requests are answered.
+    /// Answers this many requests from now on.
     pub fn after(&self, answered: u64, last: Last) {
         *self.plan.lock().unwrap() = Plan { seen: 0, answered, last };
     }
 
-    /// Whether there were no more than that.
+    /// Whether there were no more requests than that.
     pub fn was_enough(&self) -> bool {
         let plan = self.plan.lock().unwrap();
         plan.seen <= plan.answered
     }
 }
 
-/// One request of a connection, which is closed after it.
+/// Passes one request of a connection, then closes it.
 async fn pass(mut client: TcpStream, server: String, plan: Arc<Mutex<Plan>>) -> Option<()> {
     let (head, body) = read_request(&mut client).await?;
     let Plan { seen, answered, last } = {

@@ -1,4 +1,4 @@
-//! Looks at the rows of tables, knowing nothing of how they came there: does everything fit together, and what is there?
+//! Checks the rows of tables without knowledge of their history, and returns their state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ pub fn indexed(table: &[Entity], other: &[Entity]) -> State {
     state
 }
 
-/// For each entity its own row and one for each index, all the same.
+/// Each entity has its own row and one for each index, all equal.
 pub fn intra(table: &[Entity]) -> State {
     let mut rows: BTreeMap<_, _> = table.iter().map(|row| (row.row_key.clone(), row)).collect();
     let mut state = State::new();
@@ -67,7 +67,7 @@ pub fn intra(table: &[Entity]) -> State {
     state
 }
 
-/// The lists are what the entities say.
+/// The lists agree with the entities.
 pub fn lists(table: &[Entity]) -> State {
     let (lists, entities): (Vec<_>, Vec<_>) = table.iter().partition(|row| row.row_key.starts_with("index~"));
     let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -90,7 +90,7 @@ pub fn lists(table: &[Entity]) -> State {
     state
 }
 
-/// No entity in both, nothing else but marks; 0 for the first table, 1 for the second.
+/// No entity is in both tables, and other rows are marks. 0 is the first table, 1 the second.
 pub fn archive(table: &[Entity], other: &[Entity]) -> State {
     let mut state = State::new();
     for (rows, number) in [(table, 0), (other, 1)] {
@@ -102,7 +102,7 @@ pub fn archive(table: &[Entity], other: &[Entity]) -> State {
     state
 }
 
-/// Nothing is left in the queue, and messages were handled.
+/// The queue is empty, and messages were handled.
 pub fn queue(table: &[Entity], other: &[Entity]) -> State {
     assert_eq!(table, [], "messages that nobody handled");
     other.iter().map(|row| (row.row_key.clone(), 1)).collect()

@@ -1,4 +1,4 @@
-//! Patterns that promise to survive the death of whoever uses them: stopped at every request, and killed at random.
+//! The patterns must survive the death of a process: stops them at every request, and kills them at random.
 //!
 //! `PARTITA_KILLS` sets how often each pattern is killed. `scripts/client` starts the service that this needs.
 
@@ -20,7 +20,7 @@ fn op(row: &str, number: impl Into<Option<u32>>) -> Op {
     Op { row: row.to_owned(), number: number.into() }
 }
 
-/// A few changes, in which values are kept, changed, shared, taken back and given away.
+/// A few changes that keep, change, share, remove and reuse values.
 fn story(pattern: Pattern) -> Vec<Op> {
     match pattern {
         Pattern::Archive => {
@@ -42,7 +42,7 @@ fn after(ops: &[Op]) -> State {
     state
 }
 
-/// Stops a client before and after its every request, heals, and looks.
+/// Stops a client before and after each of its requests, heals, and checks.
 async fn stop_everywhere(pattern: Pattern) {
     let Some(connection_string) = support::connection_string(support::PARTITA) else { return };
     let service = support::service().unwrap();
@@ -60,18 +60,18 @@ async fn stop_everywhere(pattern: Pattern) {
             while done < ops.len() && short.act(&ops[done]).await.is_ok() {
                 done += 1;
             }
-            // A worker dies as well.
+            // A worker is stopped, too.
             let survived = done == ops.len() && short.heal_once().await.is_ok();
             let all = cut.was_enough();
             let left = healer.messages().await;
             healer.heal().await.unwrap();
             let state = healer.state().await;
-            // What was acknowledged is there, and of what was not all or nothing.
+            // Acknowledged changes are there; the last one is there wholly or not at all.
             let possible = [after(&ops[..done]), after(&ops[..(done + 1).min(ops.len())])];
             let place = format!("{pattern:?}, {last:?} after {answered} requests and {done} changes");
             assert!(possible.contains(&state), "{place}: {state:?}, not {possible:?}");
             if !left.is_empty() {
-                // Another worker had the message as well, was stopped there, and goes on when the world has.
+                // Another worker also had the message, was suspended, and continues later.
                 for op in &ops[done..] {
                     healer.act(op).await.unwrap();
                 }

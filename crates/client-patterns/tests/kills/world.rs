@@ -1,10 +1,10 @@
-//! The patterns behind one face: rows that have a number or are not there, changed one at a time, healed, and looked at.
+//! One interface for all patterns: rows that have a number or are missing; change, heal and check them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use partita_client::{DateTime, Entity, Error, Result, Stored, Table, TableService, row_key};
-use partita_client_patterns::archive::{Archive, Found};
+use partita_client::{DateTime, Entity, Result, StoredEntity, Table, TableService, row_key};
+use partita_client_patterns::archive::{Archive, EntityLocation};
 use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
 use partita_client_patterns::indexed::IndexedTable;
 use partita_client_patterns::inter_index::InterIndex;
@@ -37,22 +37,22 @@ impl Pattern {
     }
 }
 
-/// What a row shall be.
+/// The requested state of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     pub row: String,
     pub number: Option<u32>,
 }
 
-/// What rows are; those that are not there are not in it.
+/// The numbers of the rows; missing rows are not in it.
 pub type State = BTreeMap<String, u32>;
 
 pub const PARTITION: &str = "Sales";
 
-/// How time passes for a world.
+/// The clock of a world.
 #[derive(Clone, Copy, Debug)]
 pub enum Time {
-    /// Leases are so short that they end under their holders' hands.
+    /// Leases are so short that they end while they are used.
     Hasty,
     /// All leases of others have ended.
     Later,
@@ -61,10 +61,23 @@ pub enum Time {
 pub struct World {
     pub pattern: Pattern,
     pub table: Table,
-    /// Of indexes, the archive, or what handlers wrote.
+    /// The table of the indexes, the archive, or of what handlers write.
     pub other: Table,
     service: TableService,
     time: Time,
+}
+
+/// Inserts, replaces or deletes a row of a table. A macro, because the tables of the patterns share no trait.
+macro_rules! change {
+    ($table:expr, $old:expr, $row:expr, $number:expr) => {{
+        let table = &$table;
+        match ($old, $number) {
+            (Some(old), Some(number)) => table.replace(&entity($row, *number), &old.etag).await.map(drop),
+            (Some(old), None) => table.delete(PARTITION, $row, &old.etag).await,
+            (None, Some(number)) => table.insert(&entity($row, *number)).await.map(drop),
+            (None, None) => Ok(()),
+        }
+    }};
 }
 
 impl World {
@@ -79,46 +92,20 @@ impl World {
         self.other.create().await.unwrap();
     }
 
-    /// Makes a row what it shall be.
+    /// Brings a row to the requested state.
     pub async fn act(&self, op: &Op) -> Result<()> {
         let Op { row, number } = op;
         match self.pattern {
             Pattern::Indexed => {
                 let table = self.indexed();
-                match (table.get::<Entity>(PARTITION, row).await, number) {
-                    (Ok(old), Some(number)) => {
-                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
-                    }
-                    (Ok(old), None) => table.delete(PARTITION, row, &old.etag).await,
-                    (Err(error), number) => match number.filter(|_| error.is_not_found()) {
-                        Some(number) => table.insert(&entity(row, number)).await.map(drop),
-                        None => absent(error),
-                    },
-                }
+                change!(table, found(table.get::<Entity>(PARTITION, row).await)?, row, number)
             }
             Pattern::Intra => {
                 let table = self.intra();
-                match (table.get::<Entity>(PARTITION, row).await, number) {
-                    (Ok(old), Some(number)) => {
-                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
-                    }
-                    (Ok(old), None) => table.delete(PARTITION, row, &old.etag).await,
-                    (Err(error), number) => match number.filter(|_| error.is_not_found()) {
-                        Some(number) => table.insert(&entity(row, number)).await.map(drop),
-                        None => absent(error),
-                    },
-                }
+                change!(table, found(table.get::<Entity>(PARTITION, row).await)?, row, number)
             }
             Pattern::Lists => {
-                let table = self.lists();
-                match (self.table.find::<Entity>(PARTITION, row).await?, number) {
-                    (Some(old), Some(number)) => {
-                        table.replace(&entity(row, *number), &old.etag).await.map(drop)
-                    }
-                    (Some(old), None) => table.delete(PARTITION, row, &old.etag).await,
-                    (None, Some(number)) => table.insert(&entity(row, *number)).await.map(drop),
-                    (None, None) => Ok(()),
-                }
+                change!(self.lists(), self.table.find::<Entity>(PARTITION, row).await?, row, number)
             }
             Pattern::Archive => self.move_to(row, number.unwrap()).await,
             Pattern::Queue => self.queue().enqueue(row, row).await.map(drop),
@@ -129,20 +116,24 @@ impl World {
         let (away, back) = self.archives();
         match (away.find::<Entity>(PARTITION, row).await?, number % 2) {
             (None, 0) => self.table.insert(&entity(row, 0)).await.map(drop),
-            (Some(Found::Source(found)), 1) => away.store(PARTITION, row, &found.etag).await.map(drop),
-            (Some(Found::Destination(found)), 0) => back.store(PARTITION, row, &found.etag).await.map(drop),
+            (Some(EntityLocation::Source(found)), 1) => {
+                away.store(PARTITION, row, &found.etag).await.map(drop)
+            }
+            (Some(EntityLocation::Destination(found)), 0) => {
+                back.store(PARTITION, row, &found.etag).await.map(drop)
+            }
             _ => Ok(()),
         }
     }
 
-    /// What comes next for a row; `None` if it is not to be touched now.
+    /// The next change of a row; `None` if it can't change now.
     pub async fn next(&self, row: &str, random: u32) -> Result<Option<Op>> {
         let number = match self.pattern {
             Pattern::Archive => match self.archives().0.find::<Entity>(PARTITION, row).await? {
-                // Not in the one: perhaps on its way back.
+                // Not in the first: perhaps it is moving back.
                 None if self.archives().1.find::<Entity>(PARTITION, row).await?.is_some() => return Ok(None),
-                None | Some(Found::Destination(_)) => Some(0),
-                Some(Found::Source(_)) => Some(1),
+                None | Some(EntityLocation::Destination(_)) => Some(0),
+                Some(EntityLocation::Source(_)) => Some(1),
                 Some(_) => return Ok(None),
             },
             Pattern::Queue => Some(1),
@@ -151,7 +142,7 @@ impl World {
         Ok(Some(Op { row: row.to_owned(), number }))
     }
 
-    /// Until nothing is left to do.
+    /// Heals until nothing is left to do.
     pub async fn heal(&self) -> Result<()> {
         match self.pattern {
             Pattern::Indexed => self.indexed().outbox().run_until_empty().await.map(drop),
@@ -166,7 +157,7 @@ impl World {
         }
     }
 
-    /// What was left behind by others, once.
+    /// Heals once what others have left.
     pub async fn heal_once(&self) -> Result<()> {
         match self.pattern {
             Pattern::Indexed => self.indexed().outbox().heal().await.map(drop),
@@ -185,12 +176,12 @@ impl World {
         self.other.upsert_replace(&Entity::new(PARTITION, id).with("Number", 1)).await.map(drop)
     }
 
-    /// What nobody has carried out, or finished to, with the tables it is in.
+    /// Messages whose steps are not all made, with their tables.
     pub async fn messages(&self) -> Vec<(&Table, Entity)> {
         let mut messages = Vec::new();
         for table in [&self.table, &self.other] {
             for prefix in ["~outbox~m~", "queue~m~"] {
-                let rows: Vec<Stored<Entity>> =
+                let rows: Vec<StoredEntity<Entity>> =
                     table.query().filter(row_key().starts_with(prefix)).all().await.unwrap();
                 messages.extend(rows.into_iter().map(|row| (table, row.into_inner())));
             }
@@ -198,7 +189,7 @@ impl World {
         messages
     }
 
-    /// What is there, after a look at whether all of it fits together.
+    /// Checks that everything is consistent, and returns the state.
     pub async fn state(&self) -> State {
         let rows = |table: &Table| table.query().all::<Entity>();
         let (table, other) = (rows(&self.table).await.unwrap(), rows(&self.other).await.unwrap());
@@ -226,7 +217,7 @@ impl World {
         PartitionLists::new(&self.table).index("email", "Email").index("team", "Team")
     }
 
-    /// There and back.
+    /// The archive, and the one that moves back.
     fn archives(&self) -> (Archive, Archive) {
         let way = |from: &Table, to: &Table| Archive::with_outbox(self.outbox(from), to.name()).unwrap();
         (way(&self.table, &self.other), way(&self.other, &self.table))
@@ -263,7 +254,7 @@ fn later() -> DateTime {
     DateTime::now().plus(Duration::from_secs(3600))
 }
 
-/// Emails are one entity's, teams are shared, and both differ from number to number.
+/// Emails are unique, teams are shared, and both depend on the number.
 pub fn entity(row: &str, number: u32) -> Entity {
     Entity::new(PARTITION, row)
         .with("Number", i32::try_from(number).unwrap())
@@ -271,15 +262,20 @@ pub fn entity(row: &str, number: u32) -> Entity {
         .with("Team", format!("team {}", number % 2))
 }
 
-fn absent(error: Error) -> Result<()> {
-    if error.is_not_found() { Ok(()) } else { Err(error) }
+/// `None` if there is no such row.
+fn found(answer: Result<StoredEntity<Entity>>) -> Result<Option<StoredEntity<Entity>>> {
+    match answer {
+        Ok(row) => Ok(Some(row)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-fn inner(rows: Vec<Stored<Entity>>) -> Vec<Entity> {
-    rows.into_iter().map(Stored::into_inner).collect()
+fn inner(rows: Vec<StoredEntity<Entity>>) -> Vec<Entity> {
+    rows.into_iter().map(StoredEntity::into_inner).collect()
 }
 
-/// Deletes whatever there is of a world.
+/// Drops the tables of a world.
 pub async fn drop_tables(world: &World) {
     world.table.drop().await.unwrap();
     world.other.drop().await.unwrap();

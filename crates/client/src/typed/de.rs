@@ -1,4 +1,4 @@
-//! An entity into a struct or a map, property by property.
+//! Deserializes an entity into a struct or a map.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, btree_map};
@@ -10,7 +10,7 @@ use serde::de::value::SeqDeserializer;
 use serde::de::{DeserializeSeed, Error, Expected, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::fault::Fault;
+use super::conversion_error::ConversionError;
 use crate::{EdmType, Value};
 
 /// Reads the entity itself.
@@ -27,9 +27,9 @@ impl EntityDeserializer {
 }
 
 impl<'de> Deserializer<'de> for EntityDeserializer {
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         let Self { own, properties } = self;
         visitor.visit_map(Properties {
             own: own.into_iter(),
@@ -43,8 +43,8 @@ impl<'de> Deserializer<'de> for EntityDeserializer {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
-        // Nobody wrote these as properties, so a type that denies unknown fields need not know them.
+    ) -> Result<V::Value, ConversionError> {
+        // The service adds these, so a type with `deny_unknown_fields` must not fail because of them.
         self.own.retain(|(name, _)| fields.contains(name));
         self.deserialize_any(visitor)
     }
@@ -53,11 +53,11 @@ impl<'de> Deserializer<'de> for EntityDeserializer {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         visitor.visit_some(self)
     }
 
@@ -66,8 +66,8 @@ impl<'de> Deserializer<'de> for EntityDeserializer {
         name: &'static str,
         _: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Fault> {
-        Err(Fault::new(format!(
+    ) -> Result<V::Value, ConversionError> {
+        Err(ConversionError::new(format!(
             "name the property that tells which variant of {name} it is: #[serde(tag = \"Kind\")]"
         )))
     }
@@ -81,14 +81,17 @@ impl<'de> Deserializer<'de> for EntityDeserializer {
 struct Properties {
     own: vec::IntoIter<(&'static str, Value)>,
     properties: btree_map::IntoIter<String, Value>,
-    /// The one whose name was read.
+    /// The property whose name was read last.
     value: Option<(Cow<'static, str>, Value)>,
 }
 
 impl<'de> MapAccess<'de> for Properties {
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ConversionError> {
         let own = self.own.next().map(|(name, value)| (Cow::from(name), value));
         let Some((name, value)) = own.or_else(|| self.properties.next().map(|(n, v)| (n.into(), v))) else {
             return Ok(None);
@@ -98,11 +101,11 @@ impl<'de> MapAccess<'de> for Properties {
         Ok(Some(key))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConversionError> {
         let Some((name, value)) = self.value.take() else {
-            return Err(Fault::new("a value was asked for before its property's name"));
+            return Err(ConversionError::new("a value was asked for before its property's name"));
         };
-        seed.deserialize(PropertyDeserializer(value)).map_err(|fault| fault.at(&name))
+        seed.deserialize(PropertyDeserializer(value)).map_err(|error| error.at(&name))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -114,9 +117,9 @@ impl<'de> MapAccess<'de> for Properties {
 struct NameDeserializer<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for NameDeserializer<'_> {
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         visitor.visit_str(self.0)
     }
 
@@ -124,7 +127,7 @@ impl<'de> Deserializer<'de> for NameDeserializer<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -133,7 +136,7 @@ impl<'de> Deserializer<'de> for NameDeserializer<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         visitor.visit_enum(self.0.into_deserializer())
     }
 
@@ -147,18 +150,18 @@ impl<'de> Deserializer<'de> for NameDeserializer<'_> {
 struct PropertyDeserializer(Value);
 
 impl PropertyDeserializer {
-    fn wrong<T>(&self, expected: &dyn Expected) -> Result<T, Fault> {
-        Err(Fault::invalid_type(Unexpected::Other(self.0.edm_type().name()), expected))
+    fn wrong<T>(&self, expected: &dyn Expected) -> Result<T, ConversionError> {
+        Err(ConversionError::invalid_type(Unexpected::Other(self.0.edm_type().name()), expected))
     }
 
-    fn refuse<T>(&self, what: &str) -> Result<T, Fault> {
-        Err(Fault::new(format!(
+    fn refuse<T>(&self, what: &str) -> Result<T, ConversionError> {
+        Err(ConversionError::new(format!(
             "an {} can't be read as {what}; #[serde(with = \"partita_client::edm::json\")] reads and writes JSON text",
             self.0.edm_type()
         )))
     }
 
-    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::Int32(number) => visitor.visit_i32(number),
             Value::Int64(number) => visitor.visit_i64(number),
@@ -166,7 +169,7 @@ impl PropertyDeserializer {
         }
     }
 
-    fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::String(text) => visitor.visit_string(text),
             Value::DateTime(time) => visitor.visit_string(time.to_string()),
@@ -178,17 +181,17 @@ impl PropertyDeserializer {
 
 macro_rules! read {
     ($as_what:ident: $($method:ident),+ $(,)?) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
             self.$as_what(visitor)
         }
     )+};
 }
 
 impl<'de> Deserializer<'de> for PropertyDeserializer {
-    type Error = Fault;
+    type Error = ConversionError;
 
-    /// In shapes that serde can put by and from which every kind is told again: see `model::serde`.
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    /// In shapes that serde can buffer without losing the type: see `model::serde`.
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::String(text) => visitor.visit_string(text),
             Value::Boolean(value) => visitor.visit_bool(value),
@@ -200,7 +203,7 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
             Value::Double(number) => visitor.visit_f64(number),
             Value::DateTime(time) => visitor.visit_some(InOption(time.to_string())),
             Value::Guid(guid) => visitor.visit_some(InOption(guid.to_string())),
-            // As numbers, because those who take anything often don't take bytes.
+            // As numbers, because types that take any value often don't take bytes.
             Value::Binary(bytes) => visitor.visit_seq(SeqDeserializer::new(bytes.into_iter())),
         }
     }
@@ -214,30 +217,30 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
 
     read! { deserialize_byte_buf: deserialize_bytes }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::Boolean(value) => visitor.visit_bool(value),
             _ => self.wrong(&visitor),
         }
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::Double(_) | Value::Int32(_) | Value::Int64(_) => {
-                visitor.visit_f64(f64::try_from(self.0).map_err(Fault::custom)?)
+                visitor.visit_f64(f64::try_from(self.0).map_err(ConversionError::custom)?)
             }
             _ => self.wrong(&visitor),
         }
     }
 
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::Binary(bytes) => visitor.visit_byte_buf(bytes),
             _ => self.wrong(&visitor),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         visitor.visit_some(self)
     }
 
@@ -245,7 +248,7 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         match (name, self.0.edm_type()) {
             (DATE_TIME, EdmType::DateTime | EdmType::String) => self.text(visitor),
             (GUID, EdmType::Guid | EdmType::String) => self.text(visitor),
@@ -259,21 +262,21 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::String(text) => visitor.visit_enum(text.into_deserializer()),
             _ => self.wrong(&visitor),
         }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         match self.0 {
             Value::Binary(_) => self.deserialize_any(visitor),
             _ => self.refuse("a sequence"),
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ConversionError> {
         self.deserialize_seq(visitor)
     }
 
@@ -282,11 +285,11 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
         name: &'static str,
         _: usize,
         _: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         self.refuse(&format!("the struct {name}"))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ConversionError> {
         self.refuse("a map")
     }
 
@@ -295,11 +298,11 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
         name: &'static str,
         _: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         self.refuse(&format!("the struct {name}"))
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         self.wrong(&visitor)
     }
 
@@ -307,23 +310,23 @@ impl<'de> Deserializer<'de> for PropertyDeserializer {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConversionError> {
         self.wrong(&visitor)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         visitor.visit_unit()
     }
 }
 
-/// The second of the two options that a DateTime or Guid is given in. Two, because a type that is an `Option` itself
-/// takes one of them off before it asks what is inside.
+/// The inner one of the two `Option`s around a DateTime or Guid. There are two, because a field of type `Option` consumes
+/// the outer one.
 struct InOption(String);
 
 impl<'de> Deserializer<'de> for InOption {
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConversionError> {
         visitor.visit_some(PropertyDeserializer(Value::String(self.0)))
     }
 

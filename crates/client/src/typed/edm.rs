@@ -1,4 +1,4 @@
-//! For fields whose properties should be of another kind than serde would make of their type: `#[serde(with = "…")]`.
+//! Chooses the type of a field's property, with `#[serde(with = "…")]`, if the default is not the right one.
 //!
 //! | module | property | fields |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | [`date_time`] | DateTime | [`SystemTime`](std::time::SystemTime) and times that it converts to and from |
 //! | [`guid`] | Guid | `[u8; 16]`, and other types of sixteen bytes |
 //!
-//! All take an `Option` of these as well. Such a field needs `#[serde(default)]` beside its module, because serde
-//! asks for a property of every field that has a module, and there is none if it is `None`.
+//! All of them also take an `Option`. Such a field also needs `#[serde(default)]`: for a field with a module, serde
+//! otherwise reports a missing property, and `None` has no property.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Value;
 
-/// The two functions that serde looks for in a module.
+/// The two functions that serde calls in a module.
 macro_rules! with {
     ($way:ty) => {
         use serde::{Deserializer, Serializer};
@@ -132,13 +132,13 @@ pub mod double {
 
 /// What can be shown and parsed, as String: `Display` and `FromStr`. Also for an `Option`.
 ///
-/// The way to keep numbers in keys; note that `10` comes before `9` there.
+/// Use it for numbers in keys; note that `10` comes before `9`.
 pub mod string {
     with!(crate::typed::ways::Text);
 }
 
-/// Bytes as Binary: `Vec<u8>`, `[u8; N]` and what else has bytes (`AsRef<[u8]>`) and can be made of them
-/// (`TryFrom<Vec<u8>>`), such as `Box<[u8]>`. Also for an `Option`.
+/// Bytes as Binary: `Vec<u8>`, `[u8; N]` and any type with `AsRef<[u8]>` and `TryFrom<Vec<u8>>`, such as `Box<[u8]>`. Also
+/// for an `Option`.
 pub mod binary {
     with!(crate::typed::ways::Bytes);
 }
@@ -146,20 +146,20 @@ pub mod binary {
 /// Times as DateTime: [`SystemTime`](std::time::SystemTime), and what converts to and from it, such as the types of the
 /// crates chrono, jiff and time. Also for an `Option`.
 ///
-/// A DateTime counts steps of 100 ns; what is between two is written as the earlier one.
+/// A DateTime has a resolution of 100 ns; times are rounded down.
 pub mod date_time {
     with!(crate::typed::ways::Time);
 }
 
-/// Sixteen bytes as Guid, in the order in which they are written: `[u8; 16]` and what else has bytes (`AsRef<[u8]>`)
-/// and can be made of them (`TryFrom<Vec<u8>>`), such as `Uuid` of the crate uuid. Also for an `Option`.
+/// Sixteen bytes as Guid, in the order of its text: `[u8; 16]` and any type with `AsRef<[u8]>` and `TryFrom<Vec<u8>>`, such
+/// as `Uuid` of the crate uuid. Also for an `Option`.
 pub mod guid {
     with!(crate::typed::ways::SixteenBytes);
 }
 
 /// Anything as JSON in a String.
 ///
-/// What is `null` in JSON, as `None` is, is not written. A property holds up to 32,768 characters.
+/// A value that is `null` in JSON, such as `None`, is not written. A property holds up to 32,768 characters.
 pub mod json {
     use serde::de::{DeserializeOwned, Error as _};
     use serde::ser::Error as _;
@@ -185,7 +185,7 @@ pub mod json {
     }
 }
 
-/// Bytes that are a Binary property, without a module named for the field.
+/// Bytes that become a Binary property without `#[serde(with)]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Binary(pub Vec<u8>);
 
@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for BinaryVisitor {
         Ok(Binary(bytes))
     }
 
-    /// JSON has bytes as numbers.
+    /// In JSON, bytes are a list of numbers.
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Binary, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = sequence.next_element()? {

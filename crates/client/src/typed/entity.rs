@@ -1,4 +1,4 @@
-//! Entities without a type of their own, as values of serde's formats.
+//! `Serialize` and `Deserialize` of [`Entity`] itself, for any format of serde.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,9 +8,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ETAG, PARTITION_KEY, ROW_KEY, TIMESTAMP};
-use crate::{Entity, Stored};
+use crate::{Entity, StoredEntity};
 
-/// A map of the keys and the properties. For what other formats keep of these, see [`Value`](crate::Value).
+/// A map of the keys and the properties. [`Value`](crate::Value) says what other formats keep of the types.
 impl Serialize for Entity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.properties.len() + 2))?;
@@ -23,7 +23,7 @@ impl Serialize for Entity {
     }
 }
 
-/// A map that has the keys. `Timestamp`, `odata.etag` and what is null are passed over.
+/// From a map with the keys. `Timestamp`, `odata.etag` and nulls are ignored.
 impl<'de> Deserialize<'de> for Entity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EntityVisitor)
@@ -64,8 +64,8 @@ impl<'de> Visitor<'de> for EntityVisitor {
     }
 }
 
-/// As the entity itself, so that what was read can be written again: `table.replace(&stored, &stored.etag)`.
-impl<T: Serialize> Serialize for Stored<T> {
+/// As the entity, so that it can be written back: `table.replace(&stored, &stored.etag)`.
+impl<T: Serialize> Serialize for StoredEntity<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.entity.serialize(serializer)
     }

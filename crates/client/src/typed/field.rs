@@ -1,6 +1,6 @@
-//! Lets the modules of `edm` serve a field of some type and an `Option` of it alike.
+//! Makes the modules of `edm` work for a type and for an `Option` of it.
 //!
-//! Public for their signatures, but without a path: nobody names or implements these.
+//! Public because the signatures of the modules need it, but not exported: users can't name or implement these traits.
 
 use std::marker::PhantomData;
 
@@ -12,8 +12,8 @@ pub trait Way<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error>;
 }
 
-/// A field that is written and read in a way. `M` says if it is an `Option`, and is always inferred: with it, the two
-/// implementations below don't overlap for the compiler, which can't know that no `Option` will ever have a way.
+/// A field that is written and read in a way. `M` says whether it is an `Option`, and is always inferred. Without it the
+/// two implementations below would overlap: the compiler can't know that no `Option` implements `Way`.
 pub trait Field<W, M>: Sized {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;

@@ -1,11 +1,11 @@
-//! Entities as Rust's own types: anything that serde can write as a struct or a map with two keys.
+//! Converts entities from and to Rust types: anything that serde writes as a struct or a map with two keys.
 //!
-//! Knows nothing of the wire, of sizes, or of what a key may hold; the service says so soon enough.
+//! Knows neither the wire nor the limits of sizes and keys; the service checks these.
 
+mod conversion_error;
 mod de;
 pub mod edm;
 mod entity;
-mod fault;
 mod field;
 mod ser;
 #[cfg(test)]
@@ -19,21 +19,21 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use ser::Marked;
 
-use crate::{Entity, Error, Result, Stored};
+use crate::{Entity, Error, Result, StoredEntity};
 
 const PARTITION_KEY: &str = "PartitionKey";
 const ROW_KEY: &str = "RowKey";
-/// The service's own: given to types that ask for them, never sent.
+/// Set by the service: readable as fields, never sent.
 const TIMESTAMP: &str = "Timestamp";
 const ETAG: &str = "odata.etag";
 
-/// What will be sent of a value, and what of it must be encrypted first.
+/// Converts a value to an entity, and names the properties that must be encrypted.
 pub(crate) fn to_marked<T: Serialize + ?Sized>(value: &T) -> Result<Marked> {
     let written = value.serialize(ser::EntitySerializer);
-    written.map_err(|fault| Error::invalid(format!("{}: {fault}", type_name::<T>())))
+    written.map_err(|error| Error::invalid(format!("{}: {error}", type_name::<T>())))
 }
 
-/// What will be sent of a value that has nothing to encrypt.
+/// Converts a value without encrypted fields to an entity.
 pub(crate) fn to_entity<T: Serialize + ?Sized>(value: &T) -> Result<Entity> {
     let Marked { entity, encrypted } = to_marked(value)?;
     match encrypted.first() {
@@ -46,9 +46,9 @@ pub(crate) fn to_entity<T: Serialize + ?Sized>(value: &T) -> Result<Entity> {
     }
 }
 
-/// A value out of what was received.
-pub(crate) fn from_entity<T: DeserializeOwned>(stored: Stored<Entity>) -> Result<T> {
-    let Stored { entity, etag, timestamp } = stored;
+/// Converts an entity to a value.
+pub(crate) fn from_entity<T: DeserializeOwned>(stored: StoredEntity<Entity>) -> Result<T> {
+    let StoredEntity { entity, etag, timestamp } = stored;
     read(entity, vec![(TIMESTAMP, timestamp.map(Into::into)), (ETAG, Some(etag.as_str().into()))])
 }
 
@@ -60,19 +60,19 @@ fn read<T: DeserializeOwned>(
     let keys = [(PARTITION_KEY, partition_key.as_str().into()), (ROW_KEY, row_key.as_str().into())];
     let services = services.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let own = keys.into_iter().chain(services).filter(|(name, _)| !properties.contains_key(*name)).collect();
-    T::deserialize(de::EntityDeserializer::new(own, properties)).map_err(|fault| {
+    T::deserialize(de::EntityDeserializer::new(own, properties)).map_err(|error| {
         Error::Unreadable(format!(
-            "the entity with PartitionKey '{partition_key}' and RowKey '{row_key}' can't be read as {}: {fault}",
+            "the entity with PartitionKey '{partition_key}' and RowKey '{row_key}' can't be read as {}: {error}",
             type_name::<T>()
         ))
     })
 }
 
 impl Entity {
-    /// What a write sends of a value of any type that serde can write as a struct or a map.
+    /// Converts a value of any type that serde can write as a struct or a map.
     ///
-    /// Two of its fields are called `PartitionKey` and `RowKey` and are text. A field that is `None` is no property.
-    /// Fields called `Timestamp` and `odata.etag` are left out, because they are the service's.
+    /// It needs fields `PartitionKey` and `RowKey`, which must be strings. A field that is `None` does not become a
+    /// property. Fields `Timestamp` and `odata.etag` are left out, because the service sets them.
     ///
     /// | Rust | property |
     /// |---|---|
@@ -84,8 +84,8 @@ impl Entity {
     /// | [`DateTime`](crate::DateTime), [`Guid`](crate::Guid), [`edm::Binary`](crate::edm::Binary) | of that name |
     /// | [`Value`](crate::Value) | what it is |
     ///
-    /// A type around one of these is as good as it. For another kind of property, and for everything that is none
-    /// (lists, maps, structs in structs), see [`edm`](crate::edm).
+    /// A newtype around one of these becomes the same property. For other property types, and for lists, maps and nested
+    /// structs, see [`edm`](crate::edm).
     ///
     /// ```
     /// use partita_client::{DateTime, Entity, Value};
@@ -121,16 +121,15 @@ impl Entity {
         to_entity(value)
     }
 
-    /// The way back from [`from_typed`](Self::from_typed).
+    /// The inverse of [`from_typed`](Self::from_typed).
     ///
-    /// Properties that the type has no field for are passed over. A number is read as any type that holds it exactly,
-    /// and `f32`, which holds what is nearest. A DateTime and a Guid can be read as text as well, and text that is one
-    /// can be read as a [`DateTime`](crate::DateTime) or a [`Guid`](crate::Guid); to write such a field again changes
-    /// the property's kind.
+    /// Properties without a field are ignored. A number can be read as any type that holds it exactly, and as `f32`, which
+    /// gets the nearest value. A DateTime or Guid can be read as a `String`, and a String with such a text as a
+    /// [`DateTime`](crate::DateTime) or a [`Guid`](crate::Guid); writing the field back changes the type of the property.
     ///
-    /// Behind `#[serde(flatten)]` and in tagged or untagged enums, where serde reads a property before it knows the
-    /// field, a DateTime and a Guid are not read as text, an error does not name its property, and an Int64 becomes the
-    /// nearest `f64`. A map of [`Value`](crate::Value)s keeps every kind even there.
+    /// With `#[serde(flatten)]` and in tagged or untagged enums, serde reads a property before it knows the field. There a
+    /// DateTime or Guid can't be read as a `String`, an error does not name the property, and an `f64` field gets the
+    /// nearest value of an Int64. A map of [`Value`](crate::Value)s keeps every type even there.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -159,12 +158,12 @@ impl Entity {
     }
 }
 
-impl Stored<Entity> {
-    /// The same with an entity of another type: see [`Entity::into_typed`].
+impl StoredEntity<Entity> {
+    /// Converts the entity: see [`Entity::into_typed`].
     ///
     /// The type can have fields called `Timestamp` and `odata.etag` ([`ETag`](crate::ETag) or text).
-    pub fn into_typed<T: DeserializeOwned>(self) -> Result<Stored<T>> {
+    pub fn into_typed<T: DeserializeOwned>(self) -> Result<StoredEntity<T>> {
         let (etag, timestamp) = (self.etag.clone(), self.timestamp);
-        Ok(Stored::new(from_entity(self)?, etag, timestamp))
+        Ok(StoredEntity::new(from_entity(self)?, etag, timestamp))
     }
 }

@@ -1,4 +1,4 @@
-//! A struct or a map into an entity, field by field.
+//! Serializes a struct or a map into an entity.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::serde::{DATE_TIME, GUID};
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 
-use super::fault::Fault;
+use super::conversion_error::ConversionError;
 use super::{ETAG, PARTITION_KEY, ROW_KEY, TIMESTAMP};
 use crate::{Encrypted, Entity, Value};
 
-/// An entity, and which of its properties its type wants encrypted.
+/// An entity, and the properties that its type marks for encryption.
 #[derive(Debug)]
 pub(crate) struct Marked {
     pub entity: Entity,
@@ -21,12 +21,12 @@ pub(crate) struct Marked {
 pub(super) struct EntitySerializer;
 
 impl EntitySerializer {
-    fn refuse<T>(what: &str) -> Result<T, Fault> {
-        Err(Fault::new(format!("an entity is a struct or a map, not {what}")))
+    fn refuse<T>(what: &str) -> Result<T, ConversionError> {
+        Err(ConversionError::new(format!("an entity is a struct or a map, not {what}")))
     }
 
-    fn refuse_variant<T>(variant: &str) -> Result<T, Fault> {
-        Err(Fault::new(format!(
+    fn refuse_variant<T>(variant: &str) -> Result<T, ConversionError> {
+        Err(ConversionError::new(format!(
             "an entity is a struct or a map; for the variant {variant} to be one, name the property that tells which \
              variant it is: #[serde(tag = \"Kind\")]"
         )))
@@ -35,7 +35,7 @@ impl EntitySerializer {
 
 macro_rules! refuse {
     ($($method:ident($kind:ty) => $what:literal),+ $(,)?) => {$(
-        fn $method(self, _: $kind) -> Result<Marked, Fault> {
+        fn $method(self, _: $kind) -> Result<Marked, ConversionError> {
             Self::refuse($what)
         }
     )+};
@@ -43,14 +43,14 @@ macro_rules! refuse {
 
 impl Serializer for EntitySerializer {
     type Ok = Marked;
-    type Error = Fault;
-    type SerializeSeq = Impossible<Marked, Fault>;
-    type SerializeTuple = Impossible<Marked, Fault>;
-    type SerializeTupleStruct = Impossible<Marked, Fault>;
-    type SerializeTupleVariant = Impossible<Marked, Fault>;
+    type Error = ConversionError;
+    type SerializeSeq = Impossible<Marked, ConversionError>;
+    type SerializeTuple = Impossible<Marked, ConversionError>;
+    type SerializeTupleStruct = Impossible<Marked, ConversionError>;
+    type SerializeTupleVariant = Impossible<Marked, ConversionError>;
     type SerializeMap = Fields;
     type SerializeStruct = Fields;
-    type SerializeStructVariant = Impossible<Marked, Fault>;
+    type SerializeStructVariant = Impossible<Marked, ConversionError>;
 
     refuse! {
         serialize_bool(bool) => "a boolean",
@@ -63,15 +63,15 @@ impl Serializer for EntitySerializer {
         serialize_unit_struct(&'static str) => "a struct without fields",
     }
 
-    fn serialize_none(self) -> Result<Marked, Fault> {
+    fn serialize_none(self) -> Result<Marked, ConversionError> {
         Self::refuse("nothing")
     }
 
-    fn serialize_unit(self) -> Result<Marked, Fault> {
+    fn serialize_unit(self) -> Result<Marked, ConversionError> {
         Self::refuse("nothing")
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Marked, Fault> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Marked, ConversionError> {
         value.serialize(self)
     }
 
@@ -79,11 +79,16 @@ impl Serializer for EntitySerializer {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<Marked, Fault> {
+    ) -> Result<Marked, ConversionError> {
         value.serialize(self)
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Marked, Fault> {
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<Marked, ConversionError> {
         Self::refuse_variant(variant)
     }
 
@@ -93,19 +98,23 @@ impl Serializer for EntitySerializer {
         _: u32,
         variant: &'static str,
         _: &T,
-    ) -> Result<Marked, Fault> {
+    ) -> Result<Marked, ConversionError> {
         Self::refuse_variant(variant)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Fault> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, ConversionError> {
         Self::refuse("a sequence")
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Fault> {
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ConversionError> {
         Self::refuse("a tuple")
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Fault> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct, ConversionError> {
         Self::refuse("a tuple")
     }
 
@@ -115,15 +124,15 @@ impl Serializer for EntitySerializer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Fault> {
+    ) -> Result<Self::SerializeTupleVariant, ConversionError> {
         Self::refuse_variant(variant)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Fields, Fault> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Fields, ConversionError> {
         Ok(Fields::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields, Fault> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields, ConversionError> {
         Ok(Fields::default())
     }
 
@@ -133,29 +142,29 @@ impl Serializer for EntitySerializer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeStructVariant, Fault> {
+    ) -> Result<Self::SerializeStructVariant, ConversionError> {
         Self::refuse_variant(variant)
     }
 }
 
-/// What was written of an entity so far.
+/// The fields written so far.
 #[derive(Default)]
 pub(super) struct Fields {
     values: BTreeMap<String, Value>,
     encrypted: BTreeSet<String>,
-    /// Of the map's entry whose value comes next.
+    /// The name of the map entry whose value comes next.
     name: String,
 }
 
 impl Fields {
-    fn write<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
-        // Before it is looked at: the type's own idea of a version need not be one of ours.
+    fn write<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), ConversionError> {
+        // Skipped before it is serialized: its type need not be one that a property can have.
         if name == TIMESTAMP || name == ETAG {
             return Ok(());
         }
         let encrypted = Cell::new(false);
         let property = PropertySerializer { encrypted: &encrypted };
-        let Some(value) = value.serialize(property).map_err(|fault| fault.at(name))? else {
+        let Some(value) = value.serialize(property).map_err(|error| error.at(name))? else {
             return Ok(());
         };
         if encrypted.get() {
@@ -163,26 +172,28 @@ impl Fields {
         }
         match self.values.insert(name.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(Fault::new("is there twice; a flattened field may have it as well").at(name)),
+            Some(_) => {
+                Err(ConversionError::new("is there twice; a flattened field may have it as well").at(name))
+            }
         }
     }
 
-    fn into_entity(mut self) -> Result<Marked, Fault> {
+    fn into_entity(mut self) -> Result<Marked, ConversionError> {
         let partition_key = self.take_key(PARTITION_KEY)?;
         let row_key = self.take_key(ROW_KEY)?;
         let entity = Entity { partition_key, row_key, properties: self.values };
         Ok(Marked { entity, encrypted: self.encrypted })
     }
 
-    fn take_key(&mut self, name: &str) -> Result<String, Fault> {
+    fn take_key(&mut self, name: &str) -> Result<String, ConversionError> {
         match self.values.remove(name) {
             Some(Value::String(key)) => Ok(key),
-            Some(other) => Err(Fault::new(format!(
+            Some(other) => Err(ConversionError::new(format!(
                 "a key is an Edm.String, not an {}; #[serde(with = \"partita_client::edm::string\")] writes it as one",
                 other.edm_type()
             ))
             .at(name)),
-            None => Err(Fault::new(format!(
+            None => Err(ConversionError::new(format!(
                 "there is no {name}; name the field that holds it so: #[serde(rename = \"{name}\")]"
             ))),
         }
@@ -191,66 +202,73 @@ impl Fields {
 
 impl SerializeStruct for Fields {
     type Ok = Marked;
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Fault> {
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), ConversionError> {
         self.write(name, value)
     }
 
-    fn end(self) -> Result<Marked, Fault> {
+    fn end(self) -> Result<Marked, ConversionError> {
         self.into_entity()
     }
 }
 
 impl SerializeMap for Fields {
     type Ok = Marked;
-    type Error = Fault;
+    type Error = ConversionError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), ConversionError> {
         match key.serialize(PropertySerializer { encrypted: &Cell::new(false) })? {
             Some(Value::String(name)) => self.name = name,
             Some(other) => {
-                return Err(Fault::new(format!("a property's name is text, not an {}", other.edm_type())));
+                return Err(ConversionError::new(format!(
+                    "a property's name is text, not an {}",
+                    other.edm_type()
+                )));
             }
-            None => return Err(Fault::new("a property's name is text, not nothing")),
+            None => return Err(ConversionError::new("a property's name is text, not nothing")),
         }
         Ok(())
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ConversionError> {
         let name = std::mem::take(&mut self.name);
         self.write(&name, value)
     }
 
-    fn end(self) -> Result<Marked, Fault> {
+    fn end(self) -> Result<Marked, ConversionError> {
         self.into_entity()
     }
 }
 
-/// Writes one value; none if there is nothing to write.
+/// Writes one value; `None` if it becomes no property.
 #[derive(Clone, Copy)]
 struct PropertySerializer<'a> {
-    /// Set if the type wants it encrypted.
+    /// Set if the type is marked for encryption.
     encrypted: &'a Cell<bool>,
 }
 
-type Written = Result<Option<Value>, Fault>;
+type Written = Result<Option<Value>, ConversionError>;
 
 impl PropertySerializer<'_> {
-    fn refuse<T>(what: &str) -> Result<T, Fault> {
-        Err(Fault::new(format!(
+    fn refuse<T>(what: &str) -> Result<T, ConversionError> {
+        Err(ConversionError::new(format!(
             "{what} is no property's value; #[serde(with = \"partita_client::edm::json\")] writes it as JSON text"
         )))
     }
 
-    fn refuse_list<T>(what: &str) -> Result<T, Fault> {
-        Err(Fault::new(format!(
+    fn refuse_list<T>(what: &str) -> Result<T, ConversionError> {
+        Err(ConversionError::new(format!(
             "{what} is no property's value; #[serde(with = \"partita_client::edm::json\")] writes it as JSON text, \
              #[serde(with = \"partita_client::edm::binary\")] writes bytes"
         )))
     }
 
-    fn refuse_variant<T>(variant: &str) -> Result<T, Fault> {
+    fn refuse_variant<T>(variant: &str) -> Result<T, ConversionError> {
         Self::refuse(&format!("the variant {variant}, which has fields,"))
     }
 }
@@ -268,7 +286,7 @@ macro_rules! write_if_it_fits {
         fn $method(self, value: $kind) -> Written {
             match i64::try_from(value) {
                 Ok(number) => Ok(Some(Value::Int64(number))),
-                Err(_) => Err(Fault::new(format!(
+                Err(_) => Err(ConversionError::new(format!(
                     "{value} does not fit into an Edm.Int64; \
                      #[serde(with = \"partita_client::edm::string\")] writes it as text"
                 ))),
@@ -279,14 +297,14 @@ macro_rules! write_if_it_fits {
 
 impl Serializer for PropertySerializer<'_> {
     type Ok = Option<Value>;
-    type Error = Fault;
-    type SerializeSeq = Impossible<Option<Value>, Fault>;
-    type SerializeTuple = Impossible<Option<Value>, Fault>;
-    type SerializeTupleStruct = Impossible<Option<Value>, Fault>;
-    type SerializeTupleVariant = Impossible<Option<Value>, Fault>;
-    type SerializeMap = Impossible<Option<Value>, Fault>;
-    type SerializeStruct = Impossible<Option<Value>, Fault>;
-    type SerializeStructVariant = Impossible<Option<Value>, Fault>;
+    type Error = ConversionError;
+    type SerializeSeq = Impossible<Option<Value>, ConversionError>;
+    type SerializeTuple = Impossible<Option<Value>, ConversionError>;
+    type SerializeTupleStruct = Impossible<Option<Value>, ConversionError>;
+    type SerializeTupleVariant = Impossible<Option<Value>, ConversionError>;
+    type SerializeMap = Impossible<Option<Value>, ConversionError>;
+    type SerializeStruct = Impossible<Option<Value>, ConversionError>;
+    type SerializeStructVariant = Impossible<Option<Value>, ConversionError>;
 
     write! {
         serialize_bool(bool) => Boolean,
@@ -342,11 +360,11 @@ impl Serializer for PropertySerializer<'_> {
         Self::refuse_variant(variant)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Fault> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, ConversionError> {
         Self::refuse_list("a sequence")
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Fault> {
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ConversionError> {
         Self::refuse_list("an array or a tuple")
     }
 
@@ -354,7 +372,7 @@ impl Serializer for PropertySerializer<'_> {
         self,
         name: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleStruct, Fault> {
+    ) -> Result<Self::SerializeTupleStruct, ConversionError> {
         Self::refuse(&format!("the struct {name}"))
     }
 
@@ -364,15 +382,19 @@ impl Serializer for PropertySerializer<'_> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Fault> {
+    ) -> Result<Self::SerializeTupleVariant, ConversionError> {
         Self::refuse_variant(variant)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Fault> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, ConversionError> {
         Self::refuse("a map")
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self::SerializeStruct, Fault> {
+    fn serialize_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStruct, ConversionError> {
         Self::refuse(&format!("the struct {name}"))
     }
 
@@ -382,11 +404,11 @@ impl Serializer for PropertySerializer<'_> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeStructVariant, Fault> {
+    ) -> Result<Self::SerializeStructVariant, ConversionError> {
         Self::refuse_variant(variant)
     }
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Fault> {
-    text.parse().map_err(|error: T::Err| Fault::new(error.to_string()))
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, ConversionError> {
+    text.parse().map_err(|error: T::Err| ConversionError::new(error.to_string()))
 }

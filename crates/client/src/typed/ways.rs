@@ -1,4 +1,4 @@
-//! How the modules of `edm` write and read their fields: one way for each kind of property.
+//! How the modules of `edm` write and read fields: one way for each type of property.
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -49,7 +49,7 @@ macro_rules! double {
         impl Way<$whole> for Double {
             fn write<S: Serializer>(value: &$whole, serializer: S) -> Result<S::Ok, S::Error> {
                 let number = *value as f64;
-                // Through i128, which holds them all, because a conversion back would stop at the type's last number.
+                // Compared as i128, which holds every integer type: a cast back to the type itself would saturate.
                 if number as i128 != *value as i128 {
                     return Err(S::Error::custom(format!("{value} can't be an Edm.Double, which is not as exact")));
                 }

@@ -1,4 +1,4 @@
-//! Stores that count what is asked of them, or do not do it at once.
+//! Engines that count calls, or do not answer them at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -9,44 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use migrate::Shared;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
-use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use model::{AccountName, Key, ServiceKind};
+use store::{Engine, Error, Fault, Page, Scan, StoredRow, TableRef, TablesPage};
+use store_suite::{EngineDouble, TestEngine};
 
-/// Passes on what a store is asked, save for what stands in the braces.
-macro_rules! passing_on {
-    ($name:ident { $($own:item)* } $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl Engine for $name {
-            $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
-                self.engine.$method($($argument),*).await
-            })*
-            $($own)*
-            fn check_health(&self) -> Result<(), Fault> {
-                self.engine.check_health()
-            }
-            async fn close(&self) {
-                self.engine.close().await;
-            }
-        }
-    };
-}
-
-/// Counts scans and loaded rows; with a bound, refuses every change after so many.
-pub struct Counting {
+/// Counts scans and loaded rows. With a limit, fails every change after so many.
+pub struct Counter {
     engine: Shared,
     scans: AtomicUsize,
     loaded: AtomicUsize,
     changes_left: AtomicUsize,
 }
 
-impl Counting {
-    pub fn new(engine: Shared) -> Self {
+impl Counter {
+    pub fn in_front_of(engine: Shared) -> TestEngine<Self> {
         Self::stopping(engine, usize::MAX)
     }
 
-    pub fn stopping(engine: Shared, changes: usize) -> Self {
+    pub fn stopping(engine: Shared, changes: usize) -> TestEngine<Self> {
         let changes_left = AtomicUsize::new(changes);
-        Self { engine, scans: AtomicUsize::new(0), loaded: AtomicUsize::new(0), changes_left }
+        TestEngine(Self { engine, scans: AtomicUsize::new(0), loaded: AtomicUsize::new(0), changes_left })
     }
 
     pub fn scans(&self) -> usize {
@@ -64,11 +46,17 @@ impl Counting {
     }
 }
 
-passing_on!(Counting {
+#[async_trait]
+impl EngineDouble for Counter {
+    fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error> {
         self.scans.fetch_add(1, Ordering::SeqCst);
         self.engine.scan(table, scan).await
     }
+
     async fn load(
         &self,
         table: &TableRef,
@@ -79,63 +67,59 @@ passing_on!(Counting {
         self.loaded.fetch_add(rows.len(), Ordering::SeqCst);
         self.engine.load(table, partition, rows).await
     }
+
     async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         self.change()?;
         self.engine.create_table(table, metadata).await
     }
 }
-    drop_table(table: &TableRef) -> ();
-    find_table(table: &TableRef) -> StoredName;
-    list_tables(account: &AccountName, service: ServiceKind, from: &str, limit: usize) -> TablesPage;
-    get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
-    apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
-    table_metadata(table: &TableRef) -> Option<Bytes>;
-    replace_table_metadata(table: &TableRef, expected: Option<Bytes>, metadata: Bytes) -> bool;
-    service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
-    replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
-    list_accounts() -> Vec<AccountName>;
-);
 
-/// Is busy when asked for the first time; the second time does it, and says that it does not know.
-pub struct Balky {
+/// Answers `Busy` to the first call; does what the second asks, but answers that the outcome is unknown.
+pub struct Unreliable {
     engine: Shared,
     asked: Mutex<(HashSet<String>, HashSet<String>)>,
 }
 
-impl Balky {
-    pub fn new(engine: Shared) -> Self {
-        Self { engine, asked: Mutex::default() }
+impl Unreliable {
+    pub fn in_front_of(engine: Shared) -> TestEngine<Self> {
+        TestEngine(Self { engine, asked: Mutex::default() })
     }
 
-    /// What becomes of an answer to this question.
-    async fn unwillingly<T>(
+    async fn unreliably<T>(
         &self,
-        question: String,
+        call: String,
         answer: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        if self.asked.lock().unwrap().0.insert(question.clone()) {
+        if self.asked.lock().unwrap().0.insert(call.clone()) {
             return Err(Error::Busy);
         }
         let answer = answer.await;
-        if self.asked.lock().unwrap().1.insert(question) {
+        if self.asked.lock().unwrap().1.insert(call) {
             return Err(Error::OutcomeUnknown);
         }
         answer
     }
 }
 
-passing_on!(Balky {
-    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
-        self.unwillingly(format!("create {table:?}"), self.engine.create_table(table, metadata)).await
+#[async_trait]
+impl EngineDouble for Unreliable {
+    fn engine(&self) -> &dyn Engine {
+        &*self.engine
     }
+
+    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
+        self.unreliably(format!("create {table:?}"), self.engine.create_table(table, metadata)).await
+    }
+
     async fn load(
         &self,
         table: &TableRef,
         partition: &Key,
         rows: Vec<(Key, Option<StoredRow>)>,
     ) -> Result<(), Error> {
-        self.unwillingly(format!("load {partition}"), self.engine.load(table, partition, rows)).await
+        self.unreliably(format!("load {partition}"), self.engine.load(table, partition, rows)).await
     }
+
     async fn list_tables(
         &self,
         account: &AccountName,
@@ -143,18 +127,7 @@ passing_on!(Balky {
         from: &str,
         limit: usize,
     ) -> Result<TablesPage, Error> {
-        let question = format!("list {service}");
-        self.unwillingly(question, self.engine.list_tables(account, service, from, limit)).await
+        self.unreliably(format!("list {service}"), self.engine.list_tables(account, service, from, limit))
+            .await
     }
 }
-    drop_table(table: &TableRef) -> ();
-    find_table(table: &TableRef) -> StoredName;
-    scan(table: &TableRef, scan: Scan) -> Page;
-    get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
-    apply(table: &TableRef, transaction: Transaction) -> Vec<DateTime>;
-    table_metadata(table: &TableRef) -> Option<Bytes>;
-    replace_table_metadata(table: &TableRef, expected: Option<Bytes>, metadata: Bytes) -> bool;
-    service_metadata(account: &AccountName, service: ServiceKind) -> Option<Bytes>;
-    replace_service_metadata(account: &AccountName, service: ServiceKind, expected: Option<Bytes>, metadata: Bytes) -> bool;
-    list_accounts() -> Vec<AccountName>;
-);

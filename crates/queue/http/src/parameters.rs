@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{Refusal as Shared, Version};
 use protocol::{QueryString, names};
 use queue_model::{PopReceipt, Refusal, limits};
-use queue_wire::names as queue_names;
+use queue_wire::{QueueVersion as _, names as queue_names};
 
 /// An option's value; an empty one is as good as none. Names are matched without case.
 pub fn option<'q>(query: &'q QueryString, name: &str) -> Option<&'q str> {

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use protocol::names;
 use queue_model::Refusal;
-use queue_wire::error_body;
+use queue_wire::{QueueVersion as _, error_body};
 
 use crate::QueueHttp;
 use crate::answer::Answer;

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use protocol::{QueryString, names};
 use queue_model::Refusal;
 use queue_service::{Access, Need};
-use queue_wire::names as queue_names;
+use queue_wire::{QueueVersion as _, names as queue_names};
 
 /// What an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]

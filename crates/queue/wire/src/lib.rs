@@ -8,4 +8,7 @@ pub mod message_body;
 pub mod message_list;
 pub mod names;
 pub mod queue_list;
+mod version;
 mod xml;
+
+pub use version::QueueVersion;

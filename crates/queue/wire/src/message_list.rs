@@ -4,6 +4,7 @@ use common::{DateTime, Version};
 use protocol::xml_tree::Element;
 use queue_model::{Message, NewMessage, PopReceipt, TakenMessage, limits};
 
+use crate::QueueVersion as _;
 use crate::xml;
 
 const LIST: &str = "QueueMessagesList";

@@ -4,6 +4,7 @@ use common::Version;
 use protocol::xml_tree::Element;
 use queue_model::{Metadata, QueueName, limits};
 
+use crate::QueueVersion as _;
 use crate::xml;
 
 /// List Queues' answer. What the request did not say is not repeated.

@@ -20,7 +20,7 @@ pub enum Expr {
     Or(Vec<Expr>),
 }
 
-/// A property against a literal, the property on the left whatever the text had.
+/// A property compared with a literal. The property is on the left, also if the text has it on the right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub property: String,
@@ -39,7 +39,7 @@ pub enum Operator {
 }
 
 impl Expr {
-    /// All of the terms. Nested `and`s are taken in; one term is itself; none is `true`.
+    /// All of the terms. Nested `and`s are flattened; one term is that term; no term is `true`.
     pub fn all(terms: Vec<Self>) -> Self {
         join(terms, true, Self::And, |term| match term {
             Self::And(inner) => Ok(inner),
@@ -47,7 +47,7 @@ impl Expr {
         })
     }
 
-    /// Any of the terms. Nested `or`s are taken in; one term is itself; none is `false`.
+    /// Any of the terms. Nested `or`s are flattened; one term is that term; no term is `false`.
     pub fn any(terms: Vec<Self>) -> Self {
         join(terms, false, Self::Or, |term| match term {
             Self::Or(inner) => Ok(inner),
@@ -64,7 +64,7 @@ impl Expr {
         }
     }
 
-    /// How many comparisons it is made of.
+    /// The number of comparisons in it.
     pub fn comparisons(&self) -> usize {
         let (mut open, mut count) = (vec![self], 0);
         while let Some(expr) = open.pop() {
@@ -103,7 +103,7 @@ fn join(
     inner_terms: fn(Expr) -> Result<Vec<Expr>, Expr>,
 ) -> Expr {
     let mut terms = terms.into_iter().map(inner_terms);
-    // The first one's list is added to in place: the parser grows a chain of thousands one term at a time.
+    // Extends the list of the first term in place: the parser adds thousands of terms one at a time.
     let mut flat = match terms.next() {
         None => Vec::new(),
         Some(Ok(inner)) => inner,
@@ -143,7 +143,7 @@ impl Operator {
         Self::ALL.into_iter().find(|operator| operator.word() == word)
     }
 
-    /// The operator that says the same with the sides exchanged.
+    /// The operator with the same meaning when the sides are exchanged.
     pub(crate) fn mirrored(self) -> Self {
         match self {
             Self::Gt => Self::Lt,
@@ -166,8 +166,8 @@ impl Operator {
         }
     }
 
-    /// Whether it holds between two values so ordered; `None` is a NaN on either side, which differs from
-    /// everything and is neither above nor below it, as in IEEE 754.
+    /// Whether it holds between two values with this order. `None` is a NaN on either side, which is unequal to everything,
+    /// and neither less nor greater, as in IEEE 754.
     pub(crate) fn holds(self, ordering: Option<Ordering>) -> bool {
         match (self, ordering) {
             (Self::Ne, None) => true,
@@ -200,7 +200,7 @@ fn chain(f: &mut fmt::Formatter<'_>, terms: &[Expr], word: &str) -> fmt::Result 
         if i > 0 {
             f.write_str(word)?;
         }
-        // `and` in `or` needs no parentheses; readers are glad of them all the same.
+        // `and` in `or` needs no parentheses, but is easier to read with them.
         match term {
             Expr::And(_) | Expr::Or(_) => write!(f, "({term})")?,
             _ => write!(f, "{term}")?,

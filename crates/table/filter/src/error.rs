@@ -1,25 +1,25 @@
 //! Why a filter is refused, in the service's words.
 //!
-//! The texts are those of the OData library behind the service, recorded or quoted where the specification
-//! says so (5.4), and otherwise that library's own. Its positions are 0-based and count UTF-16 units.
+//! The texts are those of the OData library that the service uses: recorded or quoted where the specification says so
+//! (5.4), otherwise taken from the library. Its positions are 0-based and count UTF-16 units.
 
 use model::{EdmType, Refusal};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The text is no filter; holds the service's message.
+    /// The text is not a filter. Contains the service's message.
     #[error("{0}")]
     Syntax(String),
-    /// Legal OData which the Table service does not offer: functions, arithmetic, property against property.
-    #[error("{}", Refusal::NotImplemented)]
+    /// OData that the Table service does not have: functions, arithmetic, comparing two properties.
+    #[error("{}", Refusal::Shared(common::Refusal::NotImplemented))]
     NotImplemented,
     /// A comparison with `null`.
-    #[error("{}", Refusal::InputNotValid)]
+    #[error("{}", Refusal::Shared(common::Refusal::InputNotValid))]
     NotValid,
 }
 
 impl FilterError {
-    /// A token that has no place where it stands; `end` is the offset just after it.
+    /// An unexpected token; `end` is the offset just after it.
     pub(crate) fn unexpected(text: &str, end: usize) -> Self {
         Self::Syntax(format!("Syntax error at position {} in '{text}'.", position(text, end)))
     }
@@ -31,7 +31,7 @@ impl FilterError {
         ))
     }
 
-    /// The library notices only where the text ends, and says that place.
+    /// The library reports the end of the text as the position.
     pub(crate) fn unterminated_string(text: &str) -> Self {
         let end = position(text, text.len());
         Self::Syntax(format!("There is an unterminated string literal at position {end} in '{text}'."))
@@ -42,7 +42,7 @@ impl FilterError {
         Self::Syntax(format!("There is an unterminated literal at position {end} in '{text}'."))
     }
 
-    /// Something else where `what` has to follow; `at` is where that something begins.
+    /// Another token instead of `what`; `at` is the start of that token.
     pub(crate) fn expected(what: &str, text: &str, at: usize) -> Self {
         Self::Syntax(format!("{what} expected at position {} in '{text}'.", position(text, at)))
     }

@@ -1,4 +1,4 @@
-//! What a filter means: the answer for one row. The planner may only do this faster.
+//! The meaning of a filter: its answer for one row. The planner gives the same answers, faster.
 //!
 //! Two-valued logic: a comparison with a property the row lacks is false whatever the operator, and `not` of it
 //! is true. Stored data never makes a filter fail (spec: 5.3).
@@ -9,13 +9,13 @@ use model::{Value, ValueRef, ordinal_cmp};
 
 use crate::{Comparison, Expr};
 
-/// Something a filter can be asked about.
-pub trait Row {
+/// Where a filter finds the values of properties: an entity, a table.
+pub trait PropertyLookup {
     /// The value of a property, PartitionKey, RowKey and Timestamp included.
     fn property(&self, name: &str) -> Option<ValueRef<'_>>;
 }
 
-pub fn eval(expr: &Expr, row: &(impl Row + ?Sized)) -> bool {
+pub fn eval(expr: &Expr, row: &(impl PropertyLookup + ?Sized)) -> bool {
     match expr {
         Expr::Constant(value) => *value,
         Expr::Compare(Comparison { property, operator, literal }) => {
@@ -27,9 +27,8 @@ pub fn eval(expr: &Expr, row: &(impl Row + ?Sized)) -> bool {
     }
 }
 
-/// How a stored value lies to a literal. The literal is widened to the stored type where that loses nothing of
-/// its kind; between any other types the stored value counts as less. `None` where a NaN takes part in a
-/// comparison of numbers.
+/// The order of a stored value and a literal. The literal is widened to the stored type if that is a wider number type;
+/// between other different types the stored value is less. `None` if one of two numbers is NaN.
 pub(crate) fn order(stored: ValueRef<'_>, literal: &Value) -> Option<Ordering> {
     use ValueRef as Stored;
     match (stored, literal) {
@@ -61,7 +60,7 @@ fn order_of_double_and_integer(double: f64, integer: i64) -> Option<Ordering> {
         return Some(Ordering::Less);
     }
     let whole = double.trunc();
-    // In range, as just shown, so the cast is exact; the fraction decides between equal whole parts.
+    // In range, as checked above, so the cast is exact. The fraction decides between equal whole parts.
     (whole as i64).cmp(&integer).then_with(|| double.total_cmp(&whole)).into()
 }
 

@@ -1,8 +1,8 @@
-//! Cuts a filter into tokens, one at a time and only as far as asked.
+//! Splits a filter into tokens, one at a time, on demand.
 //!
-//! Being lazy matters: the service reports the first thing wrong, so a bad character must not speak before an
-//! unexpected word in front of it. Words are not classified here: `and` or `eq` may name a property too, and
-//! only the parser knows which place the word stands in. Offsets are bytes; errors turn them into positions.
+//! On demand, because the service reports the first error: an unexpected word must be reported before a bad character after
+//! it. Words are not classified here: `and` or `eq` may also be a property's name, which only the parser can tell. Offsets
+//! are bytes; errors turn them into positions.
 
 use model::{EdmType, is_property_name};
 
@@ -11,7 +11,7 @@ use crate::FilterError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Word,
-    /// A literal that claims to be of this type; its content is not looked at yet.
+    /// A literal of this type. Its content is not checked yet.
     Literal(EdmType),
     /// `time'…'` and `datetimeoffset'…'`: OData types the Table service does not have.
     ForeignLiteral,
@@ -53,7 +53,7 @@ impl<'a> Lexer<'a> {
         self.text
     }
 
-    /// The next token, and `End` for ever after the last.
+    /// The next token; after the last one, always `End`.
     pub fn next(&mut self) -> Result<Token<'a>, FilterError> {
         self.skip(char::is_whitespace);
         let at = self.at;
@@ -136,7 +136,7 @@ impl<'a> Lexer<'a> {
         Ok(Kind::Minus)
     }
 
-    /// Digits, fraction, exponent and a suffix for the type. Anything further is the next token's affair.
+    /// Digits, fraction, exponent and a suffix for the type. What follows is the next token.
     fn number(&mut self) -> Result<Kind, FilterError> {
         let mut kind = EdmType::Int32;
         self.skip(|c| c.is_ascii_digit());
@@ -177,7 +177,7 @@ fn punctuation(character: char) -> Kind {
     }
 }
 
-/// What a word that touches a quote makes of the text in quotes. OData does not mind the word's case.
+/// The type that a word directly before a quote gives to the text in quotes. OData ignores the word's case.
 fn prefixed(word: &str) -> Option<Kind> {
     const PREFIXES: [(&str, Kind); 6] = [
         ("datetime", Kind::Literal(EdmType::DateTime)),
@@ -194,7 +194,7 @@ fn starts_word(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && is_property_name(c.encode_utf8(&mut [0; 4])))
 }
 
-/// Asks the model, so that every name that can be stored can be asked for.
+/// Uses the model's rule, so that a filter can use every name that can be stored.
 fn continues_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && is_property_name(&format!("_{c}")))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::{DateTime, EdmType, Guid, Value, format_double};
 
-/// Reads a token of this type. `None` when the text is no value of it.
+/// Parses a token of this type. `None` if the text is not a value of it.
 pub(crate) fn parse(kind: EdmType, text: &str) -> Option<Value> {
     match kind {
         EdmType::String => Some(Value::String(quoted(text)?.replace("''", "'"))),
@@ -18,7 +18,7 @@ pub(crate) fn parse(kind: EdmType, text: &str) -> Option<Value> {
     }
 }
 
-/// What stands between the first quote and the last.
+/// The text between the first quote and the last.
 fn quoted(text: &str) -> Option<&str> {
     text.split_once('\'')?.1.strip_suffix('\'')
 }

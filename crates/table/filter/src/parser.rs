@@ -1,15 +1,14 @@
-//! Reads a filter by operator precedence, with its own stacks: however deep the text, the thread's stack is safe.
+//! Parses a filter by operator precedence with its own stacks, so that a deep text can't overflow the thread's stack.
 //!
-//! The order of complaints is the service's: whatever is wrong with the text comes first, and only a text that
-//! reads well is judged by its meaning. So the first fault of meaning is noted and reading goes on; the tree made
-//! after that is a placeholder nobody sees.
+//! Errors are reported in the service's order: syntax errors first, then errors of types and unsupported operators. So the
+//! first error of the second kind is kept and parsing goes on; the tree after that is a placeholder that is not returned.
 
 use model::{EdmType, Value, limits};
 
 use crate::lexer::{Kind, Lexer, Token};
 use crate::{Comparison, Expr, FilterError, Operator, literal};
 
-/// Reads a filter as it stands in the URL once decoded. `None` for a blank one, which asks for everything.
+/// Parses a filter that is already percent-decoded. `None` for a blank filter, which selects everything.
 pub fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
     if text.trim().is_empty() {
         return Ok(None);
@@ -22,15 +21,15 @@ pub fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token not used yet.
+    /// The next token.
     token: Token<'a>,
-    /// Operators and brackets whose right side is still being read.
+    /// Operators and brackets whose right side is not complete.
     pending: Vec<Pending>,
-    /// What the pending operators will be applied to, last first.
+    /// The operands of the pending operators, last first.
     operands: Vec<Operand>,
-    /// How many of the pending stand around the text that follows, rather than before it.
+    /// How many of the pending enclose the text that follows. The others come before it.
     depth: usize,
-    /// The first fault of meaning.
+    /// The first error that is not a syntax error.
     fault: Option<FilterError>,
 }
 
@@ -47,14 +46,14 @@ enum Pending {
     Minus,
 }
 
-/// What may stand on a side of an operator.
+/// An operand of an operator.
 enum Operand {
     Test(Expr),
     Property(String),
     Literal(Value),
 }
 
-/// What a token in the place of an operand leaves to be read.
+/// What comes next after a token in operand position.
 enum Next {
     Operand,
     Operator,
@@ -157,7 +156,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One level further in. The bound is for the sake of the tree, which others walk by recursion.
+    /// One level deeper. The depth is bounded because others walk the tree by recursion.
     fn enter(&mut self, pending: Pending) -> Result<Next, FilterError> {
         if self.depth == limits::FILTER_DEPTH_MAX {
             return Err(FilterError::too_deep());
@@ -178,7 +177,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Applies the pending operators that bind at least so tightly, up to the innermost bracket.
+    /// Applies the pending operators that bind at least this tightly, up to the innermost bracket.
     fn apply_down_to(&mut self, strength: Strength) {
         while let Some(operator) = self.pending.pop_if(|pending| pending.strength() >= strength) {
             let right = self.pop();
@@ -230,8 +229,8 @@ impl<'a> Parser<'a> {
         Operand::Test(operand.into_test().negate())
     }
 
-    /// An operator is pending only once its left side is read, and applied only once its right side is, so there
-    /// is always something to take.
+    /// An operator becomes pending after its left side is read and is applied after its right side is read, so there is
+    /// always an operand.
     fn pop(&mut self) -> Operand {
         self.operands.pop().expect("an operator is applied once both of its sides are read")
     }
@@ -251,8 +250,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How tightly operators bind, loosest first. `not` is looser than a comparison: `not A eq B` is taken for
-/// `not (A eq B)` (spec: open question 8).
+/// How tightly operators bind, loosest first. `not` is looser than a comparison: `not A eq B` means `not (A eq B)` (spec:
+/// open question 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {
     Bracket,
@@ -290,11 +289,11 @@ fn binary(kind: Kind, text: &str) -> Option<Pending> {
 }
 
 impl Operand {
-    /// Stands for what was refused already. Boolean, so as not to be refused again for its type.
+    /// Replaces an operand that was already refused. It is Boolean, so its type is not refused again.
     const REFUSED: Self = Self::Test(Expr::Constant(false));
 
-    /// A property has the type its place asks for, and a place where only an operand stands asks for a Boolean. System
-    /// properties have a type of their own.
+    /// A property has the type that its position requires; an operand alone must be Boolean. System properties have fixed
+    /// types.
     fn edm_type(&self) -> EdmType {
         match self {
             Self::Property(name) if name == "PartitionKey" || name == "RowKey" => EdmType::String,
@@ -304,7 +303,7 @@ impl Operand {
         }
     }
 
-    /// The operand as a condition. A property alone asks whether it is Boolean true, as `eq true` does.
+    /// The operand as a condition. A property alone means the same as `eq true`.
     fn into_test(self) -> Expr {
         match self {
             Self::Test(expr) => expr,

@@ -1,4 +1,4 @@
-//! Turns a filter into key ranges and what is left to ask of each row found there.
+//! Turns a filter into key ranges and a residual, which is evaluated for each row in them.
 //!
 //! Knows nothing of storage or HTTP. The promise, property-tested in `tests/plan.rs`: scanning the ranges and
 //! keeping what the residual accepts gives exactly the rows `eval` accepts over the table.
@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use model::{Cut, KeyRange, Value, comparable_with_keys, is_too_long_for_a_key};
 
-use crate::region::{Band, Budget, Region, Rows};
-use crate::span::{Edge, Span};
+use crate::region::{Band, Region, RowSpans, StepBudget};
+use crate::span::{KeyEdge, KeySpan};
 use crate::{Comparison, Expr, Operator};
 
-/// Ranges of one plan. A scan pays for each range it opens; beyond this neighbours are joined, and the residual
-/// drops the rows between them.
+/// Ranges of one plan. Each range costs a scan a seek. Above this limit neighbours are joined, and the residual drops the
+/// rows between them.
 const RANGES_MAX: usize = 4096;
 
-/// Row spans written out before neighbours are joined. Shared row lists may stand for many more.
+/// Row spans that are written as ranges before neighbours are joined. Shared row lists can represent many more.
 const ROW_SPANS_MAX: usize = 16 * RANGES_MAX;
 
-/// Where to look, and what still to ask of each row found there.
+/// The ranges to read, and the filter for the rows in them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Sorted and disjoint, none empty.
@@ -38,15 +38,15 @@ pub fn plan(filter: Option<Expr>) -> Plan {
         Expr::And(terms) => terms.as_slice(),
         other => slice::from_ref(other),
     };
-    let mut budget = Budget::new();
+    let mut budget = StepBudget::new();
     let regions: Vec<Region<'_>> = terms.iter().map(|term| region(term, false, &mut budget)).collect();
-    let claims: Vec<Claim> = regions.iter().map(Claim::of).collect();
+    let coverages: Vec<Coverage> = regions.iter().map(Coverage::of).collect();
     let (ranges, widened) = ranges(&Region::intersect_all(regions, &mut budget));
     let widened = if budget.exhausted { Widened::Anyhow } else { widened };
     if ranges.is_empty() {
         return Plan { ranges, residual: None };
     }
-    let mut settled = claims.into_iter().map(|claim| claim.is_settled(widened));
+    let mut settled = coverages.into_iter().map(|coverage| coverage.is_settled(widened));
     let residual = match filter {
         Expr::And(mut terms) => {
             terms.retain(|_| settled.next() != Some(true));
@@ -57,13 +57,13 @@ pub fn plan(filter: Option<Expr>) -> Plan {
     Plan { ranges, residual }
 }
 
-/// What a term's region says about the term.
-enum Claim {
+/// How much a term's region decides about the term.
+enum Coverage {
     /// True for exactly these partitions.
     Partitions,
     /// True for exactly these keys.
     Keys,
-    /// Needs asking.
+    /// Not decided: each row must be checked.
     Unknown,
 }
 
@@ -71,12 +71,12 @@ enum Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Widened {
     No,
-    /// They take all rows of partitions of which some rows were wanted.
+    /// They include all rows of partitions of which only some rows are wanted.
     ToPartitions,
     Anyhow,
 }
 
-impl Claim {
+impl Coverage {
     fn of(region: &Region<'_>) -> Self {
         match (region.exact, region.is_whole_partitions()) {
             (true, true) => Self::Partitions,
@@ -85,7 +85,7 @@ impl Claim {
         }
     }
 
-    /// Whether the term is true for every row of the ranges, so that rows need not be asked.
+    /// Whether the term is true for every row of the ranges, so that the residual does not need it.
     fn is_settled(&self, widened: Widened) -> bool {
         match self {
             Self::Partitions => widened != Widened::Anyhow,
@@ -96,7 +96,7 @@ impl Claim {
 }
 
 /// Where the expression, or its negation, can be true.
-fn region<'a>(expr: &'a Expr, negated: bool, budget: &mut Budget) -> Region<'a> {
+fn region<'a>(expr: &'a Expr, negated: bool, budget: &mut StepBudget) -> Region<'a> {
     match (expr, negated) {
         (Expr::Constant(value), _) => Region::constant(*value != negated),
         (Expr::Compare(comparison), _) => region_of_comparison(comparison, negated),
@@ -121,12 +121,12 @@ fn region_of_comparison(comparison: &Comparison, negated: bool) -> Region<'_> {
     // Every row has both keys and they have a total order, so for them "not" is the opposite operator.
     let operator = if negated { comparison.operator.opposite() } else { comparison.operator };
     match &comparison.literal {
-        // No key is as long, and none can tell a longer one from its beginning.
+        // No key is as long, and cutting the text would make it equal to other texts.
         Value::String(text) if operator == Operator::Eq && is_too_long_for_a_key(text) => {
             Region::constant(false)
         }
         Value::String(text) => {
-            Span::of(operator, comparable_with_keys(text)).map_or_else(Region::anywhere, of_span)
+            KeySpan::of(operator, comparable_with_keys(text)).map_or_else(Region::anywhere, of_span)
         }
         // A key is a String, and a String is less than any literal of another type.
         _ => Region::constant(operator.holds(Some(Ordering::Less))),
@@ -141,7 +141,7 @@ fn ranges<'a>(region: &Region<'a>) -> (Vec<KeyRange>, Widened) {
     let mut ranges: Vec<KeyRange> = Vec::with_capacity(row_spans.min(ROW_SPANS_MAX));
     for Band { partitions, rows } in &region.bands {
         match (rows, partitions.pinned()) {
-            (Rows::Some(spans), Some(partition)) => {
+            (RowSpans::Some(spans), Some(partition)) => {
                 let partition = texts.shared(partition);
                 let spans = if row_spans > ROW_SPANS_MAX {
                     widened = Widened::Anyhow;
@@ -155,7 +155,7 @@ fn ranges<'a>(region: &Region<'a>) -> (Vec<KeyRange>, Widened) {
                 }
             }
             (rows, _) => {
-                if matches!(rows, Rows::Some(_)) && widened == Widened::No {
+                if matches!(rows, RowSpans::Some(_)) && widened == Widened::No {
                     widened = Widened::ToPartitions;
                 }
                 let (start, end) = (partition_cut(partitions.start), partition_cut(partitions.end));
@@ -171,10 +171,10 @@ fn ranges<'a>(region: &Region<'a>) -> (Vec<KeyRange>, Widened) {
     (ranges, widened)
 }
 
-/// Each literal's text once, however many ranges it bounds.
+/// Each literal's text once, for all ranges that it bounds.
 #[derive(Default)]
 struct Texts<'a> {
-    /// By where in the filter they lie and how long they are.
+    /// By their address in the filter and their length.
     shared: HashMap<(*const u8, usize), Arc<str>>,
     of: std::marker::PhantomData<&'a str>,
 }
@@ -184,31 +184,31 @@ impl<'a> Texts<'a> {
         self.shared.entry((text.as_ptr(), text.len())).or_insert_with(|| text.into()).clone()
     }
 
-    fn row_cut(&mut self, partition: &Arc<str>, edge: Edge<'a>) -> Cut {
+    fn row_cut(&mut self, partition: &Arc<str>, edge: KeyEdge<'a>) -> Cut {
         match edge {
-            Edge::Before(text) => Cut::before_shared(partition, &self.shared(text)),
-            Edge::After(text) => Cut::after_shared(partition, &self.shared(text)),
-            Edge::End => Cut::after_partition_shared(partition),
+            KeyEdge::Before(text) => Cut::before_shared(partition, &self.shared(text)),
+            KeyEdge::After(text) => Cut::after_shared(partition, &self.shared(text)),
+            KeyEdge::End => Cut::after_partition_shared(partition),
         }
     }
 }
 
-fn row_spans<'r, 'a>(band: &'r Band<'a>) -> &'r [Span<'a>] {
+fn row_spans<'r, 'a>(band: &'r Band<'a>) -> &'r [KeySpan<'a>] {
     match &band.rows {
-        Rows::All => &[],
-        Rows::Some(spans) => spans,
+        RowSpans::All => &[],
+        RowSpans::Some(spans) => spans,
     }
 }
 
-fn hull<'a>(spans: &[Span<'a>]) -> Vec<Span<'a>> {
+fn hull<'a>(spans: &[KeySpan<'a>]) -> Vec<KeySpan<'a>> {
     match spans {
-        [first, .., last] => vec![Span { start: first.start, end: last.end }],
+        [first, .., last] => vec![KeySpan { start: first.start, end: last.end }],
         _ => spans.to_vec(),
     }
 }
 
-/// Adds a range that comes no earlier than those there, joining it to the last if they touch. A range between
-/// texts may be empty between keys, as keys hold no control characters.
+/// Adds a range that does not start before the last one, and joins the two if they touch. A range between texts may contain
+/// no keys, because keys have no control characters.
 fn append(ranges: &mut Vec<KeyRange>, range: KeyRange) {
     if range.is_empty() {
         return;
@@ -231,11 +231,11 @@ fn join_neighbours(ranges: &[KeyRange]) -> Vec<KeyRange> {
     ranges.chunks(ranges.len().div_ceil(RANGES_MAX)).filter_map(joined).collect()
 }
 
-fn partition_cut(edge: Edge<'_>) -> Cut {
+fn partition_cut(edge: KeyEdge<'_>) -> Cut {
     match edge {
-        Edge::Before(text) => Cut::before_partition(text),
-        Edge::After(text) => Cut::after_partition(text),
-        Edge::End => Cut::End,
+        KeyEdge::Before(text) => Cut::before_partition(text),
+        KeyEdge::After(text) => Cut::after_partition(text),
+        KeyEdge::End => Cut::End,
     }
 }
 

@@ -1,16 +1,16 @@
-//! Sets of places in (PartitionKey, RowKey), as the planner reckons with them.
+//! Sets of keys (PartitionKey, RowKey), as the planner combines them.
 //!
-//! A region is a list of bands: a span of partitions, and the rows wanted in each partition of it. That says
-//! `RowKey eq '1'` before anything pins the partition, so `and` and `or` need not care in which order conditions
-//! come. A region always holds every key its condition can be true for; `exact` says it holds no other.
+//! A region is a list of bands: a span of partitions, and the rows wanted in each of these partitions. A band can express
+//! `RowKey eq '1'` before the partition is known, so the order of conditions does not matter. A region contains every key
+//! for which its condition can be true; `exact` says that it contains no other.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use crate::span::{Span, intersect_lists, unite, walk_pairs};
+use crate::span::{KeySpan, intersect_lists, unite, walk_pairs};
 
-/// Steps spent on lists of rows in one plan. Partitions times rows can grow as a product, which a filter of a
-/// few kilobytes could make large; past this the planner stops narrowing and leaves it to the residual.
+/// Steps spent on lists of rows in one plan. The work is partitions times rows, which a filter of a few kilobytes could
+/// make large. Above this limit the planner stops narrowing and leaves the rest to the residual.
 const ROW_STEPS_MAX: usize = 1 << 17;
 
 #[derive(Debug)]
@@ -22,26 +22,26 @@ pub(crate) struct Region<'a> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Band<'a> {
-    pub partitions: Span<'a>,
-    pub rows: Rows<'a>,
+    pub partitions: KeySpan<'a>,
+    pub rows: RowSpans<'a>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Rows<'a> {
+pub(crate) enum RowSpans<'a> {
     All,
     /// Sorted, disjoint, none empty. Shared, because narrowing thousands of partitions by the same rows is common.
-    Some(Rc<[Span<'a>]>),
+    Some(Rc<[KeySpan<'a>]>),
 }
 
 /// What is left of `ROW_STEPS_MAX`.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct StepBudget {
     steps: usize,
-    /// A region was left wider than its condition because steps ran out.
+    /// Steps ran out, so a region is wider than its condition.
     pub exhausted: bool,
 }
 
-impl Budget {
+impl StepBudget {
     pub fn new() -> Self {
         Self { steps: ROW_STEPS_MAX, exhausted: false }
     }
@@ -56,36 +56,36 @@ impl Budget {
 }
 
 impl<'a> Region<'a> {
-    /// For a condition the keys say nothing about.
+    /// For a condition that does not depend on the keys.
     pub fn anywhere() -> Self {
         Self { exact: false, ..Self::constant(true) }
     }
 
     pub fn constant(value: bool) -> Self {
-        let everything = Band { partitions: Span::ALL, rows: Rows::All };
+        let everything = Band { partitions: KeySpan::ALL, rows: RowSpans::All };
         Self { bands: if value { vec![everything] } else { Vec::new() }, exact: true }
     }
 
-    pub fn of_partitions(partitions: Span<'a>) -> Self {
-        Self { bands: vec![Band { partitions, rows: Rows::All }], exact: true }.without_empty(partitions)
+    pub fn of_partitions(partitions: KeySpan<'a>) -> Self {
+        Self { bands: vec![Band { partitions, rows: RowSpans::All }], exact: true }.without_empty(partitions)
     }
 
-    pub fn of_rows(rows: Span<'a>) -> Self {
-        let band = Band { partitions: Span::ALL, rows: Rows::Some(Rc::new([rows])) };
+    pub fn of_rows(rows: KeySpan<'a>) -> Self {
+        let band = Band { partitions: KeySpan::ALL, rows: RowSpans::Some(Rc::new([rows])) };
         Self { bands: vec![band], exact: true }.without_empty(rows)
     }
 
-    fn without_empty(self, span: Span<'a>) -> Self {
+    fn without_empty(self, span: KeySpan<'a>) -> Self {
         if span.is_empty() { Self::constant(false) } else { self }
     }
 
-    /// Whether it speaks of partitions only.
+    /// Whether it takes all rows of its partitions.
     pub fn is_whole_partitions(&self) -> bool {
-        self.bands.iter().all(|band| matches!(band.rows, Rows::All))
+        self.bands.iter().all(|band| matches!(band.rows, RowSpans::All))
     }
 
-    /// By halves, so that each band is walked a logarithmic number of times and not once per region.
-    pub fn intersect_all(mut regions: Vec<Self>, budget: &mut Budget) -> Self {
+    /// In pairs, so that each band is visited a logarithmic number of times and not once per region.
+    pub fn intersect_all(mut regions: Vec<Self>, budget: &mut StepBudget) -> Self {
         while regions.len() > 1 {
             let mut halved = Vec::with_capacity(regions.len().div_ceil(2));
             let mut rest = regions.into_iter();
@@ -100,7 +100,7 @@ impl<'a> Region<'a> {
         regions.pop().unwrap_or_else(|| Self::constant(true))
     }
 
-    fn intersect(&self, other: &Self, budget: &mut Budget) -> Self {
+    fn intersect(&self, other: &Self, budget: &mut StepBudget) -> Self {
         let mut bands = Vec::new();
         walk_pairs(
             &self.bands,
@@ -110,15 +110,15 @@ impl<'a> Region<'a> {
                 bands.extend(a.rows.intersect(&b.rows, budget).map(|rows| Band { partitions, rows }));
             },
         );
-        // Nothing left is exact however we got there: a region never misses a key.
+        // An empty region is always exact, because a region never misses a key.
         let exact = bands.is_empty() || (self.exact && other.exact && !budget.exhausted);
         Self { bands, exact }
     }
 
-    pub fn unite_all(regions: Vec<Self>, budget: &mut Budget) -> Self {
+    pub fn unite_all(regions: Vec<Self>, budget: &mut StepBudget) -> Self {
         let mut exact = regions.iter().all(|region| region.exact);
         let mut bands: Vec<Band<'a>> = regions.into_iter().flat_map(|region| region.bands).collect();
-        // Of two that start together the longer first: it may cover the other.
+        // Of two with the same start, the longer comes first: it may cover the other.
         bands.sort_by(|a, b| {
             let order = |band: &Band<'a>| (band.partitions.start, Reverse(band.partitions.end));
             order(a).cmp(&order(b))
@@ -128,26 +128,26 @@ impl<'a> Region<'a> {
         while let Some(first) = bands.next() {
             let mut partitions = first.partitions;
             let mut rows = vec![first.rows];
-            let mut all_rows = matches!(rows[0], Rows::All);
+            let mut all_rows = matches!(rows[0], RowSpans::All);
             while let Some(band) = bands.next_if(|band| band.partitions.start < partitions.end) {
-                // Bands that overlap askew become one that holds both and more. Splitting them instead would be
-                // exact, but could cost a band per pair, and only a partition pinned later would gain by it.
-                let band_all_rows = matches!(band.rows, Rows::All);
+                // Bands that overlap partly become one that contains both and more. Splitting them would be exact, but
+                // could cost a band per pair, and helps only if a later condition fixes the partition.
+                let band_all_rows = matches!(band.rows, RowSpans::All);
                 exact &= partitions == band.partitions
                     || (all_rows && (band_all_rows || partitions.covers(&band.partitions)));
                 partitions.end = partitions.end.max(band.partitions.end);
                 all_rows |= band_all_rows;
                 rows.push(band.rows);
             }
-            united.push(Band { partitions, rows: Rows::unite(rows, budget) });
+            united.push(Band { partitions, rows: RowSpans::unite(rows, budget) });
         }
         Self { bands: united, exact: exact && !budget.exhausted }
     }
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowSpans<'a> {
     /// `None` when no row is in both.
-    fn intersect(&self, other: &Self, budget: &mut Budget) -> Option<Self> {
+    fn intersect(&self, other: &Self, budget: &mut StepBudget) -> Option<Self> {
         let (a, b) = match (self, other) {
             (Self::All, rows) | (rows, Self::All) => return Some(rows.clone()),
             (Self::Some(a), Self::Some(b)) => (a, b),
@@ -162,7 +162,7 @@ impl<'a> Rows<'a> {
         (!both.is_empty()).then(|| Self::Some(both.into()))
     }
 
-    fn unite(mut several: Vec<Self>, budget: &mut Budget) -> Self {
+    fn unite(mut several: Vec<Self>, budget: &mut StepBudget) -> Self {
         if several.len() == 1 {
             return several.swap_remove(0);
         }
@@ -177,6 +177,6 @@ impl<'a> Rows<'a> {
             return Self::All;
         }
         let united = unite(lists.into_iter().flat_map(|spans| spans.iter().copied()).collect());
-        if united == [Span::ALL] { Self::All } else { Self::Some(united.into()) }
+        if united == [KeySpan::ALL] { Self::All } else { Self::Some(united.into()) }
     }
 }

@@ -1,6 +1,6 @@
-//! Stretches of one key: the texts between two edges, in the service's order.
+//! Spans of one key: the texts between two edges, in the service's order. `model::KeyRange` is the same for both keys.
 //!
-//! One dimension only. Borrows its texts from the filter, so that planning copies no keys until it is done.
+//! Texts are borrowed from the filter, so planning copies keys only at its end.
 
 use std::cmp::Ordering;
 
@@ -8,20 +8,20 @@ use model::ordinal_cmp;
 
 use crate::Operator;
 
-/// A place between texts.
+/// A position between texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge<'a> {
+pub(crate) enum KeyEdge<'a> {
     Before(&'a str),
     After(&'a str),
     End,
 }
 
-impl Edge<'_> {
+impl KeyEdge<'_> {
     /// No text is below the empty one.
     pub const START: Self = Self::Before("");
 }
 
-impl Ord for Edge<'_> {
+impl Ord for KeyEdge<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::End, Self::End) => Ordering::Equal,
@@ -34,30 +34,30 @@ impl Ord for Edge<'_> {
     }
 }
 
-impl PartialOrd for Edge<'_> {
+impl PartialOrd for KeyEdge<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span<'a> {
-    pub start: Edge<'a>,
-    pub end: Edge<'a>,
+pub(crate) struct KeySpan<'a> {
+    pub start: KeyEdge<'a>,
+    pub end: KeyEdge<'a>,
 }
 
-impl<'a> Span<'a> {
-    pub const ALL: Self = Self { start: Edge::START, end: Edge::End };
+impl<'a> KeySpan<'a> {
+    pub const ALL: Self = Self { start: KeyEdge::START, end: KeyEdge::End };
 
-    /// The texts a comparison with `text` holds for. `None` for `ne`: it would split a stretch in two to skip one
-    /// key, and asking each row is cheaper than a second range.
+    /// The texts for which a comparison with `text` is true. `None` for `ne`: it would need two spans to skip one key, and
+    /// checking each row is cheaper than a second range.
     pub fn of(operator: Operator, text: &'a str) -> Option<Self> {
         let (start, end) = match operator {
-            Operator::Eq => (Edge::Before(text), Edge::After(text)),
-            Operator::Gt => (Edge::After(text), Edge::End),
-            Operator::Ge => (Edge::Before(text), Edge::End),
-            Operator::Lt => (Edge::START, Edge::Before(text)),
-            Operator::Le => (Edge::START, Edge::After(text)),
+            Operator::Eq => (KeyEdge::Before(text), KeyEdge::After(text)),
+            Operator::Gt => (KeyEdge::After(text), KeyEdge::End),
+            Operator::Ge => (KeyEdge::Before(text), KeyEdge::End),
+            Operator::Lt => (KeyEdge::START, KeyEdge::Before(text)),
+            Operator::Le => (KeyEdge::START, KeyEdge::After(text)),
             Operator::Ne => return None,
         };
         Some(Self { start, end })
@@ -75,28 +75,28 @@ impl<'a> Span<'a> {
         Self { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
 
-    /// The only text in it, if it was pinned to one.
+    /// Its only text, if it has just one.
     pub fn pinned(&self) -> Option<&'a str> {
         match (self.start, self.end) {
-            (Edge::Before(a), Edge::After(b)) if a == b => Some(a),
+            (KeyEdge::Before(a), KeyEdge::After(b)) if a == b => Some(a),
             _ => None,
         }
     }
 }
 
-/// What both lists hold; they are sorted and disjoint, as the answer is.
-pub(crate) fn intersect_lists<'a>(a: &[Span<'a>], b: &[Span<'a>]) -> Vec<Span<'a>> {
+/// The intersection of two lists that are sorted and disjoint; so is the result.
+pub(crate) fn intersect_lists<'a>(a: &[KeySpan<'a>], b: &[KeySpan<'a>]) -> Vec<KeySpan<'a>> {
     let mut both = Vec::new();
     walk_pairs(a, b, |span| span, |_, _, span| both.push(span));
     both
 }
 
-/// Visits every pair of spans with something in common, in order and in one pass over both sorted lists.
+/// Visits every pair of overlapping spans, in order and in one pass over both sorted lists.
 pub(crate) fn walk_pairs<'a, T>(
     a: &[T],
     b: &[T],
-    span_of: impl Fn(&T) -> &Span<'a>,
-    mut visit: impl FnMut(&T, &T, Span<'a>),
+    span_of: impl Fn(&T) -> &KeySpan<'a>,
+    mut visit: impl FnMut(&T, &T, KeySpan<'a>),
 ) {
     let (mut i, mut j) = (0, 0);
     while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
@@ -113,10 +113,10 @@ pub(crate) fn walk_pairs<'a, T>(
     }
 }
 
-/// What any of the spans holds, sorted and disjoint.
-pub(crate) fn unite(mut spans: Vec<Span<'_>>) -> Vec<Span<'_>> {
+/// The union of the spans, sorted and disjoint.
+pub(crate) fn unite(mut spans: Vec<KeySpan<'_>>) -> Vec<KeySpan<'_>> {
     spans.sort_by(|a, b| a.start.cmp(&b.start));
-    let mut united: Vec<Span<'_>> = Vec::with_capacity(spans.len());
+    let mut united: Vec<KeySpan<'_>> = Vec::with_capacity(spans.len());
     for span in spans {
         match united.last_mut() {
             Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
@@ -130,15 +130,15 @@ pub(crate) fn unite(mut spans: Vec<Span<'_>>) -> Vec<Span<'_>> {
 mod tests {
     use super::*;
 
-    fn span(operator: Operator, text: &str) -> Span<'_> {
-        Span::of(operator, text).unwrap()
+    fn span(operator: Operator, text: &str) -> KeySpan<'_> {
+        KeySpan::of(operator, text).unwrap()
     }
 
-    fn show(spans: &[Span<'_>]) -> String {
-        let edge = |edge: Edge<'_>| match edge {
-            Edge::Before(text) => format!("<{text}"),
-            Edge::After(text) => format!("{text}>"),
-            Edge::End => "end".to_owned(),
+    fn show(spans: &[KeySpan<'_>]) -> String {
+        let edge = |edge: KeyEdge<'_>| match edge {
+            KeyEdge::Before(text) => format!("<{text}"),
+            KeyEdge::After(text) => format!("{text}>"),
+            KeyEdge::End => "end".to_owned(),
         };
         spans.iter().map(|s| format!("{} {}", edge(s.start), edge(s.end))).collect::<Vec<_>>().join(", ")
     }
@@ -151,18 +151,18 @@ mod tests {
         check(Operator::Ge, "<m end");
         check(Operator::Lt, "< <m");
         check(Operator::Le, "< m>");
-        assert_eq!(Span::of(Operator::Ne, "m"), None);
+        assert_eq!(KeySpan::of(Operator::Ne, "m"), None);
         assert!(span(Operator::Lt, "").is_empty());
-        assert_eq!(span(Operator::Ge, ""), Span::ALL);
+        assert_eq!(span(Operator::Ge, ""), KeySpan::ALL);
         assert_eq!(span(Operator::Ge, "m").intersect(&span(Operator::Le, "m")).pinned(), Some("m"));
         assert!(span(Operator::Gt, "m").intersect(&span(Operator::Le, "m")).is_empty());
     }
 
     #[test]
     fn edges_sort_by_utf16_unit() {
-        assert!(Edge::After("𝄞") < Edge::Before("\u{ffff}"));
-        assert!(Edge::Before("a") < Edge::After("a") && Edge::After("a") < Edge::Before("a\0"));
-        assert!(Edge::After("\u{ffff}") < Edge::End);
+        assert!(KeyEdge::After("𝄞") < KeyEdge::Before("\u{ffff}"));
+        assert!(KeyEdge::Before("a") < KeyEdge::After("a") && KeyEdge::After("a") < KeyEdge::Before("a\0"));
+        assert!(KeyEdge::After("\u{ffff}") < KeyEdge::End);
     }
 
     #[test]

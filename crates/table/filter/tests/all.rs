@@ -1,4 +1,4 @@
-//! Every test of this folder in one program: each program more is linked for long.
+//! All tests of this folder in one program, because each program takes long to link.
 
 mod depth;
 mod plan;

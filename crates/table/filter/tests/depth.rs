@@ -4,12 +4,12 @@
 
 use std::thread;
 
-use filter::{Row, eval, parse, plan};
+use filter::{PropertyLookup, eval, parse, plan};
 use model::ValueRef;
 
 struct Keys;
 
-impl Row for Keys {
+impl PropertyLookup for Keys {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         matches!(name, "PartitionKey" | "RowKey").then_some(ValueRef::String("a"))
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use filter::{Expr, FilterError, Plan, Prepared, Row, eval, parse, plan};
+use filter::{CompiledFilter, Expr, FilterError, Plan, PropertyLookup, eval, parse, plan};
 use model::{DateTime, Guid, Value, ValueRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ struct Stored {
     properties: Vec<(String, Value)>,
 }
 
-impl Row for Stored {
+impl PropertyLookup for Stored {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(&self.partition)),
@@ -28,7 +28,7 @@ impl Row for Stored {
     }
 }
 
-/// Few characters, so that keys and literals meet; among them those on which orders of text disagree.
+/// Few characters, so that keys and literals are often equal. Some of them sort differently in UTF-8 and UTF-16.
 const CHARACTERS: [char; 7] = ['a', 'b', ' ', '\'', '\u{e000}', '\u{ffff}', '𝄞'];
 
 fn key() -> impl Strategy<Value = String> {
@@ -36,7 +36,7 @@ fn key() -> impl Strategy<Value = String> {
     prop_oneof![4 => of_length(0..=1), 1 => of_length(2..=2)]
 }
 
-/// Literals may hold what keys can't.
+/// Literals may have characters that keys can't have.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => key(),
@@ -59,7 +59,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Written here again, by hand, as a second witness of the syntax.
+/// Written by hand, independently of the parser.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) => format!("'{}'", text.replace('\'', "''")),
@@ -86,7 +86,7 @@ fn key_name() -> impl Strategy<Value = &'static str> {
     select(vec!["PartitionKey", "PartitionKey", "RowKey"])
 }
 
-/// What becomes ranges.
+/// Conditions that become ranges.
 fn key_condition() -> impl Strategy<Value = String> {
     let equal = |name: &str, text: String| format!("{name} eq {}", written(&Value::String(text)));
     let listed = (key_name(), vec(key(), 2..5)).prop_map(move |(name, keys)| {
@@ -104,7 +104,7 @@ fn key_condition() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Anything that can stand as a condition.
+/// Any condition.
 fn condition() -> impl Strategy<Value = String> {
     let any_name = select(vec!["PartitionKey", "RowKey", "Timestamp", "A", "B", "Missing"]);
     prop_oneof![
@@ -113,7 +113,7 @@ fn condition() -> impl Strategy<Value = String> {
             .prop_map(|(name, op, value)| format!("{} {op} {name}", written(&value))),
         2 => (any_name, operator(), value())
             .prop_map(|(name, op, value)| format!("{name} {op} {}", written(&value))),
-        // The type of a system property is known, and is none that can stand alone.
+        // A system property has a fixed type, which is not Boolean, so it can't be a condition alone.
         1 => select(vec!["A", "B", "Missing"]).prop_map(str::to_owned),
         1 => any::<bool>().prop_map(|value| value.to_string()),
     ]
@@ -179,11 +179,11 @@ proptest! {
     }
 
     #[test]
-    fn a_prepared_filter_answers_as_its_tree_does(text in nested(condition()), rows in vec(stored(), 1..40)) {
+    fn a_compiled_filter_answers_as_its_tree_does(text in nested(condition()), rows in vec(stored(), 1..40)) {
         let expr = parsed(&text);
-        let prepared = Prepared::new(&expr);
+        let compiled = CompiledFilter::new(&expr);
         for row in &rows {
-            let answer = prepared.holds(|number| row.property(&prepared.names()[number]));
+            let answer = compiled.holds(|number| row.property(&compiled.names()[number]));
             prop_assert_eq!(answer, eval(&expr, row), "{}\n{:?}", text, row);
         }
     }
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// What a filter is made of, and what stands in OData beside it.
+/// The tokens of filters, and other tokens of OData.
 const PIECES: [&str; 24] = [
     "(",
     ")",
@@ -223,13 +223,13 @@ const PIECES: [&str; 24] = [
     "RowKey",
 ];
 
-/// Where the service says that the mistake is, in UTF-16 units.
+/// The position of the error in the service's message, in UTF-16 units.
 fn position(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once(" at position ").or_else(|| message.split_once(" at '"))?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// By their texts, because the service shows no negative zero.
+/// Compared as text, because the service does not show negative zero.
 fn meaning(expr: Option<&Expr>) -> String {
     format!("{expr:?}").replace("Double(-0.0)", "Double(0.0)")
 }
@@ -242,11 +242,11 @@ fn a_text_that_is_nearly_a_filter_means_one_thing_or_the_place_of_its_mistake_is
             let again = parse(&expr.to_string());
             let again = again.map_err(|error| TestCaseError::fail(format!("{expr}: {error}")))?;
             prop_assert_eq!(meaning(again.as_ref()), meaning(Some(&expr)), "{}", text);
-            let (plan, prepared) = (plan(Some(expr.clone())), Prepared::new(&expr));
+            let (plan, compiled) = (plan(Some(expr.clone())), CompiledFilter::new(&expr));
             for row in &rows {
                 let expected = eval(&expr, row);
                 prop_assert_eq!(answers(&plan, row), expected, "{}\n{:?}\n{:?}", text, row, plan);
-                let held = prepared.holds(|number| row.property(&prepared.names()[number]));
+                let held = compiled.holds(|number| row.property(&compiled.names()[number]));
                 prop_assert_eq!(held, expected, "{}\n{:?}", text, row);
             }
             Ok(Reading::Accepted)

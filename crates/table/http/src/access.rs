@@ -1,4 +1,4 @@
-//! What a proof lets its holder do with tables.
+//! What a caller with a proof may do with tables.
 
 use front::access::{AccountToken, Denial, Proof, ResourceToken, Roles};
 use front::sas::SPECIFIC_REFUSALS;
@@ -44,7 +44,7 @@ fn of_roles(roles: Roles) -> RoleGrant {
     RoleGrant { role, manages: roles.manages, named: roles.named }
 }
 
-/// The keys between the bounds, both included; a row key bounds nothing without its partition key.
+/// The keys between the bounds, both included. A row key needs its partition key.
 fn range(token: &TableSas) -> Result<KeyRange, Denial> {
     let TableSas { start_partition, start_row, end_partition, end_row, .. } = token;
     let bad = |row: &str, partition: &str| Denial::failed(format!("{row} is given without {partition}"));

@@ -1,4 +1,4 @@
-//! What an operation answers, before it is known whether it stands alone or in a batch.
+//! The answer of an operation, whether it is alone or part of a batch.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use model::Refusal;
 use store::FaultKind;
 use wire::names;
 
-/// An answer's own part: what every answer carries is added where it is sent.
+/// The part of an answer that depends on the operation. `respond` and `batch` add the rest.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct TableAnswer {
     pub status: u16,
     pub etag: Option<String>,
-    /// The address of what was created.
+    /// The address of the created entity or table.
     pub location: Option<String>,
     /// Whether `DataServiceId` repeats the location.
     pub names_location_twice: bool,
@@ -31,13 +31,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// Its bytes take this much of the memory for requests until the last of them is on its way.
+    /// The memory stays held until the last byte is sent.
     pub fn holding(self, held: Held) -> Self {
         Self { bytes: held_bytes(self.bytes, held), ..self }
     }
 }
 
-/// `Prefer`: whether an insert answers with what it stored.
+/// `Prefer`: whether the answer to an insert shows the entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
     Content,
@@ -63,34 +63,34 @@ impl Preference {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct TableFailure {
     pub refusal: Refusal,
-    /// Of the operation within its batch, if that is to be told.
+    /// The index of the operation in its batch, if the message shows it.
     pub index: Option<usize>,
-    /// Whether the request got as far as the store, which some headers tell.
+    /// Whether the request reached the store. Some headers depend on it.
     pub reached_the_store: bool,
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for TableFailure {
     fn from(refusal: Refusal) -> Self {
         Self { index: None, reached_the_store: refusal.reached_the_store(), refusal }
     }
 }
 
-impl From<common::Refusal> for Failure {
+impl From<common::Refusal> for TableFailure {
     fn from(refusal: common::Refusal) -> Self {
         Refusal::from(refusal).into()
     }
 }
 
 /// Tables tell nothing beside the refusal.
-impl From<Denial> for Failure {
+impl From<Denial> for TableFailure {
     fn from(denial: Denial) -> Self {
         denial.refusal.into()
     }
 }
 
-impl From<BodyFailure> for Failure {
+impl From<BodyFailure> for TableFailure {
     fn from(failure: BodyFailure) -> Self {
         match failure {
             BodyFailure::Refused(refusal) => refusal.into(),
@@ -99,15 +99,15 @@ impl From<BodyFailure> for Failure {
     }
 }
 
-impl From<service::Error> for Failure {
+impl From<service::Error> for TableFailure {
     fn from(error: service::Error) -> Self {
         match error {
             service::Error::Refused { refusal, index } => Self { index, ..refusal.into() },
             service::Error::Fault(fault) => {
                 let refusal = refusal_of(fault.kind());
-                // The only place where it is said: the client is told the refusal and no more.
-                if refusal == Refusal::Busy {
-                    tracing::warn!(kind = %fault.kind(), %fault, "the store put off a request");
+                // Logged here, because the client hears only the refusal.
+                if refusal == common::Refusal::Busy {
+                    tracing::warn!(kind = %fault.kind(), %fault, "the store is busy and refused a request");
                 } else {
                     tracing::error!(kind = %fault.kind(), %fault, "the store failed a request");
                 }
@@ -117,13 +117,16 @@ impl From<service::Error> for Failure {
     }
 }
 
-/// What a client hears of a fault.
-fn refusal_of(kind: FaultKind) -> Refusal {
+/// The refusal that a client hears for a fault.
+fn refusal_of(kind: FaultKind) -> common::Refusal {
     match kind {
-        // Nothing was changed, and the client does right to try again.
-        FaultKind::Busy => Refusal::Busy,
-        // A cluster that merely did not answer is no fault: its engine says `Error::Busy`, or that it does not know.
-        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => Refusal::Internal,
+        // Nothing was changed, and the client may retry.
+        FaultKind::Busy => common::Refusal::Busy,
+        // A cluster that did not answer in time is not a fault: its engine returns `Error::Busy` or
+        // `Error::OutcomeUnknown`.
+        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => {
+            common::Refusal::Internal
+        }
     }
 }
 
@@ -141,7 +144,7 @@ mod tests {
             (FaultKind::Bug, 500, "InternalError"),
         ] {
             let refusal = refusal_of(kind);
-            assert_eq!((refusal.status(), refusal.code()), (status, code), "{kind}");
+            assert_eq!(refusal.answer(common::ServiceKind::Table), (status, code), "{kind}");
         }
     }
 
@@ -155,7 +158,7 @@ mod tests {
             (store::Fault::disk("could not write a commit").into(), 500, "InternalError"),
         ] {
             let shown = error.to_string();
-            let Failure { refusal, .. } = service::Error::from(error).into();
+            let TableFailure { refusal, .. } = service::Error::from(error).into();
             assert_eq!((refusal.status(), refusal.code()), (status, code), "{shown}");
         }
     }

@@ -1,4 +1,4 @@
-//! Headers that only the Table service has. Made once, so that looking one up is not also reading its name.
+//! Headers that only the Table service has, as constants, so that a look-up does not parse the name.
 
 use http::HeaderName;
 use wire::names;

@@ -1,12 +1,11 @@
 //! The Table service over HTTP: what a request asks of it, the checks in the service's order, and its answers.
 //!
-//! Read `perform.rs` first: the checks stand there in the order the service makes them.
+//! Read `perform.rs` first: it has the checks in the service's order.
 
 pub mod access;
 mod answer;
 mod headers;
 mod operation;
-mod operation_info;
 mod perform;
 mod respond;
 mod route;
@@ -24,7 +23,7 @@ use wire::access_policies::{self, AccessPolicy};
 use wire::signing::sas::{Sas, SasFormatError};
 use wire::url::QueryString;
 
-use answer::Failure;
+use answer::TableFailure;
 use table_request::TableRequest;
 
 /// The Table service, to be put behind a front.
@@ -40,7 +39,7 @@ struct TableHttp {
 impl StorageService for TableHttp {
     const KIND: ServiceKind = ServiceKind::Table;
     type ServiceRequest = TableRequest;
-    type Failure = Failure;
+    type Failure = TableFailure;
 
     fn read(&self, request: &Request<'_>) -> TableRequest {
         TableRequest::read(request)
@@ -54,12 +53,12 @@ impl StorageService for TableHttp {
         Sas::read(query)
     }
 
-    /// A table that is not there has no policies; a store that fails has not said so.
+    /// A missing table has no policies; a failure of the store is a failure here too.
     async fn stored_policy(
         &self,
         account: &AccountName,
         token: &Sas,
-    ) -> Result<Option<AccessPolicy>, Failure> {
+    ) -> Result<Option<AccessPolicy>, TableFailure> {
         let Sas::Table(token) = token else { return Ok(None) };
         let Ok(name) = TableName::parse(&token.table) else { return Ok(None) };
         if token.identifier.is_empty() {
@@ -79,7 +78,7 @@ impl StorageService for TableHttp {
         &self,
         admission: Admission<'_, TableRequest>,
         body: &mut RequestBody,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, TableFailure> {
         perform::perform(&self.service, admission, body).await
     }
 
@@ -87,8 +86,8 @@ impl StorageService for TableHttp {
         respond::failure(request, refused)
     }
 
-    fn facts(failure: &Failure) -> RefusalFacts {
+    fn facts(failure: &TableFailure) -> RefusalFacts {
         let (status, code) = failure.refusal.answer();
-        RefusalFacts { status, code, timed_out: failure.refusal == Refusal::TimedOut }
+        RefusalFacts { status, code, timed_out: failure.refusal == common::Refusal::TimedOut }
     }
 }

@@ -1,13 +1,13 @@
-//! The checks of a request to the Table service whose sender is known, in the service's order: read from top to bottom.
+//! The checks of an authenticated request to the Table service, in the service's order: read from top to bottom.
 
-use front::{Admission, Body, RequestBody, require_length, time_allowed};
+use front::{Admission, Body, RequestBody, ServiceKind, require_length, time_allowed};
 use http::Response;
 use model::{Refusal, limits};
 use service::Service;
 
 use crate::access;
-use crate::answer::Failure;
-use crate::operation::{self, Call, Context};
+use crate::answer::TableFailure;
+use crate::operation::{Call, Context};
 use crate::respond;
 use crate::table_request::TableRequest;
 
@@ -15,7 +15,7 @@ pub async fn perform(
     service: &Service,
     admission: Admission<'_, TableRequest>,
     body: &mut RequestBody,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, TableFailure> {
     let Admission { front, request, address, service_request: asked, proof } = admission;
     let site = &address.site;
     let grant = access::grant(proof).map_err(|denied| front.deny(request, denied, Some(asked.info.name)))?;
@@ -27,12 +27,12 @@ pub async fn perform(
     }
     let operation = asked.operation.as_ref().map_err(Clone::clone)?;
     if site.secondary && asked.info.writes {
-        return Err(Refusal::WritesNotAllowed.into());
+        return Err(common::Refusal::WritesNotAllowed.into());
     }
     let need = operation.need(&asked.condition);
     grant.permits(&need).inspect_err(|refusal| {
         let why = format!("{grant} does not permit {need}");
-        front.log_denied(request, Some(asked.info.name), refusal.code(), &why);
+        front.log_denied(request, Some(asked.info.name), refusal.code(ServiceKind::Table), &why);
     })?;
 
     let headers = &request.head.headers;
@@ -54,7 +54,7 @@ pub async fn perform(
         memory: &front.memory,
         refusal_log: &front.refusal_log,
         body_bytes: body.len(),
-        place: None,
+        permit: None,
     };
     let call = Call {
         headers: request.headers(),
@@ -64,7 +64,7 @@ pub async fn perform(
         format: asked.format(),
     };
     time?;
-    let run = tokio::time::timeout_at(deadline, operation::run(&context, operation.clone(), &call));
-    let answer = run.await.unwrap_or_else(|_| Err(Refusal::TimedOut.into()))?;
+    let run = tokio::time::timeout_at(deadline, operation.clone().run(&context, &call));
+    let answer = run.await.unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
     Ok(respond::answer(request, asked, answer))
 }

@@ -1,4 +1,4 @@
-//! From an answer or a failure to an HTTP response, with the headers every one carries.
+//! Turns an answer or a failure into an HTTP response, with the headers that all responses have.
 
 use std::borrow::Cow;
 
@@ -11,34 +11,34 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use model::{DateTime, Refusal};
 use wire::error_body::ErrorText;
-use wire::{MetadataLevel, Version, names};
+use wire::{MetadataLevel, TableVersion, Version, names};
 
 use crate::TableHttp;
-use crate::answer::{Answer, Failure};
+use crate::answer::{TableAnswer, TableFailure};
 use crate::table_request::TableRequest;
 use front::bearer::Bearer;
 use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 use front::{Body, RefusedRequest, Request};
 
 const HEADERS_USUAL: usize = 12;
-/// Seconds a client is to wait while writes are: the last of a move takes some more, and clients ask again.
+/// Retry-After in seconds while writes are frozen. A migration may take longer; clients retry again.
 const RETRY_AFTER_FROZEN: &str = "5";
 
-pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Response<Body> {
+pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) -> Response<Body> {
     let (body, content_type) = match answer.content {
         Some(content) => (Body::chunked(content.bytes), Some(content.content_type)),
-        // An empty answer that is not "no content" ends in chunks too.
+        // An empty answer that is not "no content" is chunked too.
         None if answer.status == 202 => (Body::chunked(Bytes::new()), None),
         None => (Body::empty(), None),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    // Room for all of them at once: every answer passes here.
+    // One allocation for all headers, because every answer passes here.
     headers.reserve(HEADERS_USUAL);
     let layout = match asked.is_service_document {
-        true => Headers::ServiceDocument,
-        false => Headers::Table { cache_control: true },
+        true => HeaderLayout::ServiceDocument,
+        false => HeaderLayout::Table { cache_control: true },
     };
     table_server_headers(headers, request, layout);
     match content_type {
@@ -66,14 +66,14 @@ pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: Answer) -> Re
     response
 }
 
-/// The answer that says no. What was asked for shows in it only if the caller is known.
+/// The answer to a refused request. It shows details of the request only if the caller is authenticated.
 pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -> Response<Body> {
     let RefusedRequest { service_request: asked, failure, is_known, bearer } = *refused;
     let refusal = &failure.refusal;
     let is_service_document = is_known && asked.is_service_document;
     let mut response = if refusal.is_front_end() {
         front_end(request, asked, bearer, failure)
-    } else if *refusal == Refusal::HeaderValueInvalid {
+    } else if *refusal == common::Refusal::HeaderValueInvalid {
         let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
         let mut response = Response::new(Body::sized(text.version_xml()));
         put(response.headers_mut(), CONTENT_TYPE, "application/xml");
@@ -87,13 +87,13 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     put(response.headers_mut(), X_MS_REQUEST_ID.clone(), &request.id);
-    // In the answers that the front end gives, or that are of its form, the words stand in the status line too.
-    if (refusal.is_front_end() || is_service_document || *refusal == Refusal::HeaderValueInvalid)
+    // In answers in the front end's form, the status line has the message too.
+    if (refusal.is_front_end() || is_service_document || *refusal == common::Refusal::HeaderValueInvalid)
         && let Ok(reason) = ReasonPhrase::try_from(refusal.to_string().into_bytes())
     {
         response.extensions_mut().insert(reason);
     }
-    if *refusal == Refusal::Frozen {
+    if *refusal == common::Refusal::Frozen {
         put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
     }
     response
@@ -102,19 +102,19 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -
 fn table_server(
     request: &Request<'_>,
     asked: &TableRequest,
-    failure: &Failure,
+    failure: &TableFailure,
     is_known: bool,
 ) -> Response<Body> {
     let version = request.served_version();
     let (content_type, document) = error_document(failure, asked.error_level(), version, &request.id);
     let mut response = Response::new(Body::chunked(document.into()));
     let headers = response.headers_mut();
-    table_server_headers(headers, request, Headers::Table { cache_control: failure.reached_the_store });
+    table_server_headers(headers, request, HeaderLayout::Table { cache_control: failure.reached_the_store });
     let preference = asked.preference.filter(|_| is_known && failure.reached_the_store);
     if let Some(preference) = preference {
         put(headers, HeaderName::from_static(names::PREFERENCE_APPLIED), preference.as_str());
     }
-    // The oldest versions do not say what their XML is.
+    // The oldest versions send no content type with their XML.
     if asked.error_level().is_some() || !version.writes_old_xml() {
         put(headers, CONTENT_TYPE, content_type);
     }
@@ -122,11 +122,11 @@ fn table_server(
 }
 
 /// Refusals of the service's own documents look like the front end's, but come from the table server.
-fn service_document(request: &Request<'_>, failure: &Failure) -> Response<Body> {
+fn service_document(request: &Request<'_>, failure: &TableFailure) -> Response<Body> {
     let text = ErrorText::new(&failure.refusal, None, &request.id, DateTime::now());
     let mut response = Response::new(Body::sized(text.front_end_xml()));
     let headers = response.headers_mut();
-    table_server_headers(headers, request, Headers::ServiceDocument);
+    table_server_headers(headers, request, HeaderLayout::ServiceDocument);
     put(headers, CONTENT_TYPE, "application/xml");
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), failure.refusal.code());
     response
@@ -136,7 +136,7 @@ fn front_end(
     request: &Request<'_>,
     asked: &TableRequest,
     bearer: &Bearer,
-    failure: &Failure,
+    failure: &TableFailure,
 ) -> Response<Body> {
     let refusal = &failure.refusal;
     let text = ErrorText::new(refusal, None, &request.id, DateTime::now());
@@ -146,8 +146,8 @@ fn front_end(
     };
     let mut response = Response::new(Body::sized(document));
     let headers = response.headers_mut();
-    if *refusal == Refusal::NoAuthenticationInformation {
-        // The table server has seen this one, and has it answered in the front end's form.
+    if *refusal == common::Refusal::NoAuthenticationInformation {
+        // This answer comes from the table server, in the front end's form.
         put(headers, SERVER, names::SERVER);
         echo(headers, request);
     } else {
@@ -155,15 +155,20 @@ fn front_end(
     }
     put(headers, CONTENT_TYPE, content_type);
     put(headers, HeaderName::from_static(names::X_MS_ERROR_CODE), refusal.code());
-    if matches!(*refusal, Refusal::NoAuthenticationInformation | Refusal::BearerTokenNotAccepted) {
+    if matches!(
+        *refusal,
+        Refusal::Shared(
+            common::Refusal::NoAuthenticationInformation | common::Refusal::BearerTokenNotAccepted
+        )
+    ) {
         put(headers, WWW_AUTHENTICATE, &bearer.challenge());
     }
     response
 }
 
-/// An error in the table server's words; `level` is that of the JSON asked for, if JSON was.
+/// An error in the table server's form; `level` is the JSON level of the request, if it asks for JSON.
 pub fn error_document(
-    failure: &Failure,
+    failure: &TableFailure,
     level: Option<MetadataLevel>,
     version: Version,
     request_id: &str,
@@ -178,13 +183,13 @@ pub fn error_document(
 
 /// Which headers the table server adds.
 #[derive(Clone, Copy)]
-enum Headers {
+enum HeaderLayout {
     Table { cache_control: bool },
     ServiceDocument,
 }
 
-fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: Headers) {
-    if let Headers::Table { cache_control } = layout {
+fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: HeaderLayout) {
+    if let HeaderLayout::Table { cache_control } = layout {
         if cache_control {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
@@ -197,7 +202,7 @@ fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: 
     echo(headers, request);
 }
 
-/// What the request said of itself.
+/// Repeats the request's version and client request id.
 fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     let version = request.served_version();
     let version = version.as_str();
@@ -211,7 +216,7 @@ fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     }
 }
 
-/// Everything put here is ASCII without controls: guids, dates, links and tokens are encoded so.
+/// All values are ASCII without control characters: GUIDs, dates, links and tokens are encoded that way.
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

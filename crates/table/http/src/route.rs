@@ -2,67 +2,18 @@
 
 use http::Method;
 use model::{EntityKey, Key, KeyFault, Refusal, TableName};
-use service::{Access, Need};
 use wire::names;
 use wire::url::{QueryString, Resource};
 
 use crate::headers::X_HTTP_METHOD;
-use crate::operation::condition::Condition;
+use crate::operation::Operation;
 use front::headers::Headers;
 
-/// What the hourly metrics' table was called before 2013-08-15, and what it is called.
+/// The name of the table of hourly metrics before 2013-08-15, and since.
 const OLD_HOUR_METRICS: &str = "$MetricsTransactionsTable";
 const HOUR_METRICS: &str = "$MetricsHourPrimaryTransactionsTable";
 
-/// Every operation of the Table service this server knows.
-#[derive(Clone, Debug)]
-pub enum Operation {
-    QueryTables,
-    GetTable(TableName),
-    CreateTable,
-    DeleteTable(TableName),
-    QueryEntities(TableName),
-    GetEntity(TableName, EntityKey),
-    InsertEntity(TableName),
-    /// Update, or insert-or-replace without `If-Match`.
-    PutEntity(TableName, EntityKey),
-    /// Merge, or insert-or-merge without `If-Match`.
-    MergeEntity(TableName, EntityKey),
-    DeleteEntity(TableName, EntityKey),
-    Batch,
-    GetProperties,
-    SetProperties,
-    GetStatistics,
-    GetPolicies(TableName),
-    SetPolicies(TableName),
-    /// An address the service refuses only once it has found the table.
-    RefuseIn(TableName, Refusal),
-}
-
-impl Operation {
-    /// What it asks of the caller; an update without a condition may turn out an insert.
-    pub fn need(&self, condition: &Condition) -> Need {
-        let update = if condition.is_none() { Access::Upsert } else { Access::Update };
-        let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
-        match self {
-            Self::QueryTables | Self::GetTable(_) => Need::ListTables,
-            Self::CreateTable => Need::CreateTable,
-            Self::DeleteTable(_) => Need::DeleteTable,
-            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
-                entities(table, Access::Read)
-            }
-            Self::InsertEntity(table) => entities(table, Access::Insert),
-            Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
-            Self::DeleteEntity(table, _) => entities(table, Access::Delete),
-            Self::Batch => Need::Batch,
-            Self::GetProperties | Self::GetStatistics => Need::ReadService,
-            Self::SetProperties => Need::WriteService,
-            Self::GetPolicies(_) | Self::SetPolicies(_) => Need::Policies,
-        }
-    }
-}
-
-/// The verb that is meant: `X-HTTP-Method` lets a POST stand for another.
+/// The method of the request: with `X-HTTP-Method`, a POST has another method.
 pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method, Refusal> {
     let mut tunnelled = headers.all(&X_HTTP_METHOD);
     let Some(first) = tunnelled.next() else { return Ok(method.clone()) };
@@ -80,7 +31,7 @@ pub fn effective_method(method: &Method, headers: Headers<'_>) -> Result<Method,
     }
 }
 
-/// Operations that `comp` and `restype` name; `None` if neither does. These speak XML.
+/// The operations of `comp` and `restype`; `None` if the query has neither. They use XML.
 pub fn resolve_service(
     method: &Method,
     query: &QueryString,
@@ -96,7 +47,7 @@ pub fn resolve_service(
         (Some("properties"), Some("service"), Ok(Resource::Service)) if writes => {
             Ok(Operation::SetProperties)
         }
-        // Only the secondary has something to tell of replication.
+        // Only the secondary has statistics of replication.
         (Some("stats"), Some("service"), Ok(Resource::Service)) if reads && secondary => {
             Ok(Operation::GetStatistics)
         }
@@ -111,16 +62,16 @@ pub fn resolve_service(
             Err(refusal) => Err(refusal),
         },
         (Some("properties"), Some("service"), Ok(Resource::Service)) => Err(Refusal::MethodNotAllowed),
-        _ => Err(Refusal::QueryParameterValueInvalid),
+        _ => Err(common::Refusal::QueryParameterValueInvalid.into()),
     };
     Some(operation)
 }
 
-/// The dispatch matrix (spec: table-operations 1.5). The method is judged before the names are.
+/// The dispatch matrix (spec: table-operations 1.5). The method is checked before the names.
 pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Operation, Refusal> {
     let is_merge = *method == Method::PATCH || method.as_str() == "MERGE";
     match resource {
-        Resource::Service if *method == Method::GET => Err(Refusal::NotImplemented),
+        Resource::Service if *method == Method::GET => Err(common::Refusal::NotImplemented.into()),
         Resource::Service => Err(Refusal::MethodNotAllowed),
         Resource::Batch if *method == Method::POST => Ok(Operation::Batch),
         Resource::Batch => Err(Refusal::MethodNotAllowed),
@@ -130,8 +81,10 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
             _ => Err(Refusal::MethodNotAllowed),
         },
         Resource::Table(name) => match *method {
-            // An old name for entities alone: the service has no table of it to show.
-            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => Err(Refusal::ResourceNotFound),
+            // The old name works only for entities: the service shows no table of that name.
+            Method::GET if name.eq_ignore_ascii_case(OLD_HOUR_METRICS) => {
+                Err(common::Refusal::ResourceNotFound.into())
+            }
             Method::GET => Ok(Operation::GetTable(TableName::parse(&name)?)),
             Method::DELETE => Ok(Operation::DeleteTable(TableName::parse(&name)?)),
             _ => Err(Refusal::MethodNotAllowed),
@@ -168,7 +121,7 @@ pub fn resolve(method: &Method, resource: Resource, account: &str) -> Result<Ope
                     let refusal = Refusal::KeyCount { resource: format!("{account}.{table}") };
                     Ok(Operation::RefuseIn(name, refusal))
                 }
-                Method::GET => Ok(Operation::RefuseIn(name, Refusal::NotImplemented)),
+                Method::GET => Ok(Operation::RefuseIn(name, common::Refusal::NotImplemented.into())),
                 _ => Err(Refusal::MethodNotAllowed),
             }
         }
@@ -180,10 +133,10 @@ fn entity_table(name: &str) -> Result<TableName, Refusal> {
     TableName::parse(if is_old { HOUR_METRICS } else { name })
 }
 
-/// A key out of a URL, where the service refuses in other words than in a body.
+/// A key in a URL, for which the service has other refusals than for a key in a body.
 fn url_key(text: String) -> Result<Key, Refusal> {
     Key::parse(text).map_err(|fault| match fault {
-        KeyFault::Forbidden => Refusal::InputOutOfRange,
+        KeyFault::Forbidden => common::Refusal::InputOutOfRange.into(),
         KeyFault::TooLong => Refusal::PropertyValueTooLarge,
     })
 }

@@ -5,13 +5,13 @@ use http::{HeaderMap, Method};
 use model::Refusal;
 use wire::format::{self, Negotiated};
 use wire::url::{QueryString, Resource};
-use wire::{Format, MetadataLevel, Version, names};
+use wire::{Format, MetadataLevel, TableVersion, Version, names};
 
 use crate::answer::Preference;
 use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};
-use crate::operation::condition::Condition;
-use crate::operation_info;
-use crate::route::{self, Operation};
+use crate::operation::precondition::Precondition;
+use crate::operation::{self, Operation};
+use crate::route;
 use front::OperationInfo;
 use front::headers::{Headers, header};
 use front::{Address, Request};
@@ -20,14 +20,14 @@ use front::{Address, Request};
 pub struct TableRequest {
     pub odata_3: bool,
     pub formats: Result<Negotiated, Refusal>,
-    /// The answer may be a document, which the client must be able to read.
+    /// The answer may be a document, so `Accept` must allow its format.
     pub wants_document: bool,
     /// One of the service's own documents: always XML, with fewer headers.
     pub is_service_document: bool,
     pub preference: Option<Preference>,
     pub operation: Result<Operation, Refusal>,
-    pub condition: Condition,
-    /// Also of a request that will be refused, as far as it can be told.
+    pub condition: Precondition,
+    /// Also for a request that will be refused, if its operation is known.
     pub info: &'static OperationInfo,
 }
 
@@ -50,15 +50,15 @@ impl TableRequest {
             Ok(address) => route(method, address, query),
             Err(refusal) => Routed::refused((*refusal).into()),
         };
-        let condition = operation.as_ref().map_or(Condition::None, |operation| {
-            Condition::read(operation, Headers::Request(headers), version)
+        let condition = operation.as_ref().map_or(Precondition::None, |operation| {
+            Precondition::read(operation, Headers::Request(headers), version)
         });
         let info = match &operation {
-            Ok(operation) => operation_info::of(operation, &condition),
-            Err(_) => &operation_info::UNKNOWN,
+            Ok(operation) => operation.info(&condition),
+            Err(_) => &operation::UNKNOWN,
         };
         let preference = effective.as_ref().ok().and_then(|method| preference(method, headers, version));
-        // A method that can't be told is logged as the one it came with, and refused.
+        // An invalid `X-HTTP-Method` is logged with the request's own method, and refused.
         let (operation, is_service_document) = match effective {
             Ok(_) => (operation, is_service_document),
             Err(refusal) => (Err(refusal), false),
@@ -75,7 +75,7 @@ impl TableRequest {
         }
     }
 
-    /// A preflight is anyone's, and about a resource that need not exist.
+    /// Anyone may send a preflight, for a resource that may not exist.
     fn preflight(headers: &HeaderMap) -> Self {
         let accept = header(headers, ACCEPT).if_readable();
         Self {
@@ -85,17 +85,17 @@ impl TableRequest {
             is_service_document: false,
             preference: None,
             operation: Err(Refusal::MethodNotAllowed),
-            condition: Condition::None,
-            info: &operation_info::PREFLIGHT,
+            condition: Precondition::None,
+            info: &operation::PREFLIGHT,
         }
     }
 
-    /// What errors are shown in: JSON at this level, or XML.
+    /// The format of errors: JSON of this level, or XML.
     pub fn error_level(&self) -> Option<MetadataLevel> {
         self.formats.as_ref().ok().and_then(|formats| formats.error)
     }
 
-    /// What to answer in. Of no meaning where nothing but an error could be shown.
+    /// The format of the answer. Not used if the answer can only be an error.
     pub fn format(&self) -> Format {
         self.formats.as_ref().map_or(Format::Json(MetadataLevel::Minimal), |formats| formats.success)
     }
@@ -118,7 +118,7 @@ fn route(method: &Method, address: &Address<'_>, query: &QueryString) -> Routed 
     if let Some(operation) = route::resolve_service(method, query, &resource, address.site.secondary) {
         return Routed { operation, is_service_document: true, wants_document: false };
     }
-    // A batch is answered as multipart, its parts each in their own format.
+    // The answer to a batch is multipart, and each part has its own format.
     let wants_document = matches!(*method, Method::GET | Method::POST)
         && !matches!(resource, Ok(Resource::Batch | Resource::Service));
     let operation =
@@ -126,7 +126,7 @@ fn route(method: &Method, address: &Address<'_>, query: &QueryString) -> Routed 
     Routed { operation, is_service_document: false, wants_document }
 }
 
-/// `Prefer` is for POST; its echo stands on refusals too.
+/// `Prefer` is for POST. Refusals repeat it too.
 fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
     let asked =
         header(headers, &PREFER).if_readable().filter(|_| *method == Method::POST && version.has_prefer());

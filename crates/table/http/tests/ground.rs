@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::throttle::{Targets, Throttle};
 use front::account::{Account, Accounts, SharedAccounts};
 use front::analytics::Analytics;
 use front::bearer::{Bearer, SharedBearer};
@@ -32,13 +33,26 @@ impl Ground {
     }
 
     pub async fn on(engine: Arc<dyn Engine>) -> Self {
+        Self::start(engine, None).await
+    }
+
+    /// Both services draw from the same buckets.
+    pub async fn throttled(targets: Targets) -> Self {
+        Self::start(Arc::new(MemoryEngine::new()), Some(Arc::new(Throttle::new(targets)))).await
+    }
+
+    async fn start(engine: Arc<dyn Engine>, throttle: Option<Arc<Throttle>>) -> Self {
         let gate = Arc::new(Gate::default());
         let logs = tempfile::tempdir().unwrap();
         let tables = Listener::bind(ServiceKind::Table, "127.0.0.1:0", None).await.unwrap();
         let toys = Listener::bind(ServiceKind::Queue, "127.0.0.1:0", None).await.unwrap();
-        let service = Service::new(engine.clone()).gated(gate.clone());
+        let mut service = Service::new(engine.clone()).gated(gate.clone());
+        if let Some(throttle) = &throttle {
+            service = service.throttled(throttle.clone());
+        }
+        let toy = AnyService::new(Toy { throttle });
         let server = Server {
-            services: Services::new().with(table_http::behind_front(service)).with(AnyService::new(Toy)),
+            services: Services::new().with(table_http::behind_front(service)).with(toy),
             engine,
             gate,
             accounts: SharedAccounts::new(Accounts::new([Account::development()])),
@@ -62,7 +76,7 @@ impl Ground {
         Self { tables: at_tables, toys: at_toys, logs, stop: Some(stop), served }
     }
 
-    /// Stops the server; what it logged is left.
+    /// Stops the server. Its logs remain.
     pub async fn end(mut self) -> tempfile::TempDir {
         drop(self.stop.take());
         self.served.await.unwrap();

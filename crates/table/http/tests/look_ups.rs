@@ -1,26 +1,25 @@
-//! How often a request asks the engine for its table: once, whatever it does.
+//! A request looks up its table once, whatever it does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::{AccountName, DateTime, ServiceKind};
-use model::{EntityKey, Key};
-use store::{
-    Engine, Error, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
-};
+use common::DateTime;
+use model::EntityKey;
+use store::{Engine, Error, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, Transaction};
+use store_suite::{EngineDouble, TestEngine};
 
 use crate::ground::{Ground, ask, check, token};
 
-/// Counts what is asked about a table and its rows.
-struct Counting {
+/// Counts the calls about a table and its rows.
+struct Counter {
     engine: MemoryEngine,
     asked: AtomicUsize,
 }
 
-impl Counting {
-    /// The tables of metrics are the server's own business.
+impl Counter {
+    /// Does not count the tables of metrics, which the server reads and writes by itself.
     fn count(&self, table: &TableRef) -> &MemoryEngine {
         self.asked.fetch_add(usize::from(!table.name.as_str().starts_with('$')), Ordering::SeqCst);
         &self.engine
@@ -28,27 +27,13 @@ impl Counting {
 }
 
 #[async_trait]
-impl Engine for Counting {
-    async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
-        self.engine.create_table(table, metadata).await
-    }
-
-    async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
-        self.engine.drop_table(table).await
+impl EngineDouble for Counter {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
     }
 
     async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         self.count(table).find_table(table).await
-    }
-
-    async fn list_tables(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-        from: &str,
-        limit: usize,
-    ) -> Result<TablesPage, Error> {
-        self.engine.list_tables(account, service, from, limit).await
     }
 
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -75,50 +60,11 @@ impl Engine for Counting {
     ) -> Result<bool, Error> {
         self.count(table).replace_table_metadata(table, expected, metadata).await
     }
-
-    async fn service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-    ) -> Result<Option<Bytes>, Error> {
-        self.engine.service_metadata(account, service).await
-    }
-
-    async fn replace_service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-        expected: Option<Bytes>,
-        metadata: Bytes,
-    ) -> Result<bool, Error> {
-        self.engine.replace_service_metadata(account, service, expected, metadata).await
-    }
-
-    async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
-        self.engine.list_accounts().await
-    }
-
-    async fn load(
-        &self,
-        table: &TableRef,
-        partition: &Key,
-        rows: Vec<(Key, Option<StoredRow>)>,
-    ) -> Result<(), Error> {
-        self.engine.load(table, partition, rows).await
-    }
-
-    fn check_health(&self) -> Result<(), Fault> {
-        self.engine.check_health()
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_asks_the_engine_for_its_table_once() {
-    let engine = Arc::new(Counting { engine: MemoryEngine::new(), asked: AtomicUsize::new(0) });
+    let engine = Arc::new(TestEngine(Counter { engine: MemoryEngine::new(), asked: AtomicUsize::new(0) }));
     let ground = Ground::on(engine.clone()).await;
     let sas = token("t");
     let send = async |method: &str, path: &str, headers: &str, body: &str, status: &str| {
@@ -138,7 +84,7 @@ async fn a_request_asks_the_engine_for_its_table_once() {
     assert_eq!(send("DELETE", key, &format!("{json}\r\nIf-Match: *"), "", "204").await, 1, "delete");
     let batch = batch(100);
     let multipart = "\r\nContent-Type: multipart/mixed; boundary=batch_b\r\nAccept: application/json";
-    // The parts find out once that the table is there, so that the first can be blamed, and are written once.
+    // One look-up for all parts, so that the error can name the first part, and one write.
     assert_eq!(send("POST", "$batch", multipart, &batch, "202").await, 2, "batch of 100");
     assert_eq!(send("POST", "Nobody", json, entity, "404").await, 1, "missing");
     ground.end().await;

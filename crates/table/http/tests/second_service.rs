@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use common::throttle::Targets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::ground::{Ground, ask, check, connect, token};
@@ -37,6 +38,39 @@ async fn each_service_refuses_in_its_own_words() {
     check(&refused, &["404", "toy: ResourceNotFound"]);
     let refused = ask(&ground.toys, "127.0.0.1", "GET", &path("sig=x&sv=x"), "").await;
     check(&refused, &["toy: "]);
+    ground.end().await;
+}
+
+/// A debt takes five seconds to pay off, far longer than these requests take.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_share_the_accounts_target_and_no_other() {
+    const MUCH: u32 = 1_000_000;
+    let sas = token("tq");
+    let take = |toy: &str| format!("/devstoreaccount1/take/{toy}?{sas}");
+    let entity =
+        |partition: &str| format!("/devstoreaccount1/Books(PartitionKey='{partition}',RowKey='')?{sas}");
+    let insert = async |ground: &Ground, kibibytes: usize| {
+        let headers = "127.0.0.1\r\nContent-Type: application/json";
+        let tables = format!("/devstoreaccount1/Tables?{sas}");
+        check(&ask(&ground.tables, headers, "POST", &tables, "{\"TableName\":\"Books\"}").await, &["201"]);
+        let body = format!("{{\"A\":\"{}\"}}", "a".repeat(kibibytes * 1024));
+        check(&ask(&ground.tables, headers, "PUT", &entity("ball"), &body).await, &["204"]);
+    };
+
+    let ground = Ground::throttled(Targets { account: MUCH, resource: 1 }).await;
+    insert(&ground, 30).await;
+    let refused = ask(&ground.tables, "127.0.0.1", "GET", &entity("ball"), "").await;
+    check(&refused, &["503", "The server is busy."]);
+    check(&ask(&ground.tables, "127.0.0.1", "GET", &entity("doll"), "").await, &["404", "ResourceNotFound"]);
+    // A toy with the partition's name has a bucket of its own.
+    check(&ask(&ground.toys, "127.0.0.1", "GET", &take("ball"), "").await, &["200", "ball of"]);
+    check(&ask(&ground.toys, "127.0.0.1", "GET", &take("ball"), "").await, &["503", "toy: ToyInUse"]);
+    check(&ask(&ground.toys, "127.0.0.1", "GET", &take("doll"), "").await, &["200", "doll of"]);
+    ground.end().await;
+
+    let ground = Ground::throttled(Targets { account: 1, resource: MUCH }).await;
+    insert(&ground, 30).await;
+    check(&ask(&ground.toys, "127.0.0.1", "GET", &take("ball"), "").await, &["503", "toy: ServerBusy"]);
     ground.end().await;
 }
 
@@ -87,7 +121,7 @@ async fn an_answer_of_any_length_is_sent_in_little_memory() {
     let target = format!("/devstoreaccount1/stream/{LENGTH}?{}", token("q"));
     let mut stream = connect(&ground.toys, "127.0.0.1", "GET", &target, "").await;
     let mut buffer = vec![0; 1024 * 1024];
-    // A client that does not read at first: what is made for it stays within the bound.
+    // The client does not read at first: the server must not produce more than the bound.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut received = 0_u64;
     loop {

@@ -1,14 +1,14 @@
-//! Values into Rust's own types.
+//! Converts values to Rust's types.
 //!
-//! A number is read as any type of number that holds it exactly; nothing else changes its kind.
+//! A number converts to every number type that holds it exactly. Other values convert only to their own type.
 
 use crate::{DateTime, EdmType, Guid, Value};
 
-/// A value that is not of the kind asked for.
+/// A value does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueMismatch {
-    /// Of another kind altogether.
+    /// Another type.
     #[error("{found} can't be read as {wanted}")]
     Kind {
         /// What it is.
@@ -16,7 +16,7 @@ pub enum ValueMismatch {
         /// Rust's name of what was asked for.
         wanted: &'static str,
     },
-    /// A number, but not one of those that the type has.
+    /// A number that the requested type can't hold.
     #[error("{number}, an {found}, does not fit into {wanted}")]
     Range {
         /// What it is.
@@ -74,7 +74,7 @@ impl TryFrom<Value> for f64 {
         match value {
             Value::Double(number) => Ok(number),
             Value::Int32(number) => Ok(Self::from(number)),
-            // Wider than any i64, because 2^63 itself would pass for i64::MAX.
+            // An i128, because a cast of 2^63 to i64 would give i64::MAX.
             Value::Int64(number) if number as Self as i128 == i128::from(number) => Ok(number as Self),
             Value::Int64(number) => Err(ValueMismatch::Range { found, number, wanted }),
             _ => Err(ValueMismatch::Kind { found, wanted }),

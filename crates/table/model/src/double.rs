@@ -1,8 +1,8 @@
 //! How the service writes an Edm.Double: .NET Framework's `R` format.
 
-/// Fifteen significant digits if they read back as the same number, else seventeen; scientific from 1E+15
-/// up and from 1E-05 down; always with a point or an exponent, so that it can't be taken for an Int32.
-/// Not for NaN and the infinities, which have names instead.
+/// Fifteen significant digits if they read back as the same number, else seventeen; scientific from 1E+15 up and from 1E-05
+/// down; always with a point or an exponent, so that it can't be taken for an Int32. Not for NaN and the infinities, which
+/// are written as names.
 pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return "0.0".to_owned(); // JSON of the service knows no negative zero
@@ -12,10 +12,10 @@ pub fn format_double(value: f64) -> String {
     if is_as_shown(fewest) { fewest.to_owned() } else { show(&fifteen_or_seventeen(value)) }
 }
 
-/// Whether a number in the fewest digits that read back is already what is shown: it is where those are no more
-/// than fifteen and it has no exponent. Most numbers that people store are like that.
+/// Whether the shortest text that reads back is also the service's: it is if it has at most fifteen digits and no exponent,
+/// as most stored numbers do.
 fn is_as_shown(fewest: &str) -> bool {
-    // A zero at the end, as in 20.0, is counted among the digits: that only sends a few numbers the long way.
+    // A zero at the end, as in 20.0, counts as a digit. A few numbers take the slow path because of it.
     let (mut digits, mut whole, mut zeros) = (0, 0, 0);
     let mut behind_point = false;
     for byte in fewest.bytes() {
@@ -31,7 +31,7 @@ fn is_as_shown(fewest: &str) -> bool {
     digits <= 15 && whole <= 15 && zeros < 4
 }
 
-/// `text` as `{:e}` gives it: always d.ddde±n.
+/// `text` is in the form of `{:e}`: d.ddde±n.
 fn show(text: &str) -> String {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -60,8 +60,8 @@ fn show(text: &str) -> String {
 }
 
 fn fifteen_or_seventeen(value: f64) -> String {
-    // The fewest digits that read back. Up to fifteen they are the fifteen but for zeros behind them, because
-    // every decimal of fifteen digits survives the way through a double, if that is not subnormal.
+    // The shortest digits that read back. If there are at most fifteen, they equal the fifteen digits without trailing
+    // zeros, because every decimal of fifteen digits survives a round trip through a double that is not subnormal.
     let fewest = format!("{value:e}");
     let digits = fewest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
     if digits <= 15 && value.is_normal() { fewest } else { by_trial(value) }

@@ -1,4 +1,4 @@
-//! Entities: two keys and up to 252 properties of the user's choosing.
+//! Entities: two keys and up to 252 custom properties.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::value::utf16_units;
 use crate::{DateTime, Key, KeyFault, Refusal, Value, ValueCow, ValueRef, limits};
 
-/// Where an entity lives in its table.
+/// The key of an entity in its table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityKey {
     pub partition: Key,
@@ -25,15 +25,15 @@ pub struct Property {
     pub value: Value,
 }
 
-/// The custom properties of one entity, within every limit that concerns one property or their number.
+/// The custom properties of one entity. Each is valid, and so are their number and their size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Properties<'a> {
     list: Vec<(Cow<'a, str>, ValueCow<'a>)>,
-    /// By the storage team's formula.
+    /// Size by the storage team's formula.
     size: usize,
 }
 
-/// What a client wants stored: the key and the custom properties, mostly where they lie in its request.
+/// What a client wants to store: the key and the custom properties, usually borrowed from its request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity<'a> {
     pub key: EntityKey,
@@ -44,14 +44,14 @@ const FEW: usize = 16;
 
 /// Names seen so far. A few are compared one by one, which is faster than hashing them.
 #[derive(Default)]
-struct Seen<'a> {
+struct NameSet<'a> {
     few: [&'a str; FEW],
     count: usize,
     many: HashSet<&'a str>,
 }
 
-impl<'a> Seen<'a> {
-    /// Whether it is there for the first time.
+impl<'a> NameSet<'a> {
+    /// Whether the name is new.
     fn insert(&mut self, name: &'a str) -> bool {
         if self.count < FEW {
             let first = !self.few[..self.count].contains(&name);
@@ -69,7 +69,7 @@ impl<'a> Seen<'a> {
 impl<'a> Properties<'a> {
     /// Checks in the service's order: names, their number, the whole size, each value, times.
     pub fn new(properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
-        let mut seen = Seen::default();
+        let mut seen = NameSet::default();
         for (name, _) in &properties {
             // No text has more units than bytes.
             if name.len() > limits::PROPERTY_NAME_UNITS_MAX
@@ -87,7 +87,7 @@ impl<'a> Properties<'a> {
         if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
             return Err(Refusal::TooManyProperties);
         }
-        // A single value of over 1 MiB is called a large entity, not a large value, so the sum comes first.
+        // A value of over 1 MiB is refused as a large entity, not as a large value, so the sum is checked first.
         let size: usize = properties.iter().map(|(name, value)| property_size(name, value.as_ref())).sum();
         if size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
@@ -119,7 +119,7 @@ impl<'a> Properties<'a> {
         self.list.is_empty()
     }
 
-    /// In ordinal order of their names: how the service shows an entity last written by PUT or MERGE.
+    /// Sorts by name in ordinal order: the service shows an entity last written by PUT or MERGE in this order.
     pub fn sort(&mut self) {
         self.list.sort_by(|(a, _), (b, _)| crate::ordinal_cmp(a, b));
     }
@@ -135,8 +135,8 @@ impl<'a> Entity<'a> {
 }
 
 impl EntityKey {
-    /// Whether an entity with this key and these properties keeps within the limits. For merges, whose
-    /// result only the store sees.
+    /// Whether an entity with this key and these properties is within the limits. For merges, whose result only the store
+    /// knows.
     pub fn check_properties<'a>(
         &self,
         properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)>,
@@ -161,7 +161,7 @@ fn property_size(name: &str, value: ValueRef<'_>) -> usize {
     8 + 2 * utf16_units(name) + value.size()
 }
 
-/// A C# identifier, as the service's documentation asks for.
+/// A C# identifier, as the service's documentation requires.
 pub fn is_property_name(name: &str) -> bool {
     if let [first, rest @ ..] = name.as_bytes()
         && (first.is_ascii_alphabetic() || *first == b'_')
@@ -172,7 +172,7 @@ pub fn is_property_name(name: &str) -> bool {
     let mut chars = name.chars();
     let Some(first) = chars.next() else { return false };
     let starts = |c: char| c == '_' || unicode_ident::is_xid_start(c);
-    // C# also lets formatting characters stand inside an identifier.
+    // C# also allows formatting characters inside an identifier.
     let formats =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
     starts(first) && chars.all(|c| unicode_ident::is_xid_continue(c) || formats(c))

@@ -1,18 +1,18 @@
-//! ETags: a pure function of the Timestamp, so none is ever stored.
+//! ETags: a function of the Timestamp, so they are not stored.
 
 use std::fmt;
 
 use crate::{DateTime, Refusal};
 
-/// `W/"datetime'2021-05-06T07%3A08%3A09.12Z'"`: one text in header, `odata.etag` and `m:etag`.
+/// `W/"datetime'2021-05-06T07%3A08%3A09.12Z'"`: the same text in the header, `odata.etag` and `m:etag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ETag(pub DateTime);
 
 impl ETag {
-    /// Appends what stands between the quotes.
+    /// Appends the text between the quotes.
     pub fn write_opaque(self, out: &mut Vec<u8>) {
         let (time, length) = self.0.text();
-        // The colons stand behind the hour and the minute, whatever the time.
+        // The colons after the hour and the minute have fixed positions.
         let mut text = *b"datetime'0000-00-00T00%3A00%3A00.0000000Z'";
         text[9..22].copy_from_slice(&time[..13]);
         text[25..27].copy_from_slice(&time[14..16]);
@@ -22,13 +22,13 @@ impl ETag {
         out.extend_from_slice(&text[..=end]);
     }
 
-    /// What `Display` shows.
+    /// The same as `Display`.
     pub fn text(self) -> String {
         let mut out = Vec::with_capacity(48);
         out.extend_from_slice(b"W/\"");
         self.write_opaque(&mut out);
         out.push(b'"');
-        // ASCII, all of it.
+        // All of it is ASCII.
         String::from_utf8(out).unwrap_or_default()
     }
 }
@@ -39,14 +39,14 @@ impl fmt::Display for ETag {
     }
 }
 
-/// What an `If-Match` header asks for.
+/// The condition in an `If-Match` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IfMatch {
     /// `*`: the entity must exist.
     Any,
-    /// The entity must carry this ETag.
+    /// The entity must have this ETag.
     Version(DateTime),
-    /// Well formed, but no ETag this service ever gave: matches nothing.
+    /// Well formed, but not an ETag of this service: matches nothing.
     Foreign,
 }
 
@@ -57,22 +57,22 @@ impl IfMatch {
             return Ok(Self::Any);
         }
         if text.is_empty() {
-            return Err(Refusal::InputNotValid);
+            return Err(common::Refusal::InputNotValid.into());
         }
         let opaque = text
             .strip_prefix("W/\"")
             .and_then(|rest| rest.strip_suffix('"'))
             .filter(|inner| !inner.contains('"'))
             .ok_or_else(|| Refusal::EtagNotValid { etag: text.to_owned() })?;
-        // What is quoted twice is no time to the service, and it says so in words of its own.
+        // A time in doubled quotes has a refusal of its own.
         if opaque.starts_with("datetime''") && opaque.ends_with("''") {
-            return Err(Refusal::ConditionNotMet);
+            return Err(common::Refusal::ConditionNotMet.into());
         }
         let version = opaque
             .strip_prefix("datetime'")
             .and_then(|rest| rest.strip_suffix('\''))
             .and_then(|time| DateTime::parse(&time.replace("%3A", ":").replace("%3a", ":")));
-        // Only the exact text this service gives matches: another spelling of the instant is another ETag.
+        // Only the exact text of the service matches: another spelling of the same time is another ETag.
         Ok(match version {
             Some(time) if ETag(time).text() == text.replace("%3a", "%3A").replace(':', "%3A") => {
                 Self::Version(time)
@@ -106,8 +106,8 @@ mod tests {
         check("W/\"foo\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'2021-05-06T07%3A08%3A09.120Z'\"", Ok(IfMatch::Foreign));
         check("W/\"datetime'never'\"", Ok(IfMatch::Foreign));
-        check("W/\"datetime''2021-05-06T07%3A08%3A09.12Z''\"", Err(Refusal::ConditionNotMet));
-        check("", Err(Refusal::InputNotValid));
+        check("W/\"datetime''2021-05-06T07%3A08%3A09.12Z''\"", Err(common::Refusal::ConditionNotMet.into()));
+        check("", Err(common::Refusal::InputNotValid.into()));
         check("abc", malformed("abc"));
         check("\"strong\"", malformed("\"strong\""));
         check("W/\"a\", W/\"b\"", malformed("W/\"a\", W/\"b\""));

@@ -1,4 +1,4 @@
-//! Keys, their order, and places between them.
+//! Keys, their order, and positions between them.
 //!
 //! The service orders keys by UTF-16 code unit. That is the order of `char`s except above U+FFFF, where
 //! surrogate pairs sort below U+E000..=U+FFFF.
@@ -70,10 +70,9 @@ impl PartialOrd for Key {
     }
 }
 
-/// As much of a text as decides how it compares with keys: past the longest key, nothing is looked at. What is cut
-/// off is still too long to be a key.
+/// The part of a text that decides how it compares with keys. A text that is cut here is still too long to be a key.
 pub fn comparable_with_keys(text: &str) -> &str {
-    // No text has more units than bytes.
+    // A text never has more units than bytes.
     if text.len() <= limits::KEY_UNITS_MAX {
         return text;
     }
@@ -100,7 +99,7 @@ pub fn ordinal_cmp(a: &str, b: &str) -> Ordering {
     match (0..common).find(|&i| a[i] != b[i]) {
         None => a.len().cmp(&b.len()),
         Some(i) => {
-            // UTF-8 sorts as UTF-16 does, but for lead bytes F0.. (surrogate pairs), which belong below EE and EF.
+            // UTF-8 sorts like UTF-16, except for lead bytes F0.. (surrogate pairs), which sort below EE and EF.
             let rank = |byte: u8| match byte {
                 0xEE | 0xEF => byte + 0x10,
                 0xF0.. => byte - 2,
@@ -111,9 +110,9 @@ pub fn ordinal_cmp(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A place between entities in (PartitionKey, RowKey) order. Made of any text, also of one no key can hold.
+/// A position between entities in (PartitionKey, RowKey) order. Its texts may be ones that no key can have.
 ///
-/// Texts are shared: a filter can name thousands of places, and all of them in one partition.
+/// Texts are shared: a filter can name thousands of positions in one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Just below this entity, whether it exists or not.
@@ -127,7 +126,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The partition it lies in or behind.
+    /// The partition that it is in, or directly after.
     fn partition(&self) -> Option<&str> {
         match self {
             Self::Before(partition, _) | Self::After(partition, _) | Self::AfterPartition(partition) => {
@@ -157,7 +156,7 @@ impl Cut {
         Self::after_partition_shared(&partition.into())
     }
 
-    /// As `before`, without copies of the texts. So are the next two.
+    /// Like `before`, but shares the texts. The next two do the same.
     pub fn before_shared(partition: &Arc<str>, row: &Arc<str>) -> Self {
         match (above_controls(partition), above_controls(row)) {
             (Some(prefix), _) => Self::AfterPartition(prefix.into()),
@@ -179,7 +178,7 @@ impl Cut {
     }
 }
 
-/// No key holds a character below U+0020, so the place of such a text is just above the part before it.
+/// No key has a character below U+0020, so a text with one has its position just above the part before that character.
 fn above_controls(text: &str) -> Option<&str> {
     text.find(|c| c < ' ').map(|at| &text[..at])
 }
@@ -216,7 +215,7 @@ impl PartialOrd for Cut {
     }
 }
 
-/// The entities from one place up to another.
+/// The entities from one position up to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     pub start: Cut,
@@ -236,7 +235,7 @@ impl KeyRange {
         Self { start: Cut::before_partition(partition), end: Cut::after_partition(partition) }
     }
 
-    /// The one partition that all of these lie in, if they do.
+    /// The partition that all of these ranges are in, if there is one.
     pub fn partition_of(ranges: &[Self]) -> Option<&str> {
         let first = ranges.first()?.start.partition()?;
         let within =
@@ -302,7 +301,7 @@ mod tests {
         assert!(KeyRange { start: Cut::after("p", "r"), end: Cut::before("p", "r") }.is_empty());
     }
 
-    /// Text with the characters on which the two orders disagree, and with controls.
+    /// Text with characters on which the two orders differ, and with control characters.
     fn tricky() -> impl Strategy<Value = String> {
         proptest::collection::vec(
             prop_oneof![

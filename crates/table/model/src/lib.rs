@@ -1,5 +1,5 @@
 //! What the Table service talks about: names, keys, values, entities, limits and refusals. What it shares with the other
-//! services is in `common` and shown here too.
+//! services is in `common` and re-exported here.
 //!
 //! No I/O, no async, no JSON. A value of these types is valid once built; every other crate relies on it.
 

@@ -8,8 +8,8 @@ pub use common::limits::*;
 
 /// Properties of one entity besides PartitionKey, RowKey and Timestamp. Spec: table-operations 3.5.
 pub const CUSTOM_PROPERTIES_MAX: usize = 252;
-/// Members of one entity's body: keys, properties, nulls and annotations. Not a service figure: a body of nothing but
-/// names would become many times its size before its properties are counted.
+/// Members of one entity's body: keys, properties, nulls and annotations. Not a service figure: a body of only names would
+/// take many times its size in memory before its properties are counted.
 pub const BODY_MEMBERS_MAX: usize = 2048;
 /// System properties every entity has.
 pub const SYSTEM_PROPERTIES: usize = 3;
@@ -35,8 +35,9 @@ pub const QUERY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Stored bytes collected for one page. Not a service figure: a page of 1,000 entities of 1 MiB would be
 /// a gigabyte, and the service too cuts pages by size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes written for one page. Not a service figure: a page ends before the entity that follows once it is reached, so
-/// that what is short in the store and long in an answer can't make it much larger. Text without escapes stays below.
+/// Bytes written for one page. Not a service figure: when it is reached, the page ends with the current entity, so that
+/// values that are short in the store and long in an answer can't make a page much larger. Text without escapes stays below
+/// it.
 pub const PAGE_WRITTEN_BYTES_MAX: usize = 2 * PAGE_BYTES_MAX;
 /// Names in one `$select`. Spec: 5.6.
 pub const SELECT_NAMES_MAX: usize = 255;

@@ -1,10 +1,10 @@
-//! Every "no" a client of tables can hear: status, code and words. What all services say is `common`'s.
+//! Every "no" of the Table service alone: status, code and words. Those of all services are `common::Refusal`; `Shared` holds
+//! them, and `?` and `into` convert them.
 //!
 //! The words are the service's own, with its spelling, because clients match on them. One variant is one
 //! answer; several answers share a code.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use common::ServiceKind;
 use thiserror::Error;
@@ -26,11 +26,11 @@ impl fmt::Display for KeyName {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// What the other services say too.
+    /// One that all services have.
     #[error("{}", .0.message(ServiceKind::Table))]
     Shared(common::Refusal),
 
-    // Is it a request this resource understands.
+    // Does this resource understand the request?
     #[error("JSON format is not supported.")]
     JsonFormatNotSupported,
     #[error("Atom format is not supported.")]
@@ -66,7 +66,7 @@ pub enum Refusal {
     )]
     BothMatchHeaders,
 
-    // Is the body an entity, or a table, that could be stored.
+    // Is the body an entity or a table that can be stored?
     #[error("An error occurred while processing this request.")]
     BodyNotReadable,
     #[error("The property name exceeds the maximum allowed length (255).")]
@@ -90,7 +90,7 @@ pub enum Refusal {
     #[error("The '{name}' parameter of value '{value}' is out of range.")]
     ParameterOutOfRange { name: String, value: String },
 
-    // Is the group a group.
+    // Is it a valid batch?
     #[error("The batch request operation exceeds the maximum 100 changes per change set.")]
     TooManyChanges,
     #[error("All commands in a batch must operate on same entity group.")]
@@ -100,7 +100,7 @@ pub enum Refusal {
     )]
     DuplicateRow,
 
-    // Does what is stored allow it.
+    // Does the stored data allow it?
     #[error("The table specified already exists.")]
     TableAlreadyExists,
     #[error("The specified table is being deleted. Try operation later.")]
@@ -117,53 +117,11 @@ impl From<common::Refusal> for Refusal {
     }
 }
 
-impl Refusal {
-    /// The caller's address is not one that its token is for.
-    pub fn source_ip_mismatch(ip: IpAddr) -> Self {
-        Self::Shared(common::Refusal::AuthorizationSourceIpMismatch { ip })
+/// So that a refusal can be compared with a shared one directly.
+impl PartialEq<common::Refusal> for Refusal {
+    fn eq(&self, other: &common::Refusal) -> bool {
+        matches!(self, Self::Shared(shared) if shared == other)
     }
-}
-
-/// The shared ones by the names that they had here, for expressions and patterns.
-#[allow(non_upper_case_globals, reason = "they stand where variants stood")]
-impl Refusal {
-    pub const HeaderValueInvalid: Self = Self::Shared(common::Refusal::HeaderValueInvalid);
-    pub const UriInvalid: Self = Self::Shared(common::Refusal::UriInvalid);
-    pub const HostMissing: Self = Self::Shared(common::Refusal::HostMissing);
-    pub const QueryParameterValueInvalid: Self = Self::Shared(common::Refusal::QueryParameterValueInvalid);
-    pub const NoAuthenticationInformation: Self = Self::Shared(common::Refusal::NoAuthenticationInformation);
-    pub const BearerTokenNotAccepted: Self = Self::Shared(common::Refusal::BearerTokenNotAccepted);
-    pub const AuthenticationInfoMalformed: Self = Self::Shared(common::Refusal::AuthenticationInfoMalformed);
-    pub const AuthenticationFailed: Self = Self::Shared(common::Refusal::AuthenticationFailed);
-    pub const WritesNotAllowed: Self = Self::Shared(common::Refusal::WritesNotAllowed);
-    pub const AccountNotFound: Self = Self::Shared(common::Refusal::AccountNotFound);
-    pub const RequestBodyTooLarge: Self = Self::Shared(common::Refusal::RequestBodyTooLarge);
-    pub const ContentLengthMissing: Self = Self::Shared(common::Refusal::ContentLengthMissing);
-    pub const AuthorizationFailure: Self = Self::Shared(common::Refusal::AuthorizationFailure);
-    pub const AuthorizationPermissionMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationPermissionMismatch);
-    pub const AuthorizationResourceTypeMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationResourceTypeMismatch);
-    pub const AuthorizationServiceMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationServiceMismatch);
-    pub const AuthorizationProtocolMismatch: Self =
-        Self::Shared(common::Refusal::AuthorizationProtocolMismatch);
-    pub const CorsHeaderMissing: Self = Self::Shared(common::Refusal::CorsHeaderMissing);
-    pub const CorsPreflightFailure: Self = Self::Shared(common::Refusal::CorsPreflightFailure);
-    pub const NotImplemented: Self = Self::Shared(common::Refusal::NotImplemented);
-    pub const InputOutOfRange: Self = Self::Shared(common::Refusal::InputOutOfRange);
-    pub const ResourceNameLength: Self = Self::Shared(common::Refusal::ResourceNameLength);
-    pub const ResourceNameCharacters: Self = Self::Shared(common::Refusal::ResourceNameCharacters);
-    pub const InputNotValid: Self = Self::Shared(common::Refusal::InputNotValid);
-    pub const XmlNotValid: Self = Self::Shared(common::Refusal::XmlNotValid);
-    pub const XmlNodeValue: Self = Self::Shared(common::Refusal::XmlNodeValue);
-    pub const ResourceNotFound: Self = Self::Shared(common::Refusal::ResourceNotFound);
-    pub const ConditionNotMet: Self = Self::Shared(common::Refusal::ConditionNotMet);
-    pub const Internal: Self = Self::Shared(common::Refusal::Internal);
-    pub const TimedOut: Self = Self::Shared(common::Refusal::TimedOut);
-    pub const Busy: Self = Self::Shared(common::Refusal::Busy);
-    pub const AccountBusy: Self = Self::Shared(common::Refusal::AccountBusy);
-    pub const Frozen: Self = Self::Shared(common::Refusal::Frozen);
 }
 
 impl Refusal {
@@ -212,19 +170,18 @@ impl Refusal {
         self.answer().1
     }
 
-    /// Not the request's fault: the same one may go through later, so clients must see the status itself.
+    /// The request is not at fault and may succeed later. Clients must see this status, also of a batch.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.is_ours())
     }
 
-    /// Answered by the service's front end, before the table server sees the request: other headers, and
-    /// another shape of XML.
+    /// Answered by the service's front end, before the table server sees the request: with other headers and other XML.
     pub const fn is_front_end(&self) -> bool {
         matches!(self, Self::Shared(shared) if shared.is_front_end())
     }
 
-    /// Found by looking at an entity or at what is stored; only these answers carry `Cache-Control` and repeat
-    /// the preference (spec: 2.3).
+    /// Found by looking at an entity or at stored data. Only these answers have `Cache-Control` and repeat the preference
+    /// (spec: 2.3).
     pub const fn reached_the_store(&self) -> bool {
         matches!(
             self,
@@ -244,14 +201,14 @@ impl Refusal {
                 | Self::UpdateConditionNotSatisfied
                 | Self::Shared(
                     common::Refusal::ResourceNotFound
-                        // Though nothing was looked at yet: so the service has it.
+                        // Nothing was looked at yet, but the service answers like this.
                         | common::Refusal::AuthorizationPermissionMismatch
                         | common::Refusal::AuthorizationResourceTypeMismatch
                 )
         )
     }
 
-    /// Whether a change set of a single operation names its index all the same (spec: 6.4).
+    /// Whether the answer names the index even in a change set of one operation (spec: 6.4).
     pub const fn names_index_when_alone(&self) -> bool {
         !matches!(
             self,

@@ -1,10 +1,10 @@
 //! Values in serde's formats.
 //!
-//! A DateTime and a Guid are text inside a newtype struct whose name is theirs alone: a format that looks at names
-//! can tell them from text, and JSON shows the text. A [`Value`] is shown as what it holds, without saying its kind.
+//! A DateTime and a Guid are text in a newtype struct with a name of its own. A format that looks at names can tell them
+//! from text; JSON shows the text. A [`Value`] is serialized as what it holds, without its type.
 //!
-//! A format that knows the kinds keeps them even where serde puts values by (`flatten`, tagged and untagged enums)
-//! and asks later. What serde puts by has few shapes, so two of them mean something here, for a [`Value`]:
+//! A format that knows the types keeps them even where serde buffers values (`flatten`, tagged and untagged enums). Serde's
+//! buffer has few shapes, so two of them have a meaning for a [`Value`]:
 //!
 //! - text inside of an option is a DateTime or a Guid;
 //! - a number given as `i32` is an Int64 that would fit into an Int32. Given in another way, it is an Int32 if it fits:
@@ -19,11 +19,11 @@ use crate::{DateTime, Guid, Value};
 
 pub use common::serde::{DATE_TIME, GUID};
 
-/// As what it holds: text, a boolean, a number, bytes.
+/// Serialized as what it holds: text, a boolean, a number, bytes.
 ///
-/// JSON keeps String, Boolean, Double, Int32 and Binary (as an array of numbers). Not kept are: DateTime and Guid, which
-/// come back as String; an Int64 that fits into an Int32, which comes back as one; NaN and the infinities, for which
-/// JSON has `null`, which is no value.
+/// JSON keeps String, Boolean, Double, Int32 and Binary (as an array of numbers). It does not keep the others: a DateTime
+/// and a Guid come back as String, an Int64 that fits into an Int32 comes back as Int32, and NaN and the infinities become
+/// `null`, which is not a value.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 }
 
-/// What is inside of an option.
+/// Reads the value in an option.
 struct InOption;
 
 impl<'de> Visitor<'de> for InOption {

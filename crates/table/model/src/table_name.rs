@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::{Refusal, limits};
 
-/// What the names of the service's own tables begin with.
+/// The prefix of the service's own tables.
 const METRICS: &str = "$Metrics";
 
-/// A table name: the case it was written in, compared without it.
+/// A table name. It keeps its case, but is compared without it.
 #[derive(Clone, Debug)]
 pub struct TableName {
     written: Arc<str>,
@@ -16,16 +16,16 @@ pub struct TableName {
 }
 
 impl TableName {
-    /// A wrong character counts before a wrong length, as the service has it for a name of one dash.
+    /// A wrong character is reported before a wrong length: that is the service's answer to a name of one dash.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
         let plain = starts_well && text.chars().all(|c| c.is_ascii_alphanumeric());
         if !plain && !is_metrics(text) && !text.is_empty() {
-            return Err(Refusal::ResourceNameCharacters);
+            return Err(common::Refusal::ResourceNameCharacters.into());
         }
-        // A character is a unit in all that is left.
+        // Only ASCII is left, so bytes are characters.
         if !(limits::TABLE_NAME_MIN..=limits::TABLE_NAME_MAX).contains(&text.len()) {
-            return Err(Refusal::ResourceNameLength);
+            return Err(common::Refusal::ResourceNameLength.into());
         }
         let written: Arc<str> = text.into();
         let is_folded = !text.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -33,12 +33,12 @@ impl TableName {
         Ok(Self { written, folded })
     }
 
-    /// As it was written.
+    /// In the case it was written in.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// Lower case: what names are compared and ordered by.
+    /// In lower case, for comparing and ordering.
     pub fn folded(&self) -> &str {
         &self.folded
     }
@@ -48,7 +48,7 @@ impl TableName {
         (self.written, self.folded)
     }
 
-    /// One of the tables that the service itself keeps: to be read, never made or listed.
+    /// One of the tables that the service itself writes. Clients can read it, but not create or list it.
     pub fn is_metrics(&self) -> bool {
         self.written.starts_with('$')
     }
@@ -77,27 +77,27 @@ impl fmt::Display for TableName {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Option<Refusal>) {
-        assert_eq!(TableName::parse(text).err(), expected, "{text}");
+    fn check(text: &str, expected: Option<common::Refusal>) {
+        assert_eq!(TableName::parse(text).err(), expected.map(Refusal::from), "{text}");
     }
 
     #[test]
     fn names_follow_the_rules() {
         check("abc", None);
         check("A1234567890123456789012345678901234567890123456789012345678901z", None);
-        check("ab", Some(Refusal::ResourceNameLength));
-        check("", Some(Refusal::ResourceNameLength));
-        check(&"a".repeat(64), Some(Refusal::ResourceNameLength));
-        check("1abc", Some(Refusal::ResourceNameCharacters));
-        check("my-table", Some(Refusal::ResourceNameCharacters));
-        check("-", Some(Refusal::ResourceNameCharacters));
-        check(&"-".repeat(64), Some(Refusal::ResourceNameCharacters));
-        check("ééé", Some(Refusal::ResourceNameCharacters));
+        check("ab", Some(common::Refusal::ResourceNameLength));
+        check("", Some(common::Refusal::ResourceNameLength));
+        check(&"a".repeat(64), Some(common::Refusal::ResourceNameLength));
+        check("1abc", Some(common::Refusal::ResourceNameCharacters));
+        check("my-table", Some(common::Refusal::ResourceNameCharacters));
+        check("-", Some(common::Refusal::ResourceNameCharacters));
+        check(&"-".repeat(64), Some(common::Refusal::ResourceNameCharacters));
+        check("ééé", Some(common::Refusal::ResourceNameCharacters));
         check("$MetricsTransactionsTable", None);
         check("$metricshourprimarytransactionstable", None);
-        check("$Metrics1", Some(Refusal::ResourceNameCharacters));
-        check("$Metré", Some(Refusal::ResourceNameCharacters));
-        check("$logs", Some(Refusal::ResourceNameCharacters));
+        check("$Metrics1", Some(common::Refusal::ResourceNameCharacters));
+        check("$Metré", Some(common::Refusal::ResourceNameCharacters));
+        check("$logs", Some(common::Refusal::ResourceNameCharacters));
     }
 
     #[test]

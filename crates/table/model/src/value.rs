@@ -18,7 +18,7 @@ pub enum Value {
     Binary(Vec<u8>),
 }
 
-/// A property's value where it lies, in a stored row or in a `Value`.
+/// A property's value, borrowed from a stored row or from a `Value`.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueRef<'a> {
     String(&'a str),
@@ -31,7 +31,7 @@ pub enum ValueRef<'a> {
     Binary(&'a [u8]),
 }
 
-/// A value as a request gives it: mostly it lies in the request's bytes, sometimes it had to be decoded.
+/// A value of a request: usually borrowed from its bytes, sometimes decoded.
 #[derive(Clone, Debug)]
 pub enum ValueCow<'a> {
     Borrowed(ValueRef<'a>),
@@ -177,7 +177,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Bytes of a String (as UTF-16) or Binary; what the 64 KiB limit is about.
+    /// The bytes of a String (as UTF-16) or Binary, to which the 64 KiB limit applies.
     pub fn payload_bytes(self) -> usize {
         match self {
             Self::String(text) => 2 * utf16_units(text),
@@ -202,7 +202,7 @@ pub fn utf16_units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }
 
-/// Two values are the same when a reader could not tell them apart: NaN is the same as NaN.
+/// Two values are equal if a reader can't tell them apart: NaN equals NaN.
 impl PartialEq for ValueRef<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

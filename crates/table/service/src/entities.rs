@@ -1,25 +1,22 @@
 //! Point reads and writes. A single write is a transaction of one: there is no other write path.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
 
 use crate::tables::is_metrics;
-use crate::throttle::{Throttle, cost_of};
-use crate::{Error, Group, Result, Service};
+use crate::throttle::cost_of;
+use crate::{Error, Result, Service, WriteGroup};
 
-/// One change to one entity, its properties already as they are stored.
+/// One change to one entity, with its properties in their stored bytes.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct EntityWrite {
     key: EntityKey,
     condition: Condition,
     change: Change,
 }
 
-impl Write {
-    /// Shown in the order they came; every other write leaves its entity sorted by name.
+impl EntityWrite {
+    /// The properties keep the order of the request; every other write sorts them by name.
     pub fn insert(entity: Entity<'_>) -> Self {
         let change = Change::Put(RowDraft::new(entity.properties.iter()));
         Self { key: entity.key, condition: Condition::Absent, change }
@@ -55,7 +52,7 @@ impl Write {
         &self.key
     }
 
-    /// What an insert stores, to be shown again.
+    /// What the write stores, for an answer that shows it.
     pub fn draft(&self) -> Option<&RowDraft> {
         match &self.change {
             Change::Put(draft) | Change::Merge(draft) => Some(draft),
@@ -79,7 +76,8 @@ fn condition(if_match: &IfMatch) -> Condition {
     match if_match {
         IfMatch::Any => Condition::Exists,
         IfMatch::Version(version) => Condition::Version(*version),
-        // No row carries year 1: exists but differs, or is missing, exactly as a foreign ETag must be answered.
+        // No row has a timestamp of year 1, so the write is refused: the row differs or is missing, as for any foreign
+        // ETag.
         IfMatch::Foreign => Condition::Version(DateTime::MIN),
     }
 }
@@ -90,21 +88,21 @@ impl Service {
         self.admit(table, partition)?;
         let found = self.engine.get(table, key).await?;
         self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.raw().bytes().len())));
-        found.ok_or_else(|| Refusal::ResourceNotFound.into())
+        found.ok_or_else(|| common::Refusal::ResourceNotFound.into())
     }
 
-    /// The new timestamp, of which the ETag is another spelling.
-    pub async fn write_entity(&self, table: &TableRef, write: Write) -> Result<DateTime> {
+    /// The new timestamp; the ETag is made of it.
+    pub async fn write_entity(&self, table: &TableRef, write: EntityWrite) -> Result<DateTime> {
         let partition = write.key().partition.clone();
         let stamps =
             self.apply(table, partition, vec![write.into_operation()]).await.map_err(Error::without_index)?;
-        // `apply` gives one timestamp an operation.
+        // `apply` returns one timestamp per operation.
         let none = || Error::Fault(store::Fault::bug("a write was answered without a timestamp"));
         stamps.first().copied().ok_or_else(none)
     }
 
     /// All of the group's writes, or none. A refusal names the first that failed.
-    pub async fn write_group(&self, group: Group) -> Result<Vec<DateTime>> {
+    pub async fn write_group(&self, group: WriteGroup) -> Result<Vec<DateTime>> {
         let (table, partition, operations) = group.into_parts().ok_or(Refusal::BodyNotReadable)?;
         self.apply(&table, partition, operations).await
     }
@@ -120,23 +118,12 @@ impl Service {
         let only_deletes = || transaction.operations().iter().all(|o| matches!(o.change, Change::Delete));
         if is_metrics(&table.name) && !only_deletes() {
             self.require_table(table).await?;
-            return Err(Refusal::WritesNotAllowed.into());
+            return Err(common::Refusal::WritesNotAllowed.into());
         }
         let partition = Some(transaction.partition().as_str());
         self.admit(table, partition)?;
         self.spend(table, partition, transaction.operations().iter().map(cost).sum());
         let _pass = self.gate.pass().await?;
         Ok(self.engine.apply(table, transaction).await?)
-    }
-
-    pub(crate) fn admit(&self, table: &TableRef, partition: Option<&str>) -> Result<()> {
-        let admit = |throttle: &Arc<Throttle>| throttle.admit(table, partition, Instant::now());
-        Ok(self.throttle.as_ref().map_or(Ok(()), admit)?)
-    }
-
-    pub(crate) fn spend(&self, table: &TableRef, partition: Option<&str>, cost: u64) {
-        if let Some(throttle) = &self.throttle {
-            throttle.spend(table, partition, cost, Instant::now());
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What an operation can end in: a refusal the protocol knows, or a fault that is ours.
+//! Why an operation failed: a refusal that the protocol defines, or a fault of ours.
 
 use filter::FilterError;
 use model::Refusal;
@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// `index` is that of the operation within its group.
+    /// `index` is the index of the operation in its group.
     #[error("{refusal}")]
     Refused { refusal: Refusal, index: Option<usize> },
     #[error(transparent)]
@@ -16,7 +16,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of a write that stood alone: there is nothing to count.
+    /// For a single write, which has no index.
     pub(crate) fn without_index(self) -> Self {
         match self {
             Self::Refused { refusal, .. } => refusal.into(),
@@ -31,6 +31,12 @@ impl From<Refusal> for Error {
     }
 }
 
+impl From<common::Refusal> for Error {
+    fn from(refusal: common::Refusal) -> Self {
+        Refusal::from(refusal).into()
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
@@ -39,16 +45,16 @@ impl From<store::Error> for Error {
             store::Error::Rejected { index, reason } => {
                 let refusal = match reason {
                     Reason::Exists => Refusal::EntityAlreadyExists,
-                    Reason::Missing => Refusal::ResourceNotFound,
+                    Reason::Missing => common::Refusal::ResourceNotFound.into(),
                     Reason::VersionDiffers => Refusal::UpdateConditionNotSatisfied,
                     Reason::OverLimit(refusal) => refusal,
                 };
                 Self::Refused { refusal, index: Some(index) }
             }
-            store::Error::Frozen => Refusal::Frozen.into(),
-            store::Error::Busy => Refusal::Busy.into(),
-            // The SDKs take this answer for "may have happened", which is the truth.
-            store::Error::OutcomeUnknown => Refusal::TimedOut.into(),
+            store::Error::Frozen => common::Refusal::Frozen.into(),
+            store::Error::Busy => common::Refusal::Busy.into(),
+            // The SDKs treat this answer as "may have happened", which is true.
+            store::Error::OutcomeUnknown => common::Refusal::TimedOut.into(),
             store::Error::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -56,11 +62,10 @@ impl From<store::Error> for Error {
 
 impl From<FilterError> for Error {
     fn from(error: FilterError) -> Self {
-        let refusal = match error {
-            FilterError::Syntax(message) => Refusal::Syntax { message },
-            FilterError::NotImplemented => Refusal::NotImplemented,
-            FilterError::NotValid => Refusal::InputNotValid,
-        };
-        refusal.into()
+        match error {
+            FilterError::Syntax(message) => Refusal::Syntax { message }.into(),
+            FilterError::NotImplemented => common::Refusal::NotImplemented.into(),
+            FilterError::NotValid => common::Refusal::InputNotValid.into(),
+        }
     }
 }

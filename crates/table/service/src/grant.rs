@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use model::{Cut, EntityKey, KeyRange, Refusal, TableName};
+use common::Refusal;
+use model::{Cut, EntityKey, KeyRange, TableName};
 
-/// What an operation asks of a caller.
+/// The right that an operation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     ReadService,
@@ -12,11 +13,11 @@ pub enum Need {
     ListTables,
     CreateTable,
     DeleteTable,
-    /// Stored access policies are the owner's alone.
+    /// Stored access policies, which only the owner may use.
     Policies,
     /// Entities of this table.
     Entities(TableName, Access),
-    /// A batch: each of its parts has its own need.
+    /// A batch. Each of its parts has a need of its own.
     Batch,
 }
 
@@ -25,32 +26,32 @@ pub enum Access {
     Read,
     Insert,
     Update,
-    /// Insert or update, whichever it turns out to be: takes both.
+    /// Insert or update: needs both permissions.
     Upsert,
     Delete,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Signed with an account key: everything.
+    /// Signed with an account key: may do everything.
     Owner,
     Table(TableGrant),
     Account(AccountGrant),
     Role(RoleGrant),
 }
 
-/// By a table's shared access signature.
+/// From a table's shared access signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableGrant {
     pub table: TableName,
     /// Letters of `raud`.
     pub permissions: String,
     pub range: KeyRange,
-    /// Tokens of old versions are told that there is nothing, rather than that they may not see it.
+    /// A token of an old version hears "not found" instead of "not authorized".
     pub hides: bool,
 }
 
-/// By an account's shared access signature.
+/// From an account's shared access signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountGrant {
     pub permissions: String,
@@ -58,17 +59,17 @@ pub struct AccountGrant {
     pub resource_types: String,
 }
 
-/// By a bearer token.
+/// From a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
     pub role: Option<Role>,
     /// Whether one of the roles is for managing the account, which gives no access to its data.
     pub manages: bool,
-    /// The roles as the token names them, known here or not: for the log.
+    /// All roles that the token names, for the log.
     pub named: Vec<String>,
 }
 
-/// The service's built-in roles for tables' data.
+/// The service's built-in roles for table data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Reader,
@@ -76,7 +77,7 @@ pub enum Role {
 }
 
 impl Grant {
-    /// The service's order: what kind of resource, then what permission.
+    /// Checks in the service's order: the kind of resource, then the permission.
     pub fn permits(&self, need: &Need) -> Result<(), Refusal> {
         match self {
             Self::Owner => Ok(()),
@@ -88,7 +89,7 @@ impl Grant {
         }
     }
 
-    /// The entities that exist for this caller.
+    /// The entities that this caller can see.
     pub fn range(&self) -> KeyRange {
         match self {
             Self::Table(grant) => grant.range.clone(),
@@ -96,7 +97,7 @@ impl Grant {
         }
     }
 
-    /// Whether this entity does.
+    /// Whether this caller can see the entity.
     pub fn covers(&self, key: &EntityKey) -> bool {
         match self {
             Self::Table(grant) => grant.range.contains(key.partition.as_str(), key.row.as_str()),
@@ -104,7 +105,7 @@ impl Grant {
         }
     }
 
-    /// Whether this entity may be written, there or not.
+    /// Whether this caller may write the entity, whether it exists or not.
     pub fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
         match self {
             _ if self.covers(key) => Ok(()),
@@ -134,7 +135,7 @@ impl TableGrant {
 
 impl AccountGrant {
     fn permits(&self, need: &Need) -> Result<(), Refusal> {
-        // Which resource types serve, and which permissions.
+        // The resource types and the permissions of which one is enough.
         let (types, permissions) = match need {
             Need::ReadService => ("s", "r"),
             Need::WriteService => ("s", "w"),
@@ -168,7 +169,7 @@ impl AccountGrant {
 impl RoleGrant {
     fn permits(&self, need: &Need) -> Result<(), Refusal> {
         let allowed = match need {
-            // To bearer tokens there are none.
+            // The service hides policies from bearer tokens.
             Need::Policies => return Err(Refusal::ResourceNotFound),
             Need::ReadService | Need::WriteService => self.manages,
             Need::ListTables | Need::Entities(_, Access::Read) | Need::Batch => self.role.is_some(),
@@ -224,7 +225,7 @@ impl fmt::Display for Bound<'_> {
     }
 }
 
-/// For the log: what was to be done.
+/// For the log: the refused action.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

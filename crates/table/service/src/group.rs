@@ -1,21 +1,21 @@
-//! Entity group transactions: what may stand together in one.
+//! Entity group transactions: which writes one may combine.
 
 use std::collections::HashSet;
 
 use model::{Key, Refusal, limits};
 use store::{Operation, TableRef};
 
-use crate::Write;
+use crate::EntityWrite;
 
 /// Writes to distinct entities of one partition of one table, checked as they are added.
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct WriteGroup {
     place: Option<(TableRef, Key)>,
     rows: HashSet<String>,
     operations: Vec<Operation>,
 }
 
-impl Group {
+impl WriteGroup {
     pub fn new() -> Self {
         Self::default()
     }
@@ -33,12 +33,12 @@ impl Group {
         self.place.as_ref().map(|(table, _)| table)
     }
 
-    /// Whether another write would be one too many.
+    /// Whether the group has as many writes as it may have.
     pub fn is_full(&self) -> bool {
         self.operations.len() >= limits::BATCH_OPERATIONS_MAX
     }
 
-    pub fn push(&mut self, table: &TableRef, write: Write) -> Result<(), Refusal> {
+    pub fn push(&mut self, table: &TableRef, write: EntityWrite) -> Result<(), Refusal> {
         let key = write.key();
         match &self.place {
             None => self.place = Some((table.clone(), key.partition.clone())),

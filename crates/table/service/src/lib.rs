@@ -1,9 +1,11 @@
-//! The operations of the Table service, without HTTP: who asks has been settled, what is asked has been read.
+//! The operations of the Table service, without HTTP. The caller is authenticated and the request parsed before they are
+//! called.
 
 mod entities;
 mod error;
 mod grant;
 mod group;
+pub mod long_work;
 mod policies;
 mod query;
 mod residual;
@@ -12,16 +14,15 @@ mod throttle;
 
 use std::sync::Arc;
 
+use common::throttle::Throttle;
 use store::{Engine, Gate};
 
-pub use entities::Write;
+pub use entities::EntityWrite;
 pub use error::{Error, Result};
 pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
-pub use group::Group;
+pub use group::WriteGroup;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
-pub use throttle::Targets;
-use throttle::Throttle;
 
 /// One method per operation. Cheap to clone.
 #[derive(Clone)]
@@ -36,9 +37,9 @@ impl Service {
         Self { engine, throttle: None, gate: Arc::default() }
     }
 
-    /// Holds callers to these targets, as the cloud does.
-    pub fn throttled(self, targets: Targets) -> Self {
-        Self { throttle: Some(Arc::new(Throttle::new(targets))), ..self }
+    /// Holds callers to the targets of this throttle, which other services may share.
+    pub fn throttled(self, throttle: Arc<Throttle>) -> Self {
+        Self { throttle: Some(throttle), ..self }
     }
 
     /// Lets writes through only while this gate is open.

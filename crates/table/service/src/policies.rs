@@ -1,4 +1,4 @@
-//! A table's stored access policies: a document to this crate.
+//! A table's stored access policies, which this crate does not parse.
 
 use bytes::Bytes;
 use store::TableRef;

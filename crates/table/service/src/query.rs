@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
-use filter::{Expr, Plan};
-use model::{Cut, EntityKey, KeyRange, Refusal, limits};
+use common::Refusal;
+use filter::{FilterError, Plan};
+use model::{Cut, EntityKey, KeyRange, limits};
 use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
 
+use crate::long_work::LONG_WORK;
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
 
-/// A filter as a tree, as it is asked of rows, and its literals in ranges take so many bytes for one of its text at most:
-/// the shortest comparison is a few letters, and a node of each tree.
+/// The most memory that a byte of a filter's text takes as tree, as compiled filter and as literals in ranges: the shortest
+/// comparison has a few letters and is a node in both trees.
 const BYTES_PER_FILTER_BYTE: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
     pub filter: Option<&'a str>,
     pub top: Option<usize>,
-    /// The entities that exist for the caller; all, if there is none.
+    /// The entities that the caller can see; `None` for all.
     pub within: Option<KeyRange>,
-    /// Where the last page said to go on: a partition key, and a row key unless it is the partition's start.
+    /// The continuation of the last page: a partition key, and a row key unless it is the start of the partition.
     pub from: Option<(String, Option<String>)>,
 }
 
@@ -27,15 +29,15 @@ pub struct EntityQuery<'a> {
 pub struct EntityPage {
     pub entities: Entities,
     pub next: Option<EntityKey>,
-    /// How many entities were looked at to find these.
+    /// How many entities were examined to find these.
     pub examined: u64,
-    /// To be kept until the answer is written.
+    /// Keep this until the answer is written.
     pub tied: Tied,
 }
 
 impl Service {
-    /// A missing table is told before a bad filter, as the service does. What the query takes is held before it is taken;
-    /// afterwards, what its page takes.
+    /// A missing table is reported before a bad filter, as the service does. `held` accounts for the memory of the query
+    /// before it is used, and afterwards for the page.
     pub async fn query_entities(
         &self,
         table: &TableRef,
@@ -44,22 +46,20 @@ impl Service {
     ) -> Result<EntityPage> {
         let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
-        let filter = query.filter.map_or(Ok(None), filter::parse);
-        let rows = query.top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
-        // The engine looks for the table, where it is asked for something.
-        if filter.is_err() || rows == 0 {
+        let top = query.top;
+        let plan = QueryPlan::make(query).await;
+        let rows = top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
+        // If the engine is called, it finds a missing table itself.
+        if plan.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
-        let filter = filter?;
+        let QueryPlan { ranges, partition, residual } = plan?;
         if rows == 0 {
             return Ok(EntityPage::default());
         }
-        let Plan { ranges, residual } = filter::plan(filter);
-        let ranges = clip(ranges, query.within);
-        let ranges = from_continuation(ranges, query.from);
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
-        // One entity asked for by both keys is read as one, never scanned for.
+        // A query for one entity by both keys is a get, not a scan.
         if let [range] = ranges.as_slice()
             && let Some(key) = entity_of(range)
         {
@@ -67,9 +67,8 @@ impl Service {
             reserve(held, page.entities.bytes())?;
             return Ok(page);
         }
-        let filter = residual.map(|residual| Arc::new(Residual::new(&residual)) as Arc<dyn RowFilter>);
+        let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
         let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
-        let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
         self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
@@ -81,7 +80,7 @@ impl Service {
         &self,
         table: &TableRef,
         key: EntityKey,
-        residual: Option<Expr>,
+        residual: Option<Residual>,
     ) -> Result<EntityPage> {
         let partition = Some(key.partition.as_str());
         self.admit(table, partition)?;
@@ -91,13 +90,33 @@ impl Service {
         let examined = u64::from(found.is_some());
         if let Some(row) = found
             && residual
-                .map_or(Ok(true), |residual| Residual::new(&residual).keeps(&key, row.raw()))
+                .map_or(Ok(true), |residual| residual.keeps(&key, row.raw()))
                 .map_err(|fault| Error::Fault(fault.about(table.place_of(&key))))?
         {
             let (partition, row_key) = (key.partition.as_str(), key.row.as_str());
             entities.push(StoredRef { partition, row_key, row: row.raw() });
         }
         Ok(EntityPage { entities, examined, ..EntityPage::default() })
+    }
+}
+
+/// The key ranges that a query reads, and the condition for the rows in them.
+struct QueryPlan {
+    ranges: Vec<KeyRange>,
+    /// The partition of all ranges, if there is one.
+    partition: Option<String>,
+    residual: Option<Residual>,
+}
+
+impl QueryPlan {
+    async fn make(query: EntityQuery<'_>) -> std::result::Result<Self, FilterError> {
+        let EntityQuery { filter, within, from, .. } = query;
+        LONG_WORK.permit_for_filter(filter.map_or(0, str::len)).await.run(|| {
+            let Plan { ranges, residual } = filter::plan(filter.map_or(Ok(None), filter::parse)?);
+            let ranges = from_continuation(clip(ranges, within), from);
+            let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
+            Ok(Self { ranges, partition, residual: residual.as_ref().map(Residual::new) })
+        })
     }
 }
 
@@ -116,7 +135,7 @@ fn clip(ranges: Vec<KeyRange>, within: Option<KeyRange>) -> Vec<KeyRange> {
     ranges.iter().map(|range| range.intersect(&within)).filter(|range| !range.is_empty()).collect()
 }
 
-/// The key of a range that holds one entity at most, if that key can exist.
+/// The key of a range of at most one entity, if that key is valid.
 fn entity_of(range: &KeyRange) -> Option<EntityKey> {
     match (&range.start, &range.end) {
         (Cut::Before(p, r), Cut::After(q, s)) if p == q && r == s => EntityKey::parse(p, r).ok(),
@@ -125,8 +144,9 @@ fn entity_of(range: &KeyRange) -> Option<EntityKey> {
 }
 
 impl EntityQuery<'_> {
-    /// A `$top` as it was written.
+    /// Parses `$top`.
     pub fn top(text: &str) -> std::result::Result<usize, Refusal> {
-        text.trim().parse().ok().filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(Refusal::InputNotValid)
+        let top = text.trim().parse().ok();
+        top.filter(|top| *top <= limits::PAGE_ENTITIES_MAX).ok_or(Refusal::InputNotValid)
     }
 }

@@ -1,24 +1,24 @@
-//! The part of a filter that key ranges can't answer, asked of rows where they lie.
+//! The part of a filter that key ranges can't answer, evaluated on stored bytes.
 
 use std::borrow::Cow;
 
-use filter::{Expr, Prepared};
+use filter::{CompiledFilter, Expr};
 use model::{EntityKey, ValueRef};
 use store::{Candidate, Fault, RowFilter};
 
-/// Most filters read one property or two; more than this are looked up in a list made for each row.
+/// Most filters read one or two properties. More than this are looked up in a list made for each row.
 const FEW: usize = store::RawRow::FEW;
-/// What asking a row costs, against stepping over it: for each comparison and each property looked for.
+/// How many comparisons, and how many properties, cost as much as stepping over a row.
 const COMPARISONS_PER_WORK: usize = 16;
 const NAMES_PER_WORK: usize = 4;
 
-/// What the plan's ranges left to ask of each row.
+/// The condition for each row in the plan's ranges.
 #[derive(Debug)]
 pub struct Residual {
-    filter: Prepared,
-    /// Where each value the filter asks for comes from, by its number.
+    filter: CompiledFilter,
+    /// The source of each value that the filter needs, by its number.
     sources: Vec<Source>,
-    /// Names of custom properties, as they are stored and in order.
+    /// The names of custom properties, in stored bytes, sorted.
     names: Vec<Box<[u8]>>,
     reads_keys: bool,
     reads_timestamp: bool,
@@ -30,14 +30,14 @@ enum Source {
     Partition,
     RowKey,
     Timestamp,
-    /// The custom property with this name, by its place among the names.
+    /// The custom property whose name has this index in `names`.
     Custom(usize),
 }
 
 impl Residual {
     pub fn new(expr: &Expr) -> Self {
-        let filter = Prepared::new(expr);
-        // In order, because the filter's names are; a row wants them so if they are many.
+        let filter = CompiledFilter::new(expr);
+        // Sorted, because the filter's names are. A row needs them sorted if there are many.
         let mut names = Vec::new();
         let source = |name: &String| match name.as_str() {
             "PartitionKey" => Source::Partition,
@@ -65,7 +65,7 @@ impl Residual {
         keys: impl FnOnce() -> Result<(Cow<'a, str>, Cow<'a, str>), Fault>,
         row: store::RawRow<'_>,
     ) -> Result<bool, Fault> {
-        // Only what the filter reads is decoded: keys of a row it drops by a property stay bytes.
+        // Only what the filter reads is decoded: if it does not read the keys, they stay bytes.
         let (partition, row_key) = if self.reads_keys { keys()? } else { Default::default() };
         let timestamp = if self.reads_timestamp { Some(row.timestamp()?) } else { None };
         let (mut few, mut many);
@@ -87,7 +87,7 @@ impl Residual {
         }))
     }
 
-    /// Whether it keeps an entity that was found by its key.
+    /// The answer for an entity that was read by its key.
     pub fn keeps(&self, key: &EntityKey, row: store::RawRow<'_>) -> Result<bool, Fault> {
         let keys = || Ok((Cow::Borrowed(key.partition.as_str()), Cow::Borrowed(key.row.as_str())));
         self.holds(keys, row)

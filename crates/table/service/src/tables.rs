@@ -1,31 +1,33 @@
-//! Create, delete, look at and list tables.
+//! Create, delete, get and list tables.
 
 use std::time::Instant;
 
-use filter::{Comparison, Expr, Operator};
-use model::{AccountName, Refusal, ServiceKind, TableName, Value, ValueRef, limits};
+use common::Refusal;
+use filter::{Comparison, Expr, FilterError, Operator};
+use model::{AccountName, ServiceKind, TableName, Value, ValueRef, limits};
 use store::{Fault, StoredName, TableRef};
 
+use crate::long_work::LONG_WORK;
 use crate::{Error, Result, Service};
 
-/// Comparisons of a listing's filter between two looks at the clock.
+/// Comparisons of a listing's filter between two checks of the time.
 const WORK_PER_LOOK: usize = 16 * 1024;
 
-/// A name no table may have: it is the set of tables in every URL.
+/// A name that no table may have: in a URL it is the set of tables.
 const RESERVED: &str = "tables";
 
 #[derive(Clone, Debug, Default)]
 pub struct TableQuery<'a> {
     pub filter: Option<&'a str>,
     pub top: Option<usize>,
-    /// Where the last page said to go on.
+    /// The continuation of the last page.
     pub from: Option<String>,
 }
 
 #[derive(Debug)]
 pub struct TablePage {
     pub names: Vec<TableName>,
-    /// The first table not looked at, if the page was full before the end.
+    /// The first table that was not examined, if the page ended before the last table.
     pub next: Option<String>,
 }
 
@@ -59,7 +61,10 @@ impl Service {
     }
 
     pub async fn query_tables(&self, account: &AccountName, query: TableQuery<'_>) -> Result<TablePage> {
-        let filter = query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case);
+        let permit = LONG_WORK.permit_for_filter(query.filter.map_or(0, str::len)).await;
+        let filter = permit
+            .run(|| Ok::<_, FilterError>(query.filter.map_or(Ok(None), filter::parse)?.map(ignoring_case)))?;
+        drop(permit);
         if filter.as_ref().is_some_and(asks_for_truth) {
             return Err(Refusal::InputNotValid.into());
         }
@@ -79,14 +84,14 @@ impl Service {
                 .list_tables(account, ServiceKind::Table, &start, limits::PAGE_ENTITIES_MAX)
                 .await?;
             for name in found.names.into_iter().filter(|name| !is_metrics(name)) {
-                // No later name can be asked for, so the listing ends here and nothing is left for another page.
+                // No later name can match, so the listing ends here, without another page.
                 if end.is_before(name.folded()) {
                     return Ok(page);
                 }
                 work += work_per_table;
                 let is_late = work >= WORK_PER_LOOK && {
                     work = 0;
-                    // Others on this thread have their turn.
+                    // Lets other requests of this thread run.
                     tokio::task::yield_now().await;
                     Instant::now() >= deadline
                 };
@@ -104,7 +109,7 @@ impl Service {
     }
 }
 
-/// One of the tables that the service itself keeps.
+/// One of the tables that the service itself writes.
 pub(crate) fn is_metrics(name: &StoredName) -> bool {
     name.as_str().starts_with('$')
 }
@@ -116,7 +121,7 @@ fn table_name(stored: &StoredName) -> Result<TableName> {
     })?)
 }
 
-/// Operations on a table itself, unlike those on its entities, speak of a missing resource.
+/// For operations on a table itself, unlike those on its entities, a missing table is a missing resource.
 fn missing_table_is_a_resource(error: store::Error) -> Error {
     match error {
         store::Error::TableNotFound => Refusal::ResourceNotFound.into(),
@@ -126,7 +131,7 @@ fn missing_table_is_a_resource(error: store::Error) -> Error {
 
 const TABLE_NAME: &str = "TableName";
 
-/// Names of tables have no case, and neither have comparisons with them: both sides are taken in lower case.
+/// Table names are compared without case, so literals are compared in lower case.
 fn ignoring_case(expr: Expr) -> Expr {
     match expr {
         Expr::Compare(Comparison { property, operator, literal: Value::String(text) })
@@ -145,8 +150,8 @@ fn ignoring_case(expr: Expr) -> Expr {
     }
 }
 
-/// Whether a property is asked to be true, which one that stands alone is too. Tables have none that could be: the service
-/// does not answer such a filter either.
+/// Whether the filter has a property as a condition (`A`, or `A eq true`). Tables have no Boolean property, and the service
+/// refuses such a filter.
 fn asks_for_truth(expr: &Expr) -> bool {
     match expr {
         Expr::Compare(Comparison { literal, operator, .. }) => {
@@ -158,10 +163,10 @@ fn asks_for_truth(expr: &Expr) -> bool {
     }
 }
 
-/// Where the names end that a filter can find.
+/// The last name that a filter can match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// With this name, which is among them or not.
+    /// This name, which may match itself or not.
     At(String, Inclusive),
     Never,
 }
@@ -190,7 +195,7 @@ impl End {
         }
     }
 
-    /// Whether a name lies behind it.
+    /// Whether a name comes after it.
     fn is_before(&self, name: &str) -> bool {
         match self {
             Self::At(end, Inclusive::Yes) => name > end.as_str(),
@@ -200,10 +205,10 @@ impl End {
     }
 }
 
-/// A table as filters see it.
+/// A table, for filters.
 struct TableRow<'a>(&'a StoredName);
 
-impl filter::Row for TableRow<'_> {
+impl filter::PropertyLookup for TableRow<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         (name == TABLE_NAME).then(|| ValueRef::String(self.0.folded()))
     }

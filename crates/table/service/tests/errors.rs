@@ -1,4 +1,4 @@
-//! What becomes of the engine's errors, and of those of a filter.
+//! The answers to the engine's errors and to those of a filter.
 
 use filter::FilterError;
 use model::Refusal;
@@ -7,7 +7,7 @@ use store::{RawRow, Reason};
 
 use crate::kit::named;
 
-/// As one line, so that a belief fits into one.
+/// As one line, so that an expectation fits into one line.
 fn show(error: Error) -> String {
     match error {
         Error::Refused { refusal, index: None } => named(&refusal),
@@ -62,8 +62,8 @@ fn a_fault_keeps_its_words_for_the_log() {
 fn every_error_of_a_filter_has_its_answer() {
     for (error, expected) in [
         (FilterError::Syntax("at 1".to_owned()), Refusal::Syntax { message: "at 1".to_owned() }),
-        (FilterError::NotImplemented, Refusal::NotImplemented),
-        (FilterError::NotValid, Refusal::InputNotValid),
+        (FilterError::NotImplemented, common::Refusal::NotImplemented.into()),
+        (FilterError::NotValid, common::Refusal::InputNotValid.into()),
     ] {
         assert_eq!(show(error.into()), show(expected.into()));
     }

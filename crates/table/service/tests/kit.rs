@@ -1,25 +1,26 @@
-//! The in-memory engine with a list of what it was asked, and short ways to say what tests say often.
+//! The in-memory engine with a list of its calls, and helpers that many tests use.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{
-    AccountName, Cut, DateTime, Entity, EntityKey, Key, KeyRange, Properties, Refusal, ServiceKind,
-    TableName, Value, ValueCow,
+    AccountName, Cut, DateTime, Entity, EntityKey, KeyRange, Properties, Refusal, ServiceKind, TableName,
+    Value, ValueCow,
 };
-use service::{Error, Service, Write};
+use service::{EntityWrite, Error, Service};
 use store::{
-    Change, Engine, Fault, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
+    Change, Engine, MemoryEngine, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction,
 };
+use store_suite::{EngineDouble, TestEngine};
 
 #[derive(Default)]
 pub struct Recorder {
     engine: MemoryEngine,
     asked: Mutex<Vec<String>>,
-    /// What the next call is answered with.
+    /// The error of the next call.
     error: Mutex<Option<store::Error>>,
-    /// What the next `get` finds.
+    /// The row that the next `get` returns.
     row: Mutex<Option<StoredRow>>,
 }
 
@@ -31,7 +32,11 @@ impl Recorder {
 }
 
 #[async_trait]
-impl Engine for Recorder {
+impl EngineDouble for Recorder {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
     async fn create_table(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), store::Error> {
         self.note(format!("create {}", table.name))?;
         self.engine.create_table(table, metadata).await
@@ -86,61 +91,9 @@ impl Engine for Recorder {
         self.note(format!("apply {}: {rows}", transaction.partition().as_str()))?;
         self.engine.apply(table, transaction).await
     }
-
-    async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, store::Error> {
-        self.engine.table_metadata(table).await
-    }
-
-    async fn replace_table_metadata(
-        &self,
-        table: &TableRef,
-        expected: Option<Bytes>,
-        metadata: Bytes,
-    ) -> Result<bool, store::Error> {
-        self.engine.replace_table_metadata(table, expected, metadata).await
-    }
-
-    async fn service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-    ) -> Result<Option<Bytes>, store::Error> {
-        self.engine.service_metadata(account, service).await
-    }
-
-    async fn replace_service_metadata(
-        &self,
-        account: &AccountName,
-        service: ServiceKind,
-        expected: Option<Bytes>,
-        metadata: Bytes,
-    ) -> Result<bool, store::Error> {
-        self.engine.replace_service_metadata(account, service, expected, metadata).await
-    }
-
-    async fn list_accounts(&self) -> Result<Vec<AccountName>, store::Error> {
-        self.engine.list_accounts().await
-    }
-
-    async fn load(
-        &self,
-        table: &TableRef,
-        partition: &Key,
-        rows: Vec<(Key, Option<StoredRow>)>,
-    ) -> Result<(), store::Error> {
-        self.engine.load(table, partition, rows).await
-    }
-
-    fn check_health(&self) -> Result<(), Fault> {
-        self.engine.check_health()
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
-    }
 }
 
-/// `a/b..a/c+`: from the entity b of the partition a up to c, and c too. `a+` is behind all of a.
+/// `a/b..a/c+`: from entity b of partition a up to and including c. `a+` is after all of a.
 fn show_range(range: &KeyRange) -> String {
     let cut = |cut: &Cut| match cut {
         Cut::Before(partition, row) => format!("{partition}/{row}"),
@@ -151,14 +104,14 @@ fn show_range(range: &KeyRange) -> String {
     format!("{}..{}", cut(&range.start), cut(&range.end))
 }
 
-/// A service, and what its engine is asked.
+/// A service, and the calls of its engine.
 pub struct Ground {
     pub service: Service,
-    pub recorder: Arc<Recorder>,
+    pub recorder: Arc<TestEngine<Recorder>>,
 }
 
 impl Ground {
-    /// With an empty table, of which the engine remembers nothing.
+    /// With an empty table, whose creation is not in the list of calls.
     pub async fn with(name: &str) -> Self {
         let ground = Self::empty();
         ground.service.create_table(&table(name)).await.unwrap();
@@ -167,11 +120,11 @@ impl Ground {
     }
 
     pub fn empty() -> Self {
-        let recorder = Arc::new(Recorder::default());
+        let recorder = Arc::new(TestEngine(Recorder::default()));
         Self { service: Service::new(recorder.clone()), recorder }
     }
 
-    /// What the engine was asked since the last time.
+    /// The calls since the last time.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.recorder.asked.lock().unwrap())
     }
@@ -180,18 +133,18 @@ impl Ground {
         self.asked();
     }
 
-    /// The next call of the engine fails so.
+    /// The next call of the engine fails with this error.
     pub fn fail_next(&self, error: store::Error) {
         *self.recorder.error.lock().unwrap() = Some(error);
     }
 
-    /// The next entity that is asked for by its key is stored as these bytes.
+    /// The next get finds these stored bytes.
     pub fn find_next(&self, row: &[u8]) {
         *self.recorder.row.lock().unwrap() = Some(StoredRow::new(row.to_vec()));
     }
 
     pub async fn insert(&self, name: &str, partition: &str, row: &str, properties: &[(&str, Value)]) {
-        let write = Write::insert(entity(partition, row, properties));
+        let write = EntityWrite::insert(entity(partition, row, properties));
         self.service.write_entity(&table(name), write).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Queries: what of the table they read, and that their pages put together are the answer.
+//! Queries: which ranges they read, and that their pages together are the answer.
 
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
 use service::{EntityPage, EntityQuery};
@@ -103,7 +103,7 @@ async fn nothing_outside_of_the_callers_range_is_read() {
             "scan a/2..a+ for 1000",
         ),
         (Some("PartitionKey eq 'c'"), within(Cut::start(), Cut::after("b", "1")), "scan  for 1000"),
-        // What is left may be one entity.
+        // The rest may be one entity.
         (Some("PartitionKey eq 'a'"), Some(KeyRange::entity("a", "1")), "get a/1"),
         (Some("PartitionKey eq 'a' and RowKey eq '1'"), Some(KeyRange::partition("b")), "scan  for 1000"),
     ] {
@@ -183,11 +183,11 @@ fn a_top_is_a_number_up_to_the_limit() {
         ("1", Ok(1)),
         (" 7 ", Ok(7)),
         ("1000", Ok(1000)),
-        ("1001", Err(Refusal::InputNotValid)),
-        ("-1", Err(Refusal::InputNotValid)),
-        ("", Err(Refusal::InputNotValid)),
-        ("ten", Err(Refusal::InputNotValid)),
-        ("99999999999999999999999", Err(Refusal::InputNotValid)),
+        ("1001", Err(common::Refusal::InputNotValid)),
+        ("-1", Err(common::Refusal::InputNotValid)),
+        ("", Err(common::Refusal::InputNotValid)),
+        ("ten", Err(common::Refusal::InputNotValid)),
+        ("99999999999999999999999", Err(common::Refusal::InputNotValid)),
     ] {
         assert_eq!(EntityQuery::top(text), expected, "{text:?}");
     }
@@ -205,13 +205,13 @@ async fn the_table_is_looked_for_before_the_filter_is_read() {
     assert_eq!(ground.asked(), ["find Books"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_without_the_memory_for_it_is_refused_before_it_reads() {
     let ground = twelve().await;
     let long = format!("N eq 1{}", " or N eq 1".repeat(5_000));
     let mut little = RequestMemory::new(64 * 1024).nothing();
     let outcome = ground.service.query_entities(&table(BOOKS), filtered(&long), &mut little).await;
-    assert_eq!(refused(outcome), Refusal::Busy);
+    assert_eq!(refused(outcome), common::Refusal::Busy);
     assert_eq!(ground.asked(), Vec::<String>::new());
     let mut much = plenty();
     ground.service.query_entities(&table(BOOKS), filtered(&long), &mut much).await.unwrap();

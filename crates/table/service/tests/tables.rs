@@ -1,4 +1,4 @@
-//! Tables: made, dropped, looked at and listed.
+//! Create, delete, get and list tables.
 
 use model::{Refusal, TableName, limits};
 use service::TableQuery;
@@ -29,8 +29,8 @@ async fn names_have_no_case_and_are_shown_as_they_were_created() {
 async fn a_missing_table_is_a_resource_to_operations_on_tables_alone() {
     let ground = with(&[]).await;
     let books = table("Books");
-    assert_eq!(refused(ground.service.get_table(&books).await), Refusal::ResourceNotFound);
-    assert_eq!(refused(ground.service.delete_table(&books).await), Refusal::ResourceNotFound);
+    assert_eq!(refused(ground.service.get_table(&books).await), common::Refusal::ResourceNotFound);
+    assert_eq!(refused(ground.service.delete_table(&books).await), common::Refusal::ResourceNotFound);
     assert_eq!(refused(ground.service.require_table(&books).await), Refusal::TableNotFound);
 }
 
@@ -38,7 +38,7 @@ async fn a_missing_table_is_a_resource_to_operations_on_tables_alone() {
 async fn the_name_of_the_set_of_tables_is_no_tables_name() {
     let ground = with(&[]).await;
     for name in ["Tables", "tables", "TABLES"] {
-        assert_eq!(refused(ground.service.create_table(&table(name)).await), Refusal::InputNotValid);
+        assert_eq!(refused(ground.service.create_table(&table(name)).await), common::Refusal::InputNotValid);
     }
     assert_eq!(ground.asked(), Vec::<String>::new());
     ground.service.create_table(&table("Tables2")).await.unwrap();
@@ -48,13 +48,16 @@ async fn the_name_of_the_set_of_tables_is_no_tables_name() {
 async fn the_services_own_tables_are_neither_dropped_nor_listed() {
     const METRICS: &str = "$MetricsCapacityBlob";
     let ground = with(&["Books", METRICS]).await;
-    assert_eq!(refused(ground.service.delete_table(&table(METRICS)).await), Refusal::WritesNotAllowed);
+    assert_eq!(
+        refused(ground.service.delete_table(&table(METRICS)).await),
+        common::Refusal::WritesNotAllowed
+    );
     assert_eq!(ground.asked(), Vec::<String>::new());
     assert_eq!(list(&ground, None, None, None).await, "Books");
     assert_eq!(ground.service.get_table(&table(METRICS)).await.unwrap().as_str(), METRICS);
 }
 
-/// The names, and where to go on, or the refusal.
+/// The names and the continuation, or the refusal.
 async fn list(ground: &Ground, filter: Option<&str>, top: Option<usize>, from: Option<&str>) -> String {
     let query = TableQuery { filter, top, from: from.map(str::to_owned) };
     match ground.service.query_tables(&account(), query).await {
@@ -115,7 +118,7 @@ async fn a_page_says_where_to_go_on() {
         (None, None, Some("b"), "Bee CAT"),
         (None, Some(1), Some("bee"), "Bee then cat"),
         (None, None, Some("d"), ""),
-        // Where no later name can match, there is nothing to go on from.
+        // If no later name can match, there is no continuation.
         (Some("TableName eq 'ant'"), Some(1), None, "Ant"),
         (Some("TableName lt 'bee'"), Some(1), None, "Ant"),
         (Some("TableName le 'bee'"), Some(1), None, "Ant then bee"),
@@ -146,7 +149,7 @@ async fn pages_of_any_size_give_every_table_once() {
     }
 }
 
-/// More tables than the engine gives at once.
+/// More tables than one call of the engine returns.
 async fn many() -> (Ground, Vec<String>) {
     let names: Vec<String> =
         (0..limits::PAGE_ENTITIES_MAX + 5).map(|number| format!("T{number:04}x")).collect();

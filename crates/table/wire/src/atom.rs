@@ -1,7 +1,6 @@
 //! Entities and tables as Atom, which clients older than 2015-12-11 still speak; both ways.
 //!
-//! Knows XML and values. Which version speaks which dialect, and what a request's properties mean, is
-//! decided elsewhere.
+//! Knows XML and values. It does not know which version uses which dialect, nor what a request's properties mean.
 
 mod markup;
 mod read;

@@ -8,13 +8,13 @@ use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Refusal, Valu
 use crate::format::BodyFormat;
 use crate::{atom, entity_json, names};
 
-/// What a body said, in either format. Nulls are gone; keys may be missing.
+/// The content of a body in either format, without nulls. Keys may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EntityBody<'a> {
     pub partition_key: Option<String>,
     pub row_key: Option<String>,
     pub properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
-    /// The names of times in JSON that were written with an offset; the answer to an insert shows them so.
+    /// The names of times that the JSON has with an offset. The answer to an insert shows them in the same way.
     pub offset_times: Vec<Cow<'a, str>>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> EntityBody<'a> {
         }
     }
 
-    /// For an update, merge or upsert: keys in the body count for nothing, whatever they are.
+    /// For an update, merge or upsert: keys in the body are ignored, whatever their values.
     pub fn read_without_keys(format: BodyFormat, body: &'a [u8]) -> Result<Self, Refusal> {
         match format {
             BodyFormat::Json => entity_json::read_entity_without_keys(body),
@@ -40,7 +40,7 @@ impl<'a> EntityBody<'a> {
         }
     }
 
-    /// Sorts keys from properties; `None` is null. A null is a mention too: what is there twice is refused.
+    /// Separates keys from properties; `None` is null. A null counts as an occurrence: a name that occurs twice is refused.
     pub(crate) fn from_members(
         members: impl ExactSizeIterator<Item = (Cow<'a, str>, Option<ValueCow<'a>>)>,
     ) -> Result<Self, Refusal> {
@@ -72,7 +72,7 @@ impl<'a> EntityBody<'a> {
                 Some(_) => return Err(Refusal::BodyNotReadable),
             };
         }
-        // Two values of one name are the model's to refuse; nulls it never sees.
+        // The model refuses two values of one name, but it does not see nulls.
         if !nulls.is_empty() && entity.properties.iter().any(|(name, _)| nulls.contains(name)) {
             return Err(Refusal::DuplicateProperties);
         }
@@ -90,7 +90,7 @@ impl<'a> EntityBody<'a> {
         Entity::new(key, properties)
     }
 
-    /// For an update, merge or upsert: the URL names the entity, keys in the body count for nothing.
+    /// For an update, merge or upsert: the URL names the entity, and keys in the body are ignored.
     pub fn into_entity_at(self, key: EntityKey) -> Result<Entity<'a>, Refusal> {
         Entity::new(key, Properties::new(self.properties)?)
     }
@@ -103,7 +103,7 @@ fn key(name: KeyName, text: String) -> Result<Key, Refusal> {
     })
 }
 
-/// The name out of a Create Table body, in either format.
+/// The table's name in a Create Table body of either format.
 pub fn read_table_name(format: BodyFormat, body: &[u8]) -> Result<String, Refusal> {
     match format {
         BodyFormat::Json => entity_json::read_table_name(body),

@@ -7,7 +7,7 @@ use crate::entity_json::write_string;
 
 const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 
-/// What an error document says.
+/// The content of an error document.
 #[derive(Clone, Debug)]
 pub struct ErrorText {
     code: &'static str,
@@ -15,7 +15,7 @@ pub struct ErrorText {
 }
 
 impl ErrorText {
-    /// `index` is that of the failing operation of a batch, if it is to be named.
+    /// `index` is the index of the operation that failed in a batch, if the message shows it.
     pub fn new(refusal: &Refusal, index: Option<usize>, request_id: &str, time: DateTime) -> Self {
         let prefix = index.map_or(String::new(), |index| format!("{index}:"));
         let time = time.to_fixed_string();
@@ -35,7 +35,7 @@ impl ErrorText {
         out
     }
 
-    /// By the table server, for clients that did not ask for JSON.
+    /// The table server's XML, for clients that did not ask for JSON.
     pub fn xml(&self) -> Vec<u8> {
         let (code, message) = (self.code, escape(&self.message));
         format!(
@@ -44,7 +44,7 @@ impl ErrorText {
         .into_bytes()
     }
 
-    /// As the versions before 2013-08-15 wrote it.
+    /// The table server's XML in versions before 2013-08-15.
     pub fn old_xml(&self) -> Vec<u8> {
         let (code, message) = (self.code, escape(&self.message));
         format!(
@@ -53,7 +53,7 @@ impl ErrorText {
         .into_bytes()
     }
 
-    /// By the front end, which prefixes its elements.
+    /// The front end's XML, with a prefix on its elements.
     pub fn front_end_xml(&self) -> Vec<u8> {
         let (code, message) = (self.code, escape(&self.message));
         format!(
@@ -70,15 +70,15 @@ impl ErrorText {
     }
 }
 
-/// Code and message out of any of these documents; `None` if it is none.
+/// The code and the message of any of these documents; `None` for any other text.
 pub fn read(body: &[u8]) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Document {
         #[serde(rename = "odata.error")]
-        error: Fault,
+        error: CodeAndMessage,
     }
     #[derive(serde::Deserialize)]
-    struct Fault {
+    struct CodeAndMessage {
         code: String,
         message: Message,
     }
@@ -108,7 +108,7 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // The message may quote a client's text; XML has no way to hold these but as references.
+            // The message may quote a client's text; XML can hold these characters only as references.
             c if c < ' ' && !matches!(c, '\n' | '\r' | '\t') => out.push_str(&format!("&#x{:X};", c as u32)),
             c => out.push(c),
         }
@@ -134,7 +134,8 @@ mod tests {
                 r#"{{"odata.error":{{"code":"TableNotFound","message":{{"lang":"en-US","value":"2:The table specified does not exist.\n{tail}\nTime:1601-01-01T00:00:00.0000000Z"}}}}}}"#
             )
         );
-        let xml = String::from_utf8(text(&Refusal::AuthenticationFailed, None).front_end_xml()).unwrap();
+        let refused = text(&common::Refusal::AuthenticationFailed.into(), None);
+        let xml = String::from_utf8(refused.front_end_xml()).unwrap();
         assert_eq!(xml.len(), 419, "the recorded Content-Length");
     }
 

@@ -1,8 +1,8 @@
-//! Which format to answer in, and which the body is in.
+//! The format of the answer, and the format of the body.
 
 use model::Refusal;
 
-use crate::Version;
+use crate::{TableVersion, Version};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataLevel {
@@ -17,7 +17,7 @@ pub enum Format {
     Atom,
 }
 
-/// What the client can read. Errors have a choice of their own: XML unless JSON was asked for.
+/// The formats that the client accepts. Errors are chosen separately: XML unless the request asks for JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     pub success: Format,
@@ -34,9 +34,9 @@ impl MetadataLevel {
     }
 }
 
-/// `$format` wins over `Accept`; of several types the first this version speaks.
+/// `$format` wins over `Accept`. Of several types, the first that this version has is used.
 ///
-/// `odata_3` is whether the client speaks OData 3.0, which JSON came with.
+/// `odata_3` says whether the client speaks OData 3.0, which JSON requires.
 pub fn negotiate(
     format: Option<&str>,
     accept: Option<&str>,
@@ -48,7 +48,7 @@ pub fn negotiate(
     for media_type in asked.split(',') {
         match one(media_type, version, odata_3) {
             Ok(negotiated) => return Ok(negotiated),
-            // The first type's refusal is the answer when no other type fits.
+            // If no type fits, the answer is the refusal of the first.
             Err(refused) => refusal = refusal.or(Some(refused)),
         }
     }
@@ -60,7 +60,7 @@ const ATOM: &str = "application/atom+xml";
 const XML: &str = "application/xml";
 const ANY: [&str; 2] = ["*/*", "application/*"];
 
-/// A media type in lower case, if it is one of those told apart here.
+/// A media type in lower case, if it is one that is distinguished here.
 fn known(kind: &str) -> &str {
     let kind = kind.trim();
     let same = |known: &&str| known.eq_ignore_ascii_case(kind);
@@ -108,7 +108,7 @@ pub enum BodyFormat {
     Atom,
 }
 
-/// The format a request body is in. A body without a type is read as what its version speaks best.
+/// The format of a request body. A body without a type is JSON if the version has it, else Atom.
 pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyFormat, Refusal> {
     let kind = known(content_type.unwrap_or_default().split(';').next().unwrap_or_default());
     match kind {
@@ -122,7 +122,7 @@ pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyForma
     }
 }
 
-/// Whether `DataServiceVersion`/`MaxDataServiceVersion` allow OData 3.0; the second wins, none means yes.
+/// Whether `DataServiceVersion`/`MaxDataServiceVersion` allow OData 3.0. The second wins; without either, they do.
 pub fn speaks_odata_3(data_service_version: Option<&str>, max_data_service_version: Option<&str>) -> bool {
     let said = max_data_service_version.or(data_service_version).unwrap_or("3.0");
     let number = said.split(';').next().unwrap_or_default().trim();

@@ -1,5 +1,5 @@
 //! The Table protocol: `model` to bytes and back, shared by server and client so that they can't drift. What all services
-//! share is in `protocol` and shown here too.
+//! share is in `protocol` and re-exported here.
 //!
 //! No sockets, no HTTP library, no storage.
 
@@ -14,9 +14,11 @@ pub mod names;
 pub mod select;
 pub mod token;
 pub mod url;
+mod version;
 
 pub use common::Version;
 pub use entity_body::{EntityBody, read_table_name};
 pub use format::{Format, MetadataLevel};
 pub use protocol::{connection_string, service_properties, service_stats, signing};
 pub use select::Select;
+pub use version::TableVersion;

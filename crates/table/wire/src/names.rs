@@ -1,4 +1,4 @@
-//! The Table protocol's words: headers, query options, media types, property names. With them those of all services.
+//! The names of the Table protocol: headers, query options, media types, properties. Those of all services are re-exported.
 
 use common::ServiceKind;
 
@@ -10,7 +10,7 @@ pub const MAX_DATA_SERVICE_VERSION: &str = "maxdataserviceversion";
 pub const DATA_SERVICE_ID: &str = "dataserviceid";
 pub const PREFER: &str = "prefer";
 pub const PREFERENCE_APPLIED: &str = "preference-applied";
-/// Of a request, with any value: its answer shall say how many entities were looked at. Partita's own.
+/// A request header, with any value: the answer then says how many entities were examined. Partita's own.
 pub const X_PARTITA_EXAMINED: &str = "x-partita-examined";
 pub const NEXT_PARTITION_KEY_HEADER: &str = "x-ms-continuation-nextpartitionkey";
 pub const NEXT_ROW_KEY_HEADER: &str = "x-ms-continuation-nextrowkey";
@@ -28,12 +28,12 @@ pub const PARTITION_KEY: &str = "PartitionKey";
 pub const ROW_KEY: &str = "RowKey";
 pub const TIMESTAMP: &str = "Timestamp";
 pub const TABLE_NAME: &str = "TableName";
-/// The set of tables, as it is named in URLs, links and types.
+/// The set of tables, in URLs, links and types.
 pub const TABLES: &str = "Tables";
 pub const BATCH: &str = "$batch";
 
 pub const RETURN_CONTENT: &str = "return-content";
 pub const RETURN_NO_CONTENT: &str = "return-no-content";
 
-/// How the service names itself in `Server`.
+/// The service's name in `Server`.
 pub const SERVER: &str = ServiceKind::Table.server();

@@ -4,14 +4,14 @@ use model::{Refusal, ValueRef, is_property_name, limits, ordinal_cmp, utf16_unit
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
-    /// As it was asked, for `odata.metadata`.
+    /// The text of the request, for `odata.metadata`.
     raw: String,
     /// In ordinal order, each once. `None`: all of them (`*`, or nothing named).
     names: Option<Vec<String>>,
 }
 
 impl Select {
-    /// Names parted by commas; spaces around them and a comma after the last do no harm.
+    /// Names separated by commas. Spaces around them and a trailing comma are allowed.
     pub fn parse(raw: &str) -> Result<Self, Refusal> {
         let mut names = Vec::new();
         let mut at = 0; // in UTF-16 units, as the service counts
@@ -22,9 +22,9 @@ impl Select {
             match name {
                 "" if all || (index == last && index > 0) => {}
                 "*" => all = true,
-                // No entity has a longer one.
+                // No entity has a longer name.
                 name if utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX => {
-                    return Err(Refusal::InputNotValid);
+                    return Err(common::Refusal::InputNotValid.into());
                 }
                 name if is_property_name(name) => names.push(name),
                 _ => {
@@ -38,7 +38,7 @@ impl Select {
         names.sort_by(|a, b| ordinal_cmp(a, b));
         names.dedup();
         if names.len() > limits::SELECT_NAMES_MAX {
-            return Err(Refusal::InputNotValid);
+            return Err(common::Refusal::InputNotValid.into());
         }
         let names = names.into_iter().map(str::to_owned).collect();
         Ok(Self { raw: raw.to_owned(), names: (!all).then_some(names) })
@@ -54,15 +54,15 @@ impl Select {
         self.names().is_none_or(|names| place_of(names, name).is_some())
     }
 
-    /// The values of the chosen properties, each in its name's place. One pass over the properties; the values of those
-    /// not chosen are not read.
+    /// The values of the chosen properties, each at the index of its name. One pass over the properties, which reads only
+    /// the chosen values.
     pub fn pick<'a, V: Into<Option<ValueRef<'a>>>>(
         names: &[String],
         properties: impl Iterator<Item = (&'a str, V)>,
     ) -> Vec<Option<ValueRef<'a>>> {
         let mut found = vec![None; names.len()];
         for (name, value) in properties {
-            // Should a name be there twice, the first one counts.
+            // If a name occurs twice, the first one counts.
             if let Some(place) =
                 place_of(names, name).map(|at| &mut found[at]).filter(|found| found.is_none())
             {
@@ -72,7 +72,7 @@ impl Select {
         found
     }
 
-    /// What `odata.metadata` ends with.
+    /// The end of `odata.metadata`.
     pub fn metadata_suffix(&self) -> String {
         format!("&$select={}", self.raw.replace(' ', "%20"))
     }

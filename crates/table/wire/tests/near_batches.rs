@@ -4,7 +4,7 @@ use model::limits;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use testing::{Reading, bytes_near, check_near, text_near};
-use wire::batch::{Batch, Operation, Part, read, request_content_type, write_request};
+use wire::batch::{Batch, BatchPart, PartRequest, read, request_content_type, write_request};
 
 #[derive(Clone, Debug)]
 struct Written {
@@ -40,7 +40,7 @@ fn written() -> impl Strategy<Value = Written> {
 }
 
 fn write(batch: &str, changes: &str, parts: &[Written]) -> Vec<u8> {
-    let operations = parts.iter().map(|part| Operation {
+    let operations = parts.iter().map(|part| PartRequest {
         method: part.method,
         url: &part.url,
         if_match: part.if_match,
@@ -53,7 +53,7 @@ fn batch() -> impl Strategy<Value = Vec<u8>> {
     vec(written(), 1..4).prop_map(|parts| write("b", "c", &parts))
 }
 
-fn parts<'a, 'b>(batch: &'b Batch<'a>) -> &'b [Part<'a>] {
+fn parts<'a, 'b>(batch: &'b Batch<'a>) -> &'b [BatchPart<'a>] {
     match batch {
         Batch::ChangeSet(parts) => parts,
         Batch::Closed => &[],
@@ -61,7 +61,7 @@ fn parts<'a, 'b>(batch: &'b Batch<'a>) -> &'b [Part<'a>] {
     }
 }
 
-/// Boundaries that no input holds.
+/// Boundaries that do not occur in any input.
 const BATCH: &str = "batch_of_the_second_reading";
 const CHANGES: &str = "changes_of_the_second_reading";
 
@@ -101,7 +101,7 @@ fn check(body: &[u8]) -> Result<Reading, TestCaseError> {
     let parts = parts(batch);
     prop_assert!(parts.len() <= limits::BATCH_OPERATIONS_MAX + 1);
     for part in parts {
-        // What is echoed in an answer can't end its line.
+        // An echoed header can't contain a line end.
         let texts =
             part.headers.iter().flat_map(|(name, value)| [*name, *value]).chain([part.method, part.target]);
         for text in texts {
@@ -154,7 +154,7 @@ fn a_batch_cut_off_anywhere_is_never_taken_for_a_shorter_one() {
         let content_type = request_content_type("b");
         let read = read(&content_type, kept);
         if let Ok(batch) = &read {
-            // Nothing of it is no transaction, and refused by whoever would do it.
+            // An empty change set is refused later.
             let is_nothing = self::parts(batch).is_empty();
             let is_whole = Ok(batch) == self::read(&content_type, &body).as_ref();
             prop_assert!(is_nothing || is_whole, "{}", String::from_utf8_lossy(kept));

@@ -1,5 +1,5 @@
-//! XML that is nearly a document of the service: what is accepted keeps to the limits, and is the same when it is read from
-//! where it is stored.
+//! XML that is nearly a document of the service: what is accepted keeps to the limits, and reads back the same from the
+//! store.
 
 use model::{DateTime, ServiceKind, limits, utf16_units};
 use proptest::collection::vec;
@@ -101,7 +101,7 @@ fn what_are_nearly_service_properties_keep_to_the_limits_and_read_back_or_are_re
             let shown = String::from_utf8_lossy(&stored).into_owned();
             let again = ServiceProperties::read(ServiceKind::Table, &stored);
             let again = again.ok_or_else(|| TestCaseError::fail(format!("can't be read again: {shown}")))?;
-            // As shown: whether metrics that are off would include APIs is not told.
+            // Compared as text: metrics that are off do not show whether they would include APIs.
             prop_assert_eq!(String::from_utf8(again.write()).unwrap(), shown);
             prop_assert_eq!(again.cors, properties.cors);
         }

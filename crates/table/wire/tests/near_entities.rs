@@ -101,7 +101,7 @@ fn check(
             return Ok(Reading::Refused);
         }
     };
-    // Keys that count for nothing change nothing else.
+    // Ignored keys change nothing else.
     let without_keys = EntityBody::read_without_keys(format, text.as_bytes());
     prop_assert_eq!(without_keys.map(|body| body.properties), Ok(body.properties.clone()), "{}", text);
     match body.into_entity() {
@@ -185,7 +185,7 @@ fn the_name_of_a_table_is_read_out_of_what_is_nearly_its_body() {
         text_near("[A-Za-z]{20,60}".prop_map(|name| format!("{{\"TableName\":\"{name}\"}}")), &JSON_PIECES);
     check_near(inputs, 10..=80, |text| {
         let read = wire::read_table_name(BodyFormat::Json, text.as_bytes());
-        // Another reader finds the same name; of two it takes the last, and here the first counts.
+        // Another parser finds the same name. It takes the last of two; here the first counts.
         let json = serde_json::from_str::<serde_json::Value>(&text);
         if let Ok(name) = &read {
             let json = json.map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;

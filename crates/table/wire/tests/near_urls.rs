@@ -1,4 +1,4 @@
-//! Addresses, tokens and signatures that are nearly as they were given.
+//! Addresses, tokens and signatures with small changes.
 
 use model::{Key, TableName};
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ const SAS_PIECES: [&str; 14] = [
     "+",
 ];
 
-/// What was signed, whichever fields that leaves out.
+/// The signed text, whichever fields it leaves out.
 #[test]
 fn a_signature_that_was_changed_verifies_nothing_but_what_was_signed() {
     let key = AccountKey::parse("c2VjcmV0").unwrap();
@@ -117,7 +117,7 @@ fn a_signature_that_was_changed_verifies_nothing_but_what_was_signed() {
         let key = key.clone();
         sas().prop_map(move |sas| sas.to_query(&sas.sign("shop", &key)))
     };
-    // Of a changed signature, the original is not known here: it is made again from the terms that the token has.
+    // The signature may have been changed, so it is computed again from the terms of the token.
     check_near(text_near(signed, &SAS_PIECES), 20..=95, |text| {
         let read = QueryString::parse(&text).map(|query| Sas::read(&query));
         let Some(Ok(Some((sas, signature)))) = read else { return Ok(Reading::Refused) };
@@ -129,7 +129,7 @@ fn a_signature_that_was_changed_verifies_nothing_but_what_was_signed() {
             !key.verifies(&sas.string_to_sign("other"), &right),
             "one account's token serves another"
         );
-        // An empty field is written as no field at all, and a token without these is another one.
+        // An empty field is not written at all, and a token without these fields is a different token.
         let is_whole = match &sas {
             Sas::Table(_) => true,
             Sas::Queue(_) | Sas::Blob(_) => false,

@@ -9,45 +9,63 @@ use std::time::{Duration, Instant};
 
 use partita_client::{Table, TableService};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant as TokioInstant;
 
+use super::ImportError;
 use crate::command::Mode;
-use crate::format::Format;
-use crate::group::{self, Group, Groups, Rejected};
-use crate::input::Input;
+use crate::endpoint::RequestError;
+use crate::format::FileFormat;
+use crate::group::{self, EntityGroup, EntityGroups, Rejection};
+use crate::input::{Input, InputError};
 use crate::ledger::Ledger;
 use crate::output;
-use crate::progress::{Progress, grouped};
-use crate::rejects::Rejects;
-use crate::side_file::SideFile;
+use crate::progress::{ProgressPrinter, grouped};
+use crate::rejects::{Rejects, RejectsError};
+use crate::side_file::{SideFile, SideFileError};
 use crate::tables;
-use crate::writer::{Rules, Stored, Writer};
+use crate::writer::{GroupOutcome, GroupWriter, Rules};
 
 const SUFFIX: &str = ".import-progress";
 const READ_BYTES: usize = 256 * 1024;
-/// Groups read ahead, besides those that wait for their partition.
+/// Groups read ahead, in addition to those that wait for their partition.
 const READ_AHEAD: usize = 2;
-/// An interruption repeats at most this much.
+/// A resumed run repeats at most the work of this time.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long what is under way is waited for once it is known that all can't be done.
+/// How long a run that must stop waits for the groups in flight.
 const STOP_TIME_MAX: Duration = Duration::from_secs(3);
 
 pub fn side_file(path: &Path) -> SideFile {
     SideFile::beside(path, SUFFIX)
 }
 
-/// A part of a table should not pass for the whole of it.
-pub fn refuse_unfinished(path: &Path) -> Result<(), String> {
+/// Why the import of a file stopped before its end.
+#[derive(Debug, Error)]
+pub enum StopCause {
+    #[error("{0}")]
+    Signal(&'static str),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error("{0}; --rejects FILE sets such lines aside")]
+    Rejection(#[source] Rejection),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("a writer failed: {0}")]
+    Writer(#[from] JoinError),
+    #[error(transparent)]
+    Rejects(#[from] RejectsError),
+    #[error(transparent)]
+    SideFile(#[from] SideFileError),
+}
+
+/// Refuses an unfinished export: it has only a part of the table.
+pub fn refuse_unfinished(path: &Path) -> Result<(), ImportError> {
     let side = output::side_file(path);
     if !crate::is_standard(path) && side.exists() {
-        let (path, side) = (path.display(), side.path().display());
-        return Err(format!(
-            "{path} is of an export that was interrupted; finish it with `partita export --resume`, \
-             or delete {side} to import what there is"
-        ));
+        return Err(ImportError::UnfinishedExport { path: path.to_owned(), side: side.path().to_owned() });
     }
     Ok(())
 }
@@ -56,46 +74,46 @@ pub fn refuse_unfinished(path: &Path) -> Result<(), String> {
 pub struct FileImport {
     pub path: PathBuf,
     pub table: String,
-    pub format: Format,
+    pub format: FileFormat,
     pub rejects: Option<PathBuf>,
-    /// Leave a side file that says that it is complete.
+    /// Keep the side file at the end; it then says that the file is complete.
     pub keeps_side_file: bool,
     pub mode: Mode,
     pub parallel: usize,
     pub resume: bool,
     pub service: TableService,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<ProgressPrinter>,
 }
 
 /// How far an import is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
+struct ImportState {
     endpoint: String,
     table: String,
     mode: Mode,
-    /// Of the file: all their entities are stored, or rejected.
+    /// All entities in this many bytes of the file are stored or rejected.
     bytes: u64,
     written: u64,
     rejected: u64,
-    /// How long the file of rejected lines is at that point.
+    /// The length of the file of rejected lines at that point.
     rejects_bytes: u64,
     complete: bool,
 }
 
 impl FileImport {
-    /// Gives the number of rejected entities.
-    pub async fn run(self) -> Result<u64, String> {
-        let name =
+    /// Returns the number of rejected entities.
+    pub async fn run(self) -> Result<u64, ImportError> {
+        let file =
             if self.is_standard() { "standard input".to_owned() } else { self.path.display().to_string() };
-        let named = |why: String| format!("{name}: {why}");
+        let unreadable = |source| ImportError::Input { file: file.clone(), source };
         refuse_unfinished(&self.path)?;
         let mut state = self.state()?;
         if state.complete {
-            self.progress.notice(&format!("{name} is complete"));
+            self.progress.notice(&format!("{file} is complete"));
             return Ok(state.rejected);
         }
-        let (mut input, total) = self.input().map_err(named)?;
-        input.skip_to(state.bytes).map_err(named)?;
+        let (mut input, total) = self.input().map_err(unreadable)?;
+        input.skip_to(state.bytes).map_err(unreadable)?;
         let resumed = self.resume.then_some(state.rejects_bytes);
         let first_line = input.first_line().to_vec();
         let rejects = self.rejects.as_deref().map(|path| Rejects::open(path, &first_line, resumed));
@@ -106,10 +124,10 @@ impl FileImport {
         self.progress.start(format!("importing {}", self.table), state.written, total);
         let writers = self.writers(&table);
         let mut run = Run {
-            groups: read_ahead(Groups::new(input, rejects.is_some())),
+            groups: read_ahead(EntityGroups::new(input, rejects.is_some())),
             waiting_max: 2 * writers.len(),
             idle: writers,
-            under_way: JoinSet::new(),
+            in_flight: JoinSet::new(),
             waiting: VecDeque::new(),
             busy: HashSet::new(),
             ledger: Ledger::default(),
@@ -117,7 +135,7 @@ impl FileImport {
             side,
             saved: Instant::now(),
             progress: &self.progress,
-            faults: Vec::new(),
+            stopped_by: None,
             deadline: None,
         };
         let outcome = run.all(&mut state).await;
@@ -125,16 +143,18 @@ impl FileImport {
         if let Some(side) = &run.side {
             if state.complete && !self.keeps_side_file { side.remove()? } else { side.save(&state)? }
         }
-        let read = grouped(state.written + state.rejected);
+        let done = state.written + state.rejected;
+        let read = grouped(done);
         let (written, rejected) = (grouped(state.written), grouped(state.rejected));
         self.progress
             .notice(&format!("{}: {read} entities read, {written} written, {rejected} rejected", self.table));
         match outcome {
             Ok(()) => Ok(state.rejected),
-            Err(why) if run.side.is_some() => {
-                Err(format!("{}; --resume goes on after the {read} entities that are done", named(why)))
-            }
-            Err(why) => Err(named(why)),
+            Err(cause) => Err(ImportError::Stopped {
+                file,
+                cause: Box::new(cause),
+                resumable: run.side.is_some().then_some(done),
+            }),
         }
     }
 
@@ -142,26 +162,25 @@ impl FileImport {
         crate::is_standard(&self.path)
     }
 
-    fn writers(&self, table: &Table) -> Vec<Writer> {
+    fn writers(&self, table: &Table) -> Vec<GroupWriter> {
         let rules = Rules { mode: self.mode, resumed: self.resume, stops: self.rejects.is_none() };
-        (0..self.parallel).map(|_| Writer::new(self.service.clone(), table.clone(), rules)).collect()
+        (0..self.parallel).map(|_| GroupWriter::new(self.service.clone(), table.clone(), rules)).collect()
     }
 
-    fn input(&self) -> Result<(Input, Option<u64>), String> {
+    fn input(&self) -> Result<(Input, Option<u64>), InputError> {
         if self.is_standard() {
             return Ok((
                 Input::new(BufReader::with_capacity(READ_BYTES, std::io::stdin()), self.format)?,
                 None,
             ));
         }
-        let fault = |error: std::io::Error| format!("can't read it: {error}");
-        let file = File::open(&self.path).map_err(fault)?;
-        let length = file.metadata().map_err(fault)?.len();
+        let file = File::open(&self.path).map_err(InputError::Unreadable)?;
+        let length = file.metadata().map_err(InputError::Unreadable)?.len();
         Ok((Input::new(BufReader::with_capacity(READ_BYTES, file), self.format)?, Some(length)))
     }
 
-    fn state(&self) -> Result<State, String> {
-        let fresh = State {
+    fn state(&self) -> Result<ImportState, ImportError> {
+        let fresh = ImportState {
             endpoint: self.service.url(),
             table: self.table.clone(),
             mode: self.mode,
@@ -175,49 +194,46 @@ impl FileImport {
             return Ok(fresh);
         }
         if self.is_standard() {
-            return Err("what came from standard input can't be resumed; import a file".to_owned());
+            return Err(ImportError::ResumeFromStandardInput);
         }
         let side = side_file(&self.path);
-        let Some(state) = side.load::<State>()? else { return Ok(fresh) };
-        let was = |what: &str, was: &str, is: &str| {
-            let side = side.path().display();
-            Err(format!("{side} is of an import whose {what} was {was}, not {is}; --resume needs the same"))
-        };
-        if state.endpoint != fresh.endpoint {
-            return was("endpoint", &state.endpoint, &fresh.endpoint);
+        let Some(state) = side.load::<ImportState>()? else { return Ok(fresh) };
+        let name = |mode: Mode| format!("{mode:?}").to_lowercase();
+        let pairs = [
+            ("endpoint", state.endpoint.clone(), fresh.endpoint),
+            ("table", state.table.clone(), fresh.table),
+            ("mode", name(state.mode), name(fresh.mode)),
+        ];
+        match pairs.into_iter().find(|(_, was, is)| was != is) {
+            None => Ok(state),
+            Some((what, was, is)) => {
+                Err(ImportError::OtherImport { side: side.path().to_owned(), what, was, is })
+            }
         }
-        if state.table != fresh.table {
-            return was("table", &state.table, &fresh.table);
-        }
-        if state.mode != fresh.mode {
-            let name = |mode: Mode| format!("{mode:?}").to_lowercase();
-            return was("mode", &name(state.mode), &name(fresh.mode));
-        }
-        Ok(state)
     }
 
-    /// Where the state is kept, if it can be.
-    fn side(&self, state: &State) -> Result<Option<SideFile>, String> {
+    /// The side file; `None` if there can't be one.
+    fn side(&self, state: &ImportState) -> Result<Option<SideFile>, SideFileError> {
         if self.is_standard() {
             return Ok(None);
         }
         let side = side_file(&self.path);
         match side.save(state) {
             Ok(()) => Ok(Some(side)),
-            // A file on a medium that can't be written to can be imported all the same.
-            Err(why) if !self.resume => {
-                self.progress.notice(&format!("{why}; an interruption will begin anew"));
+            // A file in a read-only directory can be imported, too.
+            Err(error) if !self.resume => {
+                self.progress.notice(&format!("{error}; if this import is interrupted, it can't be resumed"));
                 Ok(None)
             }
-            Err(why) => Err(why),
+            Err(error) => Err(error),
         }
     }
 }
 
-/// Reads in a thread of its own: files and standard input block.
-fn read_ahead(mut groups: Groups) -> mpsc::Receiver<Result<Group, String>> {
+/// Reads in its own thread, because files and standard input block.
+fn read_ahead(mut groups: EntityGroups) -> mpsc::Receiver<Result<EntityGroup, InputError>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    // Ends with the file, or when nobody wants more of it.
+    // The thread ends with the file, or when the receiver is dropped.
     std::thread::spawn(move || {
         while let Some(next) = groups.next().transpose() {
             let failed = next.is_err();
@@ -231,35 +247,35 @@ fn read_ahead(mut groups: Groups) -> mpsc::Receiver<Result<Group, String>> {
 
 /// Hands groups to writers.
 struct Run<'a> {
-    groups: mpsc::Receiver<Result<Group, String>>,
+    groups: mpsc::Receiver<Result<EntityGroup, InputError>>,
     waiting_max: usize,
-    idle: Vec<Writer>,
-    under_way: JoinSet<Ended>,
-    /// Read, but not under way: mostly because their partition is.
-    waiting: VecDeque<Group>,
-    /// Partitions under way.
+    idle: Vec<GroupWriter>,
+    in_flight: JoinSet<WriterReport>,
+    /// Groups that were read and wait, mostly because another group of their partition is in flight.
+    waiting: VecDeque<EntityGroup>,
+    /// Partitions of the groups in flight.
     busy: HashSet<String>,
     ledger: Ledger,
     rejects: Option<Rejects>,
     side: Option<SideFile>,
     saved: Instant,
-    progress: &'a Progress,
-    /// Why no more is begun, by the group that said so.
-    faults: Vec<(u64, String)>,
-    /// Until when what is under way is waited for then.
+    progress: &'a ProgressPrinter,
+    /// Why no more groups are sent, and the number of the group that is the reason. The earliest group counts.
+    stopped_by: Option<(u64, StopCause)>,
+    /// Then: how long to wait for the groups in flight.
     deadline: Option<TokioInstant>,
 }
 
-struct Ended {
-    writer: Writer,
+/// What a writer did with one group.
+struct WriterReport {
+    writer: GroupWriter,
     number: u64,
-    end: u64,
     partition: Option<String>,
-    outcome: Result<Stored, String>,
+    outcome: Result<GroupOutcome, RequestError>,
 }
 
 impl Run<'_> {
-    async fn all(&mut self, state: &mut State) -> Result<(), String> {
+    async fn all(&mut self, state: &mut ImportState) -> Result<(), StopCause> {
         let mut stop = Box::pin(crate::stop_signal());
         let mut at_end = false;
         loop {
@@ -267,29 +283,31 @@ impl Run<'_> {
             if !stopping {
                 self.begin();
             }
-            if self.under_way.is_empty() && (stopping || at_end && self.waiting.is_empty()) {
+            if self.in_flight.is_empty() && (stopping || at_end && self.waiting.is_empty()) {
                 break;
             }
             let reads = !stopping && !at_end && self.waiting.len() < self.waiting_max;
             tokio::select! {
-                Some(ended) = self.under_way.join_next() => self.end(ended, state)?,
+                Some(report) = self.in_flight.join_next() => self.end(report?, state)?,
                 group = self.groups.recv(), if reads => match group {
                     Some(Ok(group)) => self.waiting.push_back(group),
-                    Some(Err(why)) => self.stop(u64::MAX, why),
+                    Some(Err(error)) => self.stop(u64::MAX, error.into()),
                     None => at_end = true,
                 },
-                signal = &mut stop, if !stopping => self.stop(0, signal.to_owned()),
+                signal = &mut stop, if !stopping => self.stop(0, StopCause::Signal(signal)),
                 () = until(self.deadline) => break,
             }
         }
-        match self.faults.iter().min_by_key(|(number, _)| *number) {
-            Some((_, why)) => Err(why.clone()),
+        match self.stopped_by.take() {
+            Some((_, cause)) => Err(cause),
             None => Ok(()),
         }
     }
 
-    fn stop(&mut self, number: u64, why: String) {
-        self.faults.push((number, why));
+    fn stop(&mut self, number: u64, cause: StopCause) {
+        if self.stopped_by.as_ref().is_none_or(|(earliest, _)| number < *earliest) {
+            self.stopped_by = Some((number, cause));
+        }
         self.deadline.get_or_insert_with(|| TokioInstant::now() + STOP_TIME_MAX);
     }
 
@@ -300,43 +318,40 @@ impl Run<'_> {
             && let Some(group) = self.waiting.remove(place)
             && let Some(writer) = self.idle.pop()
         {
-            let (number, end) = (group.number, group.end);
+            let number = group.number;
             let partition = group.partition().map(str::to_owned);
             self.busy.extend(partition.clone());
-            self.under_way.spawn(async move {
+            self.in_flight.spawn(async move {
                 let outcome = writer.store(group).await;
-                Ended { writer, number, end, partition, outcome }
+                WriterReport { writer, number, partition, outcome }
             });
         }
     }
 
-    fn end(&mut self, ended: Result<Ended, tokio::task::JoinError>, state: &mut State) -> Result<(), String> {
-        let ended = ended.map_err(|error| format!("a writer failed: {error}"))?;
-        self.idle.push(ended.writer);
-        if let Some(partition) = &ended.partition {
+    fn end(&mut self, report: WriterReport, state: &mut ImportState) -> Result<(), StopCause> {
+        let WriterReport { writer, number, partition, outcome } = report;
+        self.idle.push(writer);
+        if let Some(partition) = &partition {
             self.busy.remove(partition);
         }
-        match ended.outcome {
-            Err(why) => self.stop(ended.number, why),
-            Ok(stored) => match stored.rejected.first() {
-                Some(rejected) if self.rejects.is_none() => {
-                    let way_out = "--rejects FILE sets such lines aside";
-                    self.stop(ended.number, format!("{}; {way_out}", describe(rejected)));
-                }
-                _ => self.ledger.done(ended.number, ended.end, stored),
-            },
+        match outcome {
+            Err(error) => self.stop(number, error.into()),
+            Ok(mut outcome) if self.rejects.is_none() && !outcome.rejections.is_empty() => {
+                self.stop(number, StopCause::Rejection(outcome.rejections.swap_remove(0)));
+            }
+            Ok(outcome) => self.ledger.done(number, outcome),
         }
-        while let Some(settled) = self.ledger.settle() {
-            for rejected in &settled.rejected {
-                self.progress.say(&describe(rejected));
+        while let Some(outcome) = self.ledger.settle() {
+            for rejection in &outcome.rejections {
+                self.progress.say(&rejection.to_string());
             }
             if let Some(rejects) = &mut self.rejects {
-                rejects.add(&settled.rejected)?;
+                rejects.add(&outcome.rejections)?;
                 state.rejects_bytes = rejects.bytes();
             }
-            state.bytes = settled.end;
-            state.written += settled.written;
-            state.rejected += settled.rejected.len() as u64;
+            state.bytes = outcome.end;
+            state.written += outcome.written;
+            state.rejected += outcome.rejections.len() as u64;
         }
         self.progress.update(state.written, state.bytes);
         if let Some(side) = &self.side
@@ -354,8 +369,4 @@ async fn until(deadline: Option<TokioInstant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-fn describe(rejected: &Rejected) -> String {
-    format!("line {}: {}", rejected.line, rejected.why)
 }

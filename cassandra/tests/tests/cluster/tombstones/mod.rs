@@ -3,7 +3,7 @@
 //! They make somewhat more of them than the node is set to read over. `--ignored` makes 150,000, which is more than a node
 //! reads over unless it was told otherwise.
 
-mod ground;
+pub mod ground;
 
 use std::time::Duration;
 

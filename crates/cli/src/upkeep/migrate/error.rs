@@ -1,4 +1,4 @@
-//! What can end `partita migrate`, and what to do then.
+//! Why `partita migrate` fails, and what to do then.
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub enum MigrateError {
     )]
     Occupied { account: String },
 
-    // Opening both ends.
+    // Opening source and target.
     #[error("can't start its threads: {source}; raise the system's limit on threads")]
     Threads { source: io::Error },
     #[error("there is no store in {}; name its data directory with --data", .data.display())]
@@ -49,15 +49,15 @@ pub enum MigrateError {
     OpenSource { source: Box<MigrateError> },
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[error("a step was cut short: {0}; run the command again")]
+    #[error("a step was interrupted: {0}; run the command again")]
     CutShort(#[from] JoinError),
 
-    // What the move remembers.
+    // The state of the move.
     #[error("can't use {}: {source}; check its permissions and its free space", .directory.display())]
     Unusable { directory: PathBuf, source: io::Error },
-    #[error("another `partita migrate` is at work in {}; wait for it", .data.display())]
+    #[error("another `partita migrate` is running in {}; wait for it", .data.display())]
     AtWork { data: PathBuf },
-    #[error("{} can't be read ({source}); remove {} to begin again", .file.display(), .directory.display())]
+    #[error("{} can't be read ({source}); remove {} to start again", .file.display(), .directory.display())]
     StateDamaged { file: PathBuf, directory: PathBuf, source: Box<toml::de::Error> },
     #[error(
         "a migration with {begun} is not finished, and this one is with {asked}; finish that one, or remove \
@@ -70,7 +70,7 @@ pub enum MigrateError {
     #[error(transparent)]
     Mark(#[from] MarkError),
 
-    // The source, which others may be using.
+    // The source, which others may use.
     #[error(transparent)]
     Turn(#[from] TurnError),
     #[error(transparent)]
@@ -84,7 +84,7 @@ pub enum MigrateError {
     OutOfReach { checkpoint: PathBuf, directory: PathBuf, source: io::Error },
     #[error("a cluster has no snapshots")]
     NoSnapshots,
-    #[error("the cluster's servers were not told: {0}; run the command again")]
+    #[error("could not freeze or thaw the cluster's servers: {0}; run the command again")]
     Switch(#[from] Trouble),
     #[error("the accounts of the source can't be listed: {0}")]
     Accounts(#[source] ::store::Error),
@@ -92,11 +92,11 @@ pub enum MigrateError {
     // The move itself.
     #[error(transparent)]
     Move(Box<::migrate::Error>),
-    #[error("can't read the answer: {source}; say --finish to finish without a question")]
+    #[error("can't read the answer: {source}; with --finish the command does not ask")]
     NoAnswer { source: io::Error },
     #[error("interrupted")]
     Interrupted,
-    #[error("the server was thawed or restarted meanwhile, and may have accepted writes")]
+    #[error("the server was thawed or restarted during the last step, and may have accepted writes")]
     Thawed,
     #[error("{source}; nothing was moved, and {}", afterwards(.thaw.as_deref(), .thawed_by))]
     Unfinished {

@@ -1,4 +1,4 @@
-//! A move under way: which snapshot the target holds, and the passes that bring it to a later one.
+//! A move in progress: the snapshot that the target holds, and the passes that bring the target to a later one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,25 +10,25 @@ use model::AccountName;
 
 use super::error::{MigrateError, Result};
 use super::source::Source;
-use super::state::{Held, State};
+use super::state::{MigrationState, TargetSnapshot};
 use crate::upkeep::marks::{ARRIVING, Mark};
-use crate::upkeep::progress::Progress;
+use crate::upkeep::progress::ProgressLine;
 
-/// A pass that changed no more is the last one before the end; what is left takes a moment.
+/// After a pass with at most this many changes, the rest takes only a moment.
 const SMALL: u64 = 1000;
-/// If passes do not get small, further ones won't.
+/// If no pass was small by then, no later one will be.
 const PASSES_MAX: u32 = 8;
 
 pub struct Journey {
     pub source: Box<dyn Source>,
     target: Shared,
-    state: State,
-    /// Accounts asked for; none for all there are.
+    state: MigrationState,
+    /// The accounts that the command names; empty for all.
     asked: Vec<String>,
     replace: bool,
-    /// Where and what to note before the target is changed.
+    /// The mark to write before the target is changed, and its directory.
     mark: Option<(PathBuf, Mark)>,
-    /// What the target holds.
+    /// The snapshot that the target holds.
     held: Option<Snapshot>,
     passes: u32,
 }
@@ -37,7 +37,7 @@ struct Snapshot {
     engine: Shared,
     number: u64,
     accounts: Vec<AccountName>,
-    /// Rather than a look at what may change while it is looked at.
+    /// On disk. A cluster has no snapshots: its data may change while it is read.
     is_kept: bool,
 }
 
@@ -45,7 +45,7 @@ impl Journey {
     pub async fn new(
         source: Box<dyn Source>,
         target: Shared,
-        state: State,
+        state: MigrationState,
         accounts: &[String],
         replace: bool,
     ) -> Result<Self> {
@@ -58,7 +58,7 @@ impl Journey {
         let mut journey = Self { source, target, state, asked, replace, mark: None, held: None, passes: 0 };
         if let Some(number) = journey.state.held(&journey.asked) {
             let directory = journey.state.snapshot(number);
-            // If it can't be read any more, the target is compared.
+            // If the snapshot can't be read any more, the next pass compares with the target.
             match journey.source.reopen(&directory).await {
                 Ok(engine) => {
                     let accounts = journey.accounts(&engine).await?;
@@ -70,12 +70,12 @@ impl Journey {
         Ok(journey)
     }
 
-    /// Has this noted in the target's directory before anything there is changed.
+    /// Sets the mark to write before the target is changed.
     pub fn mark_target(&mut self, directory: PathBuf, mark: Mark) {
         self.mark = Some((directory, mark));
     }
 
-    /// Passes until one is small, or no smaller than the one before.
+    /// Makes passes until one is small, or not smaller than the previous one.
     pub async fn approach(&mut self) -> Result<Passed> {
         let mut last = self.pass().await?;
         while last.changed() > SMALL && self.passes < PASSES_MAX && !self.source.stands_still() {
@@ -88,7 +88,7 @@ impl Journey {
         Ok(last)
     }
 
-    /// Brings the target to what the source holds now.
+    /// Makes the target equal to the source as it is now.
     pub async fn pass(&mut self) -> Result<Passed> {
         self.passes += 1;
         let begun = Instant::now();
@@ -97,10 +97,10 @@ impl Journey {
         if let Some((directory, mark)) = self.mark.take() {
             mark.write(&directory, ARRIVING)?;
         }
-        // From here on the target is on its way from one snapshot to the other, and holds neither.
+        // During the pass the target holds neither the old snapshot nor the new one.
         self.state.hold(None)?;
         let known = self.held.as_ref().filter(|held| held.is_kept).map(|held| &held.engine);
-        let progress = Mutex::new(Progress::new("copying"));
+        let progress = Mutex::new(ProgressLine::new("copying"));
         let watch = |step: Step<'_>| {
             let words = || format!("{}: {} entities, {} changed", step.table.name, step.seen, step.changed);
             show(&progress, words);
@@ -109,7 +109,7 @@ impl Journey {
         drop(progress);
         let passed = passed?;
         if taken.is_kept {
-            self.state.hold(Some(Held { snapshot: taken.number, accounts: self.asked.clone() }))?;
+            self.state.hold(Some(TargetSnapshot { snapshot: taken.number, accounts: self.asked.clone() }))?;
         }
         self.close().await;
         self.held = Some(taken);
@@ -127,23 +127,23 @@ impl Journey {
         Ok(passed)
     }
 
-    /// Whether the target holds what the last pass brought it.
+    /// Compares the target with the snapshot of the last pass.
     pub async fn verify(&mut self) -> Result<Verified> {
-        // A pass has been made before.
+        // Always set: a pass comes before.
         let Some(held) = &self.held else { return Ok(Verified::default()) };
-        let progress = Mutex::new(Progress::new("comparing"));
+        let progress = Mutex::new(ProgressLine::new("comparing"));
         let watch =
             |step: Step<'_>| show(&progress, || format!("{}: {} entities", step.table.name, step.seen));
         let verified = migrate::verify(&held.engine, &self.target, &held.accounts, &watch).await;
         drop(progress);
         if verified.is_err() {
-            // Then it was changed by others, and the next run has to look at all of it.
+            // Somebody else has changed the target, so the next run must compare all of it.
             self.state.hold(None)?;
         }
         Ok(verified?)
     }
 
-    /// Accounts of the source that were not asked for.
+    /// Accounts of the source that the command did not name.
     pub async fn left_behind(&self) -> Result<Vec<String>> {
         let Some(held) = &self.held else { return Ok(Vec::new()) };
         let all = held.engine.list_accounts().await.map_err(MigrateError::Accounts)?;
@@ -160,7 +160,7 @@ impl Journey {
         Ok(Snapshot { engine, number, accounts, is_kept })
     }
 
-    /// Those asked for; or those that there are, and those that an earlier pass has found.
+    /// The accounts that the command names; else all of the source, and those that an earlier pass found.
     async fn accounts(&self, engine: &Shared) -> Result<Vec<AccountName>> {
         let mut accounts: Vec<AccountName> = if self.asked.is_empty() {
             let found = engine.list_accounts().await.map_err(MigrateError::Accounts)?;
@@ -173,7 +173,7 @@ impl Journey {
         Ok(accounts)
     }
 
-    /// Everything that the target has of these accounts will be replaced, so there must be nothing of others' in it.
+    /// Refuses accounts that have data in the target already: the move would replace it.
     async fn claim(&mut self, accounts: &[AccountName]) -> Result<()> {
         for account in
             accounts.iter().filter(|account| !self.state.is_claimed(account.as_str())).collect::<Vec<_>>()
@@ -187,21 +187,21 @@ impl Journey {
         Ok(())
     }
 
-    /// Until a later run goes on from here.
+    /// Closes both stores; a later run continues.
     pub async fn pause(mut self) {
         self.close().await;
         self.source.close().await;
         self.target.close().await;
     }
 
-    /// Lets go of the snapshot, which may be read again.
+    /// Closes the snapshot; it can be opened again.
     async fn close(&mut self) {
         if let Some(held) = self.held.take().filter(|held| held.is_kept) {
             held.engine.close().await;
         }
     }
 
-    /// Ends it for good: source and target are let go of, and nothing is remembered.
+    /// Closes both stores and removes the state of the move.
     pub async fn end(mut self) -> Result<()> {
         self.close().await;
         self.source.close().await;
@@ -210,8 +210,8 @@ impl Journey {
     }
 }
 
-fn show(progress: &Mutex<Progress>, words: impl FnOnce() -> String) {
-    // Held for the time it takes to write a line; a panic in it has said what there is to say.
+fn show(progress: &Mutex<ProgressLine>, words: impl FnOnce() -> String) {
+    // Poisoned only if writing a line panicked, which harms nothing here.
     if let Ok(mut progress) = progress.lock() {
         progress.say(words);
     }

@@ -1,4 +1,4 @@
-//! What is moved, and how it is made to stand still.
+//! The store that is moved, and how to freeze it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,64 +12,64 @@ use migrate::Shared;
 use store::Engine as _;
 
 use super::error::{MigrateError, Result};
-use super::place;
+use super::location;
 use crate::upkeep::backup::{self, CheckpointError};
 use crate::upkeep::files;
 
-/// A store that others may be writing to.
+/// A store that others may write to.
 #[async_trait]
 pub trait Source: Send {
-    /// The store as it is now, to be read at leisure; in this directory, if that is what it takes.
+    /// A snapshot of the store as it is now, in this directory if it needs files.
     async fn snapshot(&mut self, directory: &Path) -> Result<Shared>;
 
-    /// A snapshot that was taken by an earlier run.
+    /// Opens a snapshot of an earlier run.
     async fn reopen(&mut self, directory: &Path) -> Result<Shared>;
 
-    /// Whether nobody writes to it, frozen or not.
+    /// Whether nobody can write to it, even if it is not frozen.
     fn stands_still(&self) -> bool;
 
-    /// From now on all writes are refused.
+    /// On return, all writes are refused.
     async fn freeze(&mut self) -> Result<()>;
 
-    /// Whether no write can have been made since `freeze`.
+    /// Whether no write can have happened since `freeze`.
     async fn is_still_frozen(&mut self) -> Result<bool>;
 
     async fn thaw(&mut self) -> Result<()>;
 
-    /// The command with which others have writes accepted again.
+    /// The command that accepts writes again.
     fn thawed_by(&self) -> String;
 
-    /// Lets go of it.
+    /// Closes the store, if this process has opened it.
     async fn close(&mut self) {}
 }
 
-/// A data directory, with its server or without one.
-pub struct Directory {
+/// A data directory, with or without a running server.
+pub struct DirectorySource {
     data: PathBuf,
     keeper: Keeper,
 }
 
-/// Who has it open.
+/// Which process has the directory open.
 enum Keeper {
     Server {
         socket: PathBuf,
         frozen: Option<String>,
     },
-    /// No server: we have, and so nobody else can.
+    /// This one, so no server can open it.
     Ourselves(Arc<EmbeddedEngine>),
 }
 
-impl Directory {
+impl DirectorySource {
     pub async fn open(data: &Path, control: Option<&Path>) -> Result<Self> {
         let socket = control.map_or_else(|| data.join(control::SOCKET), Path::to_owned);
         let keeper = if control.is_some() || control::is_answered(&socket) {
             Keeper::Server { socket, frozen: None }
         } else {
-            // Opening would make a store of an empty directory.
+            // Opening would create a store in an empty directory.
             if !data.join(files::FORMAT_FILE).exists() {
                 return Err(MigrateError::NoStore { data: data.to_owned() });
             }
-            let opened = place::open_at_rest(data).await;
+            let opened = location::open_at_rest(data).await;
             Keeper::Ourselves(opened.map_err(|error| MigrateError::OpenSource { source: Box::new(error) })?)
         };
         Ok(Self { data: data.to_owned(), keeper })
@@ -86,9 +86,9 @@ async fn ask(socket: &Path, command: Command) -> Result<String> {
 }
 
 #[async_trait]
-impl Source for Directory {
+impl Source for DirectorySource {
     async fn snapshot(&mut self, directory: &Path) -> Result<Shared> {
-        // A backup would take our checkpoint for its own.
+        // A backup at the same time would use or remove this checkpoint.
         let turn = backup::take_turn(&self.data)?;
         let checkpoint = match &self.keeper {
             Keeper::Server { socket, .. } => {
@@ -111,7 +111,7 @@ impl Source for Directory {
     }
 
     async fn reopen(&mut self, directory: &Path) -> Result<Shared> {
-        place::open_at_rest(directory).await.map(|engine| engine as Shared)
+        location::open_at_rest(directory).await.map(|engine| engine as Shared)
     }
 
     fn stands_still(&self) -> bool {
@@ -125,7 +125,7 @@ impl Source for Directory {
         Ok(())
     }
 
-    /// A server says since when it is frozen; one that was thawed or restarted meanwhile says another time.
+    /// A server answers with the time of its freeze. After a thaw or a restart it answers with another time.
     async fn is_still_frozen(&mut self) -> Result<bool> {
         match &self.keeper {
             Keeper::Server { socket, frozen } => Ok(Some(ask(socket, Command::Freeze).await?) == *frozen),
@@ -145,20 +145,20 @@ impl Source for Directory {
     }
 }
 
-/// A cluster, of which we are one more server. It is read as it changes, so no look at it stands for a later one.
-pub struct Cluster {
+/// A cluster. This process joins it as one more server. There are no snapshots: it is read while it changes.
+pub struct ClusterSource {
     engine: Arc<CassandraEngine>,
     name: String,
 }
 
-impl Cluster {
+impl ClusterSource {
     pub fn new(engine: Arc<CassandraEngine>, name: String) -> Self {
         Self { engine, name }
     }
 }
 
 #[async_trait]
-impl Source for Cluster {
+impl Source for ClusterSource {
     async fn snapshot(&mut self, _directory: &Path) -> Result<Shared> {
         Ok(self.engine.clone())
     }

@@ -1,4 +1,5 @@
-//! What a move remembers from run to run, in `moving` in the data directory: to where, whose, and how far.
+//! The state of a move between runs, in the directory `moving` of the data directory: the other store, the accounts, and
+//! the snapshot that the target holds.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -15,32 +16,32 @@ const DIRECTORY: &str = "moving";
 const FILE: &str = "state";
 
 #[derive(Debug)]
-pub struct State {
+pub struct MigrationState {
     directory: PathBuf,
-    kept: Kept,
-    /// One move at a time.
+    kept: StateFile,
+    /// Held for the whole run: only one move at a time.
     _lock: File,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Kept {
-    /// The other end.
+struct StateFile {
+    /// The other store.
     place: String,
-    /// Accounts that were not in the target before, or that may be replaced there: whatever they have is of this move.
+    /// Accounts that this move may overwrite in the target: they were not there before, or --replace was given.
     claimed: BTreeSet<String>,
-    /// What the target holds, as long as no pass is under way.
-    held: Option<Held>,
+    /// The snapshot that the target holds; `None` during a pass.
+    held: Option<TargetSnapshot>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct TargetSnapshot {
     pub snapshot: u64,
-    /// The accounts asked for; none for all there are. A snapshot says nothing of what others were brought to.
+    /// The accounts of the move; empty for all. The snapshot is valid only for these.
     pub accounts: Vec<String>,
 }
 
-impl State {
-    /// Takes up what an earlier run has left, if its other end was the same.
+impl MigrationState {
+    /// Continues the move of an earlier run, if the other store is the same.
     pub fn open(data: &Path, place: &str) -> Result<Self> {
         let directory = data.join(DIRECTORY);
         let unusable = |source| MigrateError::Unusable { directory: directory.clone(), source };
@@ -61,7 +62,7 @@ impl State {
                 source: Box::new(error),
             })?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                Kept { place: place.to_owned(), claimed: BTreeSet::new(), held: None }
+                StateFile { place: place.to_owned(), claimed: BTreeSet::new(), held: None }
             }
             Err(error) => return Err(unusable(error)),
         };
@@ -86,14 +87,14 @@ impl State {
         self.save()
     }
 
-    /// The snapshot that the target holds of these accounts, if that is known and it is still there.
+    /// The snapshot that the target holds of these accounts, if it is known and still exists.
     pub fn held(&self, accounts: &[String]) -> Option<u64> {
         let held = self.kept.held.as_ref().filter(|held| held.accounts == accounts)?;
         self.snapshot(held.snapshot).is_dir().then_some(held.snapshot)
     }
 
-    /// Said before the target is changed, or when it was found to be otherwise, and after.
-    pub fn hold(&mut self, held: Option<Held>) -> Result<()> {
+    /// Records what the target holds: `None` before a pass or after a failed comparison, the snapshot after a pass.
+    pub fn hold(&mut self, held: Option<TargetSnapshot>) -> Result<()> {
         if self.kept.held == held {
             return Ok(());
         }
@@ -101,7 +102,7 @@ impl State {
         self.save()
     }
 
-    /// Where a snapshot of this number is kept.
+    /// The directory of the snapshot with this number.
     pub fn snapshot(&self, number: u64) -> PathBuf {
         self.directory.join(number.to_string())
     }
@@ -113,7 +114,7 @@ impl State {
         numbers.max().map_or(1, |last| last + 1)
     }
 
-    /// All but the one that is held.
+    /// Removes all snapshots except the one that the target holds.
     pub fn remove_snapshots(&self) -> Result<()> {
         let removed = self.remove_all_but_held();
         removed.map_err(|source| MigrateError::Snapshots { directory: self.directory.clone(), source })
@@ -131,7 +132,7 @@ impl State {
         Ok(())
     }
 
-    /// There is nothing left to remember.
+    /// Removes the state: the move is complete.
     pub fn forget(self) -> Result<()> {
         fs::remove_dir_all(&self.directory).map_err(|source| self.unusable(source))
     }
@@ -151,12 +152,12 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    fn state(data: &TempDir) -> State {
-        State::open(data.path(), "/new").unwrap()
+    fn state(data: &TempDir) -> MigrationState {
+        MigrationState::open(data.path(), "/new").unwrap()
     }
 
     #[test]
-    fn a_later_run_takes_up_what_was_kept_and_its_snapshot() {
+    fn a_later_run_finds_the_accounts_and_the_snapshot() {
         let data = TempDir::new().unwrap();
         let mut first = state(&data);
         assert_eq!((first.next_number(), first.held(&[])), (1, None));
@@ -164,12 +165,12 @@ mod tests {
             fs::create_dir(first.snapshot(number)).unwrap();
         }
         first.claim("shop").unwrap();
-        first.hold(Some(Held { snapshot: 2, accounts: vec![] })).unwrap();
+        first.hold(Some(TargetSnapshot { snapshot: 2, accounts: vec![] })).unwrap();
         drop(first);
         let second = state(&data);
         assert!(second.is_claimed("shop") && !second.is_claimed("other"));
         assert_eq!(second.held(&[]), Some(2));
-        assert_eq!(second.held(&["shop".to_owned()]), None, "of other accounts it says nothing");
+        assert_eq!(second.held(&["shop".to_owned()]), None, "it is not valid for other accounts");
         assert!(!second.snapshot(1).exists() && second.next_number() == 3);
         fs::remove_dir(second.snapshot(2)).unwrap();
         assert_eq!(second.held(&[]), None);
@@ -178,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_at_the_same_time_or_with_another_end_is_refused() {
+    fn a_second_run_or_another_target_is_refused() {
         let data = TempDir::new().unwrap();
         let mut first = state(&data);
-        assert!(matches!(State::open(data.path(), "/new"), Err(MigrateError::AtWork { .. })));
+        assert!(matches!(MigrationState::open(data.path(), "/new"), Err(MigrateError::AtWork { .. })));
         first.claim("shop").unwrap();
         drop(first);
-        let refused = State::open(data.path(), "/elsewhere").unwrap_err().to_string();
+        let refused = MigrationState::open(data.path(), "/elsewhere").unwrap_err().to_string();
         assert!(refused.contains("/new") && refused.contains("moving"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever is in an entity, no type that takes anything loses any of it.
+//! Types that take any property lose nothing of an entity.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::typed::{from_entity, to_entity};
 use crate::{DateTime, Entity, Guid, Value};
 
 fn any_value() -> impl Strategy<Value = Value> {
-    // Text and small numbers that pass for another kind, because that is where kinds get lost.
+    // Texts and small numbers that look like another type, because that is where types get lost.
     let time = (0..=DateTime::MAX.ticks()).prop_map(|ticks| DateTime::from_ticks(ticks).unwrap());
     let guid = any::<[u8; 16]>().prop_map(Guid);
     prop_oneof![
@@ -71,7 +71,7 @@ struct NeverThere {
 #[derive(Deserialize, Serialize)]
 struct Wrapped(Option<Box<Entity>>);
 
-/// What JSON keeps of a value; nothing of what it has no number for.
+/// What JSON keeps of a value; `None` for numbers that JSON lacks.
 fn in_json(value: &Value) -> Option<Value> {
     match value {
         Value::Double(number) if !number.is_finite() => None,
@@ -102,12 +102,12 @@ proptest! {
     }
 
     #[test]
-    fn json_keeps_what_is_said_of_it(entity in any_entity()) {
+    fn json_keeps_what_its_documentation_says(entity in any_entity()) {
         let json = serde_json::to_string(&entity).unwrap();
         let kept = entity.properties.iter().filter_map(|(name, value)| Some((name.clone(), in_json(value)?)));
         let expected = Entity { properties: kept.collect(), ..entity.clone() };
         prop_assert_eq!(&serde_json::from_str::<Entity>(&json).unwrap(), &expected);
-        // From a stream, where texts are not borrowed.
+        // From a reader, which can't lend texts.
         prop_assert_eq!(&serde_json::from_reader::<_, Entity>(json.as_bytes()).unwrap(), &expected);
     }
 
@@ -121,12 +121,12 @@ proptest! {
     }
 }
 
-/// A type of one's own around a value.
+/// A newtype around a value.
 #[derive(Deserialize, Serialize)]
 struct Around<T>(T);
 
 #[test]
-fn names_of_the_services_own_are_not_sent() {
+fn timestamp_and_etag_are_not_sent() {
     let entity =
         Entity::new("a", "b").with("Timestamp", DateTime::MAX).with("odata.etag", "x").with("Age", 5);
     assert_eq!(to_entity(&entity).unwrap(), Entity::new("a", "b").with("Age", 5));

@@ -1,4 +1,4 @@
-//! What the derives of a user's types come to.
+//! Users' types with serde's derives, as entities.
 
 mod any_entity;
 mod refusals;
@@ -11,21 +11,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{from_entity, to_entity};
-use crate::{DateTime, ETag, Entity, Guid, Stored};
+use crate::{DateTime, ETag, Entity, Guid, StoredEntity};
 
-/// As a service would have it.
-fn stored(entity: Entity) -> Stored<Entity> {
-    Stored::new(entity, ETag::new("W/\"1\""), Some(time("2021-05-06T07:08:09.5Z")))
+/// With ETag and Timestamp, as a service returns it.
+fn stored(entity: Entity) -> StoredEntity<Entity> {
+    StoredEntity::new(entity, ETag::new("W/\"1\""), Some(time("2021-05-06T07:08:09.5Z")))
 }
 
-/// Written, the one is the other; read, the other is the one.
+/// Checks that the value is written as the entity, and the entity read as the value.
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: T, entity: Entity) {
     assert_eq!(to_entity(&value).unwrap(), entity, "written");
     assert_eq!(from_entity::<T>(stored(entity)).unwrap(), value, "read");
 }
 
-/// Of a property called `P`, read alone and behind a `flatten`, where serde puts it by first.
+/// Checks a property called `P`, read directly and behind a `flatten`, where serde buffers it.
 #[track_caller]
 fn check_read<T: DeserializeOwned + Debug + PartialEq>(property: impl Into<crate::Value>, expected: T) {
     let entity = Entity::new("a", "b").with("P", property);

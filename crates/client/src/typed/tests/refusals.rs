@@ -1,4 +1,4 @@
-//! What can't be written or read, and what is said about it.
+//! What can't be written or read, and the error texts.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ enum Shape {
 }
 
 #[test]
-fn what_is_no_property_is_told_the_way_out() {
+fn a_field_that_cannot_be_a_property_gets_a_hint() {
     let json = "#[serde(with = \"partita_client::edm::json\")] writes it as JSON text";
     let binary = "#[serde(with = \"partita_client::edm::binary\")] writes bytes";
     let text = "#[serde(with = \"partita_client::edm::string\")] writes it as text";
@@ -95,7 +95,7 @@ struct Twice {
 }
 
 #[test]
-fn keys_are_there_once_and_text() {
+fn both_keys_must_occur_once_and_be_strings() {
     check_message(
         &Keyless { row_key: None },
         "there is no PartitionKey; name the field that holds it so: #[serde(rename = \"PartitionKey\")]",
@@ -121,7 +121,7 @@ fn keys_are_there_once_and_text() {
 }
 
 #[test]
-fn what_is_no_entity_is_told_so() {
+fn a_value_that_is_not_a_struct_or_map_is_refused() {
     check_message("a", "an entity is a struct or a map, not text");
     check_message(&5, "an entity is a struct or a map, not a number");
     check_message(&true, "an entity is a struct or a map, not a boolean");
@@ -142,7 +142,7 @@ fn what_is_no_entity_is_told_so() {
 }
 
 #[test]
-fn a_refusal_names_the_type() {
+fn an_error_names_the_type() {
     let error = to_entity(&Keyless { row_key: None }).unwrap_err().to_string();
     assert!(error.starts_with(std::any::type_name::<Keyless>()), "{error}");
 }
@@ -178,7 +178,7 @@ fn check_unread<T: serde::de::DeserializeOwned + std::fmt::Debug>(
 }
 
 #[test]
-fn what_does_not_fit_its_field_is_told_where() {
+fn an_error_names_the_property_that_does_not_fit_its_field() {
     check_unread::<i32>(5_000_000_000_i64, "invalid value: integer `5000000000`, expected i32");
     check_unread::<u8>(-1, "invalid value: integer `-1`, expected u8");
     check_unread::<i32>(5.0, "invalid type: Edm.Double, expected i32");
@@ -214,7 +214,7 @@ fn what_does_not_fit_its_field_is_told_where() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_its_entity() {
+fn an_error_names_the_entity_with_a_missing_property() {
     let error = from_entity::<Read<i32>>(stored(Entity::new("a", "b"))).unwrap_err().to_string();
     let message =
         "property P: is not there; if that can be, let the field be an Option or mark it #[serde(default)]";
@@ -225,7 +225,7 @@ fn what_is_missing_is_told_with_its_entity() {
 }
 
 #[test]
-fn an_entity_is_not_read_as_something_else() {
+fn an_entity_is_not_read_as_a_number_or_an_untagged_enum() {
     let read = |error: crate::Result<()>| error.unwrap_err().to_string();
     let entity = || stored(Entity::new("a", "b"));
     let error = read(from_entity::<i32>(entity()).map(drop));

@@ -1,4 +1,4 @@
-//! Fields of every type, and everything around them that serde offers.
+//! Fields of every type, and the attributes of serde.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{check, check_read, guid, stored, time};
 use crate::edm::Binary;
 use crate::typed::{from_entity, to_entity};
-use crate::{DateTime, ETag, Entity, Guid, Stored, Value};
+use crate::{DateTime, ETag, Entity, Guid, StoredEntity, Value};
 
 fn entity() -> Entity {
     Entity::new("a", "b")
@@ -56,7 +56,7 @@ struct Everything {
 }
 
 #[test]
-fn every_type_has_its_kind() {
+fn every_rust_type_becomes_its_property_type() {
     let everything = Everything {
         partition_key: "a".into(),
         row_key: "b".into(),
@@ -129,7 +129,7 @@ where
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_values_are_read_back() {
     check_field(true, true);
     check_field(i8::MIN, -128);
     check_field(u16::MAX, 65_535);
@@ -151,7 +151,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn numbers_are_read_by_whatever_holds_them() {
+fn numbers_are_read_as_any_type_that_holds_them() {
     check_read(5, 5_u8);
     check_read(5, 5_i64);
     check_read(5, 5_u64);
@@ -166,7 +166,7 @@ fn numbers_are_read_by_whatever_holds_them() {
 }
 
 #[test]
-fn times_and_guids_are_read_from_themselves_and_from_text() {
+fn times_and_guids_are_read_from_their_type_and_from_text() {
     check_read(time("2021-05-06"), time("2021-05-06"));
     check_read(time("2021-05-06"), Some(time("2021-05-06")));
     check_read("2021-05-06", time("2021-05-06"));
@@ -189,7 +189,7 @@ fn times_and_guids_are_read_as_text() {
 }
 
 #[test]
-fn a_json_value_takes_whatever_there_is() {
+fn a_json_value_takes_every_property() {
     check_read("a", serde_json::json!("a"));
     check_read(5, serde_json::json!(5));
     check_read(-5_i64, serde_json::json!(-5));
@@ -282,7 +282,7 @@ struct Versioned {
 }
 
 #[test]
-fn what_the_service_adds_is_read_and_not_written() {
+fn timestamp_and_etag_are_read_and_not_written() {
     let versioned: Versioned = from_entity(stored(entity())).unwrap();
     assert_eq!(versioned.timestamp, Some(time("2021-05-06T07:08:09.5Z")));
     assert_eq!(versioned.etag, Some(ETag::new("W/\"1\"")));
@@ -305,7 +305,7 @@ fn a_type_need_not_know_keys_and_versions() {
 }
 
 #[test]
-fn a_map_has_keys_and_what_the_service_adds() {
+fn a_map_gets_the_keys_timestamp_and_etag() {
     let map: HashMap<String, Value> = from_entity(stored(entity().with("Age", 5))).unwrap();
     let expected = [
         ("PartitionKey", "a".into()),
@@ -319,8 +319,8 @@ fn a_map_has_keys_and_what_the_service_adds() {
 }
 
 #[test]
-fn what_is_stored_is_written_as_what_it_holds() {
-    let again: Stored<Address> =
+fn a_stored_entity_is_written_as_the_entity() {
+    let again: StoredEntity<Address> =
         stored(entity().with("Town", "Riga").with("Since", DateTime::MAX)).into_typed().unwrap();
     assert_eq!(again.town, "Riga");
     assert_eq!(again.etag, ETag::new("W/\"1\""));
@@ -332,7 +332,7 @@ fn what_is_stored_is_written_as_what_it_holds() {
 struct Name(String);
 
 #[test]
-fn names_may_have_types_of_their_own() {
+fn names_in_a_map_may_be_a_newtype() {
     let keys = [("PartitionKey", "a"), ("RowKey", "b")];
     let map: HashMap<Name, String> = keys.map(|(name, key)| (Name(name.into()), key.to_owned())).into();
     assert_eq!(to_entity(&map).unwrap(), entity());

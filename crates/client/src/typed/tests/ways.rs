@@ -1,4 +1,4 @@
-//! The modules of `edm`: what they write, that it is read again, and that an `Option` goes with each.
+//! The modules of `edm`: what they write, that they read it back, and that each works with an `Option`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::{check, guid, stored, time};
 use crate::typed::{from_entity, to_entity};
 use crate::{DateTime, Entity, Value};
 
-/// A value in a field, in an optional one, in one that is none, and all of these again behind a `flatten`.
+/// Checks a value in a field, in an `Option`, as `None`, and each of these behind a `flatten`.
 macro_rules! check_way {
     ($with:literal, $kind:ty, $value:expr, $property:expr) => {{
         #[derive(Debug, Deserialize, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ macro_rules! check_way {
 }
 
 #[test]
-fn numbers_are_written_as_the_kind_that_was_named() {
+fn numbers_are_written_as_the_type_of_their_module() {
     check_way!("crate::edm::int64", i32, -5, -5_i64);
     check_way!("crate::edm::int64", usize, 5, 5_i64);
     check_way!("crate::edm::int64", u64, i64::MAX as u64, i64::MAX);
@@ -53,7 +53,7 @@ fn numbers_are_written_as_the_kind_that_was_named() {
 }
 
 #[test]
-fn texts_are_written_as_the_kind_that_was_named() {
+fn texts_are_written_as_the_type_of_their_module() {
     check_way!("crate::edm::string", u64, u64::MAX, "18446744073709551615");
     check_way!("crate::edm::string", IpAddr, "::1".parse::<IpAddr>().unwrap(), "::1");
     check_way!("crate::edm::json", Vec<i32>, vec![1, 2], "[1,2]");
@@ -67,7 +67,7 @@ fn texts_are_written_as_the_kind_that_was_named() {
 }
 
 #[test]
-fn bytes_are_written_as_the_kind_that_was_named() {
+fn bytes_are_written_as_the_type_of_their_module() {
     check_way!("crate::edm::binary", Vec<u8>, vec![1, 2], vec![1_u8, 2]);
     check_way!("crate::edm::binary", [u8; 2], [1, 2], vec![1_u8, 2]);
     check_way!("crate::edm::binary", Box<[u8]>, [1, 2].into(), vec![1_u8, 2]);
@@ -78,7 +78,7 @@ fn bytes_are_written_as_the_kind_that_was_named() {
 }
 
 #[test]
-fn times_are_written_as_the_kind_that_was_named() {
+fn times_are_written_as_the_type_of_their_module() {
     let second = Duration::from_secs(1);
     check_way!(
         "crate::edm::date_time",
@@ -120,7 +120,7 @@ macro_rules! refuses {
 }
 
 #[test]
-fn what_does_not_fit_is_not_written() {
+fn values_that_do_not_fit_are_not_written() {
     refuses!(write "crate::edm::int64", u64, u64::MAX, "a number of type u64 does not fit into an Edm.Int64");
     refuses!(write "crate::edm::int32", i64, 1 << 31, "a number of type i64 does not fit into an Edm.Int32");
     refuses!(write "crate::edm::double", u64, u64::MAX,
@@ -134,7 +134,7 @@ fn what_does_not_fit_is_not_written() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_read() {
+fn values_that_do_not_fit_are_not_read() {
     refuses!(read "crate::edm::int64", u8, 256_i64, "256 does not fit into u8");
     refuses!(read "crate::edm::int32", i64, 1_i64 << 31, "invalid value: integer `2147483648`, expected i32");
     refuses!(read "crate::edm::double", i32, 0.5, "0.5 does not fit into i32");

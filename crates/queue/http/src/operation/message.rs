@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use queue_model::{Refusal, limits};
 use queue_service::QueueRef;
-use queue_wire::{message_body, message_list};
+use queue_wire::{QueueVersion as _, message_body, message_list};
 use tokio::time::Instant;
 
 use super::Context;

@@ -1,4 +1,4 @@
-//! The meaning, cell by cell.
+//! The meaning of comparisons, for every pair of types.
 
 use model::{DateTime, EdmType, Guid};
 
@@ -7,7 +7,7 @@ use crate::{Operator, parse};
 
 struct Properties(Vec<(&'static str, Value)>);
 
-impl Row for Properties {
+impl PropertyLookup for Properties {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_ref())
     }
@@ -18,7 +18,7 @@ fn answer(stored: Value, condition: &str) -> bool {
     eval(&expr, &Properties(vec![("A", stored)]))
 }
 
-/// The operators of the six that hold between the stored value and the literal.
+/// Which of the six operators are true for the stored value and the literal.
 fn check(stored: &Value, literal: &str, expected: &str) {
     let holding: Vec<_> = Operator::ALL
         .into_iter()

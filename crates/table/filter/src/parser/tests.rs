@@ -1,8 +1,8 @@
-//! What filters read as, and the exact words for those that do not.
+//! The trees of filters, and the exact messages for texts that are not filters.
 
 use super::*;
 
-/// Either the tree as text or the error; what reads well must read back from its own text.
+/// The tree as text, or the error. A tree must parse back from its text.
 fn check(text: &str, expected: &str) {
     let shown = match parse(text) {
         Ok(None) => "everything".to_owned(),

@@ -1,4 +1,4 @@
-//! Plans as text: the ranges, then what is left to ask.
+//! Plans as text: the ranges, then the residual.
 
 use std::time::{Duration, Instant};
 
@@ -154,7 +154,7 @@ fn any_of(count: usize, term: impl Fn(usize) -> String) -> String {
     (0..count).map(term).collect::<Vec<_>>().join(" or ")
 }
 
-/// Plans it, and in time.
+/// Plans the filter, and fails if that takes too long.
 fn planned_soon(text: &str) -> Plan {
     let expr = parse(text).unwrap();
     let start = Instant::now();

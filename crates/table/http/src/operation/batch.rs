@@ -1,40 +1,39 @@
-//! Entity group transactions: parts are routed and decoded as single requests are, then written as one.
+//! Entity group transactions: parts are routed and decoded like single requests, then written together.
 
 use http::Method;
 use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
-use service::Group;
-use wire::batch::{self, Batch, Part, PartAnswer};
+use service::WriteGroup;
+use wire::batch::{self, Batch, BatchPart, PartAnswer};
 use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
-use super::condition::Condition;
-use super::entity_write::{self, Prepared, Reply};
-use super::{Call, Context};
-use crate::answer::{Answer, Content, Failure, Preference};
+use super::entity_write::{self, Reply, WriteRequest};
+use super::precondition::Precondition;
+use super::{Call, Context, Operation};
+use crate::answer::{Content, Preference, TableAnswer, TableFailure};
 use crate::headers::{DATA_SERVICE_VERSION, PREFER, X_HTTP_METHOD};
-use crate::operation_info;
 use crate::respond;
-use crate::route::{self, Operation};
+use crate::route;
 use front::headers::Headers;
 use front::request_id;
 
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
-pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let content_type = call.content_type()?.unwrap_or_default();
-    // Whatever can't be read as a batch is refused as a whole; what can is answered part by part.
+    // A body that is not a batch is refused as a whole; a batch is answered part by part.
     let read = context.read(|| batch::read(content_type, call.body)).await;
     let read = read.map_err(|_| Refusal::BodyNotReadable)?;
-    // A query is a read, which the secondary serves.
+    // The secondary allows a query, because it only reads.
     if context.site.secondary && !matches!(read, Batch::Query(_)) {
-        return Err(Refusal::WritesNotAllowed.into());
+        return Err(common::Refusal::WritesNotAllowed.into());
     }
     let batch_id = request_id::new_guid();
     let (body, held) = match read {
         Batch::ChangeSet(parts) => {
             let answers = change_set(context, call, &parts).await?;
-            // What was written stays written, and has to be said.
+            // The writes are done, so the answer is sent even if it is above the memory limit.
             let mut held = context.memory.nothing();
             let bytes = answers.iter().map(|answer| answer.body.len()).sum();
             held.grow_anyway(bytes);
@@ -53,14 +52,14 @@ pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failu
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
     let content = content.holding(held);
-    Ok(Answer { status: 202, content: Some(content), ..Answer::default() })
+    Ok(TableAnswer { status: 202, content: Some(content), ..TableAnswer::default() })
 }
 
-/// One part made ready to be routed like a request of its own.
+/// One part, parsed like a request of its own.
 struct Inner<'a> {
-    part: &'a Part<'a>,
+    part: &'a BatchPart<'a>,
     operation: Result<Operation, Refusal>,
-    condition: Condition,
+    condition: Precondition,
     headers: Headers<'a>,
     query: QueryString,
     format: Format,
@@ -68,7 +67,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+    fn new(context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let target = context.site.inner_path(part.target);
         let (path, query_text) = target.split_once('?').unwrap_or((target, ""));
@@ -88,7 +87,7 @@ impl<'a> Inner<'a> {
             let method = route::effective_method(&method, headers)?;
             let resource = Resource::parse(path)?;
             let operation = route::resolve(&method, resource, context.site.account.as_str())?;
-            if operation_info::of(&operation, &Condition::None).shows_document {
+            if operation.info(&Precondition::None).shows_document {
                 negotiated?;
             }
             Ok(operation)
@@ -98,8 +97,8 @@ impl<'a> Inner<'a> {
         Self { part, operation, condition, headers, query, format, error_level }
     }
 
-    /// The next part. Inserts into one table differ in nothing but their bodies, and need no second reading.
-    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a Part<'a>) -> Self {
+    /// The next part. Inserts into one table differ only in their bodies, so the rest is not parsed again.
+    fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
         let is_same = |name| self.headers.all(name).eq(headers.all(name));
         if self.part.target != part.target
@@ -119,7 +118,7 @@ impl<'a> Inner<'a> {
         Call { headers: *headers, condition, query, body: self.part.body, format: *format }
     }
 
-    /// Of an answer in Atom: 2.0 to who speaks that.
+    /// The version of an answer in Atom: 2.0 if the client speaks it, else 1.0.
     fn atom_version(&self, outer: &Call<'_>) -> &'static str {
         let of = |headers: Headers<'_>| {
             headers.get(&DATA_SERVICE_VERSION).if_readable().map(|text| text.trim().starts_with("2.0"))
@@ -136,31 +135,31 @@ fn condition(
     context: &Context<'_>,
     operation: &Result<Operation, Refusal>,
     headers: Headers<'_>,
-) -> Condition {
-    let read = operation.as_ref().map(|operation| Condition::read(operation, headers, context.version));
-    read.unwrap_or_else(|refusal| Condition::Refused(refusal.clone()))
+) -> Precondition {
+    let read = operation.as_ref().map(|operation| Precondition::read(operation, headers, context.version));
+    read.unwrap_or_else(|refusal| Precondition::Refused(refusal.clone()))
 }
 
-/// The answers to all parts, or to the one that made the whole fail.
+/// The answers to all parts, or the answer to the one that failed.
 async fn change_set(
     context: &Context<'_>,
     outer: &Call<'_>,
-    parts: &[Part<'_>],
-) -> Result<Vec<PartAnswer>, Failure> {
+    parts: &[BatchPart<'_>],
+) -> Result<Vec<PartAnswer>, TableFailure> {
     if parts.is_empty() {
         return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
     }
     let alone = parts.len() == 1;
-    let mut group = Group::new();
+    let mut group = WriteGroup::new();
     let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
-    // The parts follow each other without a pause, so that all of them are one work.
-    let place = context.take_place(0).await;
-    let working = Context { place: Some(&place), ..*context };
+    // The parts follow each other without a pause, so all of them are one piece of work.
+    let permit = context.work_permit(0).await;
+    let working = Context { permit: Some(&permit), ..*context };
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
-            // The service blames the last operation that still fitted.
-            let failure = Failure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
+            // The service names the last operation within the limit.
+            let failure = TableFailure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
             return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
         }
         let inner = match &last {
@@ -171,17 +170,17 @@ async fn change_set(
             Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
-                let failure = Failure { index: Some(index), ..failure };
+                let failure = TableFailure { index: Some(index), ..failure };
                 return Ok(vec![failed(context, Some(&inner), failure, alone)]);
             }
         }
         last = Some(inner);
     }
-    drop(place);
+    drop(permit);
     match context.service.write_group(group).await {
         Ok(timestamps) => {
-            let place = context.take_place(0).await;
-            let working = Context { place: Some(&place), ..*context };
+            let permit = context.work_permit(0).await;
+            let working = Context { permit: Some(&permit), ..*context };
             let mut answers = Vec::with_capacity(replies.len());
             for ((reply, id, atom), timestamp) in replies.into_iter().zip(timestamps) {
                 answers.push(part_answer(reply.answer(&working, timestamp).await, id, atom));
@@ -189,21 +188,26 @@ async fn change_set(
             Ok(answers)
         }
         Err(error) => {
-            let failure = Failure::from(error);
-            // Clients try again by the status of the whole.
+            let failure = TableFailure::from(error);
+            // Clients decide to retry by the status of the whole batch.
             if failure.refusal.is_ours() {
-                return Err(Failure { index: None, ..failure });
+                return Err(TableFailure { index: None, ..failure });
             }
             Ok(vec![failed(context, last.as_ref(), failure, alone)])
         }
     }
 }
 
-async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Result<Reply, Failure> {
+async fn add(
+    context: &Context<'_>,
+    inner: &Inner<'_>,
+    group: &mut WriteGroup,
+) -> Result<Reply, TableFailure> {
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(&inner.condition))?;
-    let Prepared { table, write, reply } = entity_write::prepare(context, &inner.call(), operation).await?;
-    // Once for all parts, which have one table.
+    let WriteRequest { table, write, reply } =
+        entity_write::prepare(context, &inner.call(), operation).await?;
+    // Once for all parts, because they have the same table.
     if group.table() != Some(&table) {
         context.service.require_table(&table).await?;
     }
@@ -211,20 +215,24 @@ async fn add(context: &Context<'_>, inner: &Inner<'_>, group: &mut Group) -> Res
     Ok(reply)
 }
 
-async fn query(context: &Context<'_>, outer: &Call<'_>, part: &Part<'_>) -> Result<PartAnswer, Failure> {
+async fn query(
+    context: &Context<'_>,
+    outer: &Call<'_>,
+    part: &BatchPart<'_>,
+) -> Result<PartAnswer, TableFailure> {
     let inner = Inner::new(context, outer, part);
     match run_query(context, &inner).await {
         Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
-        // Clients try again by the status of the whole.
+        // Clients decide to retry by the status of the whole batch.
         Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
-            let failure = Failure { index: Some(0), ..failure };
+            let failure = TableFailure { index: Some(0), ..failure };
             Ok(error_part(context, &failure, inner.error_level, inner.content_id(), None))
         }
     }
 }
 
-async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, Failure> {
+async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnswer, TableFailure> {
     let operation = inner.operation.clone()?;
     context.permits(&operation.need(&inner.condition))?;
     match operation {
@@ -236,11 +244,11 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<Answer, F
     }
 }
 
-/// The one part a failed change set answers with. The service echoes the `Content-ID` of the operation it
-/// read last, which need not be the one that failed.
-fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alone: bool) -> PartAnswer {
+/// The only part in the answer of a failed change set. The service echoes the `Content-ID` of the operation that it read
+/// last, even if another one failed.
+fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: TableFailure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
-    let failure = Failure { index: failure.index.filter(|_| named), ..failure };
+    let failure = TableFailure { index: failure.index.filter(|_| named), ..failure };
     let inserted = last.filter(|inner| matches!(inner.operation, Ok(Operation::InsertEntity(_))));
     let preference =
         inserted.and_then(|inner| inner.headers.get(&PREFER).if_readable()).and_then(Preference::parse);
@@ -250,7 +258,7 @@ fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: Failure, alo
 
 fn error_part(
     context: &Context<'_>,
-    failure: &Failure,
+    failure: &TableFailure,
     level: Option<MetadataLevel>,
     content_id: Option<String>,
     preference: Option<Preference>,
@@ -270,15 +278,14 @@ fn error_part(
     PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
 }
 
-/// Headers in the order the service writes them (spec: table-operations 6.3), which differs with content.
+/// Headers in the service's order (spec: table-operations 6.3), which depends on whether there is content.
 ///
-/// `atom_version` is what a part that shows Atom says of itself.
-fn part_answer(answer: Answer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
+/// `atom_version` is the version that a part in Atom shows.
+fn part_answer(answer: TableAnswer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
     let mut headers = Vec::with_capacity(8);
     let json =
         answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
-    // Inserts speak OData 3.0 even when they show nothing, and so does whatever applied a preference; other empty
-    // answers say 1.0.
+    // Inserts, and answers that applied a preference, have version 3.0 even without content; other empty answers have 1.0.
     let applied = answer.location.is_some() || answer.preference_applied.is_some();
     let version = match &answer.content {
         Some(_) if json => "3.0;",

@@ -4,11 +4,12 @@ use model::{ETag, EntityKey, Refusal, TableName};
 use service::EntityQuery;
 use wire::entity_json::EntityView;
 use wire::url::QueryString;
-use wire::{Select, names, token};
+use wire::{Select, TableVersion, names, token};
 
+use super::context::{option, refuse_unknown_options};
 use super::show::EntityFormat;
-use super::{Call, Context, option, refuse_unknown_options};
-use crate::answer::{Answer, Failure};
+use super::{Call, Context};
+use crate::answer::{TableAnswer, TableFailure};
 use crate::headers::X_PARTITA_EXAMINED;
 
 pub async fn get(
@@ -16,13 +17,13 @@ pub async fn get(
     call: &Call<'_>,
     table: TableName,
     key: EntityKey,
-) -> Result<Answer, Failure> {
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
         let select = select(context, call.query)?;
-        // To a token with a range, what lies outside of it does not exist.
-        if context.grant.covers(&key) { Ok(select) } else { Err(Refusal::ResourceNotFound.into()) }
+        // For a token with a range, entities outside of it do not exist.
+        if context.grant.covers(&key) { Ok(select) } else { Err(common::Refusal::ResourceNotFound.into()) }
     };
     let select = context.unless_missing(&table, check()).await?;
     let row = context.service.get_entity(&table, &key).await?;
@@ -35,7 +36,7 @@ pub async fn get(
     };
     let stored = row.raw().bytes().len();
     let held = context.hold(stored + format.bytes_to_write(stored))?;
-    // A damaged row shows itself only as it is written out.
+    // A damaged row is found only when it is written.
     let shown = context.write(stored, || {
         row.show(|timestamp, properties| {
             let (partition, row) = (key.partition.as_str(), key.row.as_str());
@@ -45,15 +46,19 @@ pub async fn get(
     let (timestamp, content) =
         shown.await.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
     let content = content.holding(held);
-    Ok(Answer {
+    Ok(TableAnswer {
         status: 200,
         etag: Some(ETag(timestamp).text()),
         content: Some(content),
-        ..Answer::default()
+        ..TableAnswer::default()
     })
 }
 
-pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> Result<Answer, Failure> {
+pub async fn query(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    table: TableName,
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
@@ -78,9 +83,9 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     };
     let stored = page.entities.bytes();
     if page.entities.len() == 1 && !held.resize(stored + format.bytes_to_write(stored)) {
-        return Err(Refusal::Busy.into());
+        return Err(common::Refusal::Busy.into());
     }
-    // A damaged row shows itself only as it is written out.
+    // A damaged row is found only when it is written.
     let shown = context.write(stored, || {
         page.entities.show(|entities| {
             let views = entities.map(|entity| EntityView {
@@ -93,7 +98,7 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
         })
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
-    // The page goes on with the first entity that had no room in it.
+    // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),
         None => page.next,
@@ -106,14 +111,14 @@ pub async fn query(context: &Context<'_>, call: &Call<'_>, table: TableName) -> 
     });
     drop(page.entities);
     let content = content.holding(held);
-    // Azure has no such header, so it is there for those who ask only.
+    // Azure has no such header, so it is sent only on request.
     let asked = call.headers.get(&X_PARTITA_EXAMINED).is_sent();
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
-    Ok(Answer {
+    Ok(TableAnswer {
         status: 200,
         continuation: next.into_iter().flatten().chain(examined).collect(),
         content: Some(content),
-        ..Answer::default()
+        ..TableAnswer::default()
     })
 }
 
@@ -121,14 +126,14 @@ fn select(context: &Context<'_>, query: &QueryString) -> Result<Option<Select>, 
     query.get(names::SELECT).filter(|_| context.version.has_select()).map(Select::parse).transpose()
 }
 
-/// Where to go on from. A row key alone says nothing; an empty token was never given.
+/// The start of this page. A row key alone is refused, and so is an empty token.
 fn continuation(query: &QueryString) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
-        query.get(name).map(|text| token::decode(text).ok_or(Refusal::InputNotValid)).transpose()
+        query.get(name).map(|text| token::decode(text).ok_or(common::Refusal::InputNotValid)).transpose()
     };
     match (decoded(names::NEXT_PARTITION_KEY)?, decoded(names::NEXT_ROW_KEY)?) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(Refusal::InputNotValid),
+        (None, Some(_)) => Err(common::Refusal::InputNotValid.into()),
         (Some(partition), row) => Ok(Some((partition, row))),
     }
 }

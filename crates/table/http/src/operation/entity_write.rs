@@ -1,21 +1,20 @@
-//! Insert, update, merge, upsert and delete an entity, alone or as part of a group.
+//! Insert, update, merge, upsert and delete an entity, alone or as part of a batch.
 
 use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
-use service::Write;
+use service::EntityWrite;
 use store::{RowDraft, StoredName, TableRef};
 use wire::entity_json::EntityView;
 use wire::{EntityBody, Format, format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, table};
-use crate::answer::{Answer, Failure, Preference};
-use crate::route::Operation;
+use super::{Call, Context, Operation, table};
+use crate::answer::{Preference, TableAnswer, TableFailure};
 use front::Held;
 
-/// A write that was read and found valid, and how to answer once it is done.
-pub struct Prepared {
+/// A valid write, and how to answer when it is done.
+pub struct WriteRequest {
     pub table: TableRef,
-    pub write: Write,
+    pub write: EntityWrite,
     pub reply: Reply,
 }
 
@@ -24,8 +23,8 @@ pub enum Reply {
         table: StoredName,
         location: String,
         preference: Option<Preference>,
-        /// What to show, unless the client wants nothing shown.
-        shown: Option<Shown>,
+        /// The entity to show, unless the client wants no content.
+        shown: Option<InsertedEntity>,
     },
     Written {
         preference: Option<Preference>,
@@ -33,30 +32,34 @@ pub enum Reply {
     Deleted,
 }
 
-/// What was inserted, and how to show it.
-pub struct Shown {
+/// The inserted entity, and how to show it.
+pub struct InsertedEntity {
     key: EntityKey,
     draft: RowDraft,
     format: Format,
-    /// The names of times that were sent with an offset: the answer shows them so.
+    /// The names of times that the request has with an offset; the answer shows them in the same way.
     offset_times: Vec<String>,
-    /// For writing it: a write that is done has to be answered.
+    /// The memory for writing it, held in advance: after the write it must be answered.
     held: Held,
 }
 
-pub async fn run(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Answer, Failure> {
-    let Prepared { table, write, reply } = prepare(context, call, operation).await?;
+pub async fn run(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    operation: Operation,
+) -> Result<TableAnswer, TableFailure> {
+    let WriteRequest { table, write, reply } = prepare(context, call, operation).await?;
     let timestamp = context.service.write_entity(&table, write).await?;
     Ok(reply.answer(context, timestamp).await)
 }
 
-/// Reads a write: conditions, then body. Anything but a write of an entity is not allowed here. A table that is missing
-/// is found when the write is made, or before something else is refused.
+/// Reads a write: conditions, then body. Only writes of entities are allowed. A missing table is found by the write itself,
+/// or before another refusal is reported.
 pub async fn prepare(
     context: &Context<'_>,
     call: &Call<'_>,
     operation: Operation,
-) -> Result<Prepared, Failure> {
+) -> Result<WriteRequest, TableFailure> {
     if let Operation::PutEntity(_, key) | Operation::MergeEntity(_, key) | Operation::DeleteEntity(_, key) =
         &operation
     {
@@ -65,58 +68,55 @@ pub async fn prepare(
     read(context, call, operation).await
 }
 
-/// A token's range is judged before the table is looked for, as soon as the keys are known.
-fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), Failure> {
-    context.reaches(key).map_err(|refusal| Failure { reached_the_store: true, ..refusal.into() })
+/// A token's range is checked as soon as the keys are known, before the table is looked up.
+fn reaches(context: &Context<'_>, key: &EntityKey) -> Result<(), TableFailure> {
+    context.reaches(key).map_err(|refusal| TableFailure { reached_the_store: true, ..refusal.into() })
 }
 
-async fn read(context: &Context<'_>, call: &Call<'_>, operation: Operation) -> Result<Prepared, Failure> {
+async fn read(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    operation: Operation,
+) -> Result<WriteRequest, TableFailure> {
     match operation {
         Operation::InsertEntity(name) => insert(context, call, name).await,
         Operation::PutEntity(name, key) => {
             let table = context.table(name);
             let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
-                Some(version) => Write::update(entity, version),
-                None => Write::insert_or_replace(entity),
+                Some(version) => EntityWrite::update(entity, version),
+                None => EntityWrite::insert_or_replace(entity),
             };
-            Ok(Prepared { table, write, reply: written(context, call) })
+            Ok(WriteRequest { table, write, reply: written(context, call) })
         }
         Operation::MergeEntity(name, key) => {
             let table = context.table(name);
             let (condition, entity) = change(context, call, &table, key).await?;
             let write = match condition {
-                Some(version) => Write::merge(entity, version),
-                None => Write::insert_or_merge(entity),
+                Some(version) => EntityWrite::merge(entity, version),
+                None => EntityWrite::insert_or_merge(entity),
             };
-            Ok(Prepared { table, write, reply: written(context, call) })
+            Ok(WriteRequest { table, write, reply: written(context, call) })
         }
         Operation::DeleteEntity(name, key) => {
             let table = context.table(name);
-            let condition = call.condition.required().map_err(Failure::from);
-            let write = Write::delete(key, context.unless_missing(&table, condition).await?);
-            Ok(Prepared { table, write, reply: Reply::Deleted })
+            let condition = call.condition.required().map_err(TableFailure::from);
+            let write = EntityWrite::delete(key, context.unless_missing(&table, condition).await?);
+            Ok(WriteRequest { table, write, reply: Reply::Deleted })
         }
         Operation::RefuseIn(name, refusal) => {
             context.service.require_table(&context.table(name)).await?;
             Err(refusal.into())
         }
-        Operation::QueryTables
-        | Operation::GetTable(_)
-        | Operation::CreateTable
-        | Operation::DeleteTable(_)
-        | Operation::QueryEntities(_)
-        | Operation::GetEntity(..)
-        | Operation::GetProperties
-        | Operation::SetProperties
-        | Operation::GetStatistics
-        | Operation::GetPolicies(_)
-        | Operation::SetPolicies(_)
-        | Operation::Batch => Err(model::Refusal::MethodNotAllowed.into()),
+        _ => Err(model::Refusal::MethodNotAllowed.into()),
     }
 }
 
-async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Result<Prepared, Failure> {
+async fn insert(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    name: TableName,
+) -> Result<WriteRequest, TableFailure> {
     let table = context.table(name);
     let read = entity(context, call).await;
     let (entity, offset_times) = context.unless_missing(&table, read).await?;
@@ -124,7 +124,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     let preference = table::preference(context, call);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
     let location = url::entity_address(&context.site.base, table.name.as_str(), partition, row);
-    let write = Write::insert(entity);
+    let write = EntityWrite::insert(entity);
     let shows = preference != Some(Preference::NoContent);
     let shown = write.draft().filter(|_| shows).map(|draft| {
         let format = EntityFormat {
@@ -136,7 +136,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
         };
         let held = context.hold(draft.len() + format.bytes_to_write(draft.len()))?;
         let key = write.key().clone();
-        Ok::<_, Failure>(Shown {
+        Ok::<_, TableFailure>(InsertedEntity {
             key,
             draft: draft.clone(),
             format: call.format,
@@ -146,7 +146,7 @@ async fn insert(context: &Context<'_>, call: &Call<'_>, name: TableName) -> Resu
     });
     let shown = shown.transpose()?;
     let reply = Reply::Inserted { table: table.name.clone(), location, preference, shown };
-    Ok(Prepared { table, write, reply })
+    Ok(WriteRequest { table, write, reply })
 }
 
 /// The condition of an update, and its entity.
@@ -155,7 +155,7 @@ async fn change<'a>(
     call: &Call<'a>,
     table: &TableRef,
     key: EntityKey,
-) -> Result<(Option<&'a IfMatch>, Entity<'a>), Failure> {
+) -> Result<(Option<&'a IfMatch>, Entity<'a>), TableFailure> {
     let read = match call.condition.if_any() {
         Ok(condition) => entity_at(context, call, key).await.map(|entity| (condition, entity)),
         Err(refusal) => Err(refusal.into()),
@@ -163,8 +163,11 @@ async fn change<'a>(
     context.unless_missing(table, read).await
 }
 
-/// The entity in a body, and the names of its times that were written with an offset.
-async fn entity<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<(Entity<'a>, Vec<String>), Failure> {
+/// The entity in a body, and the names of its times that have an offset.
+async fn entity<'a>(
+    context: &Context<'_>,
+    call: &Call<'a>,
+) -> Result<(Entity<'a>, Vec<String>), TableFailure> {
     let format = format::of_body(call.content_type()?, context.version)?;
     let read = || {
         let body = EntityBody::read(format, call.body)?;
@@ -174,12 +177,12 @@ async fn entity<'a>(context: &Context<'_>, call: &Call<'a>) -> Result<(Entity<'a
     context.read(read).await
 }
 
-/// The entity in a body whose keys count for nothing.
+/// The entity in a body whose keys are ignored.
 async fn entity_at<'a>(
     context: &Context<'_>,
     call: &Call<'a>,
     key: EntityKey,
-) -> Result<Entity<'a>, Failure> {
+) -> Result<Entity<'a>, TableFailure> {
     let format = format::of_body(call.content_type()?, context.version)?;
     let read = || EntityBody::read_without_keys(format, call.body)?.into_entity_at(key);
     Ok(context.read(read).await?)
@@ -190,23 +193,23 @@ fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
 }
 
 impl Reply {
-    pub async fn answer(self, context: &Context<'_>, timestamp: DateTime) -> Answer {
+    pub async fn answer(self, context: &Context<'_>, timestamp: DateTime) -> TableAnswer {
         let etag = Some(ETag(timestamp).text());
         match self {
             Self::Written { preference } => {
-                Answer { status: 204, etag, preference_applied: preference, ..Answer::default() }
+                TableAnswer { status: 204, etag, preference_applied: preference, ..TableAnswer::default() }
             }
-            Self::Deleted => Answer { status: 204, ..Answer::default() },
-            Self::Inserted { location, preference, shown: None, .. } => Answer {
+            Self::Deleted => TableAnswer { status: 204, ..TableAnswer::default() },
+            Self::Inserted { location, preference, shown: None, .. } => TableAnswer {
                 status: 204,
                 etag,
                 location: Some(location),
                 names_location_twice: true,
                 preference_applied: preference,
-                ..Answer::default()
+                ..TableAnswer::default()
             },
             Self::Inserted { table, location, preference, shown: Some(shown) } => {
-                let Shown { key, draft, format, offset_times, held } = shown;
+                let InsertedEntity { key, draft, format, offset_times, held } = shown;
                 let view = EntityView {
                     partition: key.partition.as_str(),
                     row: key.row.as_str(),
@@ -221,13 +224,13 @@ impl Reply {
                     offset_times: &offset_times,
                 };
                 let content = context.write(draft.len(), || format.one(view)).await.holding(held);
-                Answer {
+                TableAnswer {
                     status: 201,
                     etag,
                     location: Some(location),
                     preference_applied: preference,
                     content: Some(content),
-                    ..Answer::default()
+                    ..TableAnswer::default()
                 }
             }
         }

@@ -1,167 +1,161 @@
-//! One file per family of operations: decode, call the service, encode.
+//! The operations of the Table service, with all that is known of each: its row, what it asks of the caller, and the function
+//! that does it. `route.rs` says which requests ask for it; a file beside this one decodes, calls the service and encodes.
 
 mod batch;
-pub mod condition;
+mod context;
 mod entity_query;
 mod entity_write;
-mod long_work;
+pub mod precondition;
 mod service_document;
 mod show;
 mod table;
 
-use std::sync::Arc;
-
-use front::headers::Headers;
-use front::{Held, Memory, PropertiesStore, RefusalLog, Site, cut};
-use http::header::CONTENT_TYPE;
+use front::{Class, OperationInfo};
 use model::{EntityKey, Refusal, TableName};
-use service::{Grant, Need, Service};
-use store::TableRef;
-use wire::url::QueryString;
-use wire::{Format, Version, names};
+use service::{Access, Need};
 
-use crate::answer::{Answer, Failure};
-use crate::route::Operation;
-use condition::Condition;
-use long_work::{LONG_WORK, Place, WRITTEN_PER_READ};
+use crate::answer::{TableAnswer, TableFailure};
+pub use context::{Call, Context};
+use precondition::Precondition;
 
-/// What all operations of one request share.
-#[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
-    pub service: &'a Service,
-    pub settings: &'a PropertiesStore,
-    pub site: &'a Site,
-    /// What the caller may touch.
-    pub grant: &'a Grant,
-    pub version: Version,
-    pub odata_3: bool,
-    pub request_id: &'a str,
-    /// What the answer is to be held in.
-    pub memory: &'a Arc<Memory>,
-    pub refusal_log: &'a RefusalLog,
-    /// Of the whole request, also for a part of a batch.
-    pub body_bytes: usize,
-    /// Where the parts of a batch are worked on.
-    pub place: Option<&'a Place<'a>>,
+/// Every operation of the Table service this server knows.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    QueryTables,
+    GetTable(TableName),
+    CreateTable,
+    DeleteTable(TableName),
+    QueryEntities(TableName),
+    GetEntity(TableName, EntityKey),
+    InsertEntity(TableName),
+    /// Update, or insert-or-replace without `If-Match`.
+    PutEntity(TableName, EntityKey),
+    /// Merge, or insert-or-merge without `If-Match`.
+    MergeEntity(TableName, EntityKey),
+    DeleteEntity(TableName, EntityKey),
+    Batch,
+    GetProperties,
+    SetProperties,
+    GetStatistics,
+    GetPolicies(TableName),
+    SetPolicies(TableName),
+    /// An address that the service refuses only after it has found the table.
+    RefuseIn(TableName, Refusal),
 }
 
-/// One operation as it was asked, alone or as part of a batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    pub headers: Headers<'a>,
-    /// Of the entity that is there.
-    pub condition: &'a Condition,
-    pub query: &'a QueryString,
-    pub body: &'a [u8],
-    /// What to answer in. Meaningless where nothing but an error could be shown.
-    pub format: Format,
-}
-
-impl Context<'_> {
-    /// Memory for an answer of which no more than this is known; refused if there is none.
-    fn hold(&self, bytes: usize) -> Result<Held, Refusal> {
-        let mut held = self.memory.nothing();
-        if held.resize(bytes) { Ok(held) } else { Err(Refusal::Busy) }
-    }
-
-    /// Where to read the body, or to write an answer of about so many bytes.
-    async fn take_place(&self, bytes: usize) -> Place<'static> {
-        LONG_WORK.place(bytes.max(self.body_bytes * WRITTEN_PER_READ)).await
-    }
-
-    /// Reads the body, or a part of it.
-    async fn read<T>(&self, read: impl FnOnce() -> T) -> T {
-        self.write(0, read).await
-    }
-
-    /// Writes an answer of about so many bytes.
-    async fn write<T>(&self, bytes: usize, write: impl FnOnce() -> T) -> T {
-        match self.place {
-            Some(place) => place.run(write),
-            None => self.take_place(bytes).await.run(write),
+impl Operation {
+    /// The right that it needs. An update without a condition may insert.
+    pub fn need(&self, condition: &Precondition) -> Need {
+        let update = if condition.is_none() { Access::Upsert } else { Access::Update };
+        let entities = |table: &TableName, access| Need::Entities(table.clone(), access);
+        match self {
+            Self::QueryTables | Self::GetTable(_) => Need::ListTables,
+            Self::CreateTable => Need::CreateTable,
+            Self::DeleteTable(_) => Need::DeleteTable,
+            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
+                entities(table, Access::Read)
+            }
+            Self::InsertEntity(table) => entities(table, Access::Insert),
+            Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
+            Self::DeleteEntity(table, _) => entities(table, Access::Delete),
+            Self::Batch => Need::Batch,
+            Self::GetProperties | Self::GetStatistics => Need::ReadService,
+            Self::SetProperties => Need::WriteService,
+            Self::GetPolicies(_) | Self::SetPolicies(_) => Need::Policies,
         }
     }
 
-    fn table(&self, name: TableName) -> TableRef {
-        TableRef::table(self.site.account.clone(), name)
-    }
-
-    /// The service says that a table is missing before it says what else is wrong. An engine finds a missing table itself,
-    /// so that the table is looked for here only if something is wrong.
-    async fn unless_missing<T>(&self, table: &TableRef, checked: Result<T, Failure>) -> Result<T, Failure> {
-        if checked.is_err() {
-            self.service.require_table(table).await?;
+    /// An update without a condition has another name.
+    pub fn info(&self, condition: &Precondition) -> &'static OperationInfo {
+        let conditional = !condition.is_none();
+        match self {
+            Self::QueryTables => &QUERY_TABLES,
+            Self::GetTable(_) => &GET_TABLE,
+            Self::CreateTable => &CREATE_TABLE,
+            Self::DeleteTable(_) => &DELETE_TABLE,
+            Self::QueryEntities(_) => &QUERY_ENTITIES,
+            Self::GetEntity(..) => &GET_ENTITY,
+            Self::InsertEntity(_) => &INSERT_ENTITY,
+            Self::PutEntity(..) if conditional => &UPDATE_ENTITY,
+            Self::PutEntity(..) => &INSERT_OR_REPLACE_ENTITY,
+            Self::MergeEntity(..) if conditional => &MERGE_ENTITY,
+            Self::MergeEntity(..) => &INSERT_OR_MERGE_ENTITY,
+            Self::DeleteEntity(..) => &DELETE_ENTITY,
+            Self::Batch => &BATCH,
+            Self::GetProperties => &GET_PROPERTIES,
+            Self::SetProperties => &SET_PROPERTIES,
+            Self::GetStatistics => &GET_STATISTICS,
+            Self::GetPolicies(_) => &GET_POLICIES,
+            Self::SetPolicies(_) => &SET_POLICIES,
+            Self::RefuseIn(..) => &UNKNOWN,
         }
-        checked
     }
 
-    /// Refuses what the caller may not do, and tells the log.
-    fn permits(&self, need: &Need) -> Result<(), Refusal> {
-        self.grant.permits(need).inspect_err(|refusal| self.log(refusal, need))
-    }
-
-    /// Refuses entities that the caller may not write, and tells the log.
-    fn reaches(&self, key: &EntityKey) -> Result<(), Refusal> {
-        let outside = || format!("writing the entity {:?}, {:?}", key.partition.as_str(), key.row.as_str());
-        self.grant.reaches(key).inspect_err(|refusal| self.log(refusal, &outside()))
-    }
-
-    fn log(&self, refusal: &Refusal, asked: &impl std::fmt::Display) {
-        self.refusal_log.write(|| {
-            let why = format!("{} does not permit {asked}", self.grant);
-            tracing::warn!(
-                request_id = self.request_id,
-                code = refusal.code(),
-                why = cut(&why),
-                "access refused"
-            );
-        });
-    }
-}
-
-impl Call<'_> {
-    fn content_type(&self) -> Result<Option<&str>, Refusal> {
-        self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
-    }
-}
-
-pub async fn run(context: &Context<'_>, operation: Operation, call: &Call<'_>) -> Result<Answer, Failure> {
-    match operation {
-        Operation::QueryTables => table::query(context, call).await,
-        Operation::GetTable(name) => table::get(context, call, name).await,
-        Operation::CreateTable => table::create(context, call).await,
-        Operation::DeleteTable(name) => table::delete(context, name).await,
-        Operation::QueryEntities(table) => entity_query::query(context, call, table).await,
-        Operation::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
-        Operation::InsertEntity(_)
-        | Operation::PutEntity(..)
-        | Operation::MergeEntity(..)
-        | Operation::DeleteEntity(..) => entity_write::run(context, call, operation).await,
-        Operation::Batch => batch::run(context, call).await,
-        Operation::GetProperties => service_document::get_properties(context).await,
-        Operation::SetProperties => service_document::set_properties(context, call).await,
-        Operation::GetStatistics => Ok(service_document::get_statistics()),
-        Operation::GetPolicies(table) => service_document::get_policies(context, table).await,
-        Operation::SetPolicies(table) => service_document::set_policies(context, call, table).await,
-        Operation::RefuseIn(table, refusal) => {
-            context.service.require_table(&context.table(table)).await?;
-            // The store was asked for what lies beneath a table, not for a wrong number of keys.
-            let reached_the_store = refusal == Refusal::NotImplemented;
-            Err(Failure { reached_the_store, ..refusal.into() })
+    pub async fn run(self, context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
+        match self {
+            Self::QueryTables => table::query(context, call).await,
+            Self::GetTable(name) => table::get(context, call, name).await,
+            Self::CreateTable => table::create(context, call).await,
+            Self::DeleteTable(name) => table::delete(context, name).await,
+            Self::QueryEntities(table) => entity_query::query(context, call, table).await,
+            Self::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
+            Self::InsertEntity(_) | Self::PutEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) => {
+                entity_write::run(context, call, self).await
+            }
+            Self::Batch => batch::run(context, call).await,
+            Self::GetProperties => service_document::get_properties(context).await,
+            Self::SetProperties => service_document::set_properties(context, call).await,
+            Self::GetStatistics => Ok(service_document::get_statistics()),
+            Self::GetPolicies(table) => service_document::get_policies(context, table).await,
+            Self::SetPolicies(table) => service_document::set_policies(context, call, table).await,
+            Self::RefuseIn(table, refusal) => {
+                context.service.require_table(&context.table(table)).await?;
+                // The service asks the store about a path below a table, but not about a wrong number of keys.
+                let reached_the_store = refusal == common::Refusal::NotImplemented;
+                Err(TableFailure { reached_the_store, ..refusal.into() })
+            }
         }
     }
 }
 
-/// OData options the service does not have are not ignored: the answer would not be what was asked for.
-fn refuse_unknown_options(query: &QueryString) -> Result<(), Refusal> {
-    let known = [names::FILTER, names::SELECT, names::TOP, names::FORMAT];
-    if query.names().any(|name| name.starts_with('$') && !known.contains(&name)) {
-        return Err(Refusal::NotImplemented);
-    }
-    Ok(())
+const fn info(
+    name: &'static str,
+    class: Class,
+    writes: bool,
+    takes_body: bool,
+    shows_document: bool,
+) -> OperationInfo {
+    OperationInfo { name, class, writes, takes_body, shows_document }
 }
 
-/// An option's value; an empty one is as good as none.
-fn option<'q>(query: &'q QueryString, name: &str) -> Option<&'q str> {
-    query.get(name).filter(|value| !value.is_empty())
+use Class::{Delete, Read, Write};
+
+#[rustfmt::skip]
+mod rows {
+    use super::{Delete, OperationInfo, Read, Write, info};
+    //                                                          name                         class   writes  body   document
+    pub static QUERY_TABLES:             OperationInfo = info("QueryTables",                Read,   false,  false, true);
+    pub static GET_TABLE:                OperationInfo = info("QueryTable",                 Read,   false,  false, true);
+    pub static CREATE_TABLE:             OperationInfo = info("CreateTable",                Write,  true,   true,  true);
+    pub static DELETE_TABLE:             OperationInfo = info("DeleteTable",                Delete, true,   false, false);
+    pub static QUERY_ENTITIES:           OperationInfo = info("QueryEntities",              Read,   false,  false, true);
+    pub static GET_ENTITY:               OperationInfo = info("QueryEntity",                Read,   false,  false, true);
+    pub static INSERT_ENTITY:            OperationInfo = info("InsertEntity",               Write,  true,   true,  true);
+    pub static UPDATE_ENTITY:            OperationInfo = info("UpdateEntity",               Write,  true,   true,  false);
+    pub static INSERT_OR_REPLACE_ENTITY: OperationInfo = info("InsertOrReplaceEntity",      Write,  true,   true,  false);
+    pub static MERGE_ENTITY:             OperationInfo = info("MergeEntity",                Write,  true,   true,  false);
+    pub static INSERT_OR_MERGE_ENTITY:   OperationInfo = info("InsertOrMergeEntity",        Write,  true,   true,  false);
+    pub static DELETE_ENTITY:            OperationInfo = info("DeleteEntity",               Delete, true,   false, false);
+    /// Its parts say whether it writes.
+    pub static BATCH:                    OperationInfo = info("EntityGroupTransaction",     Write,  false,  true,  false);
+    pub static GET_PROPERTIES:           OperationInfo = info("GetTableServiceProperties",  Read,   false,  false, false);
+    pub static SET_PROPERTIES:           OperationInfo = info("SetTableServiceProperties",  Write,  true,   true,  false);
+    pub static GET_STATISTICS:           OperationInfo = info("GetTableServiceStats",       Read,   false,  false, false);
+    pub static GET_POLICIES:             OperationInfo = info("GetTableAcl",                Read,   false,  false, false);
+    pub static SET_POLICIES:             OperationInfo = info("SetTableAcl",                Write,  true,   true,  false);
+    pub static PREFLIGHT:                OperationInfo = info("TablePreflightRequest",      Read,   false,  false, false);
+    /// The service has no such operation.
+    pub static UNKNOWN:                  OperationInfo = info("Unknown",                    Read,   false,  false, false);
 }
+
+pub use rows::*;

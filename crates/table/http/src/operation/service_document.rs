@@ -9,49 +9,49 @@ use wire::service_properties::Update;
 use wire::service_stats::ServiceStats;
 
 use super::{Call, Context};
-use crate::answer::{Answer, Content, Failure};
+use crate::answer::{Content, TableAnswer, TableFailure};
 
-pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
+pub async fn get_properties(context: &Context<'_>) -> Result<TableAnswer, TableFailure> {
     let properties = context.settings.get(&context.site.account, ServiceKind::Table).await;
     let properties = properties.map_err(service::Error::from)?;
     let all = context.version.has_all_properties();
     Ok(document(if all { properties.write() } else { properties.write_old() }))
 }
 
-/// What the body does not name stays as it is.
-pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<Answer, Failure> {
+/// Settings that the body does not name keep their values.
+pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let update = context.read(|| Update::read(call.body)).await.map_err(Refusal::from)?;
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
-    Ok(Answer { status: 202, ..Answer::default() })
+    Ok(TableAnswer { status: 202, ..TableAnswer::default() })
 }
 
-/// The secondary is the same data, so it lags behind by nothing.
-pub fn get_statistics() -> Answer {
+/// The secondary reads the same data, so it has no lag.
+pub fn get_statistics() -> TableAnswer {
     let stats = ServiceStats { status: "live".to_owned(), last_sync: Some(SystemTime::now()) };
     document(stats.write())
 }
 
-pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<Answer, Failure> {
+pub async fn get_policies(context: &Context<'_>, table: TableName) -> Result<TableAnswer, TableFailure> {
     let stored = context.service.get_policies(&context.table(table)).await?;
     Ok(document(stored.map_or_else(|| access_policies::write(&[]), Into::into)))
 }
 
-/// Replaces them all.
+/// Replaces all policies of the table.
 pub async fn set_policies(
     context: &Context<'_>,
     call: &Call<'_>,
     table: TableName,
-) -> Result<Answer, Failure> {
+) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
-    // A missing table is told before a bad document.
+    // A missing table is reported before a bad document.
     context.service.get_policies(&table).await?;
     let policies = context.read(|| access_policies::read(call.body)).await?;
     context.service.set_policies(&table, access_policies::write(&policies).into()).await?;
-    Ok(Answer { status: 204, ..Answer::default() })
+    Ok(TableAnswer { status: 204, ..TableAnswer::default() })
 }
 
-fn document(bytes: Vec<u8>) -> Answer {
+fn document(bytes: Vec<u8>) -> TableAnswer {
     let content = Content { content_type: "application/xml".into(), bytes: bytes.into() };
-    Answer { status: 200, content: Some(content), ..Answer::default() }
+    TableAnswer { status: 200, content: Some(content), ..TableAnswer::default() }
 }

@@ -1,33 +1,33 @@
-//! Entities and tables in the format that was asked for.
+//! Writes entities and tables in the format of the answer.
 
 use model::{DateTime, ETag, TableName, ValueRef, limits};
 use store::StoredName;
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
 use wire::entity_json::{self, EntityContext, EntityView};
-use wire::{Format, MetadataLevel, Select, Version, names, url};
+use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
 
 use super::Context;
 use crate::answer::Content;
 use front::Held;
 
-/// Entities of one table, shown one way.
+/// How the entities of one table are shown.
 pub struct EntityFormat<'a> {
     pub context: &'a Context<'a>,
     pub format: Format,
-    /// As the request spells it.
+    /// As the request's URL has it.
     pub table: &'a StoredName,
     pub select: Option<&'a Select>,
-    /// Times that an insert sent with an offset, and that its answer shows so.
+    /// The names of times that are shown with an offset, because the insert has them so.
     pub offset_times: &'a [String],
 }
 
-/// How many bytes a stored one can become in an answer: a control character six in JSON, and a flag with a name of one
-/// letter, four bytes in the store, two tags around it in Atom.
+/// How many bytes of an answer a stored byte can become. In JSON, a control character becomes six. In Atom, a Boolean with
+/// a name of one letter, four bytes in the store, gets two tags.
 const WRITTEN_PER_STORED_JSON: usize = 7;
 const WRITTEN_PER_STORED_ATOM: usize = 12;
 
 impl EntityFormat<'_> {
-    /// What writing an entity of so many stored bytes can take.
+    /// The most memory that writing an entity of so many stored bytes takes.
     pub fn bytes_to_write(&self, stored: usize) -> usize {
         let absent =
             self.select.and_then(Select::names).map_or(0, |names| names.iter().map(String::len).sum());
@@ -54,8 +54,8 @@ impl EntityFormat<'_> {
         content(self.context.version, self.format, false, out)
     }
 
-    /// As many of the entities as there is room for, and one at least: the page, and how many. Room for the entities
-    /// themselves, `stored` bytes, is held already.
+    /// Writes as many entities as there is memory for, but at least one. Returns the page and their number. The memory of
+    /// the stored entities, `stored` bytes, is already held.
     pub fn set<'e, I, V>(
         &self,
         entities: impl Iterator<Item = EntityView<'e, I>>,
@@ -68,7 +68,7 @@ impl EntityFormat<'_> {
     {
         let mut out = Vec::with_capacity(16 * 1024);
         let mut shown = 0;
-        // The next growth of the buffer needs room for the old one and the new one.
+        // When the buffer grows next, it needs memory for the old one and the new one.
         let mut has_room = |out: &Vec<u8>| {
             out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * out.capacity())
         };

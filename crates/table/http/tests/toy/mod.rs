@@ -4,8 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
+use common::throttle::{ResourceName, Target, Throttle};
 use common::{AccountName, Refusal};
 use front::access::Denial;
 use front::{
@@ -19,14 +21,37 @@ use protocol::access_policies::AccessPolicy;
 use protocol::service_properties::Update;
 use protocol::signing::sas::{Sas, SasFormatError};
 
+const TAKING_COSTS: u64 = 30;
+
 #[derive(Debug)]
-pub struct Toy;
+pub struct Toy {
+    pub throttle: Option<Arc<Throttle>>,
+}
+
+impl Toy {
+    /// Taking a toy costs tokens of this toy and of the account.
+    fn take(&self, account: &AccountName, toy: &str) -> Result<(), ToyFailure> {
+        let Some(throttle) = &self.throttle else { return Ok(()) };
+        let resource = Some(ResourceName { service: Self::KIND, parts: &[toy] });
+        throttle.admit(account, resource, Instant::now()).map_err(|target| match target {
+            Target::Account => ToyFailure::Shared(Refusal::AccountBusy),
+            Target::Resource => ToyFailure::ToyInUse,
+        })?;
+        throttle.spend(account, resource, TAKING_COSTS, Instant::now());
+        Ok(())
+    }
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum ToyRequest {
     Toys,
+    /// A toy by its name.
+    Take(String),
     Broken,
-    Stream { length: u64, sent: u64 },
+    Stream {
+        length: u64,
+        sent: u64,
+    },
     Sink,
     GetProperties,
     SetProperties,
@@ -37,6 +62,7 @@ pub enum ToyRequest {
 pub enum ToyFailure {
     Shared(Refusal),
     ToyBroken,
+    ToyInUse,
 }
 
 impl From<Refusal> for ToyFailure {
@@ -89,22 +115,17 @@ impl StorageService for Toy {
     fn read(&self, request: &Request<'_>) -> ToyRequest {
         let Ok(address) = &request.address else { return ToyRequest::Nothing };
         let mut segments = address.path.trim_start_matches('/').split('/');
-        let mut length = || segments.next().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let verb = segments.next().unwrap_or_default();
+        let rest = segments.next().unwrap_or_default();
+        let length = || rest.parse().unwrap_or_default();
         let reads = request.head.method == Method::GET;
-        match address.path.trim_start_matches('/').split('/').next().unwrap_or_default() {
+        match verb {
             "toys" => ToyRequest::Toys,
+            "take" => ToyRequest::Take(rest.to_owned()),
             "broken" => ToyRequest::Broken,
             "sink" => ToyRequest::Sink,
-            "stream" => {
-                length();
-                let length = length();
-                ToyRequest::Stream { length, sent: length }
-            }
-            "cut" => {
-                length();
-                let length = length();
-                ToyRequest::Stream { length, sent: length / 2 }
-            }
+            "stream" => ToyRequest::Stream { length: length(), sent: length() },
+            "cut" => ToyRequest::Stream { length: length(), sent: length() / 2 },
             "" if request.query.get("comp") == Some("properties") && reads => ToyRequest::GetProperties,
             "" if request.query.get("comp") == Some("properties") => ToyRequest::SetProperties,
             _ => ToyRequest::Nothing,
@@ -134,9 +155,13 @@ impl StorageService for Toy {
         let Admission { front, request, address, service_request: asked, .. } = admission;
         let account = &address.site.account;
         let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
-        let body = match *asked {
+        let body = match asked {
             ToyRequest::Toys => Body::sized(format!("toys of {account}")),
-            ToyRequest::Stream { length, sent } => {
+            ToyRequest::Take(toy) => {
+                self.take(account, toy)?;
+                Body::sized(format!("{toy} of {account}"))
+            }
+            &ToyRequest::Stream { length, sent } => {
                 Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
             }
             ToyRequest::Sink => {
@@ -176,6 +201,7 @@ impl StorageService for Toy {
                 RefusalFacts { status, code, timed_out: false }
             }
             ToyFailure::ToyBroken => RefusalFacts { status: 418, code: "ToyBroken", timed_out: false },
+            ToyFailure::ToyInUse => RefusalFacts { status: 503, code: "ToyInUse", timed_out: false },
         }
     }
 }
@@ -185,7 +211,7 @@ const PIECE_BYTES: usize = 128 * 1024;
 static PIECES: AtomicUsize = AtomicUsize::new(0);
 const PIECES_MAX: usize = 3;
 
-/// Zeros in pieces, each of which takes its share of the memory for requests.
+/// Zeros in pieces, each of which is counted as memory for requests.
 struct Zeros {
     left: u64,
     memory: Arc<Memory>,

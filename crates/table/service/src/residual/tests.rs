@@ -1,4 +1,4 @@
-//! Asked of stored bytes, a filter answers as `eval` does of the entity they stand for.
+//! For stored bytes, a residual gives the answer that `eval` gives for the entity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use store::{Budget, PageBuilder, RowDraft, Scan};
 
 use super::*;
 
-/// More than are looked up without a list, so that filters of both kinds come up.
+/// More names than are looked up without a list, so that both ways are tested.
 const NAMES: [&str; 14] =
     ["PartitionKey", "RowKey", "Timestamp", "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "é"];
 
@@ -21,7 +21,7 @@ struct Stored<'a> {
     row: &'a store::Row,
 }
 
-impl filter::Row for Stored<'_> {
+impl filter::PropertyLookup for Stored<'_> {
     fn property(&self, name: &str) -> Option<ValueRef<'_>> {
         match name {
             "PartitionKey" => Some(ValueRef::String(self.key.partition.as_str())),

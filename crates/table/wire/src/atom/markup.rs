@@ -34,7 +34,7 @@ impl<'a> Xml<'a> {
         self.raw(&["</", tag, ">"]);
     }
 
-    /// An element with text; even empty text keeps both tags, which is .NET's way too.
+    /// An element with text. Empty text also has both tags, as .NET writes it.
     pub(super) fn leaf(&mut self, tag: &str, attributes: &[(&str, &str)], text: &str) {
         self.tag(tag, attributes, ">");
         escape(self.out, text, false);
@@ -70,8 +70,8 @@ impl<'a> Xml<'a> {
     }
 }
 
-/// Text or an attribute's value. Characters XML 1.0 forbids become references all the same: not quite XML,
-/// but .NET writes and reads them so, and dropping them would change what was stored.
+/// Text or an attribute's value. Characters that XML 1.0 forbids become references. That is not quite XML, but .NET writes
+/// and reads it, and dropping them would change the stored value.
 fn escape(out: &mut Vec<u8>, text: &str, attribute: bool) {
     let mut written = 0;
     for (at, c) in text.char_indices() {

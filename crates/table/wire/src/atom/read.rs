@@ -1,8 +1,8 @@
 //! Reads the properties out of an Atom entry.
 //!
-//! Elements are known by namespace, whatever their prefix; all but `m:properties` is decoration and passed
-//! over (spec: table-operations 8.5). No DTD, so there are no entities to expand. Depth, attributes and tags are bounded:
-//! the names of namespaces in scope are searched at every element.
+//! Elements are recognized by namespace, whatever their prefix. Everything but `m:properties` is skipped (spec:
+//! table-operations 8.5). A DTD is refused, so there are no XML entities to expand. Depth, attributes and tags are bounded,
+//! because every element searches the namespaces in scope.
 
 use std::borrow::Cow;
 
@@ -18,27 +18,27 @@ use super::{ATOM, DATA, METADATA};
 use crate::names;
 use protocol::xml_text;
 
-// A property lies four deep in an entry, and an entry declares half a dozen namespaces.
+// A property is four levels deep in an entry, and an entry declares about six namespaces.
 const DEPTH_MAX: usize = 8;
 const ATTRIBUTES_MAX: usize = 16;
 /// Elements, comments and processing instructions. Beside its properties an entry has about ten.
 const TAGS_MAX: usize = 2 * limits::BODY_MEMBERS_MAX;
 
-/// .NET does not look at the bits after the last whole byte.
+/// .NET ignores the bits after the last whole byte.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The properties in the order they are written, the system ones among them; `None` is null.
+/// The properties in the order of the text, with the system properties; `None` is null.
 ///
-/// An entry that has none is well formed all the same. Names and duplicates are left to the model.
+/// An entry without properties is well formed. The model checks names and duplicates.
 pub fn read_properties(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
-    // The service has one answer for every fault of a body, so none is told from another here.
+    // The service has one answer for every malformed body, so all errors are the same here.
     of_entity(properties_of_entry(body, &|_| false))
 }
 
-/// The same without the keys, which may be of any type: they count for nothing.
+/// The same without the keys, which are ignored and may have any type.
 pub fn read_properties_without_keys(body: &[u8]) -> Result<Vec<(String, Option<Value>)>, Refusal> {
     let is_key = |name: &str| matches!(name, names::PARTITION_KEY | names::ROW_KEY);
     of_entity(properties_of_entry(body, &is_key))
@@ -51,7 +51,7 @@ fn of_entity(
     if properties.len() > limits::BODY_MEMBERS_MAX { Err(Refusal::TooManyProperties) } else { Ok(properties) }
 }
 
-/// Nothing is kept of properties that are to be passed over.
+/// Keeps nothing of skipped properties.
 fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec<(String, Option<Value>)>> {
     let mut xml = Xml::new(std::str::from_utf8(body).ok()?);
     let mut properties = Vec::new();
@@ -68,7 +68,7 @@ fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec
             Node::Open(element) if xml.depth == 2 => in_content = element.is(Space::Atom, "content"),
             Node::Open(element) if in_content && element.is(Space::Metadata, "properties") => {
                 read_children(&mut xml, &mut properties, passes)?;
-                // Too many are refused whatever follows them, so that nothing of it is read.
+                // Too many are refused whatever follows, so the rest is not read.
                 if properties.len() > limits::BODY_MEMBERS_MAX {
                     return Some(properties);
                 }
@@ -80,7 +80,7 @@ fn properties_of_entry(body: &[u8], passes: &dyn Fn(&str) -> bool) -> Option<Vec
     }
 }
 
-/// What stands in `m:properties`, up to its end tag or to the first property that is too many.
+/// The content of `m:properties`, up to its end tag or to the first property above the limit.
 fn read_children(
     xml: &mut Xml<'_>,
     properties: &mut Vec<(String, Option<Value>)>,
@@ -98,15 +98,14 @@ fn read_children(
                 properties.push((element.name, value));
             }
             Node::End => return None,
-            // What is in no namespace we know is an extension; ODataLib passes over it as well.
+            // An element of an unknown namespace is an extension; ODataLib skips it too.
             Node::Open(_) | Node::Close | Node::Text(_) => {}
         }
     }
     Some(())
 }
 
-/// The text of an element, up to its end tag. Elements inside would be a complex value, which no property
-/// can hold.
+/// The text of an element, up to its end tag. An element inside would be a complex value, which a property can't hold.
 fn read_text<'i>(xml: &mut Xml<'i>) -> Option<Cow<'i, str>> {
     let mut text = Cow::Borrowed("");
     loop {
@@ -150,13 +149,13 @@ fn double(word: &str) -> Option<f64> {
         "NaN" => Some(f64::NAN),
         "INF" | "Infinity" => Some(f64::INFINITY),
         "-INF" | "-Infinity" => Some(f64::NEG_INFINITY),
-        // Rust knows more names for these three; and a number too large is not one of them.
+        // Rust accepts more spellings of these three, and reads a number that is too large as infinity.
         _ if word.bytes().any(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E')) => None,
         _ => word.parse().ok().filter(|number: &f64| number.is_finite()),
     }
 }
 
-/// What an entry is read as: tags and text, everything else passed over or refused.
+/// An entry as events: tags and text. Everything else is skipped or refused.
 enum Node<'i> {
     Open(Element),
     Close,
@@ -189,16 +188,16 @@ impl Element {
 
 struct Xml<'i> {
     reader: NsReader<&'i [u8]>,
-    /// Elements open now, the one just opened among them.
+    /// Elements that are open, including the one just opened.
     depth: usize,
-    /// The element just opened is an empty one, and closes next.
+    /// The element just opened is empty; its end comes next.
     is_empty: bool,
     tags: usize,
 }
 
 impl<'i> Xml<'i> {
     fn new(text: &'i str) -> Self {
-        // In a batch blank lines may stand before the declaration, where XML has no place for them.
+        // In a batch, blank lines may come before the declaration, where XML does not allow them.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
         Self { reader: NsReader::from_str(text), depth: 0, is_empty: false, tags: 0 }
     }
@@ -229,7 +228,7 @@ impl<'i> Xml<'i> {
                     self.count_tag()?;
                     continue;
                 }
-                // Text was taken before, so that none can come here.
+                // Text was read before, so none can come here.
                 Event::DocType(_) | Event::Text(_) | Event::GeneralRef(_) => return None,
             });
         }
@@ -274,7 +273,7 @@ impl<'i> Xml<'i> {
     }
 }
 
-/// None for a prefix that was never declared.
+/// `None` for a prefix that was not declared.
 fn known(space: &ResolveResult<'_>) -> Option<Space> {
     Some(match space {
         ResolveResult::Bound(Namespace(uri)) if *uri == ATOM.as_bytes() => Space::Atom,
@@ -407,7 +406,7 @@ mod tests {
         let all: Vec<&str> = vec!["A=null"; limits::BODY_MEMBERS_MAX];
         check(&properties(limits::BODY_MEMBERS_MAX), &all.join(" "));
         check(&properties(100 * limits::BODY_MEMBERS_MAX), "TooManyProperties");
-        // What follows the first that is too many is not looked at.
+        // What follows the first property above the limit is not read.
         check(&format!("{}<&", properties(limits::BODY_MEMBERS_MAX + 1)), "TooManyProperties");
         check(&format!("{}<&", properties(limits::BODY_MEMBERS_MAX)), "BodyNotReadable");
     }
@@ -415,7 +414,7 @@ mod tests {
     #[test]
     fn an_entry_has_no_more_tags_than_properties_and_their_like_could_need() {
         for tag in ["<x/>", "<m:x></m:x>", "<!-- x -->", "<?x?>"] {
-            // Beside them stand `entry`, `content`, `m:properties` and the property.
+            // The others are `entry`, `content`, `m:properties` and the property.
             let tags = |count| format!("{}<d:A/>", tag.repeat(count));
             check(&tags(TAGS_MAX - 4), r#"A=String("")"#);
             check(&tags(TAGS_MAX - 3), "BodyNotReadable");

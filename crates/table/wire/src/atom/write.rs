@@ -27,7 +27,7 @@ pub struct AtomContext<'a> {
     pub account: &'a str,
     /// The table's name, or `Tables`.
     pub set: &'a str,
-    /// The time of the answer, which is what `updated` shows.
+    /// The time of the answer, shown as `updated`.
     pub now: DateTime,
 }
 
@@ -108,13 +108,13 @@ impl<'a> FeedWriter<'a> {
         write_entry_content(&mut self.xml, self.context, entry);
     }
 
-    /// What is written so far.
+    /// The bytes written so far.
     pub fn written(&self) -> &Vec<u8> {
         self.xml.written()
     }
 
     pub fn finish(mut self) {
-        // Atom wants an author in the feed or in each entry; without entries it must be the feed's.
+        // Atom requires an author in the feed or in each entry; an empty feed needs its own.
         if !self.has_entries {
             author(&mut self.xml);
             self.link();
@@ -197,7 +197,7 @@ fn write_property(xml: &mut Xml<'_>, name: &str, value: AtomValue<'_>) {
     };
     let text = match value {
         ValueRef::String(text) => {
-            // Readers may drop blanks around a text that does not forbid it.
+            // Readers may drop spaces around a text unless `xml:space` forbids it.
             let bare = !text.starts_with(char::is_whitespace) && !text.ends_with(char::is_whitespace);
             let preserve: &[_] = if bare { &[] } else { &[("xml:space", "preserve")] };
             return xml.leaf(&tag, preserve, text);

@@ -1,24 +1,24 @@
-//! Takes a batch answer apart, as a client reads it (spec: table-operations 6.3).
+//! Reads a batch answer, for clients (spec: table-operations 6.3).
 
 use super::multipart::{self, Lines, Sections};
 
-/// The answer to one operation, where it lies.
+/// The answer to one operation, borrowed from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct PartAnswerRef<'a> {
     pub status: u16,
     pub headers: Vec<(&'a str, &'a str)>,
     pub body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl PartAnswerRef<'_> {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
 }
 
-/// One answer per operation, or the single one of the operation that failed. `None` if this is no batch answer, or
-/// not all of it.
-pub fn read_answers<'a>(content_type: &'a str, body: &'a [u8]) -> Option<Vec<Answer<'a>>> {
+/// One answer per operation, or the single one of the operation that failed. `None` if this is not a batch answer, or is
+/// cut off.
+pub fn read_answers<'a>(content_type: &'a str, body: &'a [u8]) -> Option<Vec<PartAnswerRef<'a>>> {
     let boundary = multipart::boundary_in_use(body, multipart::boundary(content_type)?);
     let section = Sections::new(body, boundary).section().ok()??;
     let mut lines = Lines::new(section);
@@ -37,12 +37,12 @@ pub fn read_answers<'a>(content_type: &'a str, body: &'a [u8]) -> Option<Vec<Ans
     Some(answers)
 }
 
-/// `lines` stands behind the MIME headers.
-fn answer(mut lines: Lines<'_>) -> Option<Answer<'_>> {
+/// `lines` starts after the MIME headers.
+fn answer(mut lines: Lines<'_>) -> Option<PartAnswerRef<'_>> {
     lines.skip_blank();
     let status_line = std::str::from_utf8(lines.next()?).ok()?;
     let status = status_line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    Some(Answer { status, headers: headers(&mut lines)?, body: lines.rest() })
+    Some(PartAnswerRef { status, headers: headers(&mut lines)?, body: lines.rest() })
 }
 
 /// Up to the blank line.

@@ -27,8 +27,8 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
     }
 }
 
-/// The boundary that parts this body: the declared one, unless no line of the body is it while the body
-/// opens with another. Whatever lies between a client and us may rewrite headers, but not bodies.
+/// The boundary of this body: the declared one, unless the body has no such line and starts with another boundary. A proxy
+/// may rewrite headers, but not bodies.
 pub(super) fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str {
     let is_declared = |line: &[u8]| Sections::new(&[], declared).delimiter(line).is_some();
     let Some(opening) = Lines::new(body).find(|line| !is_blank(line)) else { return declared };
@@ -39,12 +39,12 @@ pub(super) fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str 
     named.filter(|name| !name.is_empty()).unwrap_or(declared)
 }
 
-/// No boundary ends the section: it is not all there.
+/// No boundary ends the section, so it is cut off.
 #[derive(Debug)]
 pub(super) struct CutOff;
 
-/// What a boundary divides a multipart body into. What stands before the first boundary or after the
-/// closing one is nobody's, and a section of nothing but blanks is none.
+/// The sections between the boundaries of a multipart body. Text before the first boundary or after the closing one is
+/// ignored, and so is a section of only blanks.
 pub(super) struct Sections<'a> {
     lines: Lines<'a>,
     boundary: &'a str,
@@ -63,12 +63,12 @@ impl<'a> Sections<'a> {
         self.opened
     }
 
-    /// Whether there has been a boundary that something could follow.
+    /// Whether there has been a boundary other than the closing one.
     pub(super) fn opened_part(&self) -> bool {
         self.opened_part
     }
 
-    /// The next section, without the line end that belongs to the boundary after it.
+    /// The next section, without the line end before the next boundary.
     pub(super) fn section(&mut self) -> Result<Option<&'a [u8]>, CutOff> {
         let mut start = self.lines.rest;
         let mut before = start;
@@ -88,7 +88,7 @@ impl<'a> Sections<'a> {
             }
             before = self.lines.rest;
         }
-        // A last boundary without its dashes opens a section that never comes.
+        // A last boundary without its dashes opens a section that is not there.
         if self.closed || is_blank(start) { Ok(None) } else { Err(CutOff) }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Lines<'a> {
         Self { rest: input }
     }
 
-    /// What has not been read.
+    /// The bytes not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

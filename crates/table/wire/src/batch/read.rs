@@ -1,34 +1,34 @@
 //! Takes a batch request apart.
 //!
-//! As lenient as the service (spec: table-operations 6.2): either line end, blank lines nearly anywhere, a
-//! last boundary without its dashes. Strict about one thing: a part no boundary ends was cut off on its
-//! way, and half of a transaction must not be mistaken for all of it.
+//! As lenient as the service (spec: table-operations 6.2): either line end, blank lines nearly anywhere, a last boundary
+//! without its dashes. Strict about one thing: a part without a boundary after it was cut off, and half of a transaction
+//! must not be mistaken for all of it.
 
 use model::limits;
 use thiserror::Error;
 
 use super::multipart::{self, CutOff, Lines, Sections, is_blank};
 
-/// One operation of a batch, as it was written and where it lies.
+/// One operation of a batch, not decoded, borrowed from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct BatchPart<'a> {
     pub method: &'a str,
     /// Absolute, origin-relative or relative; not decoded.
     pub target: &'a str,
-    /// The HTTP headers, names in the case they came in. Those of the MIME part around them are not among
-    /// them: the service echoes a `Content-ID` only if it is an HTTP header.
+    /// The HTTP headers, names in the case of the request. The headers of the MIME part are not included: the service
+    /// echoes a `Content-ID` only if it is an HTTP header.
     pub headers: Vec<(&'a str, &'a str)>,
     pub body: &'a [u8],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
-    /// The changes, in order; possibly none. No more than one past the limit: that is enough to refuse it.
-    ChangeSet(Vec<Part<'a>>),
-    /// A change set that is closed before any part of it is opened: the service answers it with one of the same kind.
+    /// The changes, in order; possibly none. At most one above the limit, which is enough to refuse the batch.
+    ChangeSet(Vec<BatchPart<'a>>),
+    /// A change set that is closed before any part of it is opened: the service answers with an empty change set.
     Closed,
     /// A single GET.
-    Query(Part<'a>),
+    Query(BatchPart<'a>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -47,8 +47,7 @@ impl From<CutOff> for BatchFault {
     }
 }
 
-// Headers of one part. Clients send about ten; the bound keeps a body of colons from becoming a million
-// strings.
+// Headers of one part. Clients send about ten; without a bound, a body of colons would become a million strings.
 const PART_HEADERS_MAX: usize = 100;
 
 pub fn read<'a>(content_type: &'a str, body: &'a [u8]) -> Result<Batch<'a>, BatchFault> {
@@ -56,7 +55,7 @@ pub fn read<'a>(content_type: &'a str, body: &'a [u8]) -> Result<Batch<'a>, Batc
     let boundary = multipart::boundary_in_use(body, declared);
     let mut sections = Sections::new(body, boundary);
     let Some(section) = sections.section()? else {
-        // Boundaries around nothing are an empty change set; a body without any boundary is no batch.
+        // Boundaries with nothing between them are an empty change set; a body without any boundary is not a batch.
         return if sections.opened() {
             Ok(Batch::ChangeSet(Vec::new()))
         } else {
@@ -86,11 +85,11 @@ fn top_level(section: &[u8]) -> Result<Batch<'_>, BatchFault> {
         });
     }
     let part = operation(lines)?;
-    // A change without a change set around it can only be meant as a change set of one.
+    // A change without a change set around it is a change set of one.
     Ok(if part.method == "GET" { Batch::Query(part) } else { Batch::ChangeSet(vec![part]) })
 }
 
-fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<Part<'a>>, BatchFault> {
+fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<BatchPart<'a>>, BatchFault> {
     let mut parts = Vec::new();
     while parts.len() <= limits::BATCH_OPERATIONS_MAX
         && let Some(section) = sections.section()?
@@ -106,18 +105,18 @@ fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<Part<'a>>, BatchFau
     Ok(parts)
 }
 
-/// Request line, headers and body; `lines` stands behind the MIME headers.
-fn operation(mut lines: Lines<'_>) -> Result<Part<'_>, BatchFault> {
+/// Request line, headers and body; `lines` starts after the MIME headers.
+fn operation(mut lines: Lines<'_>) -> Result<BatchPart<'_>, BatchFault> {
     lines.skip_blank();
     let (method, target) =
         lines.next().and_then(text).and_then(request_line).ok_or(BatchFault::Unreadable)?;
     let headers = http_headers(&mut lines)?;
-    // Inner Content-Length is not asked: some clients count wrongly, and the boundary has already decided.
-    Ok(Part { method, target, headers, body: lines.rest() })
+    // The part's Content-Length is ignored: some clients count wrongly, and the boundary says where the part ends.
+    Ok(BatchPart { method, target, headers, body: lines.rest() })
 }
 
-/// `METHOD target HTTP/1.1`. Some clients leave blanks in the target as they are, so it is all there is
-/// between the first word and the last.
+/// `METHOD target HTTP/1.1`. Some clients do not encode spaces in the target, so the target is everything between the first
+/// word and the last.
 fn request_line(line: &str) -> Option<(&str, &str)> {
     let (method, rest) = line.trim().split_once(' ')?;
     let (target, version) = rest.rsplit_once(' ')?;
@@ -134,8 +133,7 @@ fn headers<'a>(lines: &mut Lines<'a>) -> Result<Vec<(&'a str, &'a str)>, BatchFa
     http_headers(lines)
 }
 
-/// Headers up to and with the blank line that ends them. Without one they end where the part ends, as
-/// they do for a DELETE of some clients.
+/// Headers, and the blank line that ends them. Without a blank line they end with the part, as in a DELETE of some clients.
 fn http_headers<'a>(lines: &mut Lines<'a>) -> Result<Vec<(&'a str, &'a str)>, BatchFault> {
     let mut headers = Vec::with_capacity(8);
     for line in lines.by_ref() {
@@ -152,9 +150,9 @@ fn http_headers<'a>(lines: &mut Lines<'a>) -> Result<Vec<(&'a str, &'a str)>, Ba
     Ok(headers)
 }
 
-/// A line as text; none if it holds control characters, which could end a header early when it is echoed.
+/// A line as text. `None` if it has control characters, which could end a header early when it is echoed.
 fn text(line: &[u8]) -> Option<&str> {
-    // Without a branch for each byte, which compilers turn into a few instructions a block.
+    // Without a branch per byte, so that the compiler can vectorize it.
     let is_control = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
     if line.iter().fold(false, |found, byte| found | is_control(*byte)) {
         return None;
@@ -170,9 +168,9 @@ mod tests {
 
     const TYPE: &str = "multipart/mixed; boundary=b";
 
-    /// One line per part, so that a belief about the reader fits into one.
+    /// One line per part, so that an expectation fits into one line.
     fn show(result: Result<Batch, BatchFault>) -> String {
-        let part = |part: &Part| {
+        let part = |part: &BatchPart| {
             let headers: String = part
                 .headers
                 .iter()
@@ -216,7 +214,7 @@ mod tests {
             &format!("--b\n{HTTP}\n{GET}--b--"),
             "query GET /T(PartitionKey='a',RowKey='1') accept=x b\"\"",
         );
-        // A change that stands alone is a change set of one.
+        // A change outside a change set is a change set of one.
         check(&format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n--b--"), "PUT /T b\"{}\"");
     }
 
@@ -226,17 +224,17 @@ mod tests {
         let read = "POST /T a=1 b\"{}\"";
         let part = format!("--c\n{HTTP}\n{operation}");
         let head = "Content-Type: multipart/mixed; boundary=c\n";
-        // The end: no line end, no dashes, neither.
+        // The last boundary: without a line end, without dashes, without both.
         check(&format!("--b\n{head}\n{part}--c--\n--b--"), read);
         check(&format!("--b\n{head}\n{part}--c--\n\n--b\n"), read);
         check(&format!("--b\n{head}\n{part}--c--\n--b"), read);
         check(&format!("--b\n{head}\n{part}--c\n--b--\n"), read);
-        // Preamble, epilogue, blanks behind a boundary, blank lines.
+        // Preamble, epilogue, spaces after a boundary, blank lines.
         check(&format!("hello\n--b\n{head}\nhello\n{part}--c--\nbye\n--b--\nbye\n--b\nx"), read);
         check(&format!("--b  \n{head}\n--c \t\n{HTTP}\n{operation}--c-- \n--b--  "), read);
         check(&format!("\n\n--b\n\n{head}\n\n\n--c\n\n{HTTP}\n\n\n{operation}--c--\n\n\n--b--\n\n"), read);
         check(&set(&format!("--c\n{HTTP}\nPOST /T HTTP/1.1\n\n\n{{}}\n\n")), "POST /T b\"\\n{}\\n\"");
-        // MIME headers in any order and case; theirs is the Content-ID nobody echoes.
+        // MIME headers in any order and case; a Content-ID among them is not echoed.
         check(&set(&format!("--c\ncontent-id: 3\nCONTENT-TYPE: application/http\n\n{operation}")), read);
         // Bodies of DELETE: none, no blank line even, or nonsense.
         check(&set(&format!("--c\n{HTTP}\nDELETE /T HTTP/1.1\n")), "DELETE /T b\"\"");
@@ -252,7 +250,7 @@ mod tests {
             )),
             "POST /T content-length=1 dataserviceversion=3.0 x= b\"{}\"",
         );
-        // Targets: relative, with blanks, with a query.
+        // Targets: relative, with spaces, with a query.
         check(
             &set(&format!(
                 "--c\n{HTTP}\nMERGE T(PartitionKey='a b',RowKey='é')?$format=a;b=c HTTP/1.1\n\n{{}}\n"
@@ -269,7 +267,7 @@ mod tests {
             |boundary: &str| format!("--{boundary}\n{HTTP}\nPUT /T HTTP/1.1\n\n{{}}\n--{boundary}--\n");
         let read = |body: &str| show(read(TYPE, body.as_bytes()));
         assert_eq!(read(&body("rewritten")), read(&body("b")));
-        // Where the declared one stands anywhere, it alone counts.
+        // If the declared boundary occurs anywhere, it alone counts.
         assert_eq!(read(&format!("--x\n{}", body("b"))), "PUT /T b\"{}\"");
     }
 
@@ -319,10 +317,10 @@ mod tests {
             &format!("--b\n{HTTP}\n/T HTTP/1.1\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT /T\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT  HTTP/1.1\n\n--b--"),
-            // A target no request of its own could have.
+            // A target that is too long for a single request.
             &format!("--b\n{HTTP}\nGET /T?{} HTTP/1.1\n\n--b--", "a".repeat(limits::TARGET_BYTES_MAX)),
             "--b\nPUT /T HTTP/1.1\n\n{}\n--b--",
-            // Headers that are none.
+            // Malformed headers.
             &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\n: a\n\n--b--"),
             &format!("--b\n{HTTP}\nPUT /T HTTP/1.1\nA: 1\n folded\n\n--b--"),
@@ -426,7 +424,7 @@ mod tests {
         #[test]
         fn reads_back_what_clients_write(parts in prop::collection::vec(part(), 0..6), habits in habits()) {
             let body = write(&parts, habits);
-            let part = |part: &'_ Written| show(Ok(Batch::ChangeSet(vec![Part {
+            let part = |part: &'_ Written| show(Ok(Batch::ChangeSet(vec![BatchPart {
                 method: &part.method,
                 target: &part.target,
                 headers: part.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),

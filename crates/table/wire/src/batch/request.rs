@@ -1,8 +1,8 @@
-//! Puts a batch request together, as a client sends it (spec: table-operations 6.2).
+//! Writes a batch request, for clients (spec: table-operations 6.2).
 
 /// One change of a transaction.
 #[derive(Clone, Debug)]
-pub struct Operation<'a> {
+pub struct PartRequest<'a> {
     pub method: &'a str,
     /// Absolute.
     pub url: &'a str,
@@ -15,8 +15,8 @@ pub fn request_content_type(batch_id: &str) -> String {
     format!("multipart/mixed; boundary=batch_{batch_id}")
 }
 
-/// The ids are of the sender's choice. JSON has its line breaks escaped, so no body can hold a boundary.
-pub fn write_request(batch_id: &str, changeset_id: &str, operations: &[Operation<'_>]) -> Vec<u8> {
+/// The caller chooses the ids. JSON escapes line breaks, so a body can't contain a boundary.
+pub fn write_request(batch_id: &str, changeset_id: &str, operations: &[PartRequest<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(operations.iter().map(|operation| 512 + operation.body.len()).sum());
     let push = |out: &mut Vec<u8>, pieces: &[&str]| {
         pieces.iter().for_each(|piece| out.extend_from_slice(piece.as_bytes()));
@@ -48,13 +48,13 @@ pub fn write_request(batch_id: &str, changeset_id: &str, operations: &[Operation
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{Batch, Part, read};
+    use crate::batch::{Batch, BatchPart, read};
 
     #[test]
     fn a_server_reads_what_a_client_writes() {
         let operations = [
-            Operation { method: "POST", url: "http://h/Books", if_match: None, body: b"{\"a\":1}" },
-            Operation {
+            PartRequest { method: "POST", url: "http://h/Books", if_match: None, body: b"{\"a\":1}" },
+            PartRequest {
                 method: "DELETE",
                 url: "http://h/Books(PartitionKey='a b')",
                 if_match: Some("*"),
@@ -64,8 +64,9 @@ mod tests {
         let body = write_request("1", "2", &operations);
         let content_type = request_content_type("1");
         let Ok(Batch::ChangeSet(parts)) = read(&content_type, &body) else { panic!("no change set") };
-        let found = |part: &Part<'_>| (part.method.to_owned(), part.target.to_owned(), part.body.to_vec());
-        let sent = |operation: &Operation<'_>| {
+        let found =
+            |part: &BatchPart<'_>| (part.method.to_owned(), part.target.to_owned(), part.body.to_vec());
+        let sent = |operation: &PartRequest<'_>| {
             (operation.method.to_owned(), operation.url.to_owned(), operation.body.to_vec())
         };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Puts a batch answer together, to the byte as the service does (spec: table-operations 6.3).
+//! Writes a batch answer, byte for byte as the service does (spec: table-operations 6.3).
 //!
 //! Several clients read it with patterns instead of a MIME parser: the case of names, the order of the
 //! lines and every CRLF are part of the protocol.
@@ -53,7 +53,7 @@ fn write_answer(out: &mut Vec<u8>, answer: &PartAnswer) {
     }
     push(out, &["\r\n"]);
     out.extend_from_slice(&answer.body);
-    // Belongs to the boundary that follows, so it is there after an empty body as well.
+    // This line end belongs to the next boundary, so it also follows an empty body.
     push(out, &["\r\n"]);
 }
 

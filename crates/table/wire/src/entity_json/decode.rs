@@ -1,4 +1,4 @@
-//! Request bodies. The type of a value is its annotation's, or else what its JSON looks like.
+//! Reads request bodies. A value has the type of its annotation, or else the type that its JSON implies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,30 +12,30 @@ use crate::{EntityBody, names};
 
 const TYPE_ANNOTATION: &str = "@odata.type";
 
-/// A JSON value as it was written: `20` and `20.0` are different things here.
+/// A JSON value that keeps its spelling: `20` and `20.0` have different types.
 #[derive(Debug)]
 enum Json<'a> {
     Null,
     Boolean(bool),
     Whole(i64),
     Fraction(f64),
-    /// Where it lies in the body, unless it has escapes in it.
+    /// Borrowed from the body, unless it has escapes.
     Text(Cow<'a, str>),
 }
 
-/// An entity of any completeness. Whatever is not well formed is `BodyNotReadable`.
+/// An entity, of which anything may be missing. Malformed text is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
     entity(read_members(body, Keys::Count)?)
 }
 
-/// The same of an entity whose keys are in the URL: those in the body count for nothing, whatever they are.
+/// The same for an entity whose keys are in the URL: keys in the body are ignored, whatever their values.
 pub fn read_entity_without_keys(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
     entity(read_members(body, Keys::Ignored)?)
 }
 
 fn entity(members: Members<'_>) -> Result<EntityBody<'_>, Refusal> {
     let Members { values, mut types, .. } = members;
-    // In order of names, so that each is found quickly however many there are; of a name's the last counts.
+    // Sorted by name, so that each is found quickly however many there are. Of several with one name, the last counts.
     types.sort_by(|(a, _), (b, _)| a.cmp(b));
     let annotated = |name: &str| {
         let found = types.partition_point(|(known, _)| &**known <= name).checked_sub(1)?;
@@ -55,7 +55,7 @@ fn entity(members: Members<'_>) -> Result<EntityBody<'_>, Refusal> {
     Ok(EntityBody { offset_times, ..entity })
 }
 
-/// The name out of a Create Table body.
+/// The table's name in a Create Table body.
 pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
     let members = read_members(body, Keys::Count)?;
     match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
@@ -65,7 +65,7 @@ pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
     }
 }
 
-/// `None` for null, whatever its annotation: a null property is an absent one.
+/// `None` for null, whatever its annotation: a null property is an absent property.
 fn value<'a>(annotated: Option<&str>, json: Json<'a>) -> Result<Option<ValueCow<'a>>, Refusal> {
     let unreadable = Refusal::BodyNotReadable;
     let Some(annotation) = annotated else {
@@ -121,16 +121,16 @@ fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// The members of the one object a body must be, annotations apart.
+/// The members of the object in a body, with annotations kept separately.
 #[derive(Default)]
 struct Members<'a> {
     values: Vec<(Cow<'a, str>, Json<'a>)>,
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// There were more than are kept. The rest was still read, because what is not JSON is refused as that.
+    /// There were more members than are kept. The rest is still read, because malformed JSON has its own refusal.
     too_many: bool,
 }
 
-/// Whether `PartitionKey` and `RowKey` of a body mean something.
+/// Whether `PartitionKey` and `RowKey` of a body count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Count,
@@ -139,7 +139,8 @@ enum Keys {
 
 fn read_members(body: &[u8], keys: Keys) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    // All of it at once: of a slice serde_json would look at every string by itself, and most are short.
+    // Checks the UTF-8 of the whole body at once: given bytes, serde_json checks every string by itself, and most are
+    // short.
     let body = std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)?;
     let mut json = serde_json::Deserializer::from_str(body);
     let members = json.deserialize_map(MembersVisitor { keys }).map_err(|_| Refusal::BodyNotReadable)?;
@@ -194,7 +195,7 @@ fn without_annotation(name: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// A string where it lies, if it can be had so.
+/// A string, borrowed from the body if it has no escapes.
 struct TextSeed;
 
 impl<'de> DeserializeSeed<'de> for TextSeed {

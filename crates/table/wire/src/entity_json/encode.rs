@@ -1,4 +1,4 @@
-//! Answers, written straight from where the values lie: no document in between.
+//! Writes answers as JSON, straight from the stored values, without a document in between.
 
 use std::io::Write as _;
 
@@ -9,19 +9,19 @@ use model::{DateTime, ETag, ValueRef, format_double};
 use crate::format::MetadataLevel;
 use crate::{Select, names, url};
 
-/// What the entities of one answer have in common.
+/// What all entities of one answer share.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityContext<'a> {
     pub level: MetadataLevel,
     /// Scheme, host and, in path style, account; with a slash at the end.
     pub base: &'a str,
     pub account: &'a str,
-    /// As the request's URL spells it.
+    /// As the request's URL has it.
     pub table: &'a str,
     pub select: Option<&'a Select>,
     /// Whether this version shows `odata.etag` at the minimal level.
     pub etag_in_minimal: bool,
-    /// Times to show with `+00:00` for `Z`, by name.
+    /// The names of times that are shown with `+00:00` instead of `Z`.
     pub offset_times: &'a [String],
 }
 
@@ -31,7 +31,7 @@ pub struct EntityView<'a, I> {
     pub partition: &'a str,
     pub row: &'a str,
     pub timestamp: DateTime,
-    /// Custom properties in the order to show them. A value that is `None` once read is left out.
+    /// Custom properties in the order of the answer. A value that is `None` is left out.
     pub properties: I,
 }
 
@@ -100,7 +100,7 @@ pub fn write_entity<'a, I, V>(
     object.close();
 }
 
-/// The body of a request: an entity with its keys, each value with its type where JSON does not tell it.
+/// The body of a request: an entity with its keys, each value with its type unless the JSON implies it.
 pub fn write_body<'a>(
     out: &mut Vec<u8>,
     partition: &str,
@@ -111,7 +111,7 @@ pub fn write_body<'a>(
     object.text(names::PARTITION_KEY, partition);
     object.text(names::ROW_KEY, row);
     for (name, value) in properties {
-        // Some servers take 5.0 for an integer unless they are told.
+        // Some servers take 5.0 for an integer if it has no type.
         if matches!(value, ValueRef::Double(number) if number.is_finite()) {
             object.annotation(name, value);
         }
@@ -143,7 +143,7 @@ fn metadata(context: &EntityContext<'_>, element: &str) -> String {
     format!("{}$metadata#{}{element}{select}", context.base, context.table)
 }
 
-/// One table: the answer to its creation or to a look at it.
+/// One table: the answer to Create Table and to a get of the table.
 pub fn write_table(out: &mut Vec<u8>, level: MetadataLevel, base: &str, account: &str, table: &str) {
     let metadata = format!("{base}$metadata#Tables/@Element");
     write_table_object(out, level, Some(&metadata), base, account, table);
@@ -189,7 +189,7 @@ fn write_table_object(
     object.close();
 }
 
-/// An object being written: knows whether a comma is due.
+/// An object being written. It knows whether the next member needs a comma.
 struct Object<'o> {
     out: &'o mut Vec<u8>,
     first: bool,
@@ -207,7 +207,7 @@ impl<'o> Object<'o> {
         }
     }
 
-    /// What `ETag` shows, with its quotes escaped.
+    /// The text of the ETag, with its quotes escaped.
     fn etag(&mut self, timestamp: DateTime) {
         self.name("odata.etag");
         self.out.extend_from_slice(b"\"W/\\\"");
@@ -244,7 +244,7 @@ impl<'o> Object<'o> {
         write_value(self.out, value);
     }
 
-    /// The time written last ends in an offset instead of `Z`.
+    /// Replaces the `Z` of the time just written by an offset.
     fn show_offset(&mut self) {
         if self.out.ends_with(b"Z\"") {
             self.out.truncate(self.out.len() - 2);
@@ -286,53 +286,53 @@ fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
-/// For text that has nothing to escape in it.
+/// For text without characters that need escaping.
 fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
     write(out);
     out.push(b'"');
 }
 
-/// From this length on, looking for what must be escaped pays its preparation.
+/// From this length on, searching for characters to escape is worth its set-up.
 const LONG: usize = 32;
 const WORD: usize = size_of::<u64>();
 
-/// Whether a byte stands for itself.
+/// Whether a byte is written as it is.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=0x7f) && byte != b'"' && byte != b'\\'
 }
 
-/// Whether each of eight bytes does; names and most values are a word or two.
+/// Whether each of eight bytes is. Names and most values have at most sixteen.
 fn is_plain_word(word: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
-    // A borrow can make a byte look special that is not, but only above one that is.
+    // A borrow can make a byte look special that is not, but only next to a byte that is.
     let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (word | below(word, b' ') | is(b'"') | is(b'\\')) & HIGHS == 0
 }
 
 fn word(bytes: &[u8]) -> u64 {
-    // Whoever calls has eight.
+    // Callers pass exactly eight bytes.
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// How far to look ahead. What lies behind a character that must be escaped is looked at again after it, so that without a
-/// bound a text of such characters would take the square of its length.
+/// How far to look ahead. The text after an escaped character is searched again, so without a bound a text of such
+/// characters would take quadratic time.
 const AHEAD: usize = 256;
 
-/// How many bytes at the start are written as they are. All of them are ASCII, so that a character ends there.
+/// How many bytes at the start are written as they are. All of them are ASCII, so the cut is between characters.
 fn plain_length(bytes: &[u8]) -> usize {
     if bytes.len() >= LONG {
         let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
         let bounds = |(least, most): (u8, u8), byte: &u8| (least.min(*byte), most.max(*byte));
-        // The least and the greatest byte are found many at a time, and most text has no other characters.
+        // The compiler vectorizes the search for the smallest and the greatest byte, which decide for most texts.
         return match bytes[..end].iter().fold((u8::MAX, 0), bounds) {
             (b' '.., ..=0x7f) => end,
             _ => bytes.iter().position(|byte| !(b' '..=0x7f).contains(byte)).unwrap_or(end),
         };
     }
-    // The last word begins inside the one before it, so that no bytes are left over.
+    // The last word overlaps the one before it, so no bytes are left over.
     let last = bytes.len().checked_sub(WORD);
     if last.is_some_and(|last| {
         bytes.chunks_exact(WORD).chain([&bytes[last..]]).all(|eight| is_plain_word(word(eight)))
@@ -354,7 +354,7 @@ fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     while !rest.is_empty() {
         let ahead = &rest.as_bytes()[..rest.len().min(AHEAD)];
-        // Such characters seldom come alone: after one, there may be nothing to look for.
+        // Such characters seldom come alone. If the next one needs escaping too, no search is needed.
         let plain = if is_plain(ahead[0]) { plain_length(ahead) } else { 0 };
         let (plain, special) = rest.split_at(plain);
         out.extend_from_slice(plain.as_bytes());

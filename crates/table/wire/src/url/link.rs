@@ -7,7 +7,7 @@ pub fn entity_link(table: &str, partition: &str, row: &str) -> String {
     entity_address("", table, partition, row)
 }
 
-/// The same behind its service's address.
+/// The same with the service's address before it.
 pub fn entity_address(base: &str, table: &str, partition: &str, row: &str) -> String {
     let mut out = String::with_capacity(base.len() + table.len() + partition.len() + row.len() + 28);
     out.push_str(base);
@@ -20,7 +20,7 @@ pub fn entity_address(base: &str, table: &str, partition: &str, row: &str) -> St
     out
 }
 
-/// `Tables('Books')`. Of the names a table can have, only those of the service's own need encoding.
+/// `Tables('Books')`. Only the names of the service's own tables need encoding.
 pub fn table_link(table: &str) -> String {
     let mut out = String::with_capacity(table.len() + 12);
     out.push_str("Tables('");
@@ -29,7 +29,7 @@ pub fn table_link(table: &str) -> String {
     out
 }
 
-/// Quotes doubled; the marks of RFC 2396 as they are, as .NET leaves them; all else by its UTF-8 bytes.
+/// Quotes are doubled. The marks of RFC 2396 are not encoded, as in .NET; everything else is percent-encoded UTF-8.
 fn push_key(out: &mut String, key: &str) {
     for byte in key.bytes() {
         match byte {

@@ -1,6 +1,6 @@
-//! What stands between the parentheses of an address: one literal, or named ones.
+//! The keys between the parentheses of an address: one literal, or several with names.
 //!
-//! Errors are in the words of Microsoft's URI parser, which quotes the text and counts UTF-16 units.
+//! Errors have the texts of Microsoft's URI parser, which quotes the input and counts UTF-16 units.
 
 use model::Refusal;
 
@@ -21,14 +21,14 @@ enum Token {
     Equals,
 }
 
-/// The keys out of `PartitionKey='a',RowKey='b'`, written exactly so. Of anything else `parse` knows what it is.
+/// The keys of `PartitionKey='a',RowKey='b'`, in exactly this form. `parse` reads every other form.
 pub fn both_keys(text: &str) -> Option<(String, String)> {
     let (partition, rest) = literal(text.strip_prefix("PartitionKey=")?)?;
     let (row, rest) = literal(rest.strip_prefix(",RowKey=")?)?;
     rest.is_empty().then_some((partition, row))
 }
 
-/// A text in quotes, and what stands behind it.
+/// A text in quotes, and the rest after it.
 fn literal(text: &str) -> Option<(String, &str)> {
     let text = text.strip_prefix('\'')?;
     let mut value = String::new();
@@ -87,7 +87,7 @@ pub fn parse(text: &str) -> Result<Predicate, Refusal> {
     }
 }
 
-/// All tokens, each with the place where it ends. A character that starts none is the error of first resort.
+/// All tokens, each with the position of its end. A character that starts no token is reported before any other error.
 fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Refusal> {
     let mut tokens = Vec::new();
     let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! From a path to what it addresses.
+//! Which resource a path addresses.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::decode;
 use super::predicate::{self, Predicate};
 use crate::names;
 
-/// What a path, after the account, addresses. Names and keys are as written: not yet known to be valid.
+/// The resource of a path without its account. Names and keys are not validated yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Service,
@@ -21,23 +21,23 @@ pub enum Resource {
         partition: String,
         row: String,
     },
-    /// `t('x')`: an entity has two keys.
+    /// `t('x')`: refused, because an entity has two keys.
     OneKey(String),
-    /// `t/Tables` and the like: the service takes these in its own ways.
+    /// `t/Tables` and similar paths, for which the service has rules of its own.
     Beneath {
         table: String,
         has_key: bool,
     },
-    /// `t//x`: refused, but only once the table's name has been found good.
+    /// `t//x`: refused, but only after the table's name is found valid.
     Deeper(String),
 }
 
 impl Resource {
-    /// The path is decoded once and only then parted into segments, so a slash can't hide in a key.
+    /// The path is decoded once, before it is split into segments, so an encoded slash can't hide in a key.
     pub fn parse(path: &str) -> Result<Self, Refusal> {
         let decoded = decode(path).ok_or(Refusal::QuerySyntax)?;
         if decoded.bytes().any(|b| b < b' ' || b == 0x7f) {
-            return Err(Refusal::InputOutOfRange);
+            return Err(common::Refusal::InputOutOfRange.into());
         }
         let path = if decoded.contains('\\') { Cow::Owned(decoded.replace('\\', "/")) } else { decoded };
         let path = path.strip_prefix('/').unwrap_or(&path);
@@ -50,9 +50,9 @@ impl Resource {
             None => (path, None),
         };
         let (name, inside) = segment(first)?;
-        // Keys of nothing: the front end knows no such resource.
+        // Keys without a name: the front end knows no such resource.
         if name.is_empty() && inside.is_some() {
-            return Err(Refusal::AccountNotFound);
+            return Err(common::Refusal::AccountNotFound.into());
         }
         match rest {
             None => Self::single(name, inside),
@@ -73,7 +73,7 @@ impl Resource {
     }
 
     fn single(name: &str, inside: Option<&str>) -> Result<Self, Refusal> {
-        // Nearly every address of an entity is written like this.
+        // Nearly every address of an entity has this form.
         if let Some((partition, row)) = inside.and_then(predicate::both_keys)
             && !matches!(name, names::BATCH | names::TABLES)
         {
@@ -86,7 +86,7 @@ impl Resource {
             (names::TABLES, Predicate::Single(table)) => Ok(Self::Table(table)),
             (names::TABLES, Predicate::Named(mut named)) => match named.pop() {
                 Some((key, table)) if key == names::TABLE_NAME && named.is_empty() => Ok(Self::Table(table)),
-                _ => Err(Refusal::InputNotValid),
+                _ => Err(common::Refusal::InputNotValid.into()),
             },
             (name, Predicate::Empty) => Ok(Self::EntitySet(name.to_owned())),
             (name, Predicate::Single(_)) => Ok(Self::OneKey(name.to_owned())),
@@ -104,22 +104,22 @@ fn entity(table: &str, named: Vec<(String, String)>) -> Result<Resource, Refusal
         match name.as_str() {
             names::PARTITION_KEY => partition = Some(value),
             names::ROW_KEY => row = Some(value),
-            _ => return Err(Refusal::InputNotValid),
+            _ => return Err(common::Refusal::InputNotValid.into()),
         }
     }
     match (partition, row) {
         (Some(partition), Some(row)) => Ok(Resource::Entity { table: table.to_owned(), partition, row }),
-        _ => Err(Refusal::InputNotValid),
+        _ => Err(common::Refusal::InputNotValid.into()),
     }
 }
 
-/// A name and what stands in parentheses behind it.
+/// A name, and the text in the parentheses after it.
 fn segment(text: &str) -> Result<(&str, Option<&str>), Refusal> {
     match text.split_once('(') {
         None if text.contains(['\'', ')']) => Err(Refusal::QuerySyntax),
         None => Ok((text, None)),
         Some((name, rest)) => {
-            // A slash in a key leaves its segment without an end.
+            // A slash in a key leaves its segment without the closing parenthesis.
             let inside = rest.strip_suffix(')').ok_or(Refusal::QuerySyntax)?;
             Ok((name, Some(inside)))
         }

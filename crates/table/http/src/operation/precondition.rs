@@ -1,27 +1,27 @@
-//! `If-Match` and `If-None-Match`, read once an operation (spec: table-operations 4.2).
+//! `If-Match` and `If-None-Match`, read once per operation (spec: table-operations 4.2).
 //!
-//! Permissions, logs and the write itself all ask this one reading: an update that was permitted because it has a
-//! condition can't turn out to have none.
+//! Permissions, logs and the write itself use this one result: an update that was permitted because it has a condition
+//! can't lose it later.
 
 use http::HeaderName;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use model::{IfMatch, Refusal};
-use wire::Version;
+use wire::{TableVersion, Version};
 
-use crate::route::Operation;
+use super::Operation;
 use front::headers::Headers;
 
-/// What an operation asks of the entity that is there.
+/// What must be true of the stored entity, by the request's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// Nothing: an update may turn out an insert.
+pub enum Precondition {
+    /// No condition: an update may insert.
     None,
     Match(IfMatch),
-    /// What was sent is no condition this operation can have. It writes nothing.
+    /// The headers are not valid for this operation, which is refused.
     Refused(Refusal),
 }
 
-impl Condition {
+impl Precondition {
     pub fn read(operation: &Operation, headers: Headers<'_>, version: Version) -> Self {
         let read = match operation {
             Operation::PutEntity(..) => of_update(headers, version, "PUT"),
@@ -50,28 +50,28 @@ impl Condition {
         }
     }
 
-    /// For a delete, which must say what it deletes.
+    /// For a delete, which must have a condition.
     pub fn required(&self) -> Result<&IfMatch, Refusal> {
-        self.if_any()?.ok_or(Refusal::InputNotValid)
+        self.if_any()?.ok_or(common::Refusal::InputNotValid.into())
     }
 }
 
-/// An empty `If-Match` is as good as none, as the service has it.
+/// The service treats an empty `If-Match` like none.
 fn of_update(headers: Headers<'_>, version: Version, verb: &'static str) -> Result<Option<IfMatch>, Refusal> {
     let condition = sent(headers, verb)?.filter(|text| !text.is_empty());
     if condition.is_none() && !version.has_upsert() {
-        return Err(Refusal::InputNotValid);
+        return Err(common::Refusal::InputNotValid.into());
     }
     condition.map(|text| IfMatch::parse(&text)).transpose()
 }
 
-/// An empty `If-Match` is refused, as an absent one is.
+/// An empty `If-Match` is refused like a missing one.
 fn of_delete(headers: Headers<'_>) -> Result<Option<IfMatch>, Refusal> {
-    let condition = sent(headers, "DELETE")?.ok_or(Refusal::InputNotValid)?;
+    let condition = sent(headers, "DELETE")?.ok_or(common::Refusal::InputNotValid)?;
     IfMatch::parse(&condition).map(Some)
 }
 
-/// The text of `If-Match`, which may be empty; the texts of several, as of one that lists them.
+/// The text of `If-Match`, which may be empty. Several headers count as one with a list.
 fn sent(headers: Headers<'_>, verb: &'static str) -> Result<Option<String>, Refusal> {
     let if_match = joined(headers, &IF_MATCH)?;
     if headers.get(&IF_NONE_MATCH).is_sent() {
@@ -84,7 +84,7 @@ fn sent(headers: Headers<'_>, verb: &'static str) -> Result<Option<String>, Refu
 fn joined(headers: Headers<'_>, name: &HeaderName) -> Result<Option<String>, Refusal> {
     let mut joined: Option<String> = None;
     for value in headers.texts(name) {
-        let value = value.required_readable(Refusal::InputNotValid)?.unwrap_or_default().trim();
+        let value = value.required_readable(common::Refusal::InputNotValid)?.unwrap_or_default().trim();
         joined = Some(joined.map_or_else(|| value.to_owned(), |before| before + ", " + value));
     }
     Ok(joined)
@@ -100,11 +100,11 @@ mod tests {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let resource = Resource::parse("/abc(PartitionKey='p',RowKey='r')").unwrap();
         let operation = crate::route::resolve(&method, resource, "acct").unwrap();
-        let condition = Condition::read(&operation, Headers::Part(sent), Version::parse(version).unwrap());
+        let condition = Precondition::read(&operation, Headers::Part(sent), Version::parse(version).unwrap());
         let shown = match &condition {
-            Condition::None => "none".to_owned(),
-            Condition::Match(if_match) => format!("{if_match:?}"),
-            Condition::Refused(refusal) => refusal.to_string(),
+            Precondition::None => "none".to_owned(),
+            Precondition::Match(if_match) => format!("{if_match:?}"),
+            Precondition::Refused(refusal) => refusal.to_string(),
         };
         assert_eq!(
             shown.split_whitespace().take(4).collect::<Vec<_>>().join(" "),

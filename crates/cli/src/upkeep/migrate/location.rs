@@ -1,4 +1,4 @@
-//! Where a store is, as the command names it, and how it is opened.
+//! The location of a store, as the command names it, and how to open the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use migrate::Shared;
 use super::error::{MigrateError, Result};
 use crate::cluster;
 
-/// Memory for reading a snapshot, which is read once from end to end.
+/// Small, because a snapshot is read once from beginning to end.
 const SNAPSHOT_CACHE_BYTES: usize = 32 << 20;
 
-/// How long a cluster that does not answer is waited for.
+/// How long to wait for a cluster that does not answer.
 const CLUSTER_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     Directory(PathBuf),
     Cluster(Box<engine_cassandra::Options>),
 }
 
-impl Place {
+impl StoreLocation {
     pub fn parse(text: &str) -> Result<Self> {
         match text.split_once("://") {
             Some(("cassandra", _)) => {
@@ -43,7 +43,7 @@ impl Place {
         }
     }
 
-    /// The directory, if that is what it is.
+    /// `None` for a cluster.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Self::Directory(path) => Some(path),
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// The same wherever a later command is run. Has no password.
+    /// Does not depend on the current directory. Has no password.
     pub fn name(&self) -> String {
         match self {
             Self::Directory(path) => shown(path),
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// What serves it.
+    /// The command that serves it.
     pub fn serve(&self) -> String {
         match self {
             Self::Directory(path) => format!("partita serve --data {}", shown(path)),
@@ -81,7 +81,7 @@ pub async fn open(options: Options) -> Result<Arc<EmbeddedEngine>> {
     Ok(Arc::new(opened??))
 }
 
-/// A snapshot, or a store of which nothing but a snapshot is wanted.
+/// Opens a snapshot, or a store only to make a snapshot of it.
 pub async fn open_at_rest(directory: &Path) -> Result<Arc<EmbeddedEngine>> {
     let mut options = Options::new(directory);
     options.block_cache_bytes = SNAPSHOT_CACHE_BYTES;
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_directory_a_cluster_or_said_to_be_none() {
-        let cluster = Place::parse("cassandra://u:secret@h:1/k?tls=true").unwrap();
+    fn a_location_is_a_directory_or_a_cluster() {
+        let cluster = StoreLocation::parse("cassandra://u:secret@h:1/k?tls=true").unwrap();
         assert_eq!(cluster.name(), "cassandra://u@h:1/k");
-        assert_eq!(Place::parse("/srv/data").unwrap(), Place::Directory("/srv/data".into()));
+        assert_eq!(StoreLocation::parse("/srv/data").unwrap(), StoreLocation::Directory("/srv/data".into()));
         for unknown in ["", "redis://host", "cassandra://host"] {
-            assert!(Place::parse(unknown).is_err(), "{unknown}");
+            assert!(StoreLocation::parse(unknown).is_err(), "{unknown}");
         }
     }
 }

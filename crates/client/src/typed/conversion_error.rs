@@ -1,16 +1,16 @@
-//! What serde and the types that use it object to, and at which property.
+//! Why a value can't be converted to or from an entity, and at which property.
 
 use std::fmt;
 
 use serde::{de, ser};
 
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct ConversionError {
     property: Option<String>,
     text: String,
 }
 
-impl Fault {
+impl ConversionError {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self { property: None, text: text.into() }
     }
@@ -20,7 +20,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConversionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.property {
             Some(property) => write!(f, "property {property}: {}", self.text),
@@ -29,15 +29,15 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConversionError {}
 
-impl ser::Error for Fault {
+impl ser::Error for ConversionError {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self::new(text.to_string())
     }
 }
 
-impl de::Error for Fault {
+impl de::Error for ConversionError {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self::new(text.to_string())
     }

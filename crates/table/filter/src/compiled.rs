@@ -1,5 +1,5 @@
-//! A filter made ready to be asked of many rows: names become numbers, so that a row is searched once for all
-//! values the filter needs and not once for each comparison. Means what `eval` means (`tests/plan.rs`).
+//! A filter compiled for many rows: names become numbers, so that a row is searched once for all values the filter needs
+//! and not once for each comparison. It gives the answers of `eval` (`tests/plan.rs`).
 
 use model::{Value, ValueRef};
 
@@ -7,7 +7,7 @@ use crate::eval::order;
 use crate::{Expr, Operator};
 
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct CompiledFilter {
     names: Vec<String>,
     root: Node,
 }
@@ -22,26 +22,26 @@ enum Node {
     Or(Vec<Node>),
 }
 
-impl Prepared {
+impl CompiledFilter {
     pub fn new(expr: &Expr) -> Self {
         let names: Vec<String> = expr.properties().map(str::to_owned).collect();
-        let root = prepare(expr, &names);
+        let root = compile(expr, &names);
         Self { names, root }
     }
 
-    /// The properties it reads, each once and in order; the place in here is the number it asks by.
+    /// The properties that it reads, each once and sorted. The index in this list is the number of the property.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The answer for the row with these values; `None` is a property the row lacks.
+    /// The answer for a row with these values; `None` is a property that the row does not have.
     pub fn holds<'v>(&self, value: impl Fn(usize) -> Option<ValueRef<'v>>) -> bool {
         holds(&self.root, &value)
     }
 }
 
-fn prepare(expr: &Expr, names: &[String]) -> Node {
-    let all = |terms: &[Expr]| terms.iter().map(|term| prepare(term, names)).collect();
+fn compile(expr: &Expr, names: &[String]) -> Node {
+    let all = |terms: &[Expr]| terms.iter().map(|term| compile(term, names)).collect();
     match expr {
         Expr::Constant(value) => Node::Constant(*value),
         Expr::Compare(comparison) => {
@@ -49,7 +49,7 @@ fn prepare(expr: &Expr, names: &[String]) -> Node {
             let number = number.expect("`properties` has every name of the expression, in order");
             Node::Compare(number, comparison.operator, comparison.literal.clone())
         }
-        Expr::Not(inner) => Node::Not(Box::new(prepare(inner, names))),
+        Expr::Not(inner) => Node::Not(Box::new(compile(inner, names))),
         Expr::And(terms) => Node::And(all(terms)),
         Expr::Or(terms) => Node::Or(all(terms)),
     }
@@ -69,7 +69,7 @@ fn holds<'v>(node: &Node, value: &impl Fn(usize) -> Option<ValueRef<'v>>) -> boo
 
 fn compare(stored: ValueRef<'_>, operator: Operator, literal: &Value) -> bool {
     match (stored, operator, literal) {
-        // Texts of different lengths differ without a look at their letters.
+        // Texts of different lengths are unequal without comparing their bytes.
         (ValueRef::String(a), Operator::Eq, Value::String(b)) => a == b,
         (ValueRef::String(a), Operator::Ne, Value::String(b)) => a != b,
         _ => operator.holds(order(stored, literal)),
