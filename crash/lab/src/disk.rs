@@ -298,6 +298,12 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
+    /// All of it as the server sees it, written to an empty directory.
+    pub fn write(&self, into: &Path) -> Result<(), String> {
+        let laws = Laws { names: Names::Prefix, data: Data::Kept, page: 4096, garbage: false };
+        self.cut(laws, &mut StdRng::seed_from_u64(0), into)
+    }
+
     fn cut_names(&self, laws: Names, data: Data, random: &mut StdRng) -> Tree {
         let pending = self.pending_names.len();
         let least = self.pending_names.iter().rposition(|change| change.durable).map_or(0, |last| last + 1);

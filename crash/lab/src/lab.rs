@@ -79,6 +79,7 @@ impl Lab {
             data: data.to_owned(),
             log: self.path("server.log"),
             cache_mib: CACHE_MIB,
+            arguments: Vec::new(),
             variables: Vec::new(),
         }
     }

@@ -20,6 +20,7 @@ mod record;
 mod request;
 mod server;
 mod totals;
+mod upgrade;
 mod world;
 mod writer;
 
@@ -32,6 +33,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::endpoints::EndpointsCommand;
 use crate::lab::Lab;
 use crate::totals::Totals;
+use crate::upgrade::{Cuts, Fixture};
 
 /// Takes a Partita server's process, disk or power away, and judges what is left
 #[derive(Parser, Debug)]
@@ -98,6 +100,25 @@ enum Task {
         #[arg(long, conflicts_with = "journal")]
         failed_syncs: bool,
         /// Cut a recorded run again instead
+        #[arg(long, value_name = "FILE")]
+        journal: Option<PathBuf>,
+        /// Only this cut: its number as it was reported
+        #[arg(long, requires = "journal")]
+        only: Option<usize>,
+    },
+    /// Record the start of the server on a store of format 1, which upgrades it, then cut the power at every point of
+    /// it
+    Upgrade {
+        /// How often the power is cut at each point, each time with other losses
+        #[arg(long, default_value_t = 3)]
+        times: usize,
+        /// Only so many points, chosen by the seed [default: all]
+        #[arg(long)]
+        points: Option<usize>,
+        /// The fixture to upgrade: a store, with the answers it gave beside it
+        #[arg(long, value_name = "DIRECTORY", default_value = upgrade::FIXTURE)]
+        store: PathBuf,
+        /// Cut a recorded upgrade again instead
         #[arg(long, value_name = "FILE")]
         journal: Option<PathBuf>,
         /// Only this cut: its number as it was reported
@@ -174,6 +195,14 @@ async fn carry_out(task: &Task, lab: &Lab) -> Result<Totals, String> {
             let journal = record::run(lab, Duration::from_secs(*record)).await?;
             power::run(lab, &journal, *cuts, None).await
         }
+        Task::Upgrade { times, points, store, journal, only } => {
+            let fixture = Fixture::read(store)?;
+            let journal = match journal {
+                Some(journal) => journal.clone(),
+                None => upgrade::record(lab, &fixture).await?,
+            };
+            upgrade::run(lab, &fixture, &journal, Cuts { times: *times, points: *points, only: *only }).await
+        }
         Task::Smoke => smoke(lab).await,
     }
 }
@@ -190,6 +219,9 @@ fn binary(common: &Common) -> Result<PathBuf, String> {
     })
 }
 
+/// Of an upgrade, in a smoke test.
+const UPGRADE_POINTS: usize = 24;
+
 async fn smoke(lab: &Lab) -> Result<Totals, String> {
     let began = Instant::now();
     let mut totals = Totals::new("smoke", lab.seed);
@@ -199,6 +231,10 @@ async fn smoke(lab: &Lab) -> Result<Totals, String> {
     }
     let journal = record::run(lab, Duration::from_secs(2)).await?;
     totals.add(power::run(lab, &journal, 24, None).await?);
+    let fixture = Fixture::read(Path::new(upgrade::FIXTURE))?;
+    let journal = upgrade::record(lab, &fixture).await?;
+    let cuts = Cuts { times: 1, points: Some(UPGRADE_POINTS), only: None };
+    totals.add(upgrade::run(lab, &fixture, &journal, cuts).await?);
     totals.seconds = began.elapsed().as_secs();
     Ok(totals)
 }

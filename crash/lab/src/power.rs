@@ -25,7 +25,7 @@ const SECOND_LOOK: usize = 5;
 /// Cuts made in one pass over the journal. Each pass goes all over it, so that one cut short has missed no part.
 const PASS: usize = 100;
 /// In one of so many the power fails again while the server recovers.
-const SECOND_CUT: usize = 4;
+pub const SECOND_CUT: usize = 4;
 const RECOVERY_MICROS_MAX: u64 = 300_000;
 const SECOND_LOAD: Duration = Duration::from_millis(80);
 /// Files whose syncs fail, and how many of them succeed before.
@@ -169,7 +169,7 @@ async fn one_cut(
     let (laws, mut random) = cut(&replay.disk, lab.seed, number, &image)?;
     let second = number.is_multiple_of(SECOND_CUT);
     if second {
-        cut_recovery(lab, &image, &mut random)?;
+        cut_recovery(lab, &image, &[], &mut random)?;
         totals.cuts += 1;
     }
     let again = number.is_multiple_of(SECOND_LOOK);
@@ -189,7 +189,7 @@ async fn one_cut(
 }
 
 /// One cut, the same one for the same seed and number.
-fn cut(disk: &Disk<'_>, seed: u64, number: usize, into: &Path) -> Result<(Laws, StdRng), String> {
+pub fn cut(disk: &Disk<'_>, seed: u64, number: usize, into: &Path) -> Result<(Laws, StdRng), String> {
     let mut random = StdRng::seed_from_u64(seed ^ (number as u64) << 20);
     let laws = Laws::choose(&mut random);
     disk.cut(laws, &mut random, into)?;
@@ -197,9 +197,14 @@ fn cut(disk: &Disk<'_>, seed: u64, number: usize, into: &Path) -> Result<(Laws, 
 }
 
 /// Starts the server on what a cut has left and cuts the power again while it recovers, or soon after.
-fn cut_recovery(lab: &Lab, image: &Path, random: &mut StdRng) -> Result<(), String> {
+pub fn cut_recovery(
+    lab: &Lab,
+    image: &Path,
+    arguments: &[String],
+    random: &mut StdRng,
+) -> Result<(), String> {
     let mut disk = Disk::at_rest(image)?;
-    let recording = Recording::new(lab, image, "recovery", &Fault::NONE)?;
+    let recording = Recording::new(lab, image, "recovery", &Fault::NONE)?.with_arguments(arguments);
     let mut server = recording.spawn()?;
     std::thread::sleep(Duration::from_micros(random.random_range(20_000..RECOVERY_MICROS_MAX)));
     recording.kill(&mut server)?;
@@ -271,7 +276,7 @@ fn points(records: &[Record<'_>], cuts: usize, random: &mut StdRng) -> Vec<usize
 }
 
 /// The change to the disk that came last.
-fn describe(disk: &Disk<'_>, records: &[Record<'_>], point: usize) -> String {
+pub fn describe(disk: &Disk<'_>, records: &[Record<'_>], point: usize) -> String {
     let changes = records[..point].iter().rev().take(200);
     let last = changes.into_iter().find(|record| !matches!(record.kind, Kind::Sent | Kind::Answered));
     last.map_or_else(String::new, |record| {

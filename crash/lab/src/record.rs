@@ -47,12 +47,18 @@ impl Recording {
         Ok(Self { journal, launch, rule })
     }
 
+    /// With more arguments of `partita serve`.
+    pub fn with_arguments(mut self, arguments: &[String]) -> Self {
+        self.launch.arguments = arguments.to_vec();
+        self
+    }
+
     pub fn spawn(&self) -> Result<Server, String> {
         self.rule.arm(false)?;
         self.launch.spawn()
     }
 
-    fn start(&self) -> Result<Server, String> {
+    pub fn start(&self) -> Result<Server, String> {
         self.rule.arm(false)?;
         lab::start(&self.launch, &mut Totals::default())
     }
@@ -90,12 +96,12 @@ pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
             return Err(complaint);
         }
     }
-    compare(&recording.journal, &data)?;
+    compare(&recording.journal, Disk::new(), &data)?;
     Ok(recording.journal)
 }
 
-/// Runs the load while one sync of a file fails, restarts the server and goes on; gives the journal. What the failed sync
-/// should have written may be lost though every later sync succeeds, as on Linux.
+/// Runs the load while one sync of a file fails, restarts the server and goes on; gives the journal. What the failed
+/// sync should have written may be lost though every later sync succeeds, as on Linux.
 pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<PathBuf, String> {
     let fault = Fault { calls: vec![Call::Sync], pattern, skip, times: 1, ..Fault::NONE };
     let recording = Recording::new(lab, &lab.directory("recorded")?, "journal", &fault)?;
@@ -140,12 +146,12 @@ async fn settle(
     Ok(())
 }
 
-/// The journal, replayed to its end, must give the very files that are there; else something escaped the library, and
-/// no cut could be trusted.
-fn compare(journal: &Path, data: &Path) -> Result<(), String> {
+/// The journal, replayed to its end on the disk from before, must give the very files that are there; else something
+/// escaped the library, and no cut could be trusted.
+pub fn compare(journal: &Path, before: Disk<'_>, data: &Path) -> Result<(), String> {
     let bytes =
         std::fs::read(journal).map_err(|error| format!("can't read {}: {error}", journal.display()))?;
-    let mut disk = Disk::new();
+    let mut disk = before;
     for record in journal::read(&bytes)? {
         disk.apply(&record)?;
     }

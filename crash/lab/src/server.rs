@@ -12,6 +12,9 @@ use connection::{Client, Endpoint, Target};
 
 /// Recovery of a few megabytes on a busy machine is far below this; what takes longer hangs.
 pub const START_TIME_MAX: Duration = Duration::from_secs(60);
+/// The server shows only the published key. Clients of other accounts are made where their keys are known.
+const HIDDEN_KEY: &str = "<key>";
+const OTHER_KEY: &str = "AAAA";
 const POLL: Duration = Duration::from_millis(2);
 const SAID_BYTES_MAX: u64 = 4096;
 
@@ -23,6 +26,8 @@ pub struct Launch {
     /// What it says on standard error is appended here.
     pub log: PathBuf,
     pub cache_mib: u32,
+    /// More arguments of `partita serve`.
+    pub arguments: Vec<String>,
     pub variables: Vec<(&'static str, PathBuf)>,
 }
 
@@ -52,7 +57,8 @@ impl Launch {
         });
         match receive.recv_timeout(START_TIME_MAX) {
             Ok(connection) => {
-                let endpoint = Endpoint::parse(&connection).map_err(|error| error.to_string())?;
+                let endpoint = Endpoint::parse(&connection.replace(HIDDEN_KEY, OTHER_KEY))
+                    .map_err(|error| error.to_string())?;
                 server.target = Some(Arc::new(Target { endpoint, tls: None }));
                 Ok(Start::Ready(server))
             }
@@ -73,7 +79,10 @@ impl Launch {
         let log_start = log.metadata().map_or(0, |metadata| metadata.len());
         let mut command = Command::new(&self.binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--shutdown-seconds", "5"]);
-        command.args(["--cache-mib", &self.cache_mib.to_string(), "--data"]).arg(&self.data);
+        command
+            .args(["--cache-mib", &self.cache_mib.to_string(), "--data"])
+            .arg(&self.data)
+            .args(&self.arguments);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let child = command.spawn();
@@ -95,6 +104,12 @@ pub struct Server {
 impl Server {
     pub fn client(&self) -> Result<Client, String> {
         self.target.clone().map(Client::new).ok_or_else(|| "the server was not waited for".to_owned())
+    }
+
+    /// The host and port that it listens on.
+    pub fn authority(&self) -> Result<String, String> {
+        let target = self.target.as_ref().ok_or("the server was not waited for")?;
+        Ok(target.endpoint.authority())
     }
 
     /// SIGKILL.

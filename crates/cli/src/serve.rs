@@ -188,13 +188,18 @@ async fn serve_with(
     place: &str,
 ) -> Result<(), ServeError> {
     let mut service = Service::new(engine.clone()).gated(gate.clone());
-    if let Some(targets) = config.throttle {
-        service = service.throttled(Arc::new(Throttle::new(targets)));
+    // The services of an account share its target.
+    let throttle = config.throttle.map(|targets| Arc::new(Throttle::new(targets)));
+    if let Some(throttle) = &throttle {
+        service = service.throttled(throttle.clone());
     }
     let mut services = Services::new().with(table_http::behind_front(service));
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
         let is_shared = matches!(config.storage, Storage::Cluster { .. });
-        let queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
+        let mut queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
+        if let Some(throttle) = throttle {
+            queues = queues.throttled(throttle);
+        }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });
         services = services.with(queue_http::behind_front(queues));

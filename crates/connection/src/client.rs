@@ -206,7 +206,8 @@ impl Client {
             date: &self.date,
             account: &endpoint.account,
             path,
-            comp: None,
+            // The only part of a query that is signed.
+            comp: request.query.split('&').find_map(|part| part.strip_prefix("comp=")),
         };
         let mut authorization = None;
         let mut signature = "";

@@ -1,7 +1,7 @@
 //! Reads `cassandra://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/KEYSPACE[?NAME=VALUE&…]`.
 //!
-//! Opens no file and asks no name server: what is read here is well formed, not true. Errors name the part and
-//! what it takes, and never repeat what may be a password.
+//! Opens no file and asks no name server: it only checks the form. Errors name the part that is wrong and what it
+//! takes, and never show what may be a password.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -18,29 +18,94 @@ const DEFAULT_PORT: u16 = 9042;
 const KEYSPACE_CHARS_MAX: usize = 48;
 const LEASE_MILLISECONDS: std::ops::RangeInclusive<u64> = 10..=60_000;
 
+/// Why an address can't be used.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct OptionsError(String);
+pub enum OptionsError {
+    #[error("a store's address begins with cassandra://, as in cassandra://10.0.0.1,10.0.0.2/partita")]
+    Scheme,
+    #[error("the @ comes too late; a / in a user or password is written %2F, and a ? is %3F")]
+    LateLogin,
+    #[error("host {host:?} {why}; hosts are NAME, NAME:PORT or [IPV6]:PORT, with commas")]
+    Host { host: String, why: HostError },
+    #[error("the keyspace is missing; it stands after the hosts, as in cassandra://10.0.0.1/partita")]
+    NoKeyspace,
+    #[error(
+        "keyspace {name:?} can't be used; it takes up to {KEYSPACE_CHARS_MAX} lower-case letters, digits and _, with a \
+         letter first"
+    )]
+    Keyspace { name: String },
+    #[error("{name} after the ? has no value; write NAME=VALUE")]
+    NoValue { name: String },
+    #[error("{name} is given twice; it takes one value")]
+    Twice { name: String },
+    #[error(
+        "{name} is not known; there are reads, datacenter, user, password-file, tls, ca, cert, key, server-name, \
+         table-lease-ms, split-above, merge-below, writes-under-way, combine and unsafe"
+    )]
+    Unknown { name: String },
+    #[error("{name} is empty; leave it out or give it a value")]
+    Empty { name: String },
+    #[error("{name} is {value:?}; it takes {takes}")]
+    Value { name: String, value: String, takes: &'static str },
+    #[error("{name} is {value}; it takes 1 at least")]
+    Zero { name: String, value: String },
+    #[error("table-lease-ms is {0}; it takes {least} to {most}", least = LEASE_MILLISECONDS.start(), most = LEASE_MILLISECONDS.end())]
+    TableLease(u64),
+    #[error(
+        "split-above is {split_above} and merge-below {merge_below}; merge-below takes half of split-above at most"
+    )]
+    MergeBelow { split_above: usize, merge_below: usize },
+    #[error("the user is given before @ and as user; it takes one of them")]
+    UserTwice,
+    #[error("the password is given before @ and as password-file; it takes one of them")]
+    PasswordTwice,
+    #[error("there is no password=; name a file that holds it with password-file=FILE")]
+    PasswordSetting,
+    #[error("user {user} has no password; name a file that holds it with password-file=FILE")]
+    NoPassword { user: String },
+    #[error("there is a password and no user; write user=NAME, or NAME:PASSWORD@ before the hosts")]
+    NoUser,
+    #[error("cert and key are given together, or neither of them")]
+    HalfIdentity,
+    #[error("ca, cert, key and server-name are for TLS; add tls=true")]
+    NoTls,
+    #[error("{part} has a % that begins no %-encoding; a % itself is written %25")]
+    Percent { part: String },
+    #[error("{part} is not UTF-8 once its %-encodings are read")]
+    NotUtf8 { part: String },
+}
+
+/// What is wrong with a host.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum HostError {
+    #[error("has no closing bracket")]
+    Bracket,
+    #[error("is no IPv6 address")]
+    Ipv6,
+    #[error("is empty")]
+    Empty,
+    #[error("has a character that no host has")]
+    Character,
+    #[error("has no valid port")]
+    Port,
+}
 
 impl Options {
     pub fn from_address(text: &str) -> Result<Self, OptionsError> {
-        let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
-            bad("a store's address begins with cassandra://, as in cassandra://10.0.0.1,10.0.0.2/partita")
-        })?;
+        let rest = text.strip_prefix(SCHEME).ok_or(OptionsError::Scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, keyspace) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password's own @ should be %40, but a host has none, so the last one is the sign.
+        // An @ in a password should be written %40. A host has none, so the last @ ends the login.
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        let late = || bad("the @ comes too late; a / in a user or password is written %2F, and a ? is %3F");
         let is_late = login.is_none() && text.contains('@');
         let nodes: Result<_, _> = hosts.split(',').map(node).collect();
-        // What looks like a host or a keyspace may then be a piece of the password.
-        let nodes = nodes.map_err(|error| if is_late { late() } else { error })?;
+        // If the @ comes too late, what looks like a host or keyspace may be a part of the password.
+        let nodes = nodes.map_err(|error| if is_late { OptionsError::LateLogin } else { error })?;
         if keyspace.contains('@') {
-            return Err(late());
+            return Err(OptionsError::LateLogin);
         }
         let mut options = Self::new(nodes, keyspace_name(keyspace)?);
         let mut said = Said::default();
@@ -52,30 +117,27 @@ impl Options {
         }
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| bad(format!("{} after the ? has no value; write NAME=VALUE", shown(pair))))?;
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| OptionsError::NoValue { name: shown(pair).to_owned() })?;
             let value = decode(shown(name), value)?;
             if seen.contains(&name) {
-                return Err(bad(format!("{} is given twice; it takes one value", shown(name))));
+                return Err(OptionsError::Twice { name: shown(name).to_owned() });
             }
             seen.push(name);
             setting(&mut options, &mut said, name, value)?;
         }
         options.login = said.login()?;
         options.tls = said.tls()?;
-        // A merge that makes a segment to be split again would go on for ever.
+        // Otherwise a merged segment could be large enough to be split again, for ever.
         if options.janitor.merge_below.saturating_mul(2) > options.janitor.split_above {
-            let (above, below) = (options.janitor.split_above, options.janitor.merge_below);
-            return Err(bad(format!(
-                "split-above is {above} and merge-below {below}; merge-below takes half of split-above at most"
-            )));
+            let (split_above, merge_below) = (options.janitor.split_above, options.janitor.merge_below);
+            return Err(OptionsError::MergeBelow { split_above, merge_below });
         }
         Ok(options)
     }
 }
 
-/// Parts that mean something only together.
+/// Settings that are checked together.
 #[derive(Default)]
 struct Said {
     user: Option<String>,
@@ -92,12 +154,8 @@ impl Said {
         match (self.user.take(), self.password.take()) {
             (None, None) => Ok(None),
             (Some(user), Some(password)) if !user.is_empty() => Ok(Some(Login { user, password })),
-            (Some(user), None) if !user.is_empty() => Err(bad(format!(
-                "user {user} has no password; name a file that holds it with password-file=FILE"
-            ))),
-            _ => Err(bad(
-                "there is a password and no user; write user=NAME, or NAME:PASSWORD@ before the hosts",
-            )),
+            (Some(user), None) if !user.is_empty() => Err(OptionsError::NoPassword { user }),
+            _ => Err(OptionsError::NoUser),
         }
     }
 
@@ -105,13 +163,13 @@ impl Said {
         let identity = match (self.certificate.take(), self.key.take()) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate, key)),
-            _ => return Err(bad("cert and key are given together, or neither of them")),
+            _ => return Err(OptionsError::HalfIdentity),
         };
         let tls = Tls { authority: self.authority.take(), identity, server_name: self.server_name.take() };
         match self.tls {
             Some(true) => Ok(Some(tls)),
             Some(false) | None if tls == Tls::default() => Ok(None),
-            _ => Err(bad("ca, cert, key and server-name are for TLS; add tls=true")),
+            _ => Err(OptionsError::NoTls),
         }
     }
 }
@@ -122,20 +180,20 @@ fn setting(options: &mut Options, said: &mut Said, name: &str, value: String) ->
             options.reads = match value.as_str() {
                 "serial" => Reads::Serial,
                 "quorum" => Reads::Quorum,
-                _ => return Err(bad(format!("reads is {value:?}; it takes serial or quorum"))),
+                _ => return Err(unfit(name, &value, "serial or quorum")),
             }
         }
         "datacenter" => options.datacenter = Some(full(name, value)?),
         "user" if said.user.is_some() => {
-            return Err(bad("the user is given before @ and as user; it takes one of them"));
+            return Err(OptionsError::UserTwice);
         }
         "user" => said.user = Some(full(name, value)?),
         "password-file" if said.password.is_some() => {
-            return Err(bad("the password is given before @ and as password-file; it takes one of them"));
+            return Err(OptionsError::PasswordTwice);
         }
         "password-file" => said.password = Some(Password::File(full(name, value)?.into())),
         "password" => {
-            return Err(bad("there is no password=; name a file that holds it with password-file=FILE"));
+            return Err(OptionsError::PasswordSetting);
         }
         "tls" => said.tls = Some(truth(name, &value)?),
         "ca" => said.authority = Some(full(name, value)?.into()),
@@ -145,8 +203,7 @@ fn setting(options: &mut Options, said: &mut Said, name: &str, value: String) ->
         "table-lease-ms" => {
             let lease = number(name, &value)?;
             if !LEASE_MILLISECONDS.contains(&lease) {
-                let (least, most) = LEASE_MILLISECONDS.into_inner();
-                return Err(bad(format!("table-lease-ms is {lease}; it takes {least} to {most}")));
+                return Err(OptionsError::TableLease(lease));
             }
             options.table_lease = Duration::from_millis(lease);
         }
@@ -155,97 +212,76 @@ fn setting(options: &mut Options, said: &mut Said, name: &str, value: String) ->
         "writes-under-way" => options.writes_under_way = count(name, &value)?,
         "combine" => options.combine = truth(name, &value)?,
         "unsafe" => options.accept_unsafe = truth(name, &value)?,
-        _ => {
-            return Err(bad(format!(
-                "{} is not known; there are reads, datacenter, user, password-file, tls, ca, cert, key, \
-                 server-name, table-lease-ms, split-above, merge-below, writes-under-way, combine and unsafe",
-                shown(name)
-            )));
-        }
+        _ => return Err(OptionsError::Unknown { name: shown(name).to_owned() }),
     }
     Ok(())
 }
 
-/// `host`, `host:port`, `[v6]` or `[v6]:port`, always with its port in the end.
+/// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. The result always has a port.
 fn node(text: &str) -> Result<String, OptionsError> {
-    let wrong = |why: &str| {
-        bad(format!("host {text:?} {why}; hosts are NAME, NAME:PORT or [IPV6]:PORT, with commas"))
-    };
+    let wrong = |why| OptionsError::Host { host: text.to_owned(), why };
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or_else(|| wrong("has no closing bracket"))?;
-        host.parse::<Ipv6Addr>().map_err(|_| wrong("is no IPv6 address"))?;
+        let (host, port) = rest.split_once(']').ok_or_else(|| wrong(HostError::Bracket))?;
+        host.parse::<Ipv6Addr>().map_err(|_| wrong(HostError::Ipv6))?;
         (format!("[{host}]"), if port.is_empty() { None } else { Some(port.strip_prefix(':').unwrap_or("")) })
     } else {
         let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
         let host = decode("a host", host)?;
         if host.is_empty() {
-            return Err(wrong("is empty"));
+            return Err(wrong(HostError::Empty));
         }
         if !host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_')) {
-            return Err(wrong("has a character that no host has"));
+            return Err(wrong(HostError::Character));
         }
         (host, port)
     };
     let port = match port {
         None => DEFAULT_PORT,
-        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong("has no valid port"))?,
+        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong(HostError::Port))?,
     };
     Ok(format!("{host}:{port}"))
 }
 
-/// One that needs no quotes in CQL, where case is lost without them.
+/// A keyspace name that needs no quotes in CQL. Without quotes, CQL ignores case.
 fn keyspace_name(text: &str) -> Result<String, OptionsError> {
     let name = decode("the keyspace", text)?;
     if name.is_empty() {
-        return Err(bad(
-            "the keyspace is missing; it stands after the hosts, as in cassandra://10.0.0.1/partita",
-        ));
+        return Err(OptionsError::NoKeyspace);
     }
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && name.len() <= KEYSPACE_CHARS_MAX;
-    if is_plain {
-        Ok(name)
-    } else {
-        Err(bad(format!(
-            "keyspace {name:?} can't be used; it takes up to {KEYSPACE_CHARS_MAX} lower-case letters, digits and _, \
-             with a letter first"
-        )))
-    }
+    if is_plain { Ok(name) } else { Err(OptionsError::Keyspace { name }) }
 }
 
-/// A name as it was written, unless it looks like something that slipped in from a password.
+/// The name for an error message, unless it may be a part of a password.
 fn shown(name: &str) -> &str {
     if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') { name } else { "a name" }
 }
 
 fn decode(part: &str, text: &str) -> Result<String, OptionsError> {
-    // Not decoding is no harm in most parts, but a lone % in a password is a password that will not fit.
+    // A lone % is refused, because a password with a wrong encoding would be a wrong password.
     let bytes = text.as_bytes();
     let is_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(at, _)| {
         bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     });
     if !is_whole {
-        return Err(bad(format!("{part} has a % that begins no %-encoding; a % itself is written %25")));
+        return Err(OptionsError::Percent { part: part.to_owned() });
     }
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| bad(format!("{part} is not UTF-8 once its %-encodings are read")))
+    decoded.map(Into::into).map_err(|_| OptionsError::NotUtf8 { part: part.to_owned() })
 }
 
 fn full(name: &str, value: String) -> Result<String, OptionsError> {
-    if value.is_empty() {
-        Err(bad(format!("{name} is empty; leave it out or give it a value")))
-    } else {
-        Ok(value)
-    }
+    if value.is_empty() { Err(OptionsError::Empty { name: name.to_owned() }) } else { Ok(value) }
 }
 
 fn truth(name: &str, value: &str) -> Result<bool, OptionsError> {
-    value.parse().map_err(|_| bad(format!("{name} is {value:?}; it takes true or false")))
+    value.parse().map_err(|_| unfit(name, value, "true or false"))
 }
 
 fn number(name: &str, value: &str) -> Result<u64, OptionsError> {
-    value.parse().map_err(|_| bad(format!("{name} is {value:?}; it takes a number")))
+    value.parse().map_err(|_| unfit(name, value, "a number"))
 }
 
 fn count(name: &str, value: &str) -> Result<usize, OptionsError> {
@@ -253,11 +289,11 @@ fn count(name: &str, value: &str) -> Result<usize, OptionsError> {
     usize::try_from(counted)
         .ok()
         .filter(|count| *count > 0)
-        .ok_or_else(|| bad(format!("{name} is {value}; it takes 1 at least")))
+        .ok_or_else(|| OptionsError::Zero { name: name.to_owned(), value: value.to_owned() })
 }
 
-fn bad(message: impl Into<String>) -> OptionsError {
-    OptionsError(message.into())
+fn unfit(name: &str, value: &str, takes: &'static str) -> OptionsError {
+    OptionsError::Value { name: name.to_owned(), value: value.to_owned(), takes }
 }
 
 #[cfg(test)]

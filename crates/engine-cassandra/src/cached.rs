@@ -1,4 +1,5 @@
-//! What was read from the cluster and may be used again for a while, read by one request for all that wait.
+//! A cache of values from the cluster. A value is used for the length of a lease; requests that wait for it share one
+//! read.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -6,25 +7,25 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Beyond this many, what is out of date is forgotten.
+/// Above this many entries, outdated ones are removed.
 const KEPT: usize = 10_000;
 
 #[derive(Debug)]
 pub struct Cached<K, V> {
     lease: Duration,
-    entries: Mutex<HashMap<K, Arc<Entry<V>>>>,
+    entries: Mutex<HashMap<K, Arc<CacheSlot<V>>>>,
 }
 
 #[derive(Debug)]
-struct Entry<V> {
-    last: Mutex<Option<Read<V>>>,
-    /// Held while reading: those who wait for it share the next answer.
+struct CacheSlot<V> {
+    last: Mutex<Option<CachedRead<V>>>,
+    /// Held while reading; requests that wait for it share the answer.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug)]
-struct Read<V> {
-    /// Before the request was sent, so that the answer is no older than this.
+struct CachedRead<V> {
+    /// The time before the request was sent, so that the answer is at least as new.
     asked: Instant,
     value: Option<V>,
 }
@@ -34,15 +35,15 @@ impl<K: Clone + Eq + Hash, V: Clone> Cached<K, V> {
         Self { lease, entries: Mutex::new(HashMap::new()) }
     }
 
-    /// The value as it was within the lease, or as `read` finds it. That there is none is never remembered:
-    /// what another server made a moment ago must be found.
+    /// The cached value if it is within the lease; otherwise what `read` finds. A missing value is never cached,
+    /// because another server may just have created it.
     pub async fn get<E, F>(&self, key: &K, read: impl FnOnce() -> F) -> Result<Option<V>, E>
     where
         F: Future<Output = Result<Option<V>, E>>,
     {
         let arrived = Instant::now();
         let entry = self.entry(key);
-        let usable = |read: &Read<V>, now: Instant| {
+        let usable = |read: &CachedRead<V>, now: Instant| {
             read.asked >= arrived || (read.value.is_some() && now < read.asked + self.lease)
         };
         let known = || entry.last().filter(|read| usable(read, Instant::now()));
@@ -55,16 +56,16 @@ impl<K: Clone + Eq + Hash, V: Clone> Cached<K, V> {
         }
         let asked = Instant::now();
         let value = read().await?;
-        entry.set(Some(Read { asked, value: value.clone() }));
+        entry.set(Some(CachedRead { asked, value: value.clone() }));
         Ok(value)
     }
 
-    /// The next to ask reads anew.
+    /// The next request reads it again.
     pub fn forget(&self, key: &K) {
         self.locked().remove(key);
     }
 
-    fn entry(&self, key: &K) -> Arc<Entry<V>> {
+    fn entry(&self, key: &K) -> Arc<CacheSlot<V>> {
         let mut entries = self.locked();
         if let Some(entry) = entries.get(key) {
             return entry.clone();
@@ -75,22 +76,22 @@ impl<K: Clone + Eq + Hash, V: Clone> Cached<K, V> {
                 Arc::strong_count(entry) > 1 || entry.last().is_some_and(|read| now < read.asked + self.lease)
             });
         }
-        let entry = Arc::new(Entry { last: Mutex::new(None), turn: tokio::sync::Mutex::new(()) });
+        let entry = Arc::new(CacheSlot { last: Mutex::new(None), turn: tokio::sync::Mutex::new(()) });
         entries.insert(key.clone(), entry.clone());
         entry
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<K, Arc<Entry<V>>>> {
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<K, Arc<CacheSlot<V>>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<V: Clone> Entry<V> {
-    fn last(&self) -> Option<Read<V>> {
+impl<V: Clone> CacheSlot<V> {
+    fn last(&self) -> Option<CachedRead<V>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, read: Option<Read<V>>) {
+    fn set(&self, read: Option<CachedRead<V>>) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = read;
     }
 }

@@ -1,8 +1,8 @@
 //! Accounts' tables and their metadata, as rows of the cluster.
 //!
-//! A server may go on using what it read of a table for the length of a lease. Dropping a table therefore
-//! waits longer than that before it answers: whatever another server still does with the table began before
-//! the answer. A table's rows belong to its id, so a new table of the same name starts without any.
+//! A server may use what it has read of a table for the length of a lease. So dropping a table waits longer than that
+//! before it answers: everything that other servers still do with the table began before the answer. Rows belong to
+//! the id of their table, so a new table with the same name is empty.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::slot;
 use crate::statements::Documents;
 use crate::trouble::{Trouble, undecodable};
 
-/// Stored policies and service properties of other servers are taken up within this time.
+/// Changes of stored policies and service properties by other servers are seen within this time.
 const METADATA_LEASE: Duration = Duration::from_secs(5);
 const ATTEMPTS: usize = 8;
 
@@ -41,15 +41,15 @@ pub struct Catalog {
     directory: Arc<Directory>,
     lease: Duration,
     tables: Cached<(AccountName, String), Arc<Table>>,
-    /// That an account has none is remembered too.
+    /// Also caches that an account has none.
     services: Cached<(AccountName, ServiceKind), Option<Bytes>>,
 }
 
-/// A row of `tables` as it is now.
-enum Row {
+/// A row of `tables`.
+enum TableRow {
     Missing,
     Live(Table),
-    /// Being dropped: gone for everyone but the next to use its name.
+    /// Being dropped. It matters only to the next creation of a table with this name.
     Doomed(Uuid),
 }
 
@@ -59,30 +59,30 @@ impl Catalog {
         Self { cluster, directory, lease, tables: Cached::new(lease), services }
     }
 
-    /// As it was at most a lease ago.
+    /// The table as it was at most one lease ago.
     pub async fn find(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
         let read = || async {
             match self.read(table).await? {
-                Row::Live(found) => Ok::<_, Trouble>(Some(Arc::new(found))),
-                Row::Missing | Row::Doomed(_) => Ok(None),
+                TableRow::Live(found) => Ok::<_, Trouble>(Some(Arc::new(found))),
+                TableRow::Missing | TableRow::Doomed(_) => Ok(None),
             }
         };
         self.tables.get(&id(table), read).await?.ok_or(Error::TableNotFound)
     }
 
-    async fn read(&self, table: &TableRef) -> Result<Row, Trouble> {
+    async fn read(&self, table: &TableRef) -> Result<TableRow, Trouble> {
         let name = table.stored_name();
         let values = (table.account.as_str(), name.as_ref());
         let rows = self.cluster.read(&self.cluster.statements.find_table, values).await?;
         type Columns = (Option<Uuid>, Option<String>, Option<i8>, Option<Vec<u8>>);
         let row = rows.maybe_first_row::<Columns>().map_err(undecodable("the record of a table"))?;
-        let Some((Some(id), Some(shown), Some(state), metadata)) = row else { return Ok(Row::Missing) };
+        let Some((Some(id), Some(shown), Some(state), metadata)) = row else { return Ok(TableRow::Missing) };
         match state {
             LIVE => {
                 let name = parse_name(table.service, &shown)?;
-                Ok(Row::Live(Table { id, name, metadata: metadata.map(Bytes::from) }))
+                Ok(TableRow::Live(Table { id, name, metadata: metadata.map(Bytes::from) }))
             }
-            DOOMED => Ok(Row::Doomed(id)),
+            DOOMED => Ok(TableRow::Doomed(id)),
             other => Err(Trouble::damaged(format!(
                 "table {shown:?} is in state {other}, which this release does not know"
             ))),
@@ -91,14 +91,15 @@ impl Catalog {
 
     pub async fn create(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            // Cheaper than to make a directory for nothing, which is how most of these requests end.
+            // Most of these requests find that the table exists. Checking first is cheaper than making a directory in
+            // vain.
             match self.read(table).await? {
-                Row::Live(_) => return Err(Error::TableAlreadyExists),
-                Row::Doomed(dropped) => {
+                TableRow::Live(_) => return Err(Error::TableAlreadyExists),
+                TableRow::Doomed(dropped) => {
                     self.finish_drop(table, dropped).await?;
                     continue;
                 }
-                Row::Missing => {}
+                TableRow::Missing => {}
             }
             let made = Uuid::new_v4();
             self.directory.create(made).await?;
@@ -128,9 +129,9 @@ impl Catalog {
                 Ok(Outcome::Applied) => return Ok(()),
                 Ok(Outcome::Refused(_)) => self.discard(made).await,
                 Err(Trouble::Unknown(why)) => {
-                    tracing::debug!(%why, "looking whether a table was made");
+                    tracing::debug!(%why, "creating a table got no answer; checking whether it exists");
                     return match self.read(table).await {
-                        Ok(Row::Live(found)) if found.id == made => Ok(()),
+                        Ok(TableRow::Live(found)) if found.id == made => Ok(()),
                         _ => Err(Error::OutcomeUnknown),
                     };
                 }
@@ -144,58 +145,59 @@ impl Catalog {
     }
 
     pub async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
-        let Row::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+        let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
         let outcome = self.change(table, &self.cluster.statements.doom_table, found.id).await;
         self.tables.forget(&id(table));
         match outcome {
             Ok(true) => {}
-            // Someone else dropped it in between.
+            // Another server dropped it meanwhile.
             Ok(false) => return Err(Error::TableNotFound),
             Err(Trouble::Unknown(why)) => {
-                tracing::debug!(%why, "looking whether a table was dropped");
-                // Should it be, two who drop it at once can't both have been the one.
-                if let Ok(Row::Doomed(_)) = self.read(table).await
+                tracing::debug!(%why, "dropping a table got no answer; checking whether it is dropped");
+                // If it is dropped, another server may have done it: of two concurrent drops only one may succeed.
+                if let Ok(TableRow::Doomed(_)) = self.read(table).await
                     && let Err(trouble) = self.finish_drop(table, found.id).await
                 {
-                    tracing::debug!(%trouble, "a table that is being dropped is left to the next who comes");
+                    tracing::debug!(%trouble, "dropping a table was not finished; creating a table with this name will finish it");
                 }
                 return Err(Error::OutcomeUnknown);
             }
             Err(other) => return Err(other.into()),
         }
         self.finish_drop(table, found.id).await.map_err(|trouble| match trouble {
-            // Doomed it is, and will be finished by whoever makes a table of this name.
+            // The table is doomed. The next creation of a table with this name finishes the drop.
             Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_) => Error::OutcomeUnknown,
             Trouble::Fault(fault) => Error::Fault(fault),
         })
     }
 
-    /// Of a doomed table: its rows are noted for removal and its name becomes free, once no server uses it.
+    /// Finishes the drop of a doomed table: waits until no server uses it, notes its rows for removal, and frees its
+    /// name.
     async fn finish_drop(&self, table: &TableRef, dropped: Uuid) -> Result<(), Trouble> {
         self.cluster.write(&self.cluster.statements.add_purge, (dropped,)).await?;
-        // Servers may have been given different leases: it is the longest that has to be waited out. One that has taken
-        // its slot since reads the table as doomed.
+        // Servers may have different leases, so this waits for the longest. A server that took its slot later reads
+        // the table as doomed.
         let lease = slot::longest_table_lease(&self.cluster).await?.max(self.lease);
         tokio::time::sleep(lease + lease / 2).await;
         match self.change(table, &self.cluster.statements.forget_table, dropped).await {
-            // Not there any more: someone else finished it.
+            // The row is gone: another server has finished the drop.
             Ok(_) => Ok(()),
-            // A doomed row in the table of tables harms nobody.
+            // A doomed row is harmless.
             Err(trouble) => {
-                tracing::debug!(%trouble, "a dropped table's name stays in the cluster until it is used again");
+                tracing::debug!(%trouble, "the row of a dropped table stays until its name is used again");
                 Ok(())
             }
         }
     }
 
-    /// What nobody knows of can go at once, and does not matter if it stays.
+    /// Removes a directory that no table uses. If this fails, the directory is harmless.
     async fn discard(&self, made: Uuid) {
         if let Err(trouble) = self.directory.discard(made).await {
-            tracing::debug!(%trouble, "a table's directory that was made for nothing stays");
+            tracing::debug!(%trouble, "an unused directory could not be removed");
         }
     }
 
-    /// One conditional change of a table's row that takes its key and its id, and no more.
+    /// Runs a conditional change of a table's row whose only values are the key and the id.
     async fn change(
         &self,
         table: &TableRef,
@@ -224,7 +226,7 @@ impl Catalog {
             let tables = self.cluster.tables_between(account.as_str(), &from, &to, asked).await?;
             let complete = tables.len() < asked;
             for table in tables {
-                // Where to go on from, should all that were read be doomed.
+                // The place to continue from, if all tables that were read are doomed.
                 from = format!("{}\0", table.stored_name);
                 if table.state != LIVE {
                     continue;
@@ -276,7 +278,7 @@ impl Catalog {
         expected: Option<Bytes>,
         metadata: Bytes,
     ) -> Result<bool, Error> {
-        let Row::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+        let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
         let values = vec![
             Some(CqlValue::Blob(metadata.to_vec())),
             Some(CqlValue::Text(table.account.as_str().to_owned())),
@@ -322,8 +324,7 @@ impl Catalog {
         Ok(row.and_then(|(metadata,)| metadata).map(Bytes::from))
     }
 
-    /// The cluster itself compares, so it does not matter how old what the caller read is. The next who asks this
-    /// server reads the cluster.
+    /// The cluster compares the expected value, so it may be outdated. The next read on this server asks the cluster.
     pub async fn replace_service_metadata(
         &self,
         account: &AccountName,

@@ -1,7 +1,7 @@
-//! Numbers that no two servers give out twice: stamps for rows and epochs for partitions.
+//! Unique numbers: stamps for rows and epochs for partitions. No two servers ever make the same.
 //!
-//! Both are the time, moved on where needed so that they only grow, with the server's slot in the lowest
-//! digits. Two servers never hold one slot at a time (`slot`), so their numbers differ whatever their clocks say.
+//! Both are the time, advanced where needed so that they only grow, with the server's slot in the lowest digits. No
+//! two servers have the same slot at the same time (`slot`), so their numbers differ even if their clocks are wrong.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -11,10 +11,10 @@ use model::DateTime;
 /// Servers that can write at one time.
 pub const SLOTS: i64 = 100;
 
-/// Stamps of one server lie this many ticks apart, with the other servers' between them: 10 µs.
+/// Ticks between two stamps of one server, 10 µs. The stamps of other servers lie between them.
 const STAMP_STEP: i64 = SLOTS;
-/// Epochs of one server lie this many microseconds apart. Even numbers only: what removes an epoch's entry
-/// from the directory carries the odd number after it.
+/// Microseconds between two epochs of one server. Epochs are even: a directory entry is struck off with the odd
+/// number after its epoch.
 const EPOCH_STEP: i64 = 256;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Clock {
     seat: Mutex<Seat>,
 }
 
-/// All of it changes together: a stamp with one slot's digits must lie within that slot's lease.
+/// Guarded by one lock, because a stamp must be within the lease of the slot in its digits.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     slot: i64,
@@ -32,7 +32,7 @@ struct Seat {
     lease: Lease,
 }
 
-/// How far the slot is ours: up to which stamp, and until when. Given by whoever renews it (`slot`).
+/// The limits of our slot: the highest stamp, and the time. `slot` renews it.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
     pub below: i64,
@@ -46,7 +46,7 @@ impl Lease {
 }
 
 impl Clock {
-    /// Every stamp and epoch will be above what `floor`, a stamp, says was given out before.
+    /// All stamps and epochs will be above `floor`, the highest stamp that was given out before.
     pub fn new(slot: i64, floor: i64, lease: Lease) -> Self {
         assert!((0..SLOTS).contains(&slot), "slot {slot} of {SLOTS}");
         let floor_micros = floor.saturating_sub(unix_epoch_ticks()) / 10;
@@ -54,15 +54,15 @@ impl Clock {
         Self { seat: Mutex::new(seat) }
     }
 
-    /// Goes on in another slot: above its floor, and above all that this clock gave in any slot before.
+    /// Continues in another slot, above its floor and above everything that this clock has given out.
     pub fn reseat(&self, slot: i64, floor: i64, lease: Lease) {
         let mut seat = self.seat();
         let next = *Self::new(slot, floor, lease).seat();
         *seat = Seat { stamp: seat.stamp.max(next.stamp), epoch: seat.epoch.max(next.epoch), ..next };
     }
 
-    /// `count` stamps for one transaction, growing, above every stamp given or observed before. `None` while the
-    /// slot's lease does not cover them: then nothing may be written.
+    /// `count` growing stamps, above every stamp given or observed before. `None` if the slot lease does not cover
+    /// them: then nothing may be written.
     pub fn stamps(&self, count: usize) -> Option<Vec<DateTime>> {
         let count = i64::try_from(count).ok()?;
         let mut seat = self.seat();
@@ -75,7 +75,7 @@ impl Clock {
         (first..=end).map(|step| DateTime::from_ticks(step * STAMP_STEP + seat.slot)).collect()
     }
 
-    /// Whether the slot is ours at this moment.
+    /// Whether the slot lease is valid now.
     pub fn is_leased(&self) -> bool {
         self.seat().lease.is_current()
     }
@@ -84,19 +84,19 @@ impl Clock {
         self.seat().lease = lease;
     }
 
-    /// The slot is not ours any more: nothing is given out until there is another one.
+    /// The slot is lost: nothing is given out until there is another one.
     pub fn revoke(&self) {
         self.renew(Lease { below: 0, until: Instant::now() });
     }
 
-    /// A stamp that someone else gave: the next one will be above it.
+    /// Takes note of another server's stamp: our next one will be above it.
     pub fn observe(&self, ticks: i64) {
         let mut seat = self.seat();
         seat.stamp = seat.stamp.max(ticks / STAMP_STEP);
     }
 
-    /// An epoch above `current`, never given before. `None` while the slot's lease does not cover it: the slot's next
-    /// owner could give the same. That it was asked for is noted, so that the next renewal reserves enough.
+    /// A new epoch above `current`. `None` if the slot lease does not cover it, because the next owner of the slot
+    /// could give the same; the next renewal then reserves enough.
     pub fn epoch_above(&self, current: i64) -> Option<i64> {
         let mut seat = self.seat();
         let above = (current / EPOCH_STEP).max(seat.epoch);
@@ -109,24 +109,24 @@ impl Clock {
         Some(next * EPOCH_STEP + 2 * seat.slot)
     }
 
-    /// Later than every epoch that was given out here, and not before now; in microseconds.
+    /// A time in microseconds that is at least now and later than every epoch given out here.
     pub fn after_epochs(&self) -> i64 {
         unix_micros().max((self.seat().epoch + 1) * EPOCH_STEP)
     }
 
-    /// The highest stamp up to now: what the slot's next owner has to start above. Epochs follow the same time.
+    /// The highest stamp so far. The next owner of the slot has to start above it. Epochs use the same time.
     pub fn high_water(&self) -> i64 {
         let seat = self.seat();
         (seat.stamp * STAMP_STEP).max(epoch_ticks(seat.epoch))
     }
 
-    /// Whole after every statement, so a panic elsewhere does not spoil it.
+    /// The value is consistent after every statement, so a poisoned lock is harmless.
     fn seat(&self) -> MutexGuard<'_, Seat> {
         self.seat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The time of an epoch's step, as stamps tell it.
+/// The time of an epoch, in the units of stamps.
 fn epoch_ticks(step: i64) -> i64 {
     step.saturating_mul(EPOCH_STEP).saturating_mul(10).saturating_add(unix_epoch_ticks())
 }

@@ -1,4 +1,4 @@
-//! The way to the cluster: one session, the statements, and what their answers mean.
+//! The connection to the cluster: one session, the statements, and the meaning of their answers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::keys::KeyBytes;
 use crate::statements::Statements;
 use crate::trouble::{Trouble, undecodable};
 
-/// Longer than the server's own time limits for a conditional write, so that its verdict arrives first.
+/// Longer than Cassandra's own timeouts for a conditional write, so that its answer arrives first.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// The session and its statements.
@@ -27,26 +27,26 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(12);
 pub struct Link {
     pub session: Session,
     pub statements: Statements,
-    /// Reads under way: more would only wait in the cluster, where nobody can tell their callers to come back.
+    /// Limits the reads in flight. More would only wait in the cluster, instead of being answered `Busy`.
     reads: Semaphore,
 }
 
 const READS_UNDER_WAY: usize = 512;
 const READ_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The link, and the clock of a server that may write. Reads as a link.
+/// The link, and the clock of a server that may write. Dereferences to the link.
 #[derive(Debug)]
 pub struct Cluster {
     pub link: Arc<Link>,
     pub clock: Arc<Clock>,
 }
 
-/// How long to wait for a lease that has to catch up with stamps or epochs from the future.
+/// How long to wait until the slot lease covers stamps or epochs from the future.
 pub const CLOCK_PATIENCE: Duration = Duration::from_secs(3);
 pub const CLOCK_PAUSE: Duration = Duration::from_millis(50);
 
 impl Cluster {
-    /// An epoch above `current` that no server ever gives again.
+    /// A new epoch above `current`.
     pub async fn epoch_above(&self, current: i64) -> Result<i64, Trouble> {
         let until = Instant::now() + CLOCK_PATIENCE;
         loop {
@@ -54,7 +54,7 @@ impl Cluster {
                 return Ok(epoch);
             }
             if Instant::now() > until {
-                return Err(Trouble::refused("the lease for writing has run out"));
+                return Err(Trouble::refused("the slot lease has expired"));
             }
             tokio::time::sleep(CLOCK_PAUSE).await;
         }
@@ -76,18 +76,18 @@ pub struct Conditional<'a> {
     pub values: Vec<Option<CqlValue>>,
 }
 
-/// What became of a conditional batch. Both answers are those of one moment in the partition's consensus.
+/// The outcome of a conditional batch. Both answers show one moment of the partition's consensus.
 #[derive(Debug)]
 pub enum Outcome {
     Applied,
-    /// Nothing was changed; what the condition's rows were at that moment. Rows that are missing from here did
-    /// not exist, and columns that are missing had no value.
-    Refused(Vec<Found>),
+    /// Nothing was changed. The rows of the conditions at that moment: missing rows did not exist, and missing
+    /// columns had no value.
+    Refused(Vec<RefusalRow>),
 }
 
-/// One row in a refusal: its columns by name. Which there are differs from answer to answer.
+/// A row of a refused batch: its columns by name. They differ from answer to answer.
 #[derive(Debug, Default)]
-pub struct Found(Vec<(String, CqlValue)>);
+pub struct RefusalRow(Vec<(String, CqlValue)>);
 
 impl Outcome {
     pub fn is_applied(&self) -> bool {
@@ -95,7 +95,7 @@ impl Outcome {
     }
 }
 
-impl Found {
+impl RefusalRow {
     pub fn value(&self, column: &str) -> Option<&CqlValue> {
         self.0.iter().find(|(name, _)| name == column).map(|(_, value)| value)
     }
@@ -104,7 +104,7 @@ impl Found {
         self.value(column).and_then(CqlValue::as_bigint)
     }
 
-    /// The row key, if the row is one and not only the partition's own columns.
+    /// The row key; `None` if there are only the columns of the partition.
     pub fn row_key(&self) -> Option<KeyBytes> {
         match self.value("rk") {
             Some(CqlValue::Blob(bytes)) => Some(KeyBytes::stored(bytes.clone())),
@@ -118,7 +118,7 @@ impl Link {
         Self { session, statements, reads: Semaphore::new(READS_UNDER_WAY) }
     }
 
-    /// The rows that a read found.
+    /// Reads rows.
     pub async fn read(
         &self,
         statement: &PreparedStatement,
@@ -130,7 +130,7 @@ impl Link {
         result.into_rows_result().map_err(undecodable("an answer as rows"))
     }
 
-    /// A write without a condition: of the directory, where last writer wins is what is wanted.
+    /// Writes without a condition, to the directory: there the latest timestamp should win.
     pub async fn write(
         &self,
         statement: &PreparedStatement,
@@ -140,7 +140,7 @@ impl Link {
         Ok(())
     }
 
-    /// All of these or none, all on one partition.
+    /// Runs a batch on one partition, all or nothing.
     pub async fn compare_and_set(&self, steps: Vec<Conditional<'_>>) -> Result<Outcome, Trouble> {
         let mut batch = Batch::new(BatchType::Unlogged);
         batch.set_is_idempotent(false);
@@ -151,14 +151,14 @@ impl Link {
         }
         match driver::batch(&self.session, &batch, values).await.map_err(Trouble::from) {
             Ok(answer) => read_outcome(answer),
-            // The node read before it would have written, but of a write nothing less is sure.
+            // The node fails this before it writes, but for a write we must not rely on that.
             Err(Trouble::Tombstones(why)) => Err(Trouble::Unknown(why)),
             Err(other) => Err(other),
         }
     }
 }
 
-/// The columns of an answer differ with what was found, so they are read by name.
+/// The columns of an answer depend on what was found, so they are read by name.
 fn read_outcome(result: QueryResult) -> Result<Outcome, Trouble> {
     let unreadable = || Fault::cluster("the answer to a conditional write can't be read");
     let rows = result.into_rows_result().map_err(|error| Trouble::unknown(unreadable().because(error)))?;
@@ -167,7 +167,7 @@ fn read_outcome(result: QueryResult) -> Result<Outcome, Trouble> {
     for row in rows.rows::<Row>().map_err(|error| Trouble::unknown(unreadable().because(error)))? {
         let row = row.map_err(|error| Trouble::unknown(unreadable().because(error)))?;
         let columns = names.iter().cloned().zip(row.columns);
-        let row = Found(columns.filter_map(|(name, value)| Some((name, value?))).collect());
+        let row = RefusalRow(columns.filter_map(|(name, value)| Some((name, value?))).collect());
         match row.value("[applied]") {
             Some(CqlValue::Boolean(true)) => return Ok(Outcome::Applied),
             Some(CqlValue::Boolean(false)) => found.push(row),

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::catalog::{Catalog, Table};
 use crate::cluster::{Cluster, Link};
 use crate::directory::{Directory, Hints, Janitor};
-use crate::freeze::{Freeze, Pass};
+use crate::freeze::{Freeze, WritePermit};
 use crate::health::Health;
 use crate::keys::KeyBytes;
 use crate::lane::Lanes;
@@ -110,7 +110,7 @@ impl CassandraEngine {
     }
 
     /// Held for as long as the write is under way.
-    fn begin_write(&self) -> Result<Pass, Error> {
+    fn begin_write(&self) -> Result<WritePermit, Error> {
         self.check_open()?;
         self.freeze.begin()
     }

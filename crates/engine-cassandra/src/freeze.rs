@@ -1,8 +1,8 @@
-//! A switch that all servers of a keyspace obey: while it is on, nothing is written. For moving house.
+//! The freeze: a switch in the keyspace that makes all servers refuse writes, for a migration.
 //!
-//! Every server looks at the switch all the time. One that finds it on refuses writes from then on, and when the last
-//! one it had begun is answered it notes in its slot that it is quiet. Whoever turned the switch on waits until all
-//! slots say so. A server that is not heard of loses its slot, and with it the right to send what it may still hold.
+//! Every server reads the switch regularly. When it is on, the server refuses writes, and when its last write is
+//! answered it notes in its slot that it is quiet. The command that turned the switch on waits until all slots are
+//! quiet. A server that does not respond loses its slot, and with it the right to write.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,30 +17,30 @@ use crate::lane::Lanes;
 use crate::slot;
 use crate::trouble::{Trouble, undecodable};
 
-/// Between two looks at the slots of servers that are still to become quiet.
+/// The pause between two checks whether all servers are quiet.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub struct Freeze {
     cluster: Arc<Cluster>,
     lanes: Arc<Lanes>,
-    /// Which turning on of the switch this server has seen and obeys.
+    /// The freeze that this server obeys.
     obeyed: Mutex<Option<Uuid>>,
-    /// Writes begun and not answered, apart from those in lanes.
+    /// Writes in flight, without those in lanes.
     under_way: Arc<AtomicUsize>,
 }
 
-/// A write that was let begin. It is under way for as long as this lives.
+/// A write that was allowed to begin. It counts as in flight as long as this lives.
 #[derive(Debug)]
-pub struct Pass(Arc<AtomicUsize>);
+pub struct WritePermit(Arc<AtomicUsize>);
 
-impl Drop for Pass {
+impl Drop for WritePermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// The switch as it is stored. Each turning on has a name of its own.
+/// The stored switch. Each freeze has its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Switch {
     on: Option<bool>,
@@ -54,32 +54,32 @@ impl Switch {
 }
 
 impl Freeze {
-    /// A server looks once before it takes its first write.
+    /// A server reads the switch once before its first write.
     pub fn new(cluster: Arc<Cluster>, lanes: Arc<Lanes>) -> Self {
         Self { cluster, lanes, obeyed: Mutex::default(), under_way: Arc::default() }
     }
 
-    /// `Busy` while this server obeys the switch. Before it does, whoever turned it on waits for this server.
-    pub fn begin(&self) -> Result<Pass, Error> {
-        // Counted before the question, so that nobody who asks whether all is quiet overlooks this one.
+    /// `Busy` while this server obeys a freeze. Until it does, the freeze is not complete.
+    pub fn begin(&self) -> Result<WritePermit, Error> {
+        // Counted before the check, so that a server with this write never counts as quiet.
         self.under_way.fetch_add(1, Ordering::SeqCst);
-        let pass = Pass(self.under_way.clone());
+        let pass = WritePermit(self.under_way.clone());
         if self.obeyed().is_some() { Err(Error::Busy) } else { Ok(pass) }
     }
 
-    /// As it is now.
+    /// The present switch.
     pub async fn is_on(&self) -> Result<bool, Trouble> {
         Ok(self.read().await?.on == Some(true))
     }
 
-    /// Looks at the switch, and obeys it.
+    /// Reads the switch and obeys it.
     pub async fn look(&self) -> Result<(), Trouble> {
         let frozen = self.read().await?.frozen();
         *self.obeyed.lock().unwrap_or_else(PoisonError::into_inner) = frozen;
         Ok(())
     }
 
-    /// The turning on of the switch that this server obeys, once it has no write under way.
+    /// The freeze that this server obeys, once it has no write in flight.
     pub fn quiet(&self) -> Option<Uuid> {
         let obeyed = self.obeyed()?;
         (self.under_way.load(Ordering::SeqCst) == 0 && self.lanes.are_empty()).then_some(obeyed)
@@ -97,7 +97,7 @@ impl Freeze {
         Ok(row.map_or(Switch { on: None, name: None }, |(on, name)| Switch { on, name }))
     }
 
-    /// When this has answered, no server has a write under way and none begins one.
+    /// When this returns, no server has a write in flight and none begins one.
     ///
     /// Of the writes that servers have ended, at most those whose answers were lost are still on their way to a node,
     /// for as long as a node goes on with a request. A server that starts now finds the switch on.

@@ -51,7 +51,7 @@ impl Health {
         loop {
             let trouble = match freeze.look().await {
                 Ok(_) if cluster.clock.is_leased() => None,
-                Ok(_) => Some(Trouble::refused("the lease for writing has run out")),
+                Ok(_) => Some(Trouble::refused("the slot lease has expired")),
                 Err(trouble) => Some(trouble),
             };
             {

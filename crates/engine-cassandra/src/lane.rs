@@ -1,5 +1,5 @@
-//! One lane per busy partition: one write of it under way at a time, and all that wait for it go together in
-//! the next. Two at once would only outbid each other's ballots.
+//! One lane per busy partition. One write is in flight at a time, and the transactions that wait are combined into
+//! the next. Two writes at once would only invalidate each other's ballots.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::Future;
@@ -14,21 +14,21 @@ use tokio_util::task::TaskTracker;
 use crate::keys::KeyBytes;
 use crate::partition::PartitionId;
 use crate::plan::Knowledge;
-use crate::round::{Waiting, Writer};
+use crate::round::{WaitingTransaction, Writer};
 
-/// Waiting for one partition.
+/// Transactions that may wait for one partition.
 const WAITING: usize = 1000;
 const WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// Of one write: as much as the largest transaction may bring.
+/// Bytes of one write: as many as the largest transaction may have.
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whoever writes a group and answers every one of it.
+/// Writes a group and answers all its transactions.
 pub trait Commits: Send + Sync + 'static {
     fn commit(
         &self,
         id: &PartitionId,
-        group: Vec<Waiting>,
+        group: Vec<WaitingTransaction>,
         knowledge: &mut Knowledge,
     ) -> impl Future<Output = ()> + Send;
 }
@@ -37,16 +37,16 @@ pub trait Commits: Send + Sync + 'static {
 pub struct Lanes<W = Writer> {
     writer: Arc<W>,
     lanes: Mutex<HashMap<PartitionId, Lane>>,
-    /// Writes under way to the cluster, of all partitions together.
+    /// Limits the writes in flight, over all partitions.
     under_way: Semaphore,
-    /// Whether those that wait go together.
+    /// Whether waiting transactions are combined.
     combine: bool,
     tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
 struct Lane {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTransaction>,
     bytes: usize,
 }
 
@@ -67,13 +67,13 @@ impl<W: Commits> Lanes<W> {
         transaction: Transaction,
     ) -> Result<Vec<DateTime>, Error> {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { transaction, answer, arrived: Instant::now() };
+        let waiting = WaitingTransaction { transaction, answer, arrived: Instant::now() };
         self.join(id, waiting)?;
-        // The lane answers everyone; if it is gone, so is what it knew.
+        // The lane answers every transaction. If it ended without an answer, the outcome is unknown.
         answered.await.unwrap_or(Err(Error::OutcomeUnknown))
     }
 
-    fn join(self: &Arc<Self>, id: PartitionId, waiting: Waiting) -> Result<(), Error> {
+    fn join(self: &Arc<Self>, id: PartitionId, waiting: WaitingTransaction) -> Result<(), Error> {
         let bytes = waiting.transaction.weight();
         let mut lanes = self.locked();
         match lanes.get_mut(&id) {
@@ -88,7 +88,7 @@ impl<W: Commits> Lanes<W> {
             None => {
                 lanes.insert(id.clone(), Lane { waiting: VecDeque::from([waiting]), bytes });
                 drop(lanes);
-                // A task of its own, so that a caller who leaves takes no one's write with him.
+                // In a task of its own, so that a caller that gives up does not cancel the writes of others.
                 self.tasks.spawn(self.clone().run(id));
                 Ok(())
             }
@@ -97,10 +97,10 @@ impl<W: Commits> Lanes<W> {
 
     async fn run(self: Arc<Self>, id: PartitionId) {
         let _ending = Ending { lanes: &self, id: &id };
-        // What the lane's own writes have left, for as long as it is busy.
+        // The rows that this lane has read and written, as long as it is busy.
         let mut knowledge = Knowledge::default();
         loop {
-            // Waiting for this is waiting for the cluster; those who come meanwhile come along.
+            // Transactions that arrive while we wait for a permit join the next group.
             let Ok(_permit) = self.under_way.acquire().await else { return };
             let Some(group) = self.next_group(&id) else { return };
             self.writer.commit(&id, group, &mut knowledge).await;
@@ -108,8 +108,8 @@ impl<W: Commits> Lanes<W> {
         }
     }
 
-    /// The next to go together: few enough rows and bytes for one write. Ends the lane if there are none.
-    fn next_group(&self, id: &PartitionId) -> Option<Vec<Waiting>> {
+    /// The next transactions that fit into one write. Ends the lane if none wait.
+    fn next_group(&self, id: &PartitionId) -> Option<Vec<WaitingTransaction>> {
         let mut lanes = self.locked();
         let lane = lanes.get_mut(id)?;
         let (mut group, mut rows, mut bytes) = (Vec::new(), HashSet::new(), 0);
@@ -127,7 +127,7 @@ impl<W: Commits> Lanes<W> {
             let Some(next) = lane.waiting.pop_front() else { break };
             lane.bytes = lane.bytes.saturating_sub(weight);
             if next.arrived.elapsed() > PATIENCE {
-                // Nothing was begun for it.
+                // It was not started.
                 let _ = next.answer.send(Err(Error::Busy));
                 continue;
             }
@@ -142,12 +142,12 @@ impl<W: Commits> Lanes<W> {
         Some(group)
     }
 
-    /// Whether no write waits or is under way.
+    /// Whether no write waits or is in flight.
     pub fn are_empty(&self) -> bool {
         self.locked().is_empty()
     }
 
-    /// Waits until every write that was begun has its answer.
+    /// Waits until every write is answered.
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
@@ -158,7 +158,7 @@ impl<W: Commits> Lanes<W> {
     }
 }
 
-/// A lane whose task panics is taken away, or else those who wait in it, and all who come to it, would wait for ever.
+/// Removes a lane whose task panics. Without this, transactions in it, and all later ones, would wait for ever.
 struct Ending<'a, W: Commits> {
     lanes: &'a Lanes<W>,
     id: &'a PartitionId,
@@ -169,10 +169,10 @@ impl<W: Commits> Drop for Ending<'_, W> {
         if !std::thread::panicking() {
             return;
         }
-        tracing::error!("a write panicked; what became of it is not known");
+        tracing::error!("a write panicked; its outcome is unknown");
         let lane = self.lanes.locked().remove(self.id);
         for waiting in lane.into_iter().flat_map(|lane| lane.waiting) {
-            // Nothing was begun for it. Those whose write had begun hear that its outcome is unknown.
+            // It was not started. Transactions whose write had started get an unknown outcome.
             let _ = waiting.answer.send(Err(Error::Busy));
         }
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     impl Commits for Fragile {
-        async fn commit(&self, _: &PartitionId, group: Vec<Waiting>, _: &mut Knowledge) {
+        async fn commit(&self, _: &PartitionId, group: Vec<WaitingTransaction>, _: &mut Knowledge) {
             if self.groups.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
                 self.began.notify_one();
                 self.go_on.notified().await;

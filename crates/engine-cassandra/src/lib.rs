@@ -33,13 +33,13 @@ mod tls;
 mod trouble;
 mod unknown;
 
-pub use address::OptionsError;
+pub use address::{HostError, OptionsError};
 pub use directory::Schedule;
 pub use engine::CassandraEngine;
 pub use options::{Login, Options, Password, Reads, Tls};
 pub use replication::{Replication, ReplicationError, init_store};
 pub use safety::{Finding, Findings, Weight};
-pub use schema::{InitError, Made, init};
+pub use schema::{InitError, SchemaChanges, init};
 pub use session::{ConnectError, check as check_store, open as connect};
 pub use tls::TlsError;
 pub use trouble::Trouble;

@@ -1,4 +1,4 @@
-//! What a partition says of itself: its epoch, whether the directory lists it, and its last write.
+//! The state of a partition: its epoch, whether the directory lists it, and its last write.
 
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
@@ -9,7 +9,7 @@ use crate::keys::KeyBytes;
 use crate::narrow::Narrow;
 use crate::trouble::{Trouble, undecodable};
 
-/// One of an account's partitions, wherever its replicas are.
+/// A partition of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionId {
     pub table: Uuid,
@@ -19,11 +19,11 @@ pub struct PartitionId {
 /// Whether the directory lists a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// It may be listed all the same, by a writer that never finished. Holds no row.
+    /// It has no rows. It may be listed all the same, by a writer that never finished.
     None,
     /// It is listed.
     Listed,
-    /// Listed still, but a janitor is about to strike it off if it stays empty.
+    /// It is listed, but a janitor is about to strike it off if it stays empty.
     Closing,
 }
 
@@ -49,16 +49,15 @@ impl Registration {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
-    /// `None`: nothing was ever written here. Changes with every step between the registrations, and never
-    /// comes back to a value it had.
+pub struct PartitionState {
+    /// `None` if nothing was ever written. It changes whenever the registration changes, and no value recurs.
     pub epoch: Option<i64>,
     pub registration: Registration,
-    /// The last stamp of the last write that went through, a delete's too.
+    /// The stamp of the last write that was applied, also of a delete.
     pub written: Option<i64>,
 }
 
-impl State {
+impl PartitionState {
     pub const UNTOUCHED: Self = Self { epoch: None, registration: Registration::None, written: None };
 
     pub fn from_columns(
@@ -71,33 +70,33 @@ impl State {
 }
 
 impl Cluster {
-    /// As the partition's consensus has it now.
-    pub async fn partition_state(&self, id: &PartitionId) -> Result<State, Trouble> {
+    /// The present state, by a serial read.
+    pub async fn partition_state(&self, id: &PartitionId) -> Result<PartitionState, Trouble> {
         let rows = match self.read(&self.statements.partition_state, (id.table, id.key.as_bytes())).await {
             Err(Trouble::Tombstones(_)) => return self.state_by_refusal(id).await,
             rows => rows?,
         };
         let row: Option<(Option<i64>, Option<i8>, Option<i64>)> =
             rows.maybe_first_row().map_err(undecodable("the state of a partition"))?;
-        row.map_or(Ok(State::UNTOUCHED), |(epoch, registered, written)| {
-            State::from_columns(epoch, registered, written)
+        row.map_or(Ok(PartitionState::UNTOUCHED), |(epoch, registered, written)| {
+            PartitionState::from_columns(epoch, registered, written)
         })
     }
 
-    /// The same out of a refusal. Whoever asks for a partition's own columns is shown its first row too, and the node
-    /// looks for that one behind all tombstones. A condition on a row looks at that row alone.
-    async fn state_by_refusal(&self, id: &PartitionId) -> Result<State, Trouble> {
+    /// The same from a refused write. A read of the partition's own columns also reads its first row, behind all
+    /// tombstones. A condition on a row reads only that row.
+    async fn state_by_refusal(&self, id: &PartitionId) -> Result<PartitionState, Trouble> {
         let values = vec![Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec()))];
         let step = Conditional { statement: &self.statements.refused, values };
         let Outcome::Refused(found) = self.compare_and_set(vec![step]).await? else {
             return Err(Trouble::damaged(format!("partition {id:?} is in an epoch that no server gives")));
         };
-        let Some(row) = found.first() else { return Ok(State::UNTOUCHED) };
+        let Some(row) = found.first() else { return Ok(PartitionState::UNTOUCHED) };
         let registered = row.value("registered").and_then(CqlValue::as_tinyint);
-        State::from_columns(row.number("epoch"), registered, row.number("written"))
+        PartitionState::from_columns(row.number("epoch"), registered, row.number("written"))
     }
 
-    /// Moves the partition from one epoch to the next; false if it is no longer in the first.
+    /// Moves the partition from one epoch to another; false if it is no longer in the first.
     pub async fn change_epoch(
         &self,
         id: &PartitionId,
@@ -108,8 +107,8 @@ impl Cluster {
         self.change_epoch_and(id, from, to, registration, None).await
     }
 
-    /// The same for a partition that has no rows, and is kept from getting any by the epoch it is in: it becomes
-    /// `Registration::None`, and one tombstone takes the place of those that its rows left.
+    /// The same for a partition without rows, whose epoch prevents new ones. It becomes `Registration::None`, and one
+    /// tombstone replaces those of its rows.
     pub async fn clear(&self, id: &PartitionId, from: i64, to: i64) -> Result<bool, Trouble> {
         let clear = Some(&self.statements.clear_rows);
         self.change_epoch_and(id, Some(from), to, Registration::None, clear).await
@@ -125,7 +124,7 @@ impl Cluster {
     ) -> Result<bool, Trouble> {
         // Epochs are unique because slots are.
         if !self.clock.is_leased() {
-            return Err(Trouble::refused("the lease for writing has run out"));
+            return Err(Trouble::refused("the slot lease has expired"));
         }
         let (table, key) = (Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec())));
         let mut steps = vec![Conditional {
@@ -142,8 +141,8 @@ impl Cluster {
         Ok(self.compare_and_set(steps).await?.is_applied())
     }
 
-    /// Whether there is a row at all. Takes more than one read where tombstones are many, so that one that is written
-    /// meanwhile may be overlooked.
+    /// Whether the partition has a row. With many tombstones this takes several reads, so a row that is written
+    /// meanwhile may be missed.
     pub async fn has_rows(&self, id: &PartitionId) -> Result<bool, Trouble> {
         let mut narrow = Narrow::new(KeyBytes::lowest().as_bytes(), KeyBytes::above_all().as_bytes());
         while let Some((from, to)) = narrow.next() {

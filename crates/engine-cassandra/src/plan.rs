@@ -1,49 +1,48 @@
-//! What a group of transactions on one partition comes to: which rows must be read, what would be written, and
-//! who is refused. Asks nobody; `round` does the asking.
+//! The write plan of a group of transactions on one partition: which rows must be read, what is written, and which
+//! transactions are rejected. It sends no request; `round` does.
 //!
-//! Transactions are laid over each other in their order, so that many changes of one row become one write. That
-//! a transaction goes through is proved by the conditions of that write. That one is refused must be proved by
-//! itself: all rows it was judged by have to come from one reading of them, and none may be a row that another
-//! transaction of the group has just changed.
+//! Transactions are applied on top of each other in order, so that many changes of one row become one write. The
+//! conditions of that write prove that a transaction may be accepted. A rejection needs a proof of its own: all rows
+//! that decided it must come from one reading, and none of them may be changed by another transaction of the group.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use model::{DateTime, Key, limits};
-use store::{Change, Condition, Error, Fault, Operation, RawRow, Row, Transaction, resolve};
+use store::{Change, Condition, Error, Fault, RawRow, Row, RowOperation, Transaction, resolve};
 
 use crate::keys::KeyBytes;
 
-/// Rows of a busy partition that are remembered from one group to the next.
+/// Limits of the rows that are remembered from one group to the next.
 const KEPT_ROWS: usize = 400;
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes that one write may bring, which is what the largest request may: what more waits is written next.
+/// Bytes of one write: as many as the largest request may have. Other transactions are written next.
 pub const GROUP_BYTES_MAX: usize = limits::REQUEST_BODY_BYTES_MAX;
-/// Bytes that one transaction may come to, with the rows that it merges into. A Cassandra node takes no mutation and no
-/// frame above 16 MiB; the rest is for what is around the rows.
+/// Bytes of one transaction, with the rows that it merges into. A Cassandra node accepts no mutation and no frame
+/// above 16 MiB; the difference is for everything but the rows.
 pub const TRANSACTION_BYTES_MAX: usize = 14 * 1024 * 1024;
-/// Around each row: its statement, its cells.
+/// Bytes of the statement and the cells of each row.
 const ROW_OVERHEAD: usize = 256;
 
 /// What is known of a row.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownRow {
     stamp: Option<i64>,
-    /// Missing if only the stamp was told, or if the row is.
+    /// `None` if only the stamp is known, or if there is no row.
     body: Option<Bytes>,
-    /// Which reading it comes from; none if it is what a transaction expects and the write will prove.
+    /// The reading that it comes from; `None` if a transaction expects it and the condition of the write will prove it.
     reading: Option<u32>,
 }
 
-/// What is known of a partition's rows, from readings and refusals, each of one moment.
+/// What is known of a partition's rows, from readings and from refused writes. Each shows one moment.
 #[derive(Debug, Default)]
 pub struct Knowledge {
-    rows: HashMap<KeyBytes, Known>,
+    rows: HashMap<KeyBytes, KnownRow>,
     readings: u32,
 }
 
-/// A row as a reading found it.
+/// A row from one reading.
 #[derive(Clone, Debug)]
 pub struct ReadRow {
     pub key: KeyBytes,
@@ -52,7 +51,7 @@ pub struct ReadRow {
 }
 
 impl Knowledge {
-    /// All of `asked` were looked for at one moment, and these were found.
+    /// Adds one reading: all of `asked` were read at one moment, and `found` are those that exist.
     pub fn learn<'a>(&mut self, asked: impl IntoIterator<Item = &'a KeyBytes>, found: Vec<ReadRow>) {
         self.readings += 1;
         let reading = Some(self.readings);
@@ -61,16 +60,16 @@ impl Knowledge {
         for key in asked {
             let row = found.remove(key).filter(|row| row.stamp.is_some());
             let (stamp, mut body) = row.map_or((None, None), |row| (row.stamp, row.body));
-            // A refusal tells stamps only, but under the same stamp is the same row.
+            // A refused write shows only stamps. If the stamp is the same, the body we know is still right.
             if body.is_none() {
                 body =
                     self.rows.remove(key).filter(|known| known.stamp == stamp).and_then(|known| known.body);
             }
-            self.rows.insert(key.clone(), Known { stamp, body, reading });
+            self.rows.insert(key.clone(), KnownRow { stamp, body, reading });
         }
     }
 
-    /// For the next group: what was read before its transactions came can refuse none of them.
+    /// Prepares for the next group: rows read before its transactions arrived can't reject any of them.
     pub fn age(&mut self) {
         if self.rows.len() > KEPT_ROWS || self.bytes() > KEPT_BYTES {
             self.rows.clear();
@@ -78,81 +77,88 @@ impl Knowledge {
         self.rows.values_mut().for_each(|known| known.reading = None);
     }
 
-    /// Lets go of rows that were read, if they take too much.
+    /// Forgets the rows if they take too much memory.
     pub fn shed(&mut self) {
         if self.bytes() > KEPT_BYTES {
             self.rows.clear();
         }
     }
 
-    /// Of the rows that are known whole.
+    /// The bytes of the rows whose bodies are known.
     fn bytes(&self) -> usize {
         self.rows.values().filter_map(|known| known.body.as_ref()).map(Bytes::len).sum()
     }
 
-    /// What a write has made of the rows: good enough to expect, not to refuse anyone by.
-    pub fn wrote(&mut self, writes: &BTreeMap<KeyBytes, Write>) {
+    /// Remembers the rows that a write has left. A condition may expect them; they can't reject a transaction.
+    pub fn wrote(&mut self, writes: &BTreeMap<KeyBytes, RowWrite>) {
         for (key, write) in writes {
             let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
             let body = write.row.as_ref().map(|(_, row)| Bytes::copy_from_slice(row.as_bytes()));
-            self.rows.insert(key.clone(), Known { stamp, body, reading: None });
+            self.rows.insert(key.clone(), KnownRow { stamp, body, reading: None });
         }
     }
 }
 
-/// One row of the write, against the stamp it must still have.
+/// The write of one row, if it still has the expected stamp.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct RowWrite {
     pub expected: Option<i64>,
     pub row: Option<(DateTime, Row)>,
 }
 
-/// What became of one transaction of the group.
+/// The decision on one transaction of the group.
 #[derive(Debug)]
 pub enum Verdict {
-    /// Part of the write, with these stamps.
+    /// It is part of the write, with these stamps.
     Accepted(Vec<DateTime>),
     Rejected(Error),
-    /// To be judged again once the write is done.
+    /// It is decided again after the write.
     Later,
 }
 
 #[derive(Debug)]
-pub enum Plan {
-    /// These rows have to be read first, and `bodies` of them whole.
+pub enum WritePlan {
+    /// These rows must be read first; those in `bodies` with their bodies, the others only their stamps.
     Read {
         rows: BTreeSet<KeyBytes>,
         bodies: BTreeSet<KeyBytes>,
     },
     Write {
-        writes: BTreeMap<KeyBytes, Write>,
+        writes: BTreeMap<KeyBytes, RowWrite>,
         verdicts: Vec<Verdict>,
     },
 }
 
-/// Where a row stands within the group.
-struct Standing {
-    known: Known,
-    /// Its stamp before the group, if the group has changed it.
-    changed: Option<Write>,
+/// A row as the group has left it so far.
+struct GroupRow {
+    known: KnownRow,
+    /// Its write, if the group has changed it.
+    changed: Option<RowWrite>,
 }
 
-/// `stamps` are the operations' own, in their order.
+/// Plans the write of a group. `stamps` has one stamp for each operation, in order.
 pub fn plan(
     partition: &Key,
     group: &[Transaction],
     knowledge: &Knowledge,
     stamps: &[DateTime],
-) -> Result<Plan, Fault> {
+) -> Result<WritePlan, Fault> {
     let operations: usize = group.iter().map(|transaction| transaction.operations().len()).sum();
     let first = stamps.first().copied().filter(|_| stamps.len() == operations);
     let first = first.ok_or_else(|| stray("operations and stamps are not as many"))?;
-    let mut standings: HashMap<KeyBytes, Standing> = HashMap::new();
+    let mut standings: HashMap<KeyBytes, GroupRow> = HashMap::new();
     let (mut wanted, mut bodies) = (BTreeSet::new(), BTreeSet::new());
     let mut bytes = 0;
     let mut verdicts = Vec::with_capacity(group.len());
     let mut stamps = stamps.iter().copied();
+    // The first transaction that does not fit closes the group. Deciding those after it would merge rows that have to
+    // be merged again for the next write.
+    let mut is_full = false;
     for transaction in group {
+        if is_full {
+            verdicts.push(Verdict::Later);
+            continue;
+        }
         let mine: Vec<DateTime> = stamps.by_ref().take(transaction.operations().len()).collect();
         let keys: Vec<KeyBytes> =
             transaction.operations().iter().map(|operation| KeyBytes::of(operation.row.as_str())).collect();
@@ -162,7 +168,7 @@ pub fn plan(
                 standings.get(key).map(|standing| &standing.known).or_else(|| knowledge.rows.get(key));
             match standing {
                 None => match expectation(operation, first) {
-                    Some(known) => drop(standings.insert(key.clone(), Standing { known, changed: None })),
+                    Some(known) => drop(standings.insert(key.clone(), GroupRow { known, changed: None })),
                     None => {
                         is_unread = true;
                         wanted.insert(key.clone());
@@ -178,19 +184,20 @@ pub fn plan(
                         bodies.insert(key.clone());
                     } else if !standings.contains_key(key) {
                         let known = known.clone();
-                        standings.insert(key.clone(), Standing { known, changed: None });
+                        standings.insert(key.clone(), GroupRow { known, changed: None });
                     }
                 }
             }
         }
         if is_unread {
-            // Judged by one reading if it has to be read for anyway.
+            // All its rows are read together, so that one reading can reject it.
             wanted.extend(keys);
             verdicts.push(Verdict::Later);
             continue;
         }
         verdicts.push(match judge(partition, transaction, &keys, &mine, &standings)? {
             Ok(changes) if bytes > 0 && bytes + weigh(&keys, &changes).sum::<usize>() > GROUP_BYTES_MAX => {
+                is_full = true;
                 Verdict::Later
             }
             Ok(changes) => match over(&keys, &changes) {
@@ -204,8 +211,8 @@ pub fn plan(
                             standing.changed.as_ref().map_or(standing.known.stamp, |write| write.expected);
                         let body = row.as_ref().map(|(_, row)| Bytes::copy_from_slice(row.as_bytes()));
                         let stamp = row.as_ref().map(|(stamp, _)| stamp.ticks());
-                        standing.known = Known { stamp, body, reading: None };
-                        standing.changed = Some(Write { expected, row });
+                        standing.known = KnownRow { stamp, body, reading: None };
+                        standing.changed = Some(RowWrite { expected, row });
                     }
                     Verdict::Accepted(mine)
                 }
@@ -228,18 +235,18 @@ pub fn plan(
         });
     }
     if !wanted.is_empty() {
-        return Ok(Plan::Read { rows: wanted, bodies });
+        return Ok(WritePlan::Read { rows: wanted, bodies });
     }
-    let changed = |(key, standing): (KeyBytes, Standing)| Some((key, standing.changed?));
-    Ok(Plan::Write { writes: standings.into_iter().filter_map(changed).collect(), verdicts })
+    let changed = |(key, standing): (KeyBytes, GroupRow)| Some((key, standing.changed?));
+    Ok(WritePlan::Write { writes: standings.into_iter().filter_map(changed).collect(), verdicts })
 }
 
-/// Of a transaction that no write can hold, whatever else there is to write.
+/// The rejection of a transaction that is too large for any write.
 pub fn too_large(index: usize) -> Error {
     Error::Rejected { index, reason: store::Reason::OverLimit(common::Refusal::RequestBodyTooLarge.into()) }
 }
 
-/// The first operation that no write can hold together with those before it.
+/// The first operation that, together with those before it, is too large for one write.
 fn over(keys: &[KeyBytes], changes: &Changes) -> Option<usize> {
     let mut sum = 0;
     weigh(keys, changes).position(|row| {
@@ -248,24 +255,24 @@ fn over(keys: &[KeyBytes], changes: &Changes) -> Option<usize> {
     })
 }
 
-/// Bytes that each row of a transaction takes in its write.
+/// The bytes of each row of a transaction in the write.
 fn weigh(keys: &[KeyBytes], changes: &Changes) -> impl Iterator<Item = usize> {
     let row = |row: &Option<(DateTime, Row)>| row.as_ref().map_or(0, |(_, row)| row.as_bytes().len());
     keys.iter().zip(changes).map(move |(key, change)| ROW_OVERHEAD + key.as_bytes().len() + row(change))
 }
 
-/// What can't be unless this program is wrong. Nothing is written then.
+/// A bug in this program. Nothing is written.
 fn stray(what: &str) -> Fault {
     Fault::bug(format!("while planning a write, {what}"))
 }
 
-struct Refusal {
+struct Rejection {
     index: usize,
     reason: store::Reason,
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<Rejection> for Error {
+    fn from(refusal: Rejection) -> Self {
         Self::Rejected { index: refusal.index, reason: refusal.reason }
     }
 }
@@ -277,17 +284,19 @@ fn judge(
     transaction: &Transaction,
     keys: &[KeyBytes],
     stamps: &[DateTime],
-    standings: &HashMap<KeyBytes, Standing>,
-) -> Result<Result<Changes, Refusal>, Fault> {
+    standings: &HashMap<KeyBytes, GroupRow>,
+) -> Result<Result<Changes, Rejection>, Fault> {
     let mut changes = Vec::with_capacity(keys.len());
+    #[cfg(test)]
+    tests::JUDGED.with(|count| count.set(count.get() + 1));
     for (index, (operation, key)) in transaction.operations().iter().zip(keys).enumerate() {
         let known = standings.get(key).map(|standing| &standing.known);
         let stamp = stamps.get(index).copied().ok_or_else(|| stray("an operation has no stamp"))?;
         let stand_in;
         let current = match known {
-            Some(Known { body: Some(body), stamp: Some(_), .. }) => Some(RawRow::new(body)),
-            // Whatever does not look into the row needs no more of it than its timestamp.
-            Some(Known { body: None, stamp: Some(ticks), .. }) => {
+            Some(KnownRow { body: Some(body), stamp: Some(_), .. }) => Some(RawRow::new(body)),
+            // All operations but a merge need only the timestamp of the row.
+            Some(KnownRow { body: None, stamp: Some(ticks), .. }) => {
                 let at = DateTime::from_ticks(*ticks)
                     .ok_or_else(|| Fault::damaged(format!("the stored timestamp {ticks} is not a time")))?;
                 stand_in = store::RowDraft::new(std::iter::empty()).stamp(at);
@@ -297,32 +306,38 @@ fn judge(
         };
         match resolve(partition, operation.clone(), current, stamp)? {
             Ok(row) => changes.push(row.map(|row| (stamp, row))),
-            Err(reason) => return Ok(Err(Refusal { index, reason })),
+            Err(reason) => return Ok(Err(Rejection { index, reason })),
         }
     }
     Ok(Ok(changes))
 }
 
-/// What an operation expects of its row says what the write's condition is, without a look at the row. A version
-/// above the stamps it would be replaced by is looked up first: the row may be of a server whose clock is ahead.
-fn expectation(operation: &Operation, first: DateTime) -> Option<Known> {
+/// The state that the operation's condition expects. It becomes the condition of the write, so the row need not be
+/// read. A version above the stamp of the new row is read first: it may come from a server whose clock is ahead.
+fn expectation(operation: &RowOperation, first: DateTime) -> Option<KnownRow> {
     match operation.condition {
-        Condition::Absent => Some(Known { stamp: None, body: None, reading: None }),
+        Condition::Absent => Some(KnownRow { stamp: None, body: None, reading: None }),
         Condition::Version(version) if !needs_body(operation) && version < first => {
-            Some(Known { stamp: Some(version.ticks()), body: None, reading: None })
+            Some(KnownRow { stamp: Some(version.ticks()), body: None, reading: None })
         }
         _ => None,
     }
 }
 
-fn needs_body(operation: &Operation) -> bool {
+fn needs_body(operation: &RowOperation) -> bool {
     matches!(operation.change, Change::Merge(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use store_suite::{key, number};
+
+    thread_local! {
+        /// Transactions judged by this thread.
+        pub static JUDGED: Cell<usize> = const { Cell::new(0) };
+    }
 
     fn stamps(count: i64) -> Vec<DateTime> {
         (0..count).map(|i| DateTime::from_ticks(DateTime::MIN_STORED.ticks() + 1000 + i).unwrap()).collect()
@@ -360,13 +375,13 @@ mod tests {
         let planned = plan(&Key::parse("p").unwrap(), group, knowledge, &stamps(count as i64)).unwrap();
         let name = |key: &KeyBytes| String::from_utf8(key.encoded().to_vec()).unwrap();
         match planned {
-            Plan::Read { rows, bodies } => {
+            WritePlan::Read { rows, bodies } => {
                 let whole = |key| if bodies.contains(key) { "+" } else { "" };
                 let rows = rows.iter().map(|key| format!("{}{}", name(key), whole(key)));
                 format!("read {}", rows.collect::<Vec<_>>().join(" "))
             }
-            Plan::Write { writes, verdicts } => {
-                let write = |(key, write): (&KeyBytes, &Write)| {
+            WritePlan::Write { writes, verdicts } => {
+                let write = |(key, write): (&KeyBytes, &RowWrite)| {
                     let expected = write.expected.map_or("none".to_owned(), |at| (at - ticks(0)).to_string());
                     let change = if write.row.is_some() { "put" } else { "delete" };
                     format!("{change} {} if {expected}", name(key))
@@ -435,7 +450,7 @@ mod tests {
         assert_eq!(shown(&[put("a", Condition::Absent)], &knowledge), ": 0 Exists");
         assert_eq!(shown(&[put("b", Condition::Exists)], &knowledge), ": 0 Missing");
         assert_eq!(shown(&[put("a", version(4))], &knowledge), ": 0 VersionDiffers");
-        let operation = |row: &str, condition| Operation {
+        let operation = |row: &str, condition| RowOperation {
             row: Key::parse(row).unwrap(),
             condition,
             change: Change::Delete,
@@ -471,7 +486,7 @@ mod tests {
     fn a_refused_transaction_leaves_no_trace() {
         let mut knowledge = Knowledge::default();
         knowledge.learn([&KeyBytes::of("a"), &KeyBytes::of("b")], vec![read("a", 5)]);
-        let operation = |row: &str, condition| Operation {
+        let operation = |row: &str, condition| RowOperation {
             row: Key::parse(row).unwrap(),
             condition,
             change: Change::Put(number(1)),
@@ -505,7 +520,7 @@ mod tests {
     }
 
     fn merges(rows: &[String]) -> Transaction {
-        let operations = rows.iter().map(|row| Operation {
+        let operations = rows.iter().map(|row| RowOperation {
             row: Key::parse(row.as_str()).unwrap(),
             condition: Condition::Exists,
             change: Change::Merge(number(2)),
@@ -519,11 +534,14 @@ mod tests {
         let mut knowledge = Knowledge::default();
         let keys: Vec<KeyBytes> = rows.iter().map(|row| KeyBytes::of(row)).collect();
         knowledge.learn(&keys, rows.iter().map(|row| large_row(row)).collect());
-        // Four of these rows are as much as goes together; the others are judged after them.
+        // Four of these rows are as much as goes together. The fifth closes the group; no other is merged to be put
+        // off.
+        JUDGED.set(0);
         let singles: Vec<Transaction> = rows.iter().map(|row| merge(row, Condition::Exists)).collect();
         let shown_singles = shown(&singles, &knowledge);
         assert_eq!(shown_singles.matches("put").count(), 4, "{shown_singles}");
         assert_eq!(shown_singles.matches("later").count(), 16, "{shown_singles}");
+        assert_eq!(JUDGED.get(), 5);
         // A transaction is whole, up to what a node takes; one that no write can hold is refused.
         let shown_twelve = shown(&[merges(&rows[..12])], &knowledge);
         assert!(
@@ -535,7 +553,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_whole_only_to_be_merged_into() {
-        let operation = |row: &str, change| Operation {
+        let operation = |row: &str, change| RowOperation {
             row: Key::parse(row).unwrap(),
             condition: Condition::Exists,
             change,

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use scylla::client::session::Session;
 
 use crate::options::Options;
-use crate::schema::{self, InitError, Made};
+use crate::schema::{self, InitError, SchemaChanges};
 use crate::session;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +49,11 @@ impl fmt::Display for Replication {
 pub fn init_store<'a>(
     options: &'a Options,
     replication: &'a Replication,
-) -> BoxFuture<'a, Result<Made, InitError>> {
+) -> BoxFuture<'a, Result<SchemaChanges, InitError>> {
     Box::pin(init_with(options, replication))
 }
 
-async fn init_with(options: &Options, replication: &Replication) -> Result<Made, InitError> {
+async fn init_with(options: &Options, replication: &Replication) -> Result<SchemaChanges, InitError> {
     let session = session::open(options).await?;
     fits(&session, replication)?;
     schema::init(&session, &options.keyspace, &replication.to_string()).await

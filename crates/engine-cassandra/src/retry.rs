@@ -13,17 +13,17 @@ const OTHER_NODES_MAX: usize = 2;
 pub struct OtherNode;
 
 #[derive(Debug, Default)]
-struct Asked {
+struct OtherNodeSession {
     others: usize,
 }
 
 impl RetryPolicy for OtherNode {
     fn new_session(&self) -> Box<dyn RetrySession> {
-        Box::new(Asked::default())
+        Box::new(OtherNodeSession::default())
     }
 }
 
-impl RetrySession for Asked {
+impl RetrySession for OtherNodeSession {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
         if !request.is_idempotent || self.others == OTHER_NODES_MAX || !is_of_the_node(request.error) {
             return RetryDecision::DontRetry;

@@ -1,8 +1,8 @@
 //! Which accounts have tables, and which: read past the tombstones of those that they had.
 //!
 //! A dropped table's row is deleted, and its tombstone has to stay for as long as a node may be away. Reads of an
-//! account's tables go over them part by part (`narrow`). To ask which accounts there are is to ask for the first row of
-//! each, and that one is no table, and stays.
+//! account's tables go over them part by part (`narrow`). To ask which accounts there are is to ask for the first row
+//! of each, and that one is no table, and stays.
 
 use scylla::statement::prepared::PreparedStatement;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ const ABOVE_ALL: &str = "\u{7f}";
 
 /// A table of some account's.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RosterEntry {
     pub stored_name: String,
     pub shown: String,
     pub id: Uuid,
@@ -31,7 +31,12 @@ pub struct Entry {
 impl Cluster {
     /// Up to `limit` of the account's tables of all services, from a stored name on, in order, also those being dropped.
     /// Fewer only at the end.
-    pub async fn tables_of(&self, account: &str, from: &str, limit: usize) -> Result<Vec<Entry>, Trouble> {
+    pub async fn tables_of(
+        &self,
+        account: &str,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<RosterEntry>, Trouble> {
         self.tables_between(account, from.max(BELOW_ALL), ABOVE_ALL, limit).await
     }
 
@@ -42,7 +47,7 @@ impl Cluster {
         from: &str,
         to: &str,
         limit: usize,
-    ) -> Result<Vec<Entry>, Trouble> {
+    ) -> Result<Vec<RosterEntry>, Trouble> {
         let about = |trouble| about_account(trouble, account);
         let mut tables = Vec::new();
         if from >= to {
@@ -66,7 +71,7 @@ impl Cluster {
                                 "the stored table {row:?} lacks a column"
                             ))));
                         };
-                        tables.push(Entry { stored_name, shown, id, state });
+                        tables.push(RosterEntry { stored_name, shown, id, state });
                     }
                     narrow.passed();
                 }

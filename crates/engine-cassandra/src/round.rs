@@ -1,4 +1,4 @@
-//! A group of transactions on one partition, from reading to answer.
+//! A commit round: reads what a group of transactions needs, plans, writes, and answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -20,33 +20,33 @@ use crate::cluster::{CLOCK_PATIENCE, CLOCK_PAUSE, Cluster, Conditional, Outcome}
 use crate::directory::{Directory, Hints};
 use crate::keys::KeyBytes;
 use crate::lane::Commits;
-use crate::partition::{PartitionId, Registration, State};
+use crate::partition::{PartitionId, PartitionState, Registration};
 use crate::plan::{
-    GROUP_BYTES_MAX, Knowledge, Plan, ReadRow, TRANSACTION_BYTES_MAX, Verdict, Write, plan, too_large,
+    GROUP_BYTES_MAX, Knowledge, ReadRow, RowWrite, TRANSACTION_BYTES_MAX, Verdict, WritePlan, plan, too_large,
 };
 use crate::statements::{RowColumns, StampColumns};
 use crate::trouble::{Trouble, undecodable};
 use crate::unknown::{Attempt, Fate};
 
 const ATTEMPTS: u32 = 8;
-/// For a group, from its first reading to the last try to find out what became of its write.
+/// The time for one group, from its first reading to the last attempt to settle an unknown outcome.
 pub const DEADLINE: Duration = Duration::from_secs(20);
-/// Rows read whole at one time before anything is known of their size: 16 MiB of them at most.
+/// Rows that are read with their bodies at a time, before their size is known: 16 MiB at most.
 const WHOLE_ROWS_MAX: usize = 16;
 /// Partitions whose state is remembered.
 const STATES: NonZeroUsize = NonZeroUsize::new(100_000).expect("not zero");
 
-/// A transaction, and who waits for its answer.
+/// A transaction, and the sender of its answer.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct WaitingTransaction {
     pub transaction: Transaction,
     pub answer: oneshot::Sender<Result<Vec<DateTime>, Error>>,
     pub arrived: Instant,
 }
 
-impl Waiting {
+impl WaitingTransaction {
     fn answer(self, answer: Result<Vec<DateTime>, Error>) {
-        // Who no longer waits needs no answer.
+        // Fails if the caller no longer waits.
         let _ = self.answer.send(answer);
     }
 }
@@ -56,20 +56,20 @@ pub struct Writer {
     pub cluster: Arc<Cluster>,
     pub directory: Arc<Directory>,
     pub hints: Arc<Hints>,
-    states: Mutex<LruCache<PartitionId, State>>,
+    states: Mutex<LruCache<PartitionId, PartitionState>>,
 }
 
-/// What a write is held to and what it leaves behind.
-struct Step {
-    expected: State,
-    next: State,
+/// The partition's state that a write expects, and the state after it.
+struct StateChange {
+    expected: PartitionState,
+    next: PartitionState,
 }
 
 impl Commits for Writer {
     fn commit(
         &self,
         id: &PartitionId,
-        group: Vec<Waiting>,
+        group: Vec<WaitingTransaction>,
         knowledge: &mut Knowledge,
     ) -> impl Future<Output = ()> + Send {
         self.commit_group(id, group, knowledge)
@@ -81,11 +81,16 @@ impl Writer {
         Self { cluster, directory, hints, states: Mutex::new(LruCache::new(STATES)) }
     }
 
-    /// Answers every one of the group.
-    async fn commit_group(&self, id: &PartitionId, mut group: Vec<Waiting>, knowledge: &mut Knowledge) {
+    /// Answers every transaction of the group.
+    async fn commit_group(
+        &self,
+        id: &PartitionId,
+        mut group: Vec<WaitingTransaction>,
+        knowledge: &mut Knowledge,
+    ) {
         let deadline = Instant::now() + DEADLINE;
         let mut attempts = 0;
-        // How many of them are tried together.
+        // How many transactions are tried together.
         let mut together = group.len();
         while !group.is_empty() {
             together = together.clamp(1, group.len());
@@ -95,17 +100,17 @@ impl Writer {
                 self.attempt(id, &mut group, together, knowledge, deadline).await
             };
             match outcome {
-                Ok(Progress::Answered) => {
+                Ok(RoundProgress::Answered) => {
                     attempts = 0;
                     together *= 2;
                     knowledge.shed();
                 }
-                Ok(Progress::Learned) => {}
-                Ok(Progress::TooMuch) => {
+                Ok(RoundProgress::Learned) => {}
+                Ok(RoundProgress::TooMuch) => {
                     together /= 2;
                     knowledge.shed();
                 }
-                Ok(Progress::Contended) => {
+                Ok(RoundProgress::Contended) => {
                     attempts += 1;
                     let most = 2_u64 << attempts.min(5);
                     let pause = rand::rng().random_range(1..=most);
@@ -124,32 +129,32 @@ impl Writer {
     async fn attempt(
         &self,
         id: &PartitionId,
-        group: &mut Vec<Waiting>,
+        group: &mut Vec<WaitingTransaction>,
         together: usize,
         knowledge: &mut Knowledge,
         deadline: Instant,
-    ) -> Result<Progress, Error> {
+    ) -> Result<RoundProgress, Error> {
         let transactions: Vec<Transaction> =
             group.iter().take(together).map(|waiting| waiting.transaction.clone()).collect();
-        let Some(first) = transactions.first() else { return Ok(Progress::Answered) };
+        let Some(first) = transactions.first() else { return Ok(RoundProgress::Answered) };
         let partition = first.partition().clone();
         let count = transactions.iter().map(|transaction| transaction.operations().len()).sum();
         let stamps = self.stamps(count).await?;
         match plan(&partition, &transactions, knowledge, &stamps)? {
-            Plan::Read { rows, bodies } => match self.learn(id, &rows, &bodies, knowledge).await? {
-                Progress::TooMuch if transactions.len() == 1 => {
-                    // Nothing that could be split off, and more than any write may hold.
+            WritePlan::Read { rows, bodies } => match self.learn(id, &rows, &bodies, knowledge).await? {
+                RoundProgress::TooMuch if transactions.len() == 1 => {
+                    // A single transaction can't be split, and this one is too large for any write.
                     group.remove(0).answer(Err(too_large(first_of(first, &bodies))));
-                    Ok(Progress::Answered)
+                    Ok(RoundProgress::Answered)
                 }
                 progress => Ok(progress),
             },
-            Plan::Write { writes, verdicts } => {
-                // The last stamp of the group is the write's own, whether or not a row carries it.
+            WritePlan::Write { writes, verdicts } => {
+                // The last stamp of the group is that of the write, even if no row has it.
                 let last = last_of(&stamps)?;
-                let made = Made { writes: &writes, last, own_stamps: true };
+                let made = ReadyWrite { writes: &writes, last, own_stamps: true };
                 if !writes.is_empty() && !self.write(id, made, knowledge, deadline).await? {
-                    return Ok(Progress::Contended);
+                    return Ok(RoundProgress::Contended);
                 }
                 let mut later = Vec::new();
                 assert_eq!(verdicts.len(), transactions.len(), "each transaction has its verdict");
@@ -162,12 +167,12 @@ impl Writer {
                 }
                 drop(group.splice(..0, later));
                 knowledge.wrote(&writes);
-                Ok(Progress::Answered)
+                Ok(RoundProgress::Answered)
             }
         }
     }
 
-    /// Rows as they are, whatever they were, for moving house: what is there is read, and then replaced.
+    /// Stores rows with their timestamps, for a migration: reads the stamps of the present rows, then replaces them.
     pub async fn load(
         &self,
         id: &PartitionId,
@@ -181,12 +186,12 @@ impl Writer {
             let expected: BTreeMap<&KeyBytes, Option<i64>> =
                 found.iter().map(|row| (&row.key, row.stamp)).collect();
             let write = |key: &KeyBytes, row: Option<(DateTime, store::Row)>| {
-                (key.clone(), Write { expected: expected.get(key).copied().flatten(), row })
+                (key.clone(), RowWrite { expected: expected.get(key).copied().flatten(), row })
             };
             let writes =
                 keys.iter().zip(rows.iter().cloned()).map(|(key, (_, row))| write(key, row)).collect();
             let last = last_of(&self.stamps(1).await?)?;
-            let made = Made { writes: &writes, last, own_stamps: false };
+            let made = ReadyWrite { writes: &writes, last, own_stamps: false };
             if self.write(id, made, &mut knowledge, deadline).await? {
                 return Ok(());
             }
@@ -201,26 +206,26 @@ impl Writer {
                 return Ok(stamps);
             }
             if Instant::now() > until {
-                tracing::debug!("the lease for writing has run out");
+                tracing::debug!("the slot lease has expired");
                 return Err(Error::Busy);
             }
             tokio::time::sleep(CLOCK_PAUSE).await;
         }
     }
 
-    /// Reads these rows, and `bodies` of them whole: all at one moment if they are few, and else in parts, so that
-    /// large ones do not come all at once.
+    /// Reads these rows, those in `bodies` with their bodies. Few rows are read at one moment; more are read in
+    /// parts, so that large rows do not arrive all at once.
     async fn learn(
         &self,
         id: &PartitionId,
         rows: &BTreeSet<KeyBytes>,
         bodies: &BTreeSet<KeyBytes>,
         knowledge: &mut Knowledge,
-    ) -> Result<Progress, Trouble> {
+    ) -> Result<RoundProgress, Trouble> {
         if !bodies.is_empty() && rows.len() <= WHOLE_ROWS_MAX {
             let found = self.read_rows(id, rows.iter()).await?;
             knowledge.learn(rows, found);
-            return Ok(Progress::Learned);
+            return Ok(RoundProgress::Learned);
         }
         let bodies: Vec<&KeyBytes> = bodies.iter().collect();
         let (mut from, mut count, mut total) = (0, WHOLE_ROWS_MAX, 0);
@@ -231,10 +236,10 @@ impl Writer {
             knowledge.learn(part.iter().copied(), found);
             total += bytes;
             if total > TRANSACTION_BYTES_MAX {
-                return Ok(Progress::TooMuch);
+                return Ok(RoundProgress::TooMuch);
             }
             from += part.len();
-            // As many more as would be no more than that if they are like these.
+            // The next part has as many rows as fit into `GROUP_BYTES_MAX` if they have the same average size.
             let like_these = GROUP_BYTES_MAX / (bytes / part.len()).max(1);
             count = like_these.clamp(WHOLE_ROWS_MAX, 4 * count);
         }
@@ -243,10 +248,10 @@ impl Writer {
             let found = self.read_stamps(id, stamps.iter().copied()).await?;
             knowledge.learn(stamps, found);
         }
-        Ok(Progress::Learned)
+        Ok(RoundProgress::Learned)
     }
 
-    /// The stamps of rows by key, all of one moment.
+    /// The stamps of rows by key, all read at one moment.
     async fn read_stamps(
         &self,
         id: &PartitionId,
@@ -258,7 +263,7 @@ impl Writer {
         self.read_by_key(id, rows, &self.cluster.statements.stamps_of, without_body).await
     }
 
-    /// Rows by key, all of one moment.
+    /// Rows by key, all read at one moment.
     async fn read_rows(
         &self,
         id: &PartitionId,
@@ -267,7 +272,7 @@ impl Writer {
         self.read_by_key(id, rows, &self.cluster.statements.rows_of, |columns: RowColumns| columns).await
     }
 
-    /// What a statement reads of rows by key. The clock and the partition's state are brought up to what it found.
+    /// Runs a statement that reads rows by key, and updates the clock and the partition's known state from the result.
     async fn read_by_key<C>(
         &self,
         id: &PartitionId,
@@ -286,7 +291,7 @@ impl Writer {
             let row = row.map_err(undecodable("rows of a partition"))?;
             let (key, stamp, body, epoch, registered, written) = columns_of(row);
             if found.is_empty() {
-                self.note_state(id, State::from_columns(epoch, registered, written)?);
+                self.note_state(id, PartitionState::from_columns(epoch, registered, written)?);
             }
             stamp.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
             found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: body.map(Bytes::from) });
@@ -294,33 +299,33 @@ impl Writer {
         Ok(found)
     }
 
-    fn note_state(&self, id: &PartitionId, state: State) {
+    fn note_state(&self, id: &PartitionId, state: PartitionState) {
         state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
         self.remember(id, state);
     }
 
-    /// False if the partition is not as expected; why has been learned.
+    /// False if the partition is not as expected; `knowledge` then has its present rows.
     async fn write(
         &self,
         id: &PartitionId,
-        made: Made<'_>,
+        made: ReadyWrite<'_>,
         knowledge: &mut Knowledge,
         deadline: Instant,
     ) -> Result<bool, Error> {
-        let Made { writes, last, own_stamps } = made;
+        let ReadyWrite { writes, last, own_stamps } = made;
         let state = self.state(id).await?;
         let puts = writes.values().any(|write| write.row.is_some());
         let step = self.step(id, state, puts, last).await?;
         let attempt =
             Attempt { id, writes, last, expected: step.expected, epoch: step.next.epoch, own_stamps };
-        // The server may have stood still since it made the stamps, and another may have its slot by now.
+        // This server may have been suspended since it made the stamps, and another may have its slot by now.
         if !self.cluster.clock.is_leased() {
             return Err(Error::Busy);
         }
         let outcome = match self.cluster.compare_and_set(self.statements(id, writes, last, &step)).await {
             Ok(outcome) => outcome,
             Err(Trouble::Unknown(why)) => {
-                tracing::debug!(%why, "finding out what became of a write");
+                tracing::debug!(%why, "a write got no answer; settling its outcome");
                 self.forget(id);
                 return match attempt.find_out(&self.cluster, deadline).await {
                     Fate::Applied => Ok(true),
@@ -357,31 +362,37 @@ impl Writer {
         }
     }
 
-    /// Which epoch the write is held to, and which it moves the partition to. A partition that gets its first row
-    /// is listed in the directory before.
-    async fn step(&self, id: &PartitionId, state: State, puts: bool, last: i64) -> Result<Step, Error> {
+    /// The state that the write expects, and the one that it sets. Before a partition gets its first row, it is
+    /// listed in the directory.
+    async fn step(
+        &self,
+        id: &PartitionId,
+        state: PartitionState,
+        puts: bool,
+        last: i64,
+    ) -> Result<StateChange, Error> {
         let written = Some(last);
         let next = match state.registration {
             Registration::None if puts => {
                 let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
                 self.directory.list(id, epoch).await?;
-                State { epoch: Some(epoch), registration: Registration::Listed, written }
+                PartitionState { epoch: Some(epoch), registration: Registration::Listed, written }
             }
             Registration::Closing if puts => {
                 let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
-                State { epoch: Some(epoch), registration: Registration::Listed, written }
+                PartitionState { epoch: Some(epoch), registration: Registration::Listed, written }
             }
-            _ => State { written, ..state },
+            _ => PartitionState { written, ..state },
         };
-        Ok(Step { expected: state, next })
+        Ok(StateChange { expected: state, next })
     }
 
     fn statements<'a>(
         &'a self,
         id: &PartitionId,
-        writes: &BTreeMap<KeyBytes, Write>,
+        writes: &BTreeMap<KeyBytes, RowWrite>,
         last: i64,
-        step: &Step,
+        step: &StateChange,
     ) -> Vec<Conditional<'a>> {
         let statements = &self.cluster.statements;
         let (table, partition) =
@@ -417,7 +428,7 @@ impl Writer {
         batch
     }
 
-    async fn state(&self, id: &PartitionId) -> Result<State, Trouble> {
+    async fn state(&self, id: &PartitionId) -> Result<PartitionState, Trouble> {
         if let Some(state) = self.states().get(id) {
             return Ok(*state);
         }
@@ -426,7 +437,7 @@ impl Writer {
         Ok(state)
     }
 
-    fn remember(&self, id: &PartitionId, state: State) {
+    fn remember(&self, id: &PartitionId, state: PartitionState) {
         self.states().put(id.clone(), state);
     }
 
@@ -434,26 +445,26 @@ impl Writer {
         self.states().pop(id);
     }
 
-    fn states(&self) -> std::sync::MutexGuard<'_, LruCache<PartitionId, State>> {
+    fn states(&self) -> std::sync::MutexGuard<'_, LruCache<PartitionId, PartitionState>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Progress {
-    /// At least one has its answer, or none is left.
+enum RoundProgress {
+    /// At least one transaction was answered, or none is left.
     Answered,
     /// Rows were read.
     Learned,
-    /// Someone else was faster.
+    /// Another server changed the partition first.
     Contended,
-    /// The rows that would have to be read are too large to be read at one time.
+    /// The rows that must be read are too large to be read together.
     TooMuch,
 }
 
 /// A write that is ready to be sent.
-struct Made<'a> {
-    writes: &'a BTreeMap<KeyBytes, Write>,
-    /// Its own stamp, whether or not a row carries it.
+struct ReadyWrite<'a> {
+    writes: &'a BTreeMap<KeyBytes, RowWrite>,
+    /// The stamp of the write, even if no row has it.
     last: i64,
     /// As in `Attempt`.
     own_stamps: bool,
@@ -463,8 +474,8 @@ fn last_of(stamps: &[DateTime]) -> Result<i64, Fault> {
     stamps.last().map(|stamp| stamp.ticks()).ok_or_else(|| Fault::bug("a write has no stamp"))
 }
 
-/// Which operation of the transaction is the first to need one of these rows.
+/// The index of the first operation that needs one of these rows.
 fn first_of(transaction: &Transaction, rows: &BTreeSet<KeyBytes>) -> usize {
-    let needs = |operation: &store::Operation| rows.contains(&KeyBytes::of(operation.row.as_str()));
+    let needs = |operation: &store::RowOperation| rows.contains(&KeyBytes::of(operation.row.as_str()));
     transaction.operations().iter().position(needs).unwrap_or(0)
 }

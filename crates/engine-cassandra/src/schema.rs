@@ -1,5 +1,4 @@
-//! The keyspace and its tables, made once by `partita store init`. Accounts' tables are rows here, never
-//! tables of Cassandra's.
+//! The keyspace and its Cassandra tables, created by `partita store init`. The tables of accounts are rows here.
 
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use crate::safety::schema_version;
 use crate::session::ConnectError;
 use crate::trouble::{Trouble, undecodable};
 
-/// The schema's number, kept in the keyspace so that a newer program can tell an older layout.
+/// The version of the schema. It is stored in the keyspace, so that a newer program recognizes an older schema.
 pub const VERSION: i32 = 3;
 
-/// What the layout of each earlier number lacks. A table that is made anew has it.
+/// What the schema of each earlier version lacks. New tables have it.
 const UPGRADES: &[(i32, &[&str])] = &[
     (
         1,
@@ -57,14 +56,14 @@ impl From<Trouble> for InitError {
     }
 }
 
-/// A tombstone stays for `gc_grace_seconds`. Where a row that came back from the dead would do harm, that is as long as a
-/// node may be away: four days. What keeps reads from meeting too many of them is said in docs/scaling.md.
+/// A tombstone stays for `gc_grace_seconds`. Where a row that came back from the dead would do harm, that is as long
+/// as a node may be away: four days. What keeps reads from meeting too many of them is said in docs/scaling.md.
 ///
-/// - `services`: a document for each service of an account. `metadata` is the table service's, the only one of schema 1 and
-///   2. Each service has a column, because a column can be added to a table with data in it and a key can't.
+/// - `services`: a document for each service of an account. `metadata` is the table service's, the only one of schema
+///   1 and 2. Each service has a column, because a column can be added to a table with data in it and a key can't.
 /// - `tables`: an account's tables by stored name, those of all services. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
-/// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to
-///   the partition (`partition::State`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
+/// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to the
+///   partition (`PartitionState`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
 /// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.
 /// - `segments`: which segment holds which part of a table's partition keys (`directory::map`).
 /// - `purges`: dropped tables whose rows are still to be removed.
@@ -87,8 +86,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "directory",
-        // An entry that comes back from the dead lists an empty partition, which does no harm: its grave may be
-        // forgotten soon.
+        // An entry that reappears lists an empty partition, which is harmless. So its tombstone need not be kept long.
         "(segment uuid, pk blob, epoch bigint, PRIMARY KEY ((segment), pk)) \
          WITH gc_grace_seconds = 10800 AND compaction = {'class': 'UnifiedCompactionStrategy'}",
     ),
@@ -100,35 +98,35 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "purges",
-        // A table that comes back from the dead here is purged once more.
+        // A table that reappears here is purged once more.
         "(shard int, tid uuid, PRIMARY KEY ((shard), tid)) WITH gc_grace_seconds = 60",
     ),
     ("slots", "(id int PRIMARY KEY, owner uuid, high bigint, lease int, frozen uuid)"),
     ("switches", "(id int PRIMARY KEY, frozen boolean, freeze uuid)"),
 ];
 
-/// All nodes agree on a table before it is made, which takes a busy cluster a while.
+/// All nodes have to agree on a new table, which takes a while on a busy cluster.
 const SCHEMA_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What `init` had to make.
+/// What `init` created.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct SchemaChanges {
     pub keyspace: bool,
     pub tables: Vec<&'static str>,
-    /// The schema's number before, if it was an earlier one.
+    /// The version of the schema before, if it was an earlier one.
     pub upgraded_from: Option<i32>,
 }
 
-/// Makes what is missing of the keyspace; what is there stays as it is. `replication` is Cassandra's own map.
+/// Creates what is missing of the keyspace and changes nothing else. `replication` is a map in Cassandra's notation.
 pub fn init<'a>(
     session: &'a Session,
     keyspace: &'a str,
     replication: &'a str,
-) -> BoxFuture<'a, Result<Made, InitError>> {
+) -> BoxFuture<'a, Result<SchemaChanges, InitError>> {
     Box::pin(make(session, keyspace, replication))
 }
 
-async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Made, InitError> {
+async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<SchemaChanges, InitError> {
     let run = async |text: String| {
         let mut statement = Statement::new(text.as_str());
         statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
@@ -147,14 +145,14 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
     if !foreign.is_empty() {
         return Err(InitError::Foreign { keyspace: keyspace.to_owned(), tables: foreign.join(", ") });
     }
-    // Before anything is made: a keyspace of another release is not to be mended with this one's tables.
+    // Checked first: a keyspace of a newer release must not get tables of this one.
     let before = schema_version(session, keyspace).await?;
     match before {
         None | Some(1..=VERSION) => {}
         Some(version) => return Err(InitError::Version { keyspace: keyspace.to_owned(), version }),
     }
     run(format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;
-    let mut made = Made { keyspace: there.is_none(), ..Made::default() };
+    let mut made = SchemaChanges { keyspace: there.is_none(), ..SchemaChanges::default() };
     for (name, columns) in TABLES {
         if there.iter().flatten().any(|table| table == name) {
             continue;
@@ -173,13 +171,13 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Ma
         run(noted).await?;
         made.upgraded_from = Some(before);
     }
-    // The last: with it the keyspace is whole.
+    // Last: it marks the keyspace as complete.
     run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, {VERSION}) IF NOT EXISTS"))
         .await?;
     Ok(made)
 }
 
-/// The keyspace's tables, whosever they are; `None` if there is no keyspace.
+/// The names of all tables of the keyspace; `None` if there is no keyspace.
 async fn tables_of(session: &Session, keyspace: &str) -> Result<Option<Vec<String>>, Trouble> {
     let names = async |table: &str, column: &str| {
         let text = format!("SELECT {column} FROM system_schema.{table} WHERE keyspace_name = ?");

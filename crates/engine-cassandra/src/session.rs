@@ -131,7 +131,7 @@ fn read_password(password: &Password) -> Result<String, ConnectError> {
 }
 
 /// What of the address, if anything, has to be changed for the cluster to be of use.
-enum Reason {
+enum ConnectFailure {
     Unreachable(String),
     WrongPassword { user: String, why: String },
     PasswordMissing,
@@ -142,17 +142,17 @@ fn explain(error: NewSessionError, options: &Options) -> ConnectError {
     let reason = reason(&error, options);
     let source = Box::new(error);
     match reason {
-        Reason::Unreachable(why) => {
+        ConnectFailure::Unreachable(why) => {
             ConnectError::Unreachable { tried: options.nodes.join(", "), why, source }
         }
-        Reason::WrongPassword { user, why } => ConnectError::WrongPassword { user, why, source },
-        Reason::PasswordMissing => ConnectError::PasswordMissing { source },
-        Reason::Handshake(why) => ConnectError::Handshake { why, source },
+        ConnectFailure::WrongPassword { user, why } => ConnectError::WrongPassword { user, why, source },
+        ConnectFailure::PasswordMissing => ConnectError::PasswordMissing { source },
+        ConnectFailure::Handshake(why) => ConnectError::Handshake { why, source },
     }
 }
 
-fn reason(error: &NewSessionError, options: &Options) -> Reason {
-    let unreachable = Reason::Unreachable;
+fn reason(error: &NewSessionError, options: &Options) -> ConnectFailure {
+    let unreachable = ConnectFailure::Unreachable;
     let last = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => {
             return unreachable("no such host is known".to_owned());
@@ -166,14 +166,14 @@ fn reason(error: &NewSessionError, options: &Options) -> Reason {
     match last {
         ConnectionError::ConnectTimeout => unreachable(format!("no answer in {CONNECTION_TIMEOUT:?}")),
         ConnectionError::IoError(why) if options.tls.is_some() => match tls_error(why) {
-            Some(why) => Reason::Handshake(why),
+            Some(why) => ConnectFailure::Handshake(why),
             None => unreachable(with_causes(why)),
         },
         ConnectionError::ConnectionSetupRequestError(setup) => match (setup.get_error(), &options.login) {
             (ConnectionSetupRequestErrorKind::DbError(DbError::AuthenticationError, why), Some(login)) => {
-                Reason::WrongPassword { user: login.user.clone(), why: why.clone() }
+                ConnectFailure::WrongPassword { user: login.user.clone(), why: why.clone() }
             }
-            (ConnectionSetupRequestErrorKind::MissingAuthentication, _) => Reason::PasswordMissing,
+            (ConnectionSetupRequestErrorKind::MissingAuthentication, _) => ConnectFailure::PasswordMissing,
             (ConnectionSetupRequestErrorKind::BrokenConnection(why), _) if options.tls.is_none() => {
                 unreachable(format!(
                     "{}; if the cluster takes TLS only, add tls=true to its address",

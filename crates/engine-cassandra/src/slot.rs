@@ -1,8 +1,9 @@
 //! A server's slot: the number in its stamps and epochs that no other server has at the same time.
 //!
-//! A slot is leased by a conditional write. Its owner promises never to give a stamp at or above `high` and
-//! to stop writing thirty seconds after its last renewal was sent; both are checked with every stamp
-//! (`Clock`). Whoever sees a lease unchanged for twice that long gives the slot free, whatever the clocks say. A server that comes back and finds its slot gone takes another.
+//! A slot is leased by a conditional write. Its owner never gives out a stamp at or above `high`, and stops writing
+//! thirty seconds after it sent its last renewal; `Clock` checks both for every stamp. A server that sees a lease
+//! unchanged for twice that time frees the slot; clocks are not compared. A server that has lost its slot takes
+//! another.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,20 +20,20 @@ use crate::freeze::Freeze;
 use crate::trouble::{Trouble, undecodable};
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
-/// After a renewal that failed, or when the clock was pushed on by what other servers wrote.
+/// The pause after a failed renewal, or when stamps of other servers have advanced the clock.
 const RENEW_SOON: Duration = Duration::from_millis(500);
 const LEASE: Duration = Duration::from_secs(30);
 const DEAD_AFTER: Duration = Duration::from_secs(60);
-/// Looks further apart than this do not tell what was in between.
+/// If two looks are further apart than this, the lease may have been renewed in between.
 const LOOKS_APART_MAX: Duration = Duration::from_secs(20);
-/// Ticks that a renewal reserves ahead: more than a lease lasts.
+/// Ticks that a renewal reserves: more than the length of a lease.
 const RESERVED: i64 = 60 * 10_000_000;
 
-/// Its number, owner and `high`; for how long the owner relies on what it knows of a table; and which turning on of the
-/// switch (`freeze`) its owner has obeyed.
-type Row = (i32, Option<Uuid>, Option<i64>, Option<i32>, Option<Uuid>);
+/// A slot: its number, owner and `high`, the owner's table lease, and the last freeze that the owner has obeyed
+/// (`freeze`).
+type SlotRow = (i32, Option<Uuid>, Option<i64>, Option<i32>, Option<Uuid>);
 
-/// A free slot, and the clock that goes with it. Waits while there is none.
+/// Takes a free slot, with its clock. Waits while there is none.
 pub async fn take(link: &Link, table_lease: Duration) -> Result<(Slot, Clock), Trouble> {
     let taken = take_above(link, table_lease, 0).await?;
     let clock = Clock::new(i64::from(taken.slot.id), taken.floor, taken.lease);
@@ -42,7 +43,7 @@ pub async fn take(link: &Link, table_lease: Duration) -> Result<(Slot, Clock), T
 /// A slot that was just taken.
 struct Taken {
     slot: Slot,
-    /// All that its owners before can have given out.
+    /// The highest stamp that earlier owners can have given out.
     floor: i64,
     lease: Lease,
 }
@@ -91,10 +92,10 @@ async fn take_above(link: &Link, table_lease: Duration, above: i64) -> Result<Ta
 pub struct Slot {
     id: i32,
     owner: Uuid,
-    /// What `high` was last set to, as far as is known.
+    /// The last known value of `high`.
     held: i64,
     table_lease: Duration,
-    /// What was noted last of the switch that was obeyed.
+    /// The last freeze that is noted as obeyed.
     quiet: Option<Uuid>,
 }
 
@@ -103,8 +104,8 @@ impl Slot {
         self.id
     }
 
-    /// Renews the lease for as long as it is polled, takes another slot if this one was given to others, and frees
-    /// the slots of servers that died.
+    /// Renews the lease as long as it is polled, takes another slot if this one is lost, and frees the slots of dead
+    /// servers.
     pub async fn keep(&mut self, link: &Link, clock: &Clock, freeze: &Freeze) -> Infallible {
         let mut watch = Watch::default();
         let mut renewed = Instant::now();
@@ -129,17 +130,17 @@ impl Slot {
                     self.replace(link, clock).await;
                     renewed = sent;
                 }
-                Err(trouble) if failing => tracing::warn!(%trouble, "the lease for writing can't be renewed"),
-                Err(trouble) => tracing::debug!(%trouble, "the lease for writing was not renewed"),
+                Err(trouble) if failing => tracing::warn!(%trouble, "the slot lease can't be renewed"),
+                Err(trouble) => tracing::debug!(%trouble, "the slot lease was not renewed"),
             }
             match all(link).await {
                 Ok(rows) => watch.free_dead(link, &rows).await,
-                Err(trouble) => tracing::debug!(%trouble, "the other servers' leases were not read"),
+                Err(trouble) => tracing::debug!(%trouble, "the slots of other servers could not be read"),
             }
         }
     }
 
-    /// Once for each time that the switch is turned on.
+    /// Notes each freeze once.
     async fn note_quiet(&mut self, link: &Link, quiet: Option<Uuid>) {
         if quiet.is_none() || quiet == self.quiet {
             return;
@@ -149,14 +150,14 @@ impl Slot {
         let step = Conditional { statement: &link.statements.note_quiet, values };
         match link.compare_and_set(vec![step]).await {
             Ok(outcome) if outcome.is_applied() => self.quiet = quiet,
-            // Its slot was given to others; the next renewal finds out.
+            // The slot is lost; the next renewal finds out.
             Ok(_) => {}
-            Err(trouble) => tracing::debug!(%trouble, "that this server writes no more was not noted"),
+            Err(trouble) => tracing::debug!(%trouble, "could not note that this server obeys the freeze"),
         }
     }
 
-    /// Another slot in place of one that was lost. What was given out in the lost one lies below what it had reserved,
-    /// where its next owner begins.
+    /// Takes another slot in place of a lost one. All stamps of the lost one are below its reserved `high`, where its
+    /// next owner begins.
     async fn replace(&mut self, link: &Link, clock: &Clock) {
         loop {
             match take_above(link, self.table_lease, clock.high_water()).await {
@@ -166,15 +167,15 @@ impl Slot {
                     tracing::info!(slot = self.id, "this server may write to the cluster again");
                     return;
                 }
-                Err(trouble) => tracing::warn!(%trouble, "no slot for writing could be taken yet"),
+                Err(trouble) => tracing::warn!(%trouble, "could not take a write slot yet"),
             }
             tokio::time::sleep(RENEW_SOON).await;
         }
     }
 
-    /// False if the slot is not ours any more.
+    /// False if the slot is lost.
     ///
-    /// Held to the last `high`, so that a renewal that was lost and arrives late can't set it back.
+    /// Conditional on the last `high`, so that a delayed renewal can't lower it.
     async fn renew(&mut self, link: &Link, clock: &Clock, sent: Instant) -> Result<bool, Trouble> {
         let below =
             clock.high_water().max(DateTime::now().ticks()).saturating_add(RESERVED).max(self.held + 1);
@@ -184,7 +185,7 @@ impl Slot {
             clock.renew(Lease { below, until: sent + LEASE });
             return Ok(true);
         }
-        // Ours with another number: one of those whose answer was lost. What it reserved is ours from the next on.
+        // The slot is ours, but `high` differs: a renewal whose answer was lost. The next renewal continues from it.
         let rows = all(link).await?;
         let row = rows.into_iter().find(|row| row.0 == self.id && row.1 == owner);
         let Some((_, _, Some(high), ..)) = row else { return Ok(false) };
@@ -192,18 +193,18 @@ impl Slot {
         Err(Trouble::unknown("an earlier renewal went through after all"))
     }
 
-    /// For whoever comes next. Nothing may be written any more.
+    /// Frees the slot for another server. Nothing may be written after this.
     pub async fn release(self, link: &Link, clock: &Clock) {
         clock.revoke();
         let last = clock.high_water();
         let change = change(link, self.id, (None, Some(last)), (Some(self.owner), Some(self.held))).await;
         if !matches!(change, Ok(true)) {
-            tracing::debug!(slot = self.id, ?change, "the slot was not given back; it will be found unused");
+            tracing::debug!(slot = self.id, ?change, "the slot was not released; other servers will free it");
         }
     }
 }
 
-/// Leases as they were seen, and since when they have not changed.
+/// The leases of other servers, and since when each has not changed.
 #[derive(Debug, Default)]
 struct Watch {
     seen: HashMap<i32, (Uuid, Option<i64>, Instant)>,
@@ -211,18 +212,18 @@ struct Watch {
 }
 
 impl Watch {
-    async fn free_dead(&mut self, link: &Link, rows: &[Row]) {
+    async fn free_dead(&mut self, link: &Link, rows: &[SlotRow]) {
         for (id, owner, high) in self.dead(rows, Instant::now()) {
             let freed = change(link, id, (None, high), (Some(owner), high)).await;
             tracing::info!(slot = id, ?freed, "a server stopped renewing its lease");
         }
     }
 
-    /// Those that were looked at again and again for long enough and never changed.
+    /// The leases that were seen unchanged for long enough.
     ///
-    /// A look that comes late forgets what was seen before it: who could not look, because the cluster was away or
-    /// this server stood still, does not know whether the others could renew.
-    fn dead(&mut self, rows: &[Row], now: Instant) -> Vec<(i32, Uuid, Option<i64>)> {
+    /// A look that comes late forgets earlier ones: if this server could not look, because the cluster was away or
+    /// the process was suspended, the others may not have been able to renew either.
+    fn dead(&mut self, rows: &[SlotRow], now: Instant) -> Vec<(i32, Uuid, Option<i64>)> {
         if self.looked.is_some_and(|last| now.saturating_duration_since(last) > LOOKS_APART_MAX) {
             self.seen.clear();
         }
@@ -247,26 +248,26 @@ impl Watch {
     }
 }
 
-/// Whether every server, living or not known to be dead, has obeyed this turning on of the switch.
+/// Whether every server that is not known to be dead has obeyed this freeze.
 pub async fn are_all_quiet(link: &Link, freeze: Uuid) -> Result<bool, Trouble> {
-    let quiet = |(_, owner, _, _, frozen): &Row| owner.is_none() || *frozen == Some(freeze);
+    let quiet = |(_, owner, _, _, frozen): &SlotRow| owner.is_none() || *frozen == Some(freeze);
     Ok(all(link).await?.iter().all(quiet))
 }
 
-/// The longest time for which a server may go on with what it knows of a table.
+/// The longest table lease of all servers.
 pub async fn longest_table_lease(link: &Link) -> Result<Duration, Trouble> {
     Ok(longest(&all(link).await?))
 }
 
-fn longest(rows: &[Row]) -> Duration {
+fn longest(rows: &[SlotRow]) -> Duration {
     let held = rows.iter().filter(|row| row.1.is_some());
     let leases = held.filter_map(|row| u64::try_from(row.3?).ok());
     Duration::from_millis(leases.max().unwrap_or(0))
 }
 
-async fn all(link: &Link) -> Result<Vec<Row>, Trouble> {
+async fn all(link: &Link) -> Result<Vec<SlotRow>, Trouble> {
     let rows = link.read(&link.statements.all_slots, ()).await?;
-    let rows = rows.rows::<Row>().map_err(undecodable("the slots of servers"))?;
+    let rows = rows.rows::<SlotRow>().map_err(undecodable("the slots of servers"))?;
     rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect()
 }
 
@@ -291,11 +292,11 @@ async fn change(
 mod tests {
     use super::*;
 
-    fn row(id: i32, owner: u128, high: i64) -> Row {
+    fn row(id: i32, owner: u128, high: i64) -> SlotRow {
         (id, Some(Uuid::from_u128(owner)), Some(high), Some(50), None)
     }
 
-    fn dead(watch: &mut Watch, rows: &[Row], now: Instant) -> Vec<i32> {
+    fn dead(watch: &mut Watch, rows: &[SlotRow], now: Instant) -> Vec<i32> {
         watch.dead(rows, now).into_iter().map(|(id, ..)| id).collect()
     }
 

@@ -14,7 +14,7 @@ use crate::options::Reads;
 use crate::retry::OtherNode;
 use crate::trouble::Trouble;
 
-/// What `rows_of` and `stamps_of` give for each row that is there; the last three are the partition's own.
+/// The columns of `rows_of` and `stamps_of`. The last three belong to the partition.
 pub type RowColumns = (Vec<u8>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<i8>, Option<i64>);
 pub type StampColumns = (Vec<u8>, Option<i64>, Option<i64>, Option<i8>, Option<i64>);
 
@@ -23,36 +23,36 @@ pub struct Statements {
     // Rows and their partition.
     pub put_row: PreparedStatement,
     pub delete_row: PreparedStatement,
-    /// Part of every transaction: notes its stamp, and holds it to its epoch.
+    /// Part of every transaction: stores its stamp, conditional on the epoch.
     pub mark_written: PreparedStatement,
-    /// The same for one that also changes the epoch.
+    /// The same for a transaction that also changes the epoch.
     pub mark_registered: PreparedStatement,
     pub change_epoch: PreparedStatement,
     /// Goes with it, for a partition that has no rows.
     pub clear_rows: PreparedStatement,
     pub partition_state: PreparedStatement,
-    /// Never applied; its refusal tells the partition's state.
+    /// Never applied. The refusal shows the partition's state.
     pub refused: PreparedStatement,
     pub any_row: PreparedStatement,
-    /// Some rows by key, with their partition's state; or their stamps alone.
+    /// Rows by key, with their partition's state; or only their stamps.
     pub rows_of: PreparedStatement,
     pub stamps_of: PreparedStatement,
-    /// One row for a caller who reads no more than that.
+    /// A single row, for `get`.
     pub get_row: PreparedStatement,
-    /// Rows from a key on, or up to one, for scans of one partition and of many.
+    /// Rows from a key on, or up to a key, for scans of one partition or of many.
     pub range: Ranges,
     pub range_quorum: Ranges,
-    /// The rows of a table that is gone; the only rows removed without a condition.
+    /// Deletes the rows of a dropped table. No other rows are deleted without a condition.
     pub purge_rows: PreparedStatement,
 
     // The directory.
-    /// An entry, with its epoch as timestamp: one that lists a partition, or one that strikes it off (`Listed`).
+    /// An entry with its epoch as timestamp. It lists a partition or strikes it off (`Listed`).
     pub enter: PreparedStatement,
     pub directory_page: PreparedStatement,
     pub drop_segment: PreparedStatement,
     pub map: PreparedStatement,
     pub map_version: PreparedStatement,
-    /// Part of every change of a map; the statements after it are the rest.
+    /// Part of every change of a map, before the statements that change its segments.
     pub set_map_version: PreparedStatement,
     pub set_segment: PreparedStatement,
     pub remove_segment: PreparedStatement,
@@ -82,11 +82,11 @@ pub struct Statements {
     /// Taken by a new owner; and renewed, released or given free.
     pub take_slot: PreparedStatement,
     pub set_slot: PreparedStatement,
-    /// That its owner obeys the switch and has no write under way.
+    /// Notes that its owner obeys the freeze and has no write in flight.
     pub note_quiet: PreparedStatement,
 }
 
-/// Rows of one partition from a row key on: to its end, or below another row key. The last value is a limit.
+/// Rows of one partition from a row key on, to the end or up to another row key. The last value is a limit.
 #[derive(Debug)]
 pub struct Ranges {
     pub from: PreparedStatement,
@@ -102,8 +102,8 @@ pub struct Documents {
 
 const WHERE_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = ?";
 const WHERE_PARTITION: &str = "WHERE tid = ? AND pk = ?";
-/// Below every row. What asks for it too meets no tombstones of others, and where it is, it is the first row that a read
-/// of the partition's own columns finds.
+/// A key below all rows. A read with this key meets no tombstones of other rows. If the row exists, a read of the
+/// partition's own columns finds it first.
 const WHERE_NO_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = 0x00";
 
 impl Statements {
@@ -112,7 +112,7 @@ impl Statements {
         let prepare = async |text: &str, consistency: Consistency| {
             let mut statement = driver::prepare(session, text).await?;
             statement.set_consistency(consistency);
-            // A read, or a write with a timestamp of its own: to ask twice does no harm.
+            // A read, or a write with its own timestamp: sending it twice is harmless.
             let repeatable = !text.contains(" IF ");
             statement.set_is_idempotent(repeatable);
             if repeatable {
@@ -139,7 +139,7 @@ impl Statements {
                 .await?,
             })
         };
-        // `column` is one of ours, never what a client sent.
+        // `column` is a constant of ours, never input of a client.
         let documents = async |column: &str| {
             Ok::<_, Trouble>(Documents {
                 read: serial(&format!("SELECT {column} FROM services WHERE account = ?")).await?,

@@ -1,4 +1,4 @@
-//! What became of a request that the cluster did not answer with a result.
+//! Why the cluster did not answer a request with a result, and whether the request may have been done.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,26 +8,26 @@ use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError}
 use scylla::statement::Consistency;
 use store::{Error, Fault};
 
-/// The driver's error, or one of our own in words.
+/// The driver's error, or our own text.
 pub type Cause = Arc<dyn StdError + Send + Sync>;
 
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// Certainly not done, and never will be.
+    /// It was not done and never will be.
     Refused(Cause),
-    /// May have been done, or may yet be: a coordinator goes on by itself after its client gave up.
+    /// It may have been done or may still be done: a coordinator continues after its client has given up.
     Unknown(Cause),
-    /// A read met more tombstones than a node steps over in one, or may have. A narrower one meets fewer (`narrow`).
+    /// A read met, or may have met, more tombstones than a node allows. A narrower read meets fewer (`narrow`).
     Tombstones(Cause),
-    /// Nothing that trying again would change.
+    /// Trying again would not help.
     Fault(Fault),
 }
 
 /// The reason that nodes give for it.
 const TOMBSTONES: &str = "TOO_MANY_TOMBSTONES";
 
-/// Whether the nodes gave a read up because of tombstones. Of a SERIAL one they do not say why: the coordinator's own part
-/// of it fails for an unknown reason. It asks all replicas, so that it fails only if most of them do.
+/// Whether the nodes gave a read up because of tombstones. Of a SERIAL one they do not say why: the coordinator's own
+/// part of it fails for an unknown reason. It asks all replicas, so that it fails only if most of them do.
 pub fn met_tombstones(error: &DbError, why: &str) -> bool {
     match error {
         DbError::ReadFailure { consistency: Consistency::Serial | Consistency::LocalSerial, .. } => true,
@@ -49,7 +49,7 @@ impl Trouble {
         Self::Tombstones(why.into().into())
     }
 
-    /// What the keyspace holds is not what this release writes.
+    /// The keyspace has something that this release does not write.
     pub fn damaged(what: impl Into<String>) -> Self {
         Self::Fault(damaged(what))
     }
@@ -67,7 +67,7 @@ fn damaged(what: impl Into<String>) -> Fault {
         .advising("check the keyspace: another program or another release may have changed it")
 }
 
-/// Of an answer whose columns or values are not those that were asked for.
+/// For an answer with unexpected columns or values.
 pub fn undecodable<E: StdError + Send + Sync + 'static>(what: &'static str) -> impl Fn(E) -> Trouble {
     move |error| Trouble::Fault(damaged(format!("could not decode {what}")).because(error))
 }
@@ -99,7 +99,7 @@ impl From<Fault> for Trouble {
     }
 }
 
-/// For reads, where not knowing does no harm: come back later.
+/// For reads, where an unknown outcome is harmless: the caller can try again.
 impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -137,7 +137,7 @@ impl From<ExecutionError> for Trouble {
     }
 }
 
-/// What an error of the driver tells of the request.
+/// What an error of the driver means for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Refused,
@@ -154,7 +154,7 @@ impl Meaning {
         use ExecutionError as E;
         match error {
             E::BadQuery(_) => Self::Bug,
-            // No node was asked.
+            // The request was not sent to any node.
             E::EmptyPlan | E::PrepareError(_) | E::ConnectionPoolError(_) => Self::Refused,
             E::LastAttemptError(attempt) => Self::of_attempt(attempt),
             _ => Self::Unknown,

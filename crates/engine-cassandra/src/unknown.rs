@@ -1,16 +1,16 @@
-//! What became of a write that the cluster never answered. It is never simply sent again: the first one may
-//! still be on its way.
+//! Settles the outcome of a write that the cluster did not answer. It is never simply sent again, because the first
+//! one may still arrive.
 //!
-//! Stamps and epochs never recur, so what is found tells. If nothing of the write is found, the partition is
-//! moved to another epoch: from then on the write can't go through any more, and a last look decides.
+//! Stamps and epochs never recur, so a stamp of the write proves that it was applied. If none is found, the partition
+//! is moved to another epoch. From then on the write can't be applied any more, and a last read decides.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
 use crate::keys::KeyBytes;
-use crate::partition::{PartitionId, State};
-use crate::plan::Write;
+use crate::partition::{PartitionId, PartitionState};
+use crate::plan::RowWrite;
 use crate::statements::StampColumns;
 use crate::trouble::{Trouble, undecodable};
 
@@ -20,30 +20,30 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Attempt<'a> {
     pub id: &'a PartitionId,
-    pub writes: &'a BTreeMap<KeyBytes, Write>,
-    /// Its own stamp, as `written` notes it.
+    pub writes: &'a BTreeMap<KeyBytes, RowWrite>,
+    /// The stamp of the write, which it stores in `written`.
     pub last: i64,
     /// The state it expected.
-    pub expected: State,
-    /// The epoch it would leave behind: its own if it registers the partition, else the expected one.
+    pub expected: PartitionState,
+    /// The epoch after the write: its own if it registers the partition, otherwise the expected one.
     pub epoch: Option<i64>,
     /// Whether the rows' stamps were made for this write. Those of rows from another store were not: an earlier
-    /// attempt may have left the same, so that they prove nothing.
+    /// attempt may have stored the same stamps, so they prove nothing.
     pub own_stamps: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Applied,
-    /// And it never will be.
+    /// It was not applied and never will be.
     NotApplied,
     Unknown,
 }
 
-/// The partition after the write, as far as the write touches it.
-struct Seen {
-    state: State,
-    /// Stamps of those rows that are there.
+/// The partition's state and the rows that the write touches, read after the write.
+struct PartitionView {
+    state: PartitionState,
+    /// The stamps of the rows that exist.
     stamps: BTreeMap<KeyBytes, i64>,
 }
 
@@ -52,11 +52,11 @@ impl Attempt<'_> {
         loop {
             match self.look(cluster).await {
                 Ok(fate) => {
-                    tracing::debug!(?fate, "found out what became of a write");
+                    tracing::debug!(?fate, "settled the outcome of a write");
                     return fate;
                 }
                 Err(trouble) if Instant::now() > deadline => {
-                    tracing::warn!(%trouble, "what became of a write stays unknown");
+                    tracing::warn!(%trouble, "the outcome of a write stays unknown");
                     return Fate::Unknown;
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         if self.is_in(&seen) {
             return Ok(Fate::Applied);
         }
-        // Elsewhere already: then it is too late for the write as it is.
+        // The epoch has changed already, so the write can't be applied any more.
         if seen.state.epoch == self.expected.epoch {
             let fence = cluster.epoch_above(self.expected.epoch.unwrap_or(0)).await?;
             cluster.change_epoch(self.id, self.expected.epoch, fence, self.expected.registration).await?;
@@ -77,7 +77,7 @@ impl Attempt<'_> {
         Ok(self.judge(&self.see(cluster).await?))
     }
 
-    async fn see(&self, cluster: &Cluster) -> Result<Seen, Trouble> {
+    async fn see(&self, cluster: &Cluster) -> Result<PartitionView, Trouble> {
         let keys: Vec<&[u8]> = self.writes.keys().map(KeyBytes::as_bytes).collect();
         let rows = cluster
             .read(&cluster.statements.stamps_of, (self.id.table, self.id.key.as_bytes(), keys))
@@ -87,12 +87,12 @@ impl Attempt<'_> {
             let (key, stamp, ..) = row.map_err(undecodable("rows of a partition"))?;
             stamps.extend(stamp.map(|stamp| (KeyBytes::stored(key), stamp)));
         }
-        Ok(Seen { state: cluster.partition_state(self.id).await?, stamps })
+        Ok(PartitionView { state: cluster.partition_state(self.id).await?, stamps })
     }
 
-    /// Whether anything is there that only this write can have left.
-    fn is_in(&self, seen: &Seen) -> bool {
-        let wrote = |(key, write): (&KeyBytes, &Write)| {
+    /// Whether there is something that only this write can have stored.
+    fn is_in(&self, seen: &PartitionView) -> bool {
+        let wrote = |(key, write): (&KeyBytes, &RowWrite)| {
             let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
             self.own_stamps && stamp.is_some() && seen.stamps.get(key).copied() == stamp
         };
@@ -101,15 +101,15 @@ impl Attempt<'_> {
             || self.writes.iter().any(wrote)
     }
 
-    /// After the write has become impossible.
-    fn judge(&self, seen: &Seen) -> Fate {
+    /// Decides once the write can't be applied any more.
+    fn judge(&self, seen: &PartitionView) -> Fate {
         if self.is_in(seen) {
             return Fate::Applied;
         }
-        // Every write of the partition leaves another mark, so if the old one is there, none went through since.
+        // Every write changes `written`. If it has the old value, no write was applied since.
         let untouched = seen.state.written == self.expected.written;
-        // A row that is as expected was not replaced by this write: it would carry another stamp, or be gone.
-        let as_before = |(key, write): (&KeyBytes, &Write)| {
+        // If a row still has the expected stamp, this write did not replace or delete it.
+        let as_before = |(key, write): (&KeyBytes, &RowWrite)| {
             let stamp = write.row.as_ref().map(|(stamp, _)| stamp.ticks());
             write.expected.is_some()
                 && write.expected != stamp
@@ -131,8 +131,8 @@ mod tests {
         DateTime::from_ticks(DateTime::MIN_STORED.ticks() + offset).unwrap()
     }
 
-    fn state(epoch: i64, written: i64) -> State {
-        State {
+    fn state(epoch: i64, written: i64) -> PartitionState {
+        PartitionState {
             epoch: Some(epoch),
             registration: Registration::Listed,
             written: Some(stamp(written).ticks()),
@@ -140,13 +140,19 @@ mod tests {
     }
 
     /// A write that puts `a` (stamp 100, over `before` if there was one) and deletes `d` (stamp 7), in epoch 2.
-    fn judged(before: Option<i64>, registers: bool, seen: State, a: Option<i64>, d: Option<i64>) -> Fate {
+    fn judged(
+        before: Option<i64>,
+        registers: bool,
+        seen: PartitionState,
+        a: Option<i64>,
+        d: Option<i64>,
+    ) -> Fate {
         let id = PartitionId { table: Uuid::nil(), key: KeyBytes::of("p") };
         let put = Some((stamp(100), number(1).stamp(stamp(100))));
         let expected = |at: Option<i64>| at.map(|at| stamp(at).ticks());
         let writes = BTreeMap::from([
-            (KeyBytes::of("a"), Write { expected: expected(before), row: put }),
-            (KeyBytes::of("d"), Write { expected: expected(Some(7)), row: None }),
+            (KeyBytes::of("a"), RowWrite { expected: expected(before), row: put }),
+            (KeyBytes::of("d"), RowWrite { expected: expected(Some(7)), row: None }),
         ]);
         let attempt = Attempt {
             id: &id,
@@ -158,7 +164,7 @@ mod tests {
         };
         let stamps = [("a", a), ("d", d)];
         let stamps = stamps.into_iter().filter_map(|(key, at)| Some((KeyBytes::of(key), stamp(at?).ticks())));
-        attempt.judge(&Seen { state: seen, stamps: stamps.collect() })
+        attempt.judge(&PartitionView { state: seen, stamps: stamps.collect() })
     }
 
     #[test]
@@ -192,8 +198,8 @@ mod tests {
         let loaded = |at: i64| Some((stamp(at), number(1).stamp(stamp(at))));
         // An earlier load put `a`; this one puts it once more, and `b` with it.
         let writes = BTreeMap::from([
-            (KeyBytes::of("a"), Write { expected: Some(stamp(5).ticks()), row: loaded(5) }),
-            (KeyBytes::of("b"), Write { expected: None, row: loaded(6) }),
+            (KeyBytes::of("a"), RowWrite { expected: Some(stamp(5).ticks()), row: loaded(5) }),
+            (KeyBytes::of("b"), RowWrite { expected: None, row: loaded(6) }),
         ]);
         let expected = state(2, 50);
         let attempt = Attempt {
@@ -205,8 +211,11 @@ mod tests {
             own_stamps: false,
         };
         let a_alone = || BTreeMap::from([(KeyBytes::of("a"), stamp(5).ticks())]);
-        assert_eq!(attempt.judge(&Seen { state: state(6, 50), stamps: a_alone() }), Fate::NotApplied);
-        assert_eq!(attempt.judge(&Seen { state: state(6, 101), stamps: a_alone() }), Fate::Applied);
-        assert_eq!(attempt.judge(&Seen { state: state(6, 90), stamps: a_alone() }), Fate::Unknown);
+        assert_eq!(
+            attempt.judge(&PartitionView { state: state(6, 50), stamps: a_alone() }),
+            Fate::NotApplied
+        );
+        assert_eq!(attempt.judge(&PartitionView { state: state(6, 101), stamps: a_alone() }), Fate::Applied);
+        assert_eq!(attempt.judge(&PartitionView { state: state(6, 90), stamps: a_alone() }), Fate::Unknown);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use engine_embedded::{EmbeddedEngine, Options};
 use model::{Key, Value};
-use store::{Change, Condition, Engine, Operation, Transaction};
+use store::{Change, Condition, Engine, RowOperation, Transaction};
 use store_suite::{draft, table};
 
 const ROW_BYTES: usize = 1024;
@@ -27,7 +27,7 @@ fn inserts(rows: usize) -> Transaction {
     let insert = |row| {
         let noise: Vec<u8> = (0..ROW_BYTES / 8).flat_map(|_| rand::random::<[u8; 8]>()).collect();
         let change = Change::Put(draft(&[("Noise", Value::Binary(noise))]));
-        Operation { row: Key::parse(format!("{row:03}")).unwrap(), condition: Condition::Absent, change }
+        RowOperation { row: Key::parse(format!("{row:03}")).unwrap(), condition: Condition::Absent, change }
     };
     Transaction::new(partition, (0..rows).map(insert).collect()).unwrap()
 }

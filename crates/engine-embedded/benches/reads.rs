@@ -1,7 +1,8 @@
 //! What reading costs, in CPU time: `cargo bench -p partita-engine-embedded --bench reads`.
 //!
-//! CPU time of the whole process and not the clock, because the machine is shared; the clock is shown beside it
-//! to tell whether two cores were at work. A part of a name as an argument leaves out the others. Rows are read through the service, so that filters are the real ones.
+//! CPU time of the whole process and not the clock, because the machine is shared; the clock is shown beside it to
+//! tell whether two cores were at work. A part of a name as an argument leaves out the others. Rows are read through
+//! the service, so that filters are the real ones.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
 
@@ -15,8 +16,8 @@ use model::{DateTime, Guid, Key, Value, ValueRef};
 use rustix::time::{ClockId, clock_gettime};
 use service::{EntityQuery, Service};
 use store::{
-    Change, Condition, Engine, Held, Operation, RequestMemory, RowDraft, Showing, ShownProperties, TableRef,
-    Transaction,
+    Change, Condition, Engine, EntityViews, MemoryShare, RequestMemory, RowDraft, RowOperation,
+    ShownProperties, TableRef, Transaction,
 };
 use store_suite::{draft, key, table};
 use tempfile::TempDir;
@@ -118,7 +119,7 @@ async fn load(engine: &Arc<EmbeddedEngine>, kind: &Kind, rows: usize) {
             let (engine, table, row) = (engine.clone(), table.clone(), kind.row);
             tokio::spawn(async move {
                 for first in (task * GROUP..rows).step_by(TASKS * GROUP) {
-                    let operations = (first..first + GROUP).map(|n| Operation {
+                    let operations = (first..first + GROUP).map(|n| RowOperation {
                         row: Key::parse(format!("row{n:08}")).unwrap(),
                         condition: Condition::Anything,
                         change: Change::Put(row(n)),
@@ -182,7 +183,7 @@ async fn measure_pages(service: &Service, kind: &Kind) {
                 .query_entities(&table(kind.table), EntityQuery::default(), &mut unbounded())
                 .await
                 .unwrap();
-            let read = |entities: Showing<'_>| entities.map(|e| read_all(e.properties)).sum::<usize>();
+            let read = |entities: EntityViews<'_>| entities.map(|e| read_all(e.properties)).sum::<usize>();
             assert_eq!(page.entities.show(read).unwrap(), 11_000);
         }
     })
@@ -216,7 +217,7 @@ fn read_all(properties: ShownProperties<'_>) -> usize {
 }
 
 /// Memory for a query, as much as it takes.
-fn unbounded() -> Held {
+fn unbounded() -> MemoryShare {
     RequestMemory::new(usize::MAX).nothing()
 }
 

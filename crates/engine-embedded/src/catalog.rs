@@ -1,6 +1,6 @@
 //! Which tables there are: the meta records, in memory.
 //!
-//! Read by everyone, changed only by the committer and only after the change is durable, so what is found here
+//! All threads read it. Only the committer changes it, and only after the change is durable. So everything in it
 //! survives a crash.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,10 +16,10 @@ use store::{StoredName, TableRef, TablesPage};
 use crate::layout::{self, ServiceRecord, TableRecord};
 use crate::records::Records;
 
-/// A table as it stands. A change of its metadata makes another one with the same id.
+/// A table. A change of its metadata makes another value with the same id.
 #[derive(Debug)]
 pub struct Table {
-    /// Of its meta record.
+    /// The key of its meta record.
     pub key: Vec<u8>,
     pub record: TableRecord,
     doomed: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ impl Table {
         Self { key: self.key.clone(), record, doomed: self.doomed.clone() }
     }
 
-    /// Said before the drop is written, so that whoever reads what the drop has left finds it said.
+    /// Called before the drop is written, so that a reader that sees effects of the drop also sees this mark.
     pub fn doom(&self) {
         self.doomed.store(true, Ordering::SeqCst);
     }
@@ -45,7 +45,7 @@ impl Table {
     }
 }
 
-/// Changes of one group, to be published together. A table without a value is dropped.
+/// The changes of one commit group, published together. `None` drops the table.
 #[derive(Debug, Default)]
 pub struct Changes {
     pub tables: HashMap<Vec<u8>, Option<Arc<Table>>>,
@@ -59,7 +59,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// All that the meta records of a store say.
+    /// The catalog of the meta records of a store.
     pub fn new(records: Records) -> Self {
         let mut changes = Changes { services: records.services.into_iter().collect(), ..Changes::default() };
         for (account, record) in records.tables.into_values() {
@@ -83,7 +83,7 @@ impl Catalog {
         self.services.read().get(owner).cloned()
     }
 
-    /// Those that have tables or service metadata, in order.
+    /// The accounts that have tables or service metadata, in order.
     pub fn accounts(&self) -> Vec<AccountName> {
         let mut found: BTreeSet<AccountName> =
             self.services.read().keys().map(|(_, account)| account.clone()).collect();

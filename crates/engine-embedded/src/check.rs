@@ -10,10 +10,10 @@ use crate::records::Records;
 use crate::report::Report;
 use crate::survey::{self, Finder, Progress, SurveyError};
 
-/// Reads all of a store that nobody has open, and changes nothing in it.
+/// Reads all of a store that no process has open, without changing it.
 ///
-/// Memory is bounded: of each level of table files a block and an index, and about twice what the logs hold, which are
-/// bounded by the write buffers of the server that wrote them.
+/// Its memory is limited: a block and an index for each level of table files, and about twice the size of the logs.
+/// The write buffers of the server that wrote them limit the logs.
 pub fn check(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
     survey::survey(directory, &mut Nobody, progress).map_err(|error| match error {
         SurveyError::Open(error) => error,
@@ -21,7 +21,7 @@ pub fn check(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Rep
     })
 }
 
-/// Wants nothing but the report.
+/// Ignores the rows: only the report is needed.
 struct Nobody;
 
 impl Finder for Nobody {

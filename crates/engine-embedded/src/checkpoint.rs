@@ -1,7 +1,7 @@
-//! A snapshot of an open store beside itself, for a backup to take away.
+//! A checkpoint of an open store inside its data directory, for a backup to copy.
 //!
-//! Table files never change once written, so the snapshot has them by hard links: it takes seconds and no space,
-//! whatever the size of the store, and writes go on meanwhile.
+//! Table files never change, so the checkpoint has hard links to them: it takes seconds and no space, whatever the
+//! size of the store, and writes continue meanwhile.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -13,12 +13,12 @@ use store::Fault;
 use crate::db::{self, Db};
 use crate::layout::{self, CommitRecord};
 
-/// A data directory of its own, inside of the one it was taken from. The next one takes its place, unless whoever takes
-/// it away holds its directory locked.
+/// A complete data directory inside the one it was taken from. The next checkpoint replaces it, unless a backup has
+/// locked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     pub directory: PathBuf,
-    /// Every commit up to this one is in it, and perhaps some more.
+    /// It has every commit up to this one, and perhaps some later ones.
     pub commits: u64,
 }
 
@@ -33,12 +33,12 @@ pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
     Ok(Checkpoint { directory, commits })
 }
 
-/// Makes the directory a store of this format, with all that is committed. The answer is the number of commits that are
-/// surely in it. All of it is on the disk afterwards, except for the directory's own name.
+/// Makes the directory a store of this format, with all commits so far. Returns the number of the last commit that it
+/// has for certain. Everything is synced, except for the directory's own name.
 pub fn make(rocks: &DB, meta: &ColumnFamily, directory: &Path, format: u32) -> Result<u64, Fault> {
     let failed = |error: io::Error| failed(directory, error);
     store::private_directory::create(directory).map_err(failed)?;
-    // Before the checkpoint: a commit that can be read is in the log, which is part of it.
+    // Before the checkpoint: a commit that can be read is in the log, which the checkpoint includes.
     let record = rocks.get_cf(meta, layout::COMMIT_KEY);
     let record = record.map_err(|error| db::fault("could not read the last commit", error))?;
     let commits = record.and_then(|bytes| CommitRecord::decode(&bytes)).map_or(0, |record| record.counter);
@@ -47,7 +47,7 @@ pub fn make(rocks: &DB, meta: &ColumnFamily, directory: &Path, format: u32) -> R
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(layout::DATABASE_DIRECTORY)));
     taken.map_err(|error| db::fault("could not make a checkpoint", error).about(directory.display()))?;
     write(&directory.join(layout::COMMITTED_FILE), &layout::committed_bytes(commits)).map_err(failed)?;
-    // Last, because it makes a store of the directory.
+    // Last, because it makes the directory a store.
     write(&directory.join(layout::FORMAT_FILE), layout::format_text(format).as_bytes()).map_err(failed)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
     Ok(commits)

@@ -1,8 +1,8 @@
-//! The one thread that writes. It takes what is waiting, judges it in order, makes it durable with one sync,
-//! and only then answers.
+//! The committer: the one thread that writes. It takes all waiting requests, decides each in order, makes them
+//! durable with one sync, and only then answers.
 //!
-//! A lone request finds nothing else waiting and goes at once; while one group is being synced the next one
-//! gathers, so groups grow with the load and no request waits for company.
+//! A single request is committed at once. Requests that arrive during a sync form the next group, so groups grow with
+//! the load, and no request waits for others to arrive.
 
 use std::fs::File;
 use std::io;
@@ -12,51 +12,54 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, ServiceKind};
-use store::{Error, Fault, Row, TableRef};
+use store::{Error, Fault, Row, TableRef, Transaction};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::ahead::{Ahead, Published, Touched};
 use crate::catalog::Catalog;
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::db::Db;
 use crate::draft::{Draft, Effects};
 use crate::health::Health;
 use crate::layout::{self, CommitRecord, TableId};
-use crate::queue::{Queued, Reserved};
+use crate::prepared::{KeyCommits, PreparedTransaction, PublishedCommit};
+use crate::queue::{QueueReceiver, Reservation};
 
-/// Bounds on what shares one sync: the first to come should not wait long for the last to be judged.
+/// Limits of a commit group, so that its first request does not wait long until its last one is decided.
 pub const GROUP_REQUESTS_MAX: usize = 512;
 pub const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What a batch takes beside its requests, roughly.
+/// Roughly the bytes of a RocksDB batch without its requests.
 const COMMIT_RECORD_BYTES: usize = 64;
 
-pub type Answer = Result<Done, Error>;
+pub type WriteAnswer = Result<WriteOutcome, Error>;
 
-/// How work ended that was not refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Done {
+/// The outcome of a write that was not refused.
+#[derive(Clone, Debug)]
+pub enum WriteOutcome {
     /// A transaction, with the timestamps of its operations.
     Stamped(Vec<DateTime>),
-    /// Nothing was changed: what was to be replaced is not what was expected.
+    /// A transaction that was not judged: rows that it merges into were changed after they were read ahead. Merging
+    /// them again is left to whoever sent it, because all other writers would wait for it here.
+    Returned(Transaction),
+    /// Nothing was changed: the stored metadata is not what the caller expected.
     NotAsExpected,
-    /// Anything else.
+    /// Any other write.
     Changed,
 }
 
 #[derive(Debug)]
-pub struct Request {
+pub struct WriteRequest {
     pub work: Work,
-    /// Rough bytes, for budgets.
+    /// Its approximate size in bytes, for limits.
     pub weight: usize,
-    pub reply: oneshot::Sender<Answer>,
-    /// Held until it is answered.
-    pub reserved: Reserved,
+    pub reply: oneshot::Sender<WriteAnswer>,
+    /// Kept until the request is answered.
+    pub reserved: Reservation,
 }
 
 #[derive(Clone, Debug)]
 pub enum Work {
-    Apply(Ahead),
+    Apply(PreparedTransaction),
     Create(TableRef, Option<Bytes>),
     Drop(TableRef),
     ReplaceTableMetadata {
@@ -70,29 +73,29 @@ pub enum Work {
         expected: Option<Bytes>,
         metadata: Bytes,
     },
-    /// Rows of one partition as they are; without a value: removed.
+    /// Rows of one partition with their timestamps. `None` removes the row.
     Load(TableRef, Key, Vec<(Key, Option<Row>)>),
-    /// Again a tombstone above a dropped table, whose first one may have gone with a deleted file.
+    /// Rewrites the range tombstone of a dropped table: the first may have been deleted with its table file.
     Hide(TableId),
-    /// These tables' space is back.
+    /// The space of these dropped tables is reclaimed; their records can be deleted.
     Forget(Vec<TableId>),
 }
 
 pub struct Committer {
     pub db: Arc<Db>,
     pub catalog: Arc<Catalog>,
-    pub tally: Arc<Tally>,
+    pub counts: Arc<LiveCounters>,
     pub health: Arc<Health>,
     pub last: CommitRecord,
-    pub published: Arc<Published>,
-    pub touched: Touched,
+    pub published: Arc<PublishedCommit>,
+    pub touched: KeyCommits,
     pub committed: CommittedFile,
     pub dropped: Sender<TableId>,
 }
 
 impl Committer {
-    /// Until everyone who could send a request is gone.
-    pub fn run(mut self, queue: &Queued) {
+    /// Runs until all senders are dropped.
+    pub fn run(mut self, queue: &QueueReceiver) {
         let watch = Watch(self.health.clone());
         while let Some(group) = queue.next_group() {
             self.commit(group);
@@ -100,7 +103,7 @@ impl Committer {
         drop(watch);
     }
 
-    fn commit(&mut self, group: Vec<Request>) {
+    fn commit(&mut self, group: Vec<WriteRequest>) {
         if let Err(fault) = self.health.check() {
             for request in group {
                 answer(request.reply, Err(fault.clone().into()));
@@ -111,25 +114,24 @@ impl Committer {
         let mut draft = Draft::new(&self.db, &self.catalog, &mut self.touched, self.last, group.len(), bytes);
         let mut transactions = 0;
         let mut answers = Vec::with_capacity(group.len());
-        for Request { work, reply, reserved, .. } in group {
-            // Whoever asked has given up waiting: better not done at all than done unseen.
+        for WriteRequest { work, reply, reserved, .. } in group {
+            // The caller no longer waits. A write that nobody is told about is better not done.
             if reply.is_closed() {
                 continue;
             }
-            let is_transaction = matches!(work, Work::Apply(_));
             let verdict = judge(&mut draft, work);
-            transactions += usize::from(is_transaction && verdict.is_ok());
+            transactions += usize::from(matches!(verdict, Ok(WriteOutcome::Stamped(_))));
             answers.push((reply, verdict, reserved));
         }
         let effects = draft.into_effects();
-        // A group that changes nothing rests on what is durable already.
+        // A group that changes nothing needs no sync: its answers depend only on durable data.
         if !effects.batch.is_empty()
             && let Err(fault) = self.health.clone().watched(|| self.make_durable(effects, transactions))
         {
             self.health.fail(fault.clone());
             for (reply, verdict, _) in answers {
-                // What was to be written may be found in the log after a restart, or not. What was refused may
-                // have been refused for a row of this very group.
+                // After a restart, the log may have these writes or not. A refusal may be due to a row that this group
+                // wrote, so it is not certain either.
                 let told = verdict.map_or_else(|_| fault.clone().into(), |_| Error::OutcomeUnknown);
                 answer(reply, Err(told));
             }
@@ -151,49 +153,49 @@ impl Committer {
         self.last = record;
         self.published.raise(record.counter);
         self.committed.note(record.counter);
-        self.tally.commits.add(1);
-        self.tally.transactions.add(transactions);
-        self.tally.pending_drops.add(effects.dropped.len());
-        self.tally.pending_drops.subtract(effects.reclaimed);
+        self.counts.commits.add(1);
+        self.counts.transactions.add(transactions);
+        self.counts.pending_drops.add(effects.dropped.len());
+        self.counts.pending_drops.subtract(effects.reclaimed);
         self.catalog.publish(effects.changes);
-        // After publishing: deleting a table's files must not begin while it can still be found.
+        // After publishing: a table's files must not be deleted while the table can still be found.
         for table in effects.dropped {
-            // Nobody listens only if the reclaiming thread has ended; the next open takes up the record.
+            // Fails only if the reclaiming thread has ended. The next open finds the record and reclaims the space.
             let _ = self.dropped.send(table.record.id);
         }
         Ok(())
     }
 }
 
-fn judge(draft: &mut Draft<'_>, work: Work) -> Answer {
+fn judge(draft: &mut Draft<'_>, work: Work) -> WriteAnswer {
     match work {
-        Work::Apply(ahead) => return draft.apply(ahead).map(Done::Stamped),
+        Work::Apply(prepared) => return draft.apply(prepared),
         Work::Create(table, metadata) => draft.create(&table, metadata)?,
         Work::Drop(table) => draft.drop_table(&table)?,
         Work::ReplaceTableMetadata { table, expected, metadata } => {
             if !draft.replace_table_metadata(&table, expected.as_ref(), metadata)? {
-                return Ok(Done::NotAsExpected);
+                return Ok(WriteOutcome::NotAsExpected);
             }
         }
         Work::ReplaceServiceMetadata { service, account, expected, metadata } => {
             if !draft.replace_service_metadata(service, account, expected.as_ref(), metadata) {
-                return Ok(Done::NotAsExpected);
+                return Ok(WriteOutcome::NotAsExpected);
             }
         }
         Work::Load(table, partition, rows) => draft.load(&table, &partition, rows)?,
         Work::Hide(id) => draft.hide(id),
         Work::Forget(ids) => draft.forget(&ids),
     }
-    Ok(Done::Changed)
+    Ok(WriteOutcome::Changed)
 }
 
-fn answer(reply: oneshot::Sender<Answer>, verdict: Answer) {
-    // An error here means that nobody waits any more, which is theirs to decide.
+fn answer(reply: oneshot::Sender<WriteAnswer>, verdict: WriteAnswer) {
+    // An error means that the caller no longer waits.
     let _ = reply.send(verdict);
 }
 
-/// The requests of one group, each as the channel gives them; blocks for the first only.
-pub fn gather(queue: &Receiver<Request>) -> Option<Vec<Request>> {
+/// The requests of one group. Waits for the first only.
+pub fn gather(queue: &Receiver<WriteRequest>) -> Option<Vec<WriteRequest>> {
     let mut group = vec![queue.recv().ok()?];
     let mut bytes = group[0].weight;
     while group.len() < GROUP_REQUESTS_MAX && bytes < GROUP_BYTES_MAX {
@@ -204,12 +206,11 @@ pub fn gather(queue: &Receiver<Request>) -> Option<Vec<Request>> {
     Some(group)
 }
 
-/// The file that remembers, beside the database, how many commits were made durable.
+/// The commit counter: a file beside the database with the number of durable commits.
 ///
-/// RocksDB takes a hole in its log for the log's end, and then opens without what was behind it. This number
-/// was written after those commits were, so at open it tells that they are missing. It is written after each
-/// sync and not synced itself: after a crash it may lag behind the database, which proves nothing and is
-/// allowed. It never leads, because no number is written before its commit is on the disk.
+/// RocksDB takes a hole in its log for the end of the log, and opens without the commits behind the hole. The counter
+/// shows at open that they are missing. It is written after each sync and not synced itself, so after a crash it may
+/// be behind the database, which is harmless. It is never ahead, because it is written after its commit is on disk.
 #[derive(Debug)]
 pub struct CommittedFile(pub File);
 
@@ -220,13 +221,13 @@ impl CommittedFile {
 
     fn note(&self, counter: u64) {
         if let Err(error) = self.write(counter) {
-            // The commit itself is safe; only the proof of it is older than it could be.
-            warn!(%error, counter, "could not note the commit counter beside the database");
+            // The commit itself is durable; only the counter is behind.
+            warn!(%error, counter, "could not write the commit counter");
         }
     }
 }
 
-/// A panic in the committer is a failure like any other: requests would wait for ever.
+/// Turns a panic of the committer into a failure of the engine; without it requests would wait for ever.
 struct Watch(Arc<Health>);
 
 impl Drop for Watch {

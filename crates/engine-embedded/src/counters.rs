@@ -1,38 +1,42 @@
-//! What the engine has done, in numbers that do not depend on the machine's speed.
+//! Counts of the engine's work, which do not depend on the speed of the machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counted since the engine was opened. Tests hold the engine to its costs by these.
+/// Counts since the engine was opened. Tests use them to check the costs of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Single rows asked for, by `get`, by a transaction's judging, and ahead of it to warm the cache.
+    /// Single rows read, by `get` and by transactions.
     pub point_gets: u64,
-    /// Of these, the ones that went to another thread to wait for the disk there.
+    /// Those of them that were read on another thread, because they were not in memory.
     pub cold_gets: u64,
-    /// Iterators placed: one for each range of a scan.
+    /// Iterators that were positioned: one for each range of a scan.
     pub seeks: u64,
-    /// Rows that iterators stood on.
+    /// Rows read by iterators.
     pub rows_read: u64,
-    /// Scans in which a second thread took part.
+    /// Scans that a second thread helped with.
     pub shared_scans: u64,
-    /// Groups made durable, each with one sync.
+    /// Commit groups, each with one sync.
     pub commits: u64,
-    /// Transactions in these groups that went through.
+    /// Transactions in these groups that were committed.
     pub transactions: u64,
+    /// Merges that the committer made itself: their rows were changed after they were read ahead.
+    pub late_merges: u64,
+    /// Transactions that the committer returned instead, because it would have had to merge too much.
+    pub returned: u64,
     /// Meta records read when the engine was opened.
     pub opened_records: u64,
-    /// Dropped tables whose space has not been given back yet.
+    /// Dropped tables whose space is not reclaimed yet.
     pub pending_drops: u64,
     /// Blocks of table files asked for; zero without `Options::statistics`.
     pub blocks_asked: u64,
-    /// Of these, the ones not found in the block cache.
+    /// Those of them that were not in the block cache.
     pub blocks_read: u64,
     /// Tombstones and older versions that iterators stepped over; zero without `Options::statistics`.
     pub entries_skipped: u64,
 }
 
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct LiveCounters {
     pub point_gets: Count,
     pub cold_gets: Count,
     pub seeks: Count,
@@ -40,12 +44,14 @@ pub struct Tally {
     pub shared_scans: Count,
     pub commits: Count,
     pub transactions: Count,
+    pub late_merges: Count,
+    pub returned: Count,
     pub opened_records: Count,
     pub pending_drops: Count,
 }
 
-impl Tally {
-    /// All but the figures of RocksDB.
+impl LiveCounters {
+    /// All counts except for those of RocksDB.
     pub fn read(&self) -> Counters {
         Counters {
             point_gets: self.point_gets.get(),
@@ -55,6 +61,8 @@ impl Tally {
             shared_scans: self.shared_scans.get(),
             commits: self.commits.get(),
             transactions: self.transactions.get(),
+            late_merges: self.late_merges.get(),
+            returned: self.returned.get(),
             opened_records: self.opened_records.get(),
             pending_drops: self.pending_drops.get(),
             blocks_asked: 0,
@@ -64,7 +72,7 @@ impl Tally {
     }
 }
 
-/// A number several threads add to; none of them orders its work by it.
+/// A number that several threads add to. It synchronizes nothing.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 

@@ -1,9 +1,9 @@
 //! RocksDB's own directory: whether a database is in it, and how a new one is made.
 //!
-//! RocksDB takes a directory without the file CURRENT for an empty one: asked to create, it writes a new database
-//! beside what lies there, and then deletes every file that the new one does not know. So it is never asked to
-//! create where anything lies. A new database is made under another name and gets its own once it is whole, so
-//! that no interrupted first start leaves a directory without CURRENT.
+//! RocksDB takes a directory without the file CURRENT for an empty one: when asked to create a database, it writes a
+//! new one there and deletes all files that do not belong to it. So it is asked to create only in an empty directory.
+//! A new database is made under another name and renamed when it is complete, so that an interrupted first start
+//! leaves no directory without CURRENT.
 
 use std::fs;
 use std::io;
@@ -11,37 +11,37 @@ use std::path::Path;
 
 use rocksdb::DB;
 
-use crate::directory::Directory;
+use crate::directory::DataDirectory;
 use crate::layout;
 use crate::open::{self, OpenError};
 use crate::options::Tuning;
 
-/// The file that names the manifest in use, and so all files of the database.
+/// The file that names the current MANIFEST, which lists all files of the database.
 const CURRENT: &str = "CURRENT";
 
-/// What lies in the database's directory.
+/// What is in the database's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DatabaseState {
     /// No directory, or an empty one.
     Nothing,
     Database,
-    /// Files, but not the one that says which of them count.
+    /// There are files, but no CURRENT.
     Remains,
 }
 
-pub fn find(database: &Path) -> io::Result<Found> {
+pub fn find(database: &Path) -> io::Result<DatabaseState> {
     let mut entries = match fs::read_dir(database) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DatabaseState::Nothing),
         entries => entries?,
     };
     if database.join(CURRENT).try_exists()? {
-        return Ok(Found::Database);
+        return Ok(DatabaseState::Database);
     }
-    Ok(if entries.next().is_some() { Found::Remains } else { Found::Nothing })
+    Ok(if entries.next().is_some() { DatabaseState::Remains } else { DatabaseState::Nothing })
 }
 
 /// Makes an empty database where `find` found nothing.
-pub fn create(directory: &Directory, tuning: &Tuning) -> Result<(), OpenError> {
+pub fn create(directory: &DataDirectory, tuning: &Tuning) -> Result<(), OpenError> {
     let unwritable = |source| OpenError::Unwritable { directory: directory.path.clone(), source };
     let draft = directory.path.join(layout::DATABASE_DRAFT_DIRECTORY);
     match fs::remove_dir_all(&draft) {
@@ -52,9 +52,9 @@ pub fn create(directory: &Directory, tuning: &Tuning) -> Result<(), OpenError> {
     options.create_if_missing(true);
     let rocks = DB::open_cf_descriptors(&options, &draft, open::families(tuning));
     drop(rocks.map_err(|error| open::open_error(&directory.path, &error))?);
-    // Its files must not be less certain than its name.
+    // Its files must be durable before its name is.
     fs::File::open(&draft).and_then(|draft| draft.sync_all()).map_err(unwritable)?;
-    // Onto an empty directory at most: onto any other the system refuses to.
+    // The system refuses to rename onto a directory that is not empty.
     fs::rename(&draft, directory.database()).map_err(unwritable)?;
     directory.sync()
 }

@@ -11,7 +11,7 @@ use rocksdb::{
 use store::{Fault, RawRow, StoredRow};
 use tokio::sync::watch;
 
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::layout;
 
 pub struct Db {
@@ -20,13 +20,13 @@ pub struct Db {
     anywhere: ReadOptions,
     synced: WriteOptions,
     database_options: RocksOptions,
-    tally: Arc<Tally>,
-    // Fields are dropped in this order: the lock is let go of, and the closing told, after RocksDB is closed.
+    counts: Arc<LiveCounters>,
+    // Fields are dropped in this order: the lock is released, and `closing` dropped, after RocksDB is closed.
     _lock: File,
     _closing: watch::Sender<()>,
 }
 
-/// What can be said of a row without touching the disk.
+/// What is known of a row without reading from the disk.
 pub enum InMemory<T> {
     Known(T),
     Unknown,
@@ -37,7 +37,7 @@ impl Db {
     pub fn new(
         rocks: DB,
         database_options: RocksOptions,
-        tally: Arc<Tally>,
+        counts: Arc<LiveCounters>,
         lock: File,
         closing: watch::Sender<()>,
     ) -> Self {
@@ -46,7 +46,20 @@ impl Db {
         let mut synced = WriteOptions::default();
         synced.set_sync(true);
         let anywhere = ReadOptions::default();
-        Self { rocks, memory_only, anywhere, synced, database_options, tally, _lock: lock, _closing: closing }
+        Self {
+            rocks,
+            memory_only,
+            anywhere,
+            synced,
+            database_options,
+            counts,
+            _lock: lock,
+            _closing: closing,
+        }
+    }
+
+    pub fn counts(&self) -> &LiveCounters {
+        &self.counts
     }
 
     pub fn rocks(&self) -> &DB {
@@ -66,13 +79,13 @@ impl Db {
         self.rocks.cf_handle(name).expect("opened with this column family")
     }
 
-    /// Looks at a row where it lies, if that is known without the disk.
+    /// Passes the row to `look` without copying it, if it is in memory.
     pub fn look_in_memory<T>(
         &self,
         key: &[u8],
         look: impl FnOnce(Option<RawRow<'_>>) -> T,
     ) -> Result<InMemory<T>, Fault> {
-        self.tally.point_gets.add(1);
+        self.counts.point_gets.add(1);
         match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
             Ok(found) => Ok(InMemory::Known(look(found.as_deref().map(RawRow::new)))),
             Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
@@ -80,9 +93,9 @@ impl Db {
         }
     }
 
-    /// Looks at a row where it lies. May wait for the disk.
+    /// Passes the row to `look` without copying it. May wait for the disk.
     pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<RawRow<'_>>) -> T) -> Result<T, Fault> {
-        self.tally.point_gets.add(1);
+        self.counts.point_gets.add(1);
         let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.anywhere);
         let found = found.map_err(|error| fault("could not read a row", error))?;
         Ok(look(found.as_deref().map(RawRow::new)))
@@ -93,14 +106,14 @@ impl Db {
         self.look(key, copied)
     }
 
-    /// All of the batch or none of it, on the disk before this returns.
+    /// Writes the batch atomically. It is on disk when this returns.
     pub fn write(&self, batch: WriteBatch) -> Result<(), Fault> {
         self.rocks
             .write_opt(batch, &self.synced)
             .map_err(|error| fault("could not write a commit to the log", error))
     }
 
-    /// Rows to table files, so that the next open has no log to replay.
+    /// Writes all rows to table files, so that the next open has no log to replay.
     pub fn flush(&self) -> Result<(), Fault> {
         for family in [self.data(), self.meta()] {
             self.rocks
@@ -110,7 +123,7 @@ impl Db {
         Ok(())
     }
 
-    /// Blocks asked for, and those of them that were not in the cache.
+    /// Blocks asked for, and how many of them were not in the cache.
     pub fn blocks(&self) -> (u64, u64) {
         let ticker = |ticker| self.database_options.get_ticker_count(ticker);
         let missed = ticker(Ticker::BlockCacheMiss);
@@ -127,16 +140,16 @@ pub fn copied(row: Option<RawRow<'_>>) -> Option<StoredRow> {
     row.map(|row| StoredRow::new(Bytes::copy_from_slice(row.bytes())))
 }
 
-/// RocksDB's error as one of ours, of the kind that its own kind comes to.
+/// Turns RocksDB's error into a fault of the matching kind.
 pub fn fault(what: &'static str, error: rocksdb::Error) -> Fault {
     use ErrorKind as E;
     let fault = match error.kind() {
         E::Corruption => Fault::damaged(what),
-        // Asked for what it can't do: the call is wrong, and not the disk.
+        // Our call is wrong; the disk is not.
         E::NotFound | E::NotSupported | E::InvalidArgument | E::MergeInProgress | E::ColumnFamilyDropped => {
             Fault::bug(what)
         }
-        // `Unknown` too: what RocksDB can't name is seldom ours, and then the system's log helps.
+        // `Unknown` too: such errors seldom come from us, and the system's log helps.
         E::IOError
         | E::Incomplete
         | E::ShutdownInProgress

@@ -1,6 +1,6 @@
-//! The data directory: whose it is, who has it open, and in which format it was written.
+//! The data directory: whether it is a store, whether another process has it open, and its format.
 //!
-//! All of it is settled before RocksDB is let near the directory. A refusal leaves everything as it was.
+//! All of this is checked before RocksDB opens it. If it is refused, nothing in it is changed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -10,21 +10,21 @@ use crate::commit::CommittedFile;
 use crate::layout;
 use crate::open::OpenError;
 
-/// A directory that is ours for as long as this lives.
+/// A data directory, locked for this process as long as this lives.
 #[derive(Debug)]
-pub struct Directory {
+pub struct DataDirectory {
     pub path: PathBuf,
     pub lock: File,
-    /// What `FORMAT` says.
+    /// The format that the file `FORMAT` names.
     pub format: u32,
 }
 
-impl Directory {
-    /// Makes the directory if there is none, and a store of it if it is empty.
+impl DataDirectory {
+    /// Creates the directory if it is missing, and makes an empty one a store.
     pub fn claim(path: &Path) -> Result<Self, OpenError> {
         let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
         store::private_directory::create(path).map_err(unwritable)?;
-        // Before the lock, because even that would be a file of ours in a directory that is someone else's.
+        // Before the lock file is made: the directory may belong to another program.
         let found = check_format(path)?;
         let lock = OpenOptions::new().create(true).append(true).open(path.join(layout::LOCK_FILE));
         let lock = lock.map_err(unwritable)?;
@@ -33,7 +33,7 @@ impl Directory {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { directory: path.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(unwritable(source)),
         }
-        // Again, because someone else may have made a store of it since, or upgraded it.
+        // Again: another process may have made a store of it, or upgraded it, before we had the lock.
         let format = match check_format(path)? {
             Some(format) => format,
             None if found.is_some() => return Err(OpenError::NoStore { directory: path.to_owned() }),
@@ -45,7 +45,7 @@ impl Directory {
         Ok(Self { path: path.to_owned(), lock, format })
     }
 
-    /// Makes `FORMAT` say the format of this version. Programs that know only older ones refuse the store from then on.
+    /// Writes the format of this version to `FORMAT`. Older programs refuse the store from then on.
     pub fn mark_format(&mut self) -> io::Result<()> {
         write_format(&self.path, layout::FORMAT_VERSION)?;
         self.format = layout::FORMAT_VERSION;
@@ -56,19 +56,19 @@ impl Directory {
         self.path.join(layout::DATABASE_DIRECTORY)
     }
 
-    /// The counter noted last, if there is a readable note.
+    /// The commit counter, if the file is readable.
     pub fn committed(&self) -> Result<Option<u64>, OpenError> {
         committed(&self.path)
     }
 
-    /// Makes the names certain of what lies in the directory: a power cut could take the database's with it, and so all
-    /// that is in it, however well that was synced.
+    /// Syncs the names in the directory. Without this a power cut could remove the name of the database's directory,
+    /// and so everything in it, although its files were synced.
     pub fn sync(&self) -> Result<(), OpenError> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|source| OpenError::Unwritable { directory: self.path.clone(), source })
     }
 
-    /// The file to note counters in, with `counter` in it.
+    /// Opens the file of the commit counter and writes `counter` to it.
     pub fn committed_file(&self, counter: u64) -> Result<CommittedFile, OpenError> {
         let unwritable = |source| OpenError::Unwritable { directory: self.path.clone(), source };
         let path = self.path.join(layout::COMMITTED_FILE);
@@ -79,17 +79,17 @@ impl Directory {
     }
 }
 
-/// A directory that is looked at, while nobody else has it open, and not changed.
+/// A data directory that is only read, while no process has it open.
 #[derive(Debug)]
-pub struct Looked {
+pub struct DirectoryView {
     pub path: PathBuf,
-    /// `FORMAT` is gone or unreadable, but there is a database.
+    /// `FORMAT` is missing or unreadable, but there is a database.
     pub lacks_format: bool,
-    /// None if there is no file to lock, and so nobody who has it locked.
+    /// `None` if there is no lock file, so no process has it locked.
     _lock: Option<File>,
 }
 
-impl Looked {
+impl DirectoryView {
     pub fn at(path: &Path) -> Result<Self, OpenError> {
         let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
         let has_database = path.join(layout::DATABASE_DIRECTORY).is_dir();
@@ -128,8 +128,8 @@ fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
     }
 }
 
-/// The format of the store, or `None` if the directory is free for a new one. An error if the store can't be read by this
-/// version, or the directory holds something else.
+/// The format of the store, or `None` if the directory is empty and can become a store. An error if this version
+/// can't read the store, or if the directory has other files.
 fn check_format(path: &Path) -> Result<Option<u32>, OpenError> {
     let unreadable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
     let not_partita = || OpenError::NotPartita { directory: path.to_owned() };
@@ -153,7 +153,7 @@ fn check_format(path: &Path) -> Result<Option<u32>, OpenError> {
     }
 }
 
-/// Whether something lies there that neither a first start cut short nor the file system has left.
+/// Whether there is a file that comes neither from an interrupted first start nor from the file system.
 fn foreign_entry(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
@@ -165,7 +165,7 @@ fn foreign_entry(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Appears whole or not at all, also if the power fails.
+/// The file appears complete or not at all, even if the power fails.
 fn write_format(path: &Path, version: u32) -> io::Result<()> {
     let draft = path.join(layout::FORMAT_DRAFT_FILE);
     let mut file = File::create(&draft)?;

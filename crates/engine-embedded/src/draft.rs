@@ -1,7 +1,7 @@
-//! A group of requests being judged: what is in the database, overlaid with what the group has changed so far.
+//! A commit group while it is decided: the database, overlaid with the changes of the group so far.
 //!
-//! Judging is sequential, so a group means what its requests would mean one after the other. Nothing leaves
-//! this draft before the committer has made its batch durable.
+//! Requests are decided one after the other, so a group has the same effect as its requests one by one. Nothing of
+//! the draft is visible before the committer has made its batch durable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,44 +10,52 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, ServiceKind};
 use rocksdb::WriteBatch;
-use store::{Change, Condition, Error, Fault, Operation, RawRow, Reason, Row, TableRef, resolve};
+use store::{Change, Condition, Error, Fault, RawRow, Reason, Row, RowOperation, TableRef, resolve};
 
-use crate::ahead::{Ahead, Found, FoundRow, Touched};
 use crate::catalog::{Catalog, Changes, Table};
+use crate::commit::WriteOutcome;
 use crate::db::Db;
 use crate::fields::Fields;
 use crate::layout::{self, CommitRecord, DroppingRecord, ServiceRecord, TableId, TableRecord};
+use crate::prepared::{KeyCommits, PreparedRow, PreparedTransaction, RowFacts};
 
 const TICK: Duration = Duration::from_nanos(100);
+
+/// Bytes that the committer may merge itself in one group, because the rows were changed after they were read ahead.
+/// Ordinary entities that many clients merge into stay below it.
+pub const LATE_BYTES_MAX: usize = 1024 * 1024;
 
 pub struct Draft<'a> {
     db: &'a Db,
     catalog: &'a Catalog,
-    touched: &'a mut Touched,
+    touched: &'a mut KeyCommits,
     last_commit: u64,
-    /// Whether a request may meet rows that another one of the group has changed.
+    /// Whether the group has several requests, so that one may need rows that another has changed.
     shared: bool,
-    /// By stored key, as the group has left them; without a value: deleted. Empty if nobody can ask.
+    /// The rows that the group has changed, by stored key; `None` for a deleted row. Empty if the group has one
+    /// request.
     rows: HashMap<Vec<u8>, Option<Row>>,
+    /// Bytes that were merged here.
+    late_bytes: usize,
     effects: Effects,
 }
 
-/// What a group does, once it is durable.
+/// The effects of a group, which take place once it is durable.
 pub struct Effects {
     pub batch: WriteBatch,
     pub changes: Changes,
     pub dropped: Vec<Arc<Table>>,
-    /// Dropped tables of earlier groups whose space is back.
+    /// The number of dropped tables whose space is reclaimed.
     pub reclaimed: usize,
     pub last_stamp: DateTime,
 }
 
 impl<'a> Draft<'a> {
-    /// For a group of this many requests, which take about this many bytes.
+    /// `bytes` is about the size of the batch that these requests make.
     pub fn new(
         db: &'a Db,
         catalog: &'a Catalog,
-        touched: &'a mut Touched,
+        touched: &'a mut KeyCommits,
         last: CommitRecord,
         requests: usize,
         bytes: usize,
@@ -60,30 +68,46 @@ impl<'a> Draft<'a> {
             last_stamp: last.last_stamp,
         };
         let rows = HashMap::new();
-        Self { db, catalog, touched, last_commit: last.counter, shared: requests > 1, rows, effects }
+        Self {
+            db,
+            catalog,
+            touched,
+            last_commit: last.counter,
+            shared: requests > 1,
+            rows,
+            late_bytes: 0,
+            effects,
+        }
     }
 
     pub fn into_effects(self) -> Effects {
         self.effects
     }
 
-    /// The timestamps given, if every condition holds; else the draft is as it was.
-    pub fn apply(&mut self, ahead: Ahead) -> Result<Vec<DateTime>, Error> {
-        let Ahead { table, transaction, mut rows, mut seen } = ahead;
-        let id = self.table(&table.key).ok_or(Error::TableNotFound)?.record.id;
+    /// Decides a transaction. If a condition does not hold, or the transaction is returned, the draft does not change.
+    pub fn apply(&mut self, prepared: PreparedTransaction) -> Result<WriteOutcome, Error> {
+        let id = self.table(&prepared.table.key).ok_or(Error::TableNotFound)?.record.id;
+        let is_same_table = id == prepared.table.record.id;
+        let late_bytes = self.late_bytes + self.late(&prepared)?;
+        if prepared.may_return && (!is_same_table || late_bytes > LATE_BYTES_MAX) {
+            self.db.counts().returned.add(1);
+            return Ok(WriteOutcome::Returned(prepared.transaction));
+        }
+        self.late_bytes = late_bytes;
+        let PreparedTransaction { transaction, mut rows, mut seen, .. } = prepared;
         let (partition, operations) = transaction.into_parts();
-        if id != table.record.id {
-            // Dropped and created anew since the rows were read: those were another table's.
+        if !is_same_table {
+            // The table was dropped and created again since the rows were read: they are another table's.
             rows = self.read(id, &partition, &operations)?;
             seen = self.last_commit;
         }
-        // A row that is missing here would leave an operation out and answer that it was done.
+        // With a row too few, an operation would be left out and still be answered as done.
         assert_eq!(rows.len(), operations.len(), "one row is read for each operation");
         let mut stamps = Vec::with_capacity(operations.len());
         let mut changes = Vec::with_capacity(operations.len());
         let mut stamp = next_stamp(self.effects.last_stamp);
-        for (index, (operation, FoundRow { key, found })) in operations.into_iter().zip(rows).enumerate() {
-            let outcome = self.outcome(&partition, operation, &key, found, seen, stamp)?;
+        for (index, (operation, PreparedRow { key, facts })) in operations.into_iter().zip(rows).enumerate() {
+            let outcome = self.outcome(&partition, operation, &key, facts, seen, stamp)?;
             changes.push((key, outcome.map_err(|reason| Error::Rejected { index, reason })?));
             stamps.push(stamp);
             stamp = stamp.plus(TICK);
@@ -92,10 +116,28 @@ impl<'a> Draft<'a> {
             self.put_row(key, row);
         }
         self.effects.last_stamp = stamps.last().copied().unwrap_or(self.effects.last_stamp);
-        Ok(stamps)
+        Ok(WriteOutcome::Stamped(stamps))
     }
 
-    /// Rows that have their timestamps already. Every later one is above them.
+    /// Bytes that would have to be merged here, because the rows were changed after they were read ahead.
+    fn late(&self, prepared: &PreparedTransaction) -> Result<usize, Fault> {
+        let mut bytes = 0;
+        for (operation, PreparedRow { key, .. }) in
+            prepared.transaction.operations().iter().zip(&prepared.rows)
+        {
+            let Change::Merge(draft) = &operation.change else { continue };
+            if self.touched.since(key, prepared.seen) {
+                let row = match self.rows.get(key) {
+                    Some(changed) => changed.as_ref().map_or(0, |row| row.as_bytes().len()),
+                    None => self.db.look(key, |row| row.map_or(0, |row| row.bytes().len()))?,
+                };
+                bytes += draft.len() + row;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Stores rows that have their timestamps already. All later timestamps are above them.
     pub fn load(
         &mut self,
         table: &TableRef,
@@ -121,7 +163,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Its name goes, its rows are hidden by one range tombstone, and a record says that they are still there.
+    /// Deletes the table's record, hides its rows with one range tombstone, and adds a record that they still take
+    /// space.
     pub fn drop_table(&mut self, table: &TableRef) -> Result<(), Error> {
         let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
         self.effects.batch.delete_cf(self.db.meta(), &table.key);
@@ -151,7 +194,7 @@ impl<'a> Draft<'a> {
         Ok(as_expected)
     }
 
-    /// False, and nothing is changed, if the service's metadata is not what was expected.
+    /// False, without a change, if the stored metadata is not the expected one.
     pub fn replace_service_metadata(
         &mut self,
         service: ServiceKind,
@@ -173,16 +216,16 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Puts a range tombstone above all rows of a dropped table.
+    /// Hides all rows of a dropped table with a range tombstone.
     pub fn hide(&mut self, id: TableId) {
         let (start, end) = id.all();
         self.effects.batch.delete_range_cf(self.db.data(), start, end);
     }
 
-    /// A dropped table's space is back: nothing is left to remember.
+    /// Deletes the records of dropped tables whose space is reclaimed.
     ///
-    /// What may be left of it is hidden with the same batch. A crash between the deletion of its files and the
-    /// tombstone that was to follow has left rows without one, and after this no record would tell whose they are.
+    /// The same batch hides their rows once more: after a crash between the deletion of the files and the next
+    /// tombstone, rows may be left without a tombstone, and from now on no record says whose they are.
     pub fn forget(&mut self, ids: &[TableId]) {
         for id in ids {
             self.hide(*id);
@@ -191,7 +234,7 @@ impl<'a> Draft<'a> {
         self.effects.reclaimed += ids.len();
     }
 
-    /// Without a value: deleted.
+    /// `None` deletes the row.
     fn put_row(&mut self, key: Vec<u8>, row: Option<Row>) {
         self.touched.note(&key, self.last_commit + 1);
         match &row {
@@ -215,37 +258,38 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The rows the operations will be judged by, as the last commit left them.
+    /// Reads the rows that the operations need, as of the last commit.
     fn read(
         &self,
         table: TableId,
         partition: &Key,
-        operations: &[Operation],
-    ) -> Result<Vec<FoundRow>, Fault> {
-        let read = |operation: &Operation| {
+        operations: &[RowOperation],
+    ) -> Result<Vec<PreparedRow>, Fault> {
+        let read = |operation: &RowOperation| {
             let key = table.row(partition, &operation.row);
             let needed = needs_current(operation);
-            let found = |row: Option<RawRow<'_>>| Found::of(partition, operation, row);
-            let found = if needed { self.db.look(&key, found)?? } else { Found::NotAsked };
-            Ok(FoundRow { key, found })
+            let facts = |row: Option<RawRow<'_>>| RowFacts::of(partition, operation, row);
+            let facts = if needed { self.db.look(&key, facts)?? } else { RowFacts::NotAsked };
+            Ok(PreparedRow { key, facts })
         };
         operations.iter().map(read).collect()
     }
 
-    /// What the operation makes of its row: from what was found ahead, or, if that was changed since, from the row as
-    /// the group has left it so far. What this group has changed is touched since every commit there was, so an
-    /// untouched row is not looked for among its changes.
+    /// What the operation makes of its row. It uses what was read ahead or, if the row was changed since, the row as
+    /// it is now in this group. Every row that this group has changed counts as changed since, so other rows need not
+    /// be looked up among its changes.
     fn outcome(
         &self,
         partition: &Key,
-        operation: Operation,
+        operation: RowOperation,
         key: &[u8],
-        found: Found,
+        facts: RowFacts,
         seen: u64,
         stamp: DateTime,
     ) -> Result<Result<Option<Row>, Reason>, Fault> {
-        let is_touched = !matches!(found, Found::NotAsked) && self.touched.since(key, seen);
+        let is_touched = !matches!(facts, RowFacts::NotAsked) && self.touched.since(key, seen);
         if is_touched {
+            self.db.counts().late_merges.add(usize::from(matches!(operation.change, Change::Merge(_))));
             return match self.rows.get(key) {
                 Some(changed) => {
                     let current = changed.as_ref().map(|row| RawRow::new(row.as_bytes()));
@@ -254,18 +298,18 @@ impl<'a> Draft<'a> {
                 None => self.db.look(key, |current| resolve(partition, operation, current, stamp))?,
             };
         }
-        let current = match &found {
-            Found::NotAsked => None,
-            Found::Stamp(current) => *current,
-            Found::Merged(current, _) => Some(*current),
+        let current = match &facts {
+            RowFacts::NotAsked => None,
+            RowFacts::Stamp(current) => *current,
+            RowFacts::Merged(current, _) => Some(*current),
         };
         if let Err(reason) = operation.condition.judge(current) {
             return Ok(Err(reason));
         }
-        Ok(match (operation.change, found) {
+        Ok(match (operation.change, facts) {
             (Change::Delete, _) => Ok(None),
-            (Change::Merge(_), Found::Merged(_, merged)) => merged.map(|merged| Some(merged.stamp(stamp))),
-            (Change::Merge(_), Found::Stamp(Some(_)) | Found::NotAsked) => {
+            (Change::Merge(_), RowFacts::Merged(_, merged)) => merged.map(|merged| Some(merged.stamp(stamp))),
+            (Change::Merge(_), RowFacts::Stamp(Some(_)) | RowFacts::NotAsked) => {
                 return Err(Fault::bug("a merge reached the committer without the row it merges into"));
             }
             (Change::Put(draft) | Change::Merge(draft), _) => Ok(Some(draft.stamp(stamp))),
@@ -277,13 +321,13 @@ fn table_key(table: &TableRef) -> Vec<u8> {
     layout::table_key(&table.account, &table.stored_name())
 }
 
-/// Whether the present row makes a difference to what becomes of it.
-pub fn needs_current(operation: &Operation) -> bool {
+/// Whether the outcome depends on the present row.
+pub fn needs_current(operation: &RowOperation) -> bool {
     let unconditional = matches!(operation.condition, Condition::Anything);
     !(unconditional && matches!(operation.change, Change::Put(_) | Change::Delete))
 }
 
-/// Now, or a tick after the last stamp if the clock has not moved past it, or was set back.
+/// The current time, or one tick after the last timestamp if the clock is not past that.
 fn next_stamp(last: DateTime) -> DateTime {
     DateTime::now().max(last.plus(TICK))
 }

@@ -1,10 +1,10 @@
-//! Whether the engine can still be believed.
+//! Whether the storage has failed or stalled.
 //!
-//! After a failed write nobody knows what the disk holds until the log has been replayed. So the first failure
-//! is final: everything is refused from then on, and the server is told so that it can exit.
+//! After a failed write nobody knows what is on disk until the log is replayed. So the first failure is final:
+//! everything is refused from then on, and the server is told so that it can exit.
 //!
-//! A write that neither succeeds nor fails is another matter: on a full disk RocksDB may wait for room. Meanwhile
-//! reads are as good as ever, and who wants to write is told to come back rather than made to wait.
+//! A write that neither succeeds nor fails has stalled: on a full disk RocksDB may wait for space. Meanwhile reads
+//! work, and writes are answered `Busy` instead of waiting.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use store::Fault;
 use tokio::sync::watch;
 use tracing::error;
 
-/// No disk that works takes as long for a commit.
+/// A working disk never takes this long for a commit.
 const STALLED: Duration = Duration::from_secs(5);
 const IDLE: u64 = u64::MAX;
 
@@ -22,7 +22,7 @@ const IDLE: u64 = u64::MAX;
 pub struct Health {
     failure: watch::Sender<Option<Fault>>,
     born: Instant,
-    /// When the write under way began, in milliseconds since `born`; `IDLE` without one.
+    /// When the current write began, in milliseconds since `born`; `IDLE` if there is none.
     writing_since: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ impl Health {
         Self { failure: watch::Sender::new(None), born: Instant::now(), writing_since: AtomicU64::new(IDLE) }
     }
 
-    /// Around each write to the disk.
+    /// Called around each write to the disk.
     pub fn watched<T>(&self, write: impl FnOnce() -> T) -> T {
         self.writing_since.store(self.born.elapsed().as_millis() as u64, Ordering::Relaxed);
         let done = write();
@@ -39,7 +39,7 @@ impl Health {
         done
     }
 
-    /// Since when a write has been waiting for the disk, if that is too long.
+    /// How long a write has been waiting for the disk, if that is too long.
     pub fn stalled(&self) -> Option<Duration> {
         let since = self.writing_since.load(Ordering::Relaxed);
         if since == IDLE {
@@ -49,7 +49,7 @@ impl Health {
         Some(waited).filter(|waited| *waited >= STALLED)
     }
 
-    /// Later failures are consequences of the first, which stays the one that is told.
+    /// Later failures are consequences of the first. Only the first is kept.
     pub fn fail(&self, fault: Fault) {
         error!(kind = %fault.kind(), %fault, "the storage failed; nothing is accepted until a restart");
         self.failure.send_if_modified(|failure| {
@@ -63,7 +63,7 @@ impl Health {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Resolves once the engine has failed, and never if it does not.
+    /// Resolves when the engine fails; never if it does not.
     pub fn failure(&self) -> impl Future<Output = Fault> + Send + use<> {
         let mut failure = self.failure.subscribe();
         async move {

@@ -1,9 +1,8 @@
 //! The durable engine: tables and rows in RocksDB, in one directory, by one process.
 //!
-//! One thread writes (`commit`), everyone reads (`read`), another thread gives back the space of dropped
-//! tables (`reclaim`). Knows nothing of HTTP, JSON or filters; what a row looks like is `store`'s.
+//! One thread writes (`commit`), all threads read (`read`), and another thread reclaims the space of dropped tables
+//! (`reclaim`). It knows nothing of HTTP, JSON or filters. The bytes of a row are defined by `store`.
 
-mod ahead;
 mod catalog;
 mod check;
 mod checkpoint;
@@ -19,6 +18,7 @@ mod layout;
 mod open;
 mod options;
 mod patience;
+mod prepared;
 mod queue;
 mod read;
 mod reclaim;
@@ -48,45 +48,48 @@ use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
 
-use crate::ahead::{Published, Touched};
 use crate::catalog::{Catalog, Table};
 pub use crate::check::check;
 pub use crate::checkpoint::Checkpoint;
-use crate::commit::{Answer, Committer, Done, Work};
+use crate::commit::{Committer, Work, WriteAnswer, WriteOutcome};
 pub use crate::counters::Counters;
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::db::Db;
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
 pub use crate::open::OpenError;
-use crate::open::Opened;
+use crate::open::OpenStore;
 pub use crate::options::{Options, ROCKSDB_VERSION};
-use crate::queue::{Queue, Reserved};
+use crate::prepared::{KeyCommits, PreparedTransaction, PublishedCommit};
+use crate::queue::{Queue, Reservation};
 use crate::read::Reader;
 use crate::reclaim::Reclaimer;
-pub use crate::report::{Damage, Place, Report, RowPlace, TableCount};
-pub use crate::salvage::{SalvageError, Salvaged, salvage};
+pub use crate::report::{Damage, DamageEdge, Report, RowPlace, TableCount};
+pub use crate::salvage::{SalvageError, SalvageReport, salvage};
 pub use crate::survey::Progress;
 
-/// On a full disk RocksDB holds a commit, or a flush, until there is room again. A close waits so long for that; what
-/// was held is then refused, and the log has all that was acknowledged.
+/// How long a close waits for a commit or flush that RocksDB delays because the disk is full. After that the delayed
+/// commit is refused. Everything acknowledged is in the log.
 const STALL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often a transaction that has its turn is returned before the committer makes its merges, however large.
+const RETURNS_MAX: u32 = 4;
 
 pub struct EmbeddedEngine {
     directory: PathBuf,
     catalog: Arc<Catalog>,
     reader: Reader,
     health: Arc<Health>,
-    tally: Arc<Tally>,
+    counts: Arc<LiveCounters>,
     statistics: bool,
-    /// Gone once closed.
+    /// `None` once closed.
     running: RwLock<Option<Running>>,
-    /// Its sender is dropped when the database is closed and the directory free.
+    /// The sender is dropped when the database is closed and the directory is unlocked.
     closed: watch::Receiver<()>,
 }
 
-/// What only an open engine has. Others borrow its parts for one call and never hold the queue while they
-/// wait, so that taking this away ends the committer.
+/// What only an open engine has. Calls use it only for a short time and never hold the queue while they wait, so that
+/// the committer ends when this is dropped.
 struct Running {
     db: Arc<Db>,
     queue: Arc<Queue>,
@@ -96,18 +99,18 @@ struct Running {
 }
 
 impl EmbeddedEngine {
-    /// Opens the store in the directory, or makes one of an empty directory. Blocks on the disk.
+    /// Opens the store in the directory, or creates one in an empty directory. Blocks on the disk.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let (closing, closed) = watch::channel(());
-        let tally = Arc::new(Tally::default());
-        let Opened { db, catalog, last, committed, dropping } = open::open(&options, &tally, closing)?;
+        let counts = Arc::new(LiveCounters::default());
+        let OpenStore { db, catalog, last, committed, dropping } = open::open(&options, &counts, closing)?;
         let (db, catalog, health) = (Arc::new(db), Arc::new(catalog), Arc::new(Health::new()));
         let (queue, queued) = queue::queue(options.queue_transactions, options.queue_bytes);
         let (queue, stopping) = (Arc::new(queue), Arc::new(AtomicBool::new(false)));
 
-        let published = Arc::new(Published::new(last.counter));
+        let published = Arc::new(PublishedCommit::new(last.counter));
         let (dropped, to_reclaim) = mpsc::channel();
-        // The record stays, so the next open that is not at rest takes it up.
+        // The records stay, so the next open without `at_rest` reclaims the space.
         for id in dropping.into_iter().filter(|_| !options.at_rest) {
             // Its receiver is the next thing made.
             let _ = dropped.send(id);
@@ -122,11 +125,11 @@ impl EmbeddedEngine {
         let committer = Committer {
             db: db.clone(),
             catalog: catalog.clone(),
-            tally: tally.clone(),
+            counts: counts.clone(),
             health: health.clone(),
             last,
             published: published.clone(),
-            touched: Touched::new(),
+            touched: KeyCommits::new(),
             committed,
             dropped,
         };
@@ -136,10 +139,10 @@ impl EmbeddedEngine {
             .map_err(started)?;
 
         Ok(Self {
-            reader: Reader::new(catalog.clone(), tally.clone(), published, &options),
+            reader: Reader::new(catalog.clone(), counts.clone(), published, &options),
             catalog,
             health,
-            tally,
+            counts,
             statistics: options.statistics,
             directory: options.directory,
             running: RwLock::new(Some(Running { db, queue, stopping, committer, reclaimer })),
@@ -148,7 +151,7 @@ impl EmbeddedEngine {
     }
 
     pub fn counters(&self) -> Counters {
-        let mut counters = self.tally.read();
+        let mut counters = self.counts.read();
         if self.statistics
             && let Ok(db) = self.db()
         {
@@ -158,13 +161,13 @@ impl EmbeddedEngine {
         counters
     }
 
-    /// A snapshot of all that is committed when this is called, beside the store. Blocks on the disk; writes go on.
+    /// A checkpoint of all commits so far, inside the data directory. Blocks on the disk; writes continue.
     pub fn checkpoint(&self) -> Result<Checkpoint, Fault> {
         checkpoint::take(&*self.db()?, &self.directory)
     }
 
-    /// Resolves when the storage has failed and nothing more is accepted: time for the server to exit, since
-    /// only a restart can tell what is on the disk.
+    /// Resolves when the storage has failed and no write is accepted any more. The server should exit then, because
+    /// only the next start can tell what is on disk.
     pub fn on_failure(&self) -> impl Future<Output = Fault> + Send + use<> {
         self.health.failure()
     }
@@ -189,12 +192,12 @@ impl EmbeddedEngine {
         self.catalog.table(table).ok_or(Error::TableNotFound)
     }
 
-    /// What reading a table takes.
+    /// The database and the table, for reading.
     fn readable(&self, table: &TableRef) -> Result<(Arc<Db>, Arc<Table>), Error> {
         Ok((self.db()?, self.catalog.table(table).ok_or(Error::TableNotFound)?))
     }
 
-    async fn commit(&self, work: Work) -> Answer {
+    async fn commit(&self, work: Work) -> WriteAnswer {
         if self.health.stalled().is_some() {
             return Err(Error::Busy);
         }
@@ -202,37 +205,49 @@ impl EmbeddedEngine {
         self.commit_in(work, reserved).await
     }
 
-    /// The same, in room that is held already.
-    async fn commit_in(&self, work: Work, reserved: Reserved) -> Answer {
+    /// Reads ahead and commits. The committer may return the transaction only if `may_return`.
+    async fn attempt(&self, table: &TableRef, transaction: Transaction, may_return: bool) -> WriteAnswer {
+        let (db, found) = self.readable(table)?;
+        if self.health.stalled().is_some() {
+            return Err(Error::Busy);
+        }
+        let reserved = self.queue()?.reserve(transaction.weight())?;
+        let prepared = self.reader.prepare(db, found, transaction, reserved).await;
+        let (prepared, reserved) = prepared.map_err(|error| error.about(|| table.to_string()))?;
+        self.commit_in(Work::Apply(PreparedTransaction { may_return, ..prepared }), reserved).await
+    }
+
+    /// The same, with memory that is reserved already.
+    async fn commit_in(&self, work: Work, reserved: Reservation) -> WriteAnswer {
         let answer = self.queue()?.submit(work, reserved)?;
-        // Dropped unanswered: the committer ended in the midst of it.
+        // The sender was dropped without an answer: the committer ended while it worked on this.
         answer.await.unwrap_or(Err(Error::OutcomeUnknown))
     }
 }
 
 impl Running {
-    /// Finishes what was accepted and closes the database, unless a read still goes on in it.
+    /// Finishes the accepted writes and closes the database. If a read is still running, it is closed when that ends.
     fn stop(self, flush: bool) {
         self.stopping.store(true, Ordering::SeqCst);
         drop(self.queue);
         let (in_time, watch) = mpsc::channel::<()>();
         let db = self.db.clone();
-        // Without it, should there be no thread to be had, a close on a full disk takes until there is room.
+        // If no thread can be started, a close on a full disk waits until there is space.
         let watchdog = thread::Builder::new().name("partita-close".to_owned()).spawn(move || {
             if watch.recv_timeout(STALL_TIME_MAX) == Err(RecvTimeoutError::Timeout) {
-                warn!("the disk takes nothing; closing without what is not committed");
+                warn!("the disk accepts no writes; closing without the commits that wait for it");
                 db.rocks().cancel_all_background_work(false);
             }
         });
-        // A panic has been reported where it happened.
+        // A panic was already reported.
         let _ = self.committer.join();
         if flush && let Err(error) = self.db.flush() {
-            // The log has it all; the next open takes longer, no more.
+            // Everything is in the log; the next open only takes longer.
             warn!(%error, "closed without a flush");
         }
         drop(in_time);
         let _ = watchdog.map(JoinHandle::join);
-        // Ends the compaction the reclaimer may be waiting for.
+        // Ends the compaction that the reclaimer may wait for.
         self.db.rocks().cancel_all_background_work(true);
         let _ = self.reclaimer.join();
     }
@@ -276,17 +291,19 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error> {
-        let (db, found) = self.readable(table)?;
-        if self.health.stalled().is_some() {
-            return Err(Error::Busy);
+        let mut returned = match self.attempt(table, transaction, true).await? {
+            WriteOutcome::Returned(transaction) => transaction,
+            done => return stamps(done),
+        };
+        let turn = self.queue()?.contended_turn();
+        let _turn = turn.await?;
+        for _ in 0..RETURNS_MAX {
+            match self.attempt(table, returned, true).await? {
+                WriteOutcome::Returned(transaction) => returned = transaction,
+                done => return stamps(done),
+            }
         }
-        let reserved = self.queue()?.reserve(transaction.weight())?;
-        let ahead = self.reader.ahead(db, found, transaction, reserved).await;
-        let (ahead, reserved) = ahead.map_err(|error| error.about(|| table.to_string()))?;
-        match self.commit_in(Work::Apply(ahead), reserved).await? {
-            Done::Stamped(stamps) => Ok(stamps),
-            other => Err(Fault::bug(format!("a transaction was answered with {other:?}")).into()),
-        }
+        stamps(self.attempt(table, returned, false).await?)
     }
 
     async fn table_metadata(&self, table: &TableRef) -> Result<Option<Bytes>, Error> {
@@ -300,7 +317,7 @@ impl Engine for EmbeddedEngine {
         metadata: Bytes,
     ) -> Result<bool, Error> {
         let work = Work::ReplaceTableMetadata { table: table.clone(), expected, metadata };
-        Ok(self.commit(work).await? != Done::NotAsExpected)
+        Ok(!matches!(self.commit(work).await?, WriteOutcome::NotAsExpected))
     }
 
     async fn service_metadata(
@@ -321,7 +338,7 @@ impl Engine for EmbeddedEngine {
     ) -> Result<bool, Error> {
         let account = account.clone();
         let work = Work::ReplaceServiceMetadata { service, account, expected, metadata };
-        Ok(self.commit(work).await? != Done::NotAsExpected)
+        Ok(!matches!(self.commit(work).await?, WriteOutcome::NotAsExpected))
     }
 
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error> {
@@ -340,7 +357,7 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::Load(table.clone(), partition.clone(), rows)).await.map(drop)
     }
 
-    /// Whether it can be read and written.
+    /// Whether the store can be read and written.
     fn check_health(&self) -> Result<(), Fault> {
         self.check_open()?;
         match self.health.stalled() {
@@ -359,17 +376,24 @@ impl Engine for EmbeddedEngine {
         if let Some(running) = running {
             let flush = self.health.check().is_ok();
             if task::spawn_blocking(move || running.stop(flush)).await.is_err() {
-                warn!("closing the store was cut short");
+                warn!("closing the store was interrupted");
             }
         }
-        // Reads that were going on hold the database; it is closed when the last of them ends.
+        // Reads that are still running hold the database open. It is closed when the last of them ends.
         let mut closed = self.closed.clone();
         while closed.changed().await.is_ok() {}
     }
 }
 
+fn stamps(done: WriteOutcome) -> Result<Vec<DateTime>, Error> {
+    match done {
+        WriteOutcome::Stamped(stamps) => Ok(stamps),
+        other => Err(Fault::bug(format!("a transaction was answered with {other:?}")).into()),
+    }
+}
+
 impl Drop for EmbeddedEngine {
-    /// Without a `close`, what was accepted is still made durable; only the flush is left out.
+    /// Without `close`, accepted writes are still made durable; only the flush is skipped.
     fn drop(&mut self) {
         if let Some(running) = self.running.get_mut().take() {
             running.stop(false);

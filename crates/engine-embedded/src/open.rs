@@ -12,15 +12,15 @@ use tracing::{info, warn};
 use crate::catalog::Catalog;
 use crate::checkpoint;
 use crate::commit::CommittedFile;
-use crate::counters::Tally;
-use crate::database::{self, Found};
+use crate::counters::LiveCounters;
+use crate::database::{self, DatabaseState};
 use crate::db::Db;
-use crate::directory::Directory;
+use crate::directory::DataDirectory;
 use crate::fields::Unusable;
 use crate::layout::{self, CommitRecord, TableId};
 use crate::options::{Options, Tuning};
 use crate::records::Records;
-use crate::upgrade::{self, Pace, Upgrade};
+use crate::upgrade::{self, Upgrade, UpgradePace};
 
 /// Why a directory could not be opened, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum OpenError {
         .directory.display()
     )]
     NewerFormat { directory: PathBuf, found: u32, supported: u32 },
-    /// Of a format that this version reads, but with something in it that was added later.
+    /// The store has a known format, but a record with a field that a later version added.
     #[error(
         "the data directory {} was used by a newer version: the meta record {record} can't be used, because {why}; \
          use the version that wrote it, or a newer one",
@@ -77,39 +77,43 @@ pub enum OpenError {
 }
 
 /// An open store, before its threads are started.
-pub struct Opened {
+pub struct OpenStore {
     pub db: Db,
     pub catalog: Catalog,
     pub last: CommitRecord,
     pub committed: CommittedFile,
-    /// Tables whose drop was made durable but whose space was not given back.
+    /// Dropped tables whose space is not reclaimed yet.
     pub dropping: Vec<TableId>,
 }
 
-pub fn open(options: &Options, tally: &Arc<Tally>, closing: watch::Sender<()>) -> Result<Opened, OpenError> {
-    open_at_pace(options, tally, closing, &mut Pace::usual())
+pub fn open(
+    options: &Options,
+    counts: &Arc<LiveCounters>,
+    closing: watch::Sender<()>,
+) -> Result<OpenStore, OpenError> {
+    open_at_pace(options, counts, closing, &mut UpgradePace::usual())
 }
 
-/// The same, with an upgrade that is watched.
+/// The same, with an upgrade that tests can interrupt.
 pub fn open_at_pace(
     options: &Options,
-    tally: &Arc<Tally>,
+    counts: &Arc<LiveCounters>,
     closing: watch::Sender<()>,
-    pace: &mut Pace<'_>,
-) -> Result<Opened, OpenError> {
-    let mut directory = Directory::claim(&options.directory)?;
+    pace: &mut UpgradePace<'_>,
+) -> Result<OpenStore, OpenError> {
+    let mut directory = DataDirectory::claim(&options.directory)?;
     let path = options.directory.as_path();
     let failed = |error| open_error(path, &error);
     let unwritable = |source| OpenError::Unwritable { directory: path.to_owned(), source };
     let noted = directory.committed()?.unwrap_or(0);
     let tuning = Tuning::new(options).map_err(failed)?;
     match database::find(&directory.database()).map_err(unwritable)? {
-        Found::Remains => return Err(current_missing(path)),
-        Found::Nothing if noted > 0 && !options.accept_loss => {
+        DatabaseState::Remains => return Err(current_missing(path)),
+        DatabaseState::Nothing if noted > 0 && !options.accept_loss => {
             return Err(missing_commits(path, noted));
         }
-        Found::Nothing => database::create(&directory, &tuning)?,
-        Found::Database => {
+        DatabaseState::Nothing => database::create(&directory, &tuning)?,
+        DatabaseState::Database => {
             log_tail::mend(&directory.database()).map_err(unwritable)?;
             if noted > 0 && !options.accept_loss {
                 check_for_loss(options, &directory, noted)?;
@@ -137,22 +141,22 @@ pub fn open_at_pace(
     }
     upgrade::clear(path);
     directory.sync()?;
-    tally.opened_records.add(records.count());
-    tally.pending_drops.add(records.dropping.len());
+    counts.opened_records.add(records.count());
+    counts.pending_drops.add(records.dropping.len());
     let last = records.last.unwrap_or(CommitRecord::NONE);
     let dropping = records.dropping.iter().copied().collect();
     let catalog = Catalog::new(records);
-    let db = Db::new(rocks, tuning.database, tally.clone(), directory.lock, closing);
+    let db = Db::new(rocks, tuning.database, counts.clone(), directory.lock, closing);
     info!(directory = %path.display(), commits = last.counter, "store opened");
-    Ok(Opened { db, catalog, last, committed, dropping })
+    Ok(OpenStore { db, catalog, last, committed, dropping })
 }
 
-/// Opening for writing replays the log up to the first hole and then deletes it, and with it whatever could
-/// still be rescued from behind the hole. So a look comes first that changes nothing.
-fn check_for_loss(options: &Options, directory: &Directory, noted: u64) -> Result<(), OpenError> {
+/// Opening for writing replays the log up to the first hole and then deletes it, with everything that could still be
+/// salvaged from behind the hole. So this check comes first; it changes nothing.
+fn check_for_loss(options: &Options, directory: &DataDirectory, noted: u64) -> Result<(), OpenError> {
     let failed = |error| open_error(&directory.path, &error);
     let database = directory.database();
-    // After a clean close there is nothing in the log, and nothing that a hole could hide.
+    // After a clean close the log is empty, so no hole can hide anything.
     if !has_log(&database) {
         return Ok(());
     }
@@ -184,7 +188,7 @@ pub fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
     ]
 }
 
-/// All meta records. Every one of them must be readable.
+/// Reads all meta records. Each of them must be readable.
 pub fn read_meta(rocks: &DB, directory: &Path) -> Result<Records, OpenError> {
     let mut records = Records::default();
     for entry in rocks.iterator_cf(meta_family(rocks, directory)?, IteratorMode::Start) {

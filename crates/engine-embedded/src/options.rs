@@ -1,6 +1,6 @@
-//! What can be set, and how RocksDB is set up for it.
+//! The options of the engine, and the options of RocksDB that follow from them.
 //!
-//! Chosen for two cores and data far larger than memory: all that grows with use is bounded by a number here.
+//! They are chosen for two cores and data far larger than memory: everything that grows with use has a limit here.
 
 use std::path::PathBuf;
 use std::thread;
@@ -19,29 +19,29 @@ pub const ROCKSDB_VERSION: &str = "11.8.1";
 #[derive(Clone, Debug)]
 pub struct Options {
     pub directory: PathBuf,
-    /// Blocks of table files, their indexes and filters, and the write buffers: nearly all memory there is.
+    /// For blocks of table files, their indexes and filters, and the write buffers: nearly all memory of the engine.
     pub block_cache_bytes: usize,
-    /// Of these, what newly written rows may take before they go to table files. Also bounds the log, and so
-    /// the time to open after a crash.
+    /// The part of it for new rows, before they are flushed to table files. It also limits the log, and so the time
+    /// to open after a crash.
     pub write_buffer_bytes: usize,
     pub max_open_files: i32,
-    /// Transactions that may wait for the committer; the next one is told `Busy`.
+    /// Transactions that may wait for the committer; the next one is answered `Busy`.
     pub queue_transactions: usize,
-    /// The same in bytes: large transactions fill memory long before they are many.
+    /// The same in bytes, because few large transactions can fill the memory.
     pub queue_bytes: usize,
-    /// Scans reading at one time; more of them wait their turn.
+    /// Scans that run at a time; others wait for their turn.
     pub concurrent_scans: usize,
-    /// Scans that may wait; the next one is told `Busy`.
+    /// Scans that may wait; the next one is answered `Busy`.
     pub waiting_scans: usize,
-    /// Threads beside these that may take a part of a long scan while it is the only one.
+    /// More threads, for parts of a long scan while it is the only one.
     pub scan_helpers: usize,
-    /// Threads that ask, and may wait for the disk themselves while it is quick (`patience`).
+    /// The caller's threads. They may wait for the disk themselves while it is fast (`patience`).
     pub waiting_reads: usize,
-    /// Open although acknowledged commits are missing, and go on without them.
+    /// Open although acknowledged commits are missing, and continue without them.
     pub accept_loss: bool,
-    /// Opened only to be read: files stay as they are, and no space is given back.
+    /// Opened only for reading: files are not changed, and no space is reclaimed.
     pub at_rest: bool,
-    /// Have RocksDB count the blocks it touches, for `Counters`. Costs a few per cent.
+    /// RocksDB counts the blocks that it reads, for `Counters`. Costs a few per cent.
     pub statistics: bool,
 }
 
@@ -74,7 +74,8 @@ pub struct Tuning {
 
 impl Tuning {
     pub fn new(options: &Options) -> Result<Self, rocksdb::Error> {
-        // Without locks: two threads that scan would wait for each other at every block. Sizes itself by what comes.
+        // This cache has no locks, so that two scanning threads do not wait for each other at every block. It adapts
+        // its entry size to the blocks.
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let table = table_options(&cache);
         Ok(Self {
@@ -87,27 +88,28 @@ impl Tuning {
 
 fn database_options(options: &Options, cache: Cache) -> RocksOptions {
     let mut database = RocksOptions::default();
-    // Only `database::create` makes one.
+    // Only `database::create` creates a database.
     database.create_if_missing(false);
     database.create_missing_column_families(true);
 
-    // No stall on a full buffer: a stalled committer would hold up everyone, a flush ahead of time no one.
+    // Flush early instead of stalling on a full buffer: all writers would wait for a stalled committer.
     let write_buffers =
         WriteBufferManager::new_write_buffer_manager_with_cache(options.write_buffer_bytes, false, cache);
     database.set_write_buffer_manager(&write_buffers);
-    // Every group writes a little to `meta`, whose buffer hardly fills and would keep old logs for ever.
+    // Every group writes a little to `meta`. Its buffer hardly fills, and without this limit it would keep old logs
+    // for ever.
     database.set_max_total_wal_size(options.write_buffer_bytes as u64);
     database.set_max_open_files(options.max_open_files);
     database.set_max_background_jobs(2);
 
-    // A torn last record is what a crash leaves; a hole further back is found by the commit counter.
+    // A crash leaves a torn last record. A hole further back is found by the commit counter.
     database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     database.set_track_and_verify_wals_in_manifest(true);
     database.set_paranoid_checks(true);
 
-    // Table files reach the disk as they are written, not in one burst that the log's syncs wait behind.
+    // Table files are written to the disk bit by bit, so that syncs of the log do not wait behind one large burst.
     database.set_bytes_per_sync(MIB as u64);
-    // The end of a scan does not pay for deleting the files it was the last to use.
+    // A scan does not have to delete the files that it was the last to use.
     database.set_avoid_unnecessary_blocking_io(true);
 
     database.set_log_level(LogLevel::Warn);
@@ -125,14 +127,14 @@ fn database_options(options: &Options, cache: Cache) -> RocksOptions {
 fn table_options(cache: &Cache) -> BlockBasedOptions {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(cache);
-    // A get that misses the cache reads and unpacks one of these, so that its size is most of what that costs:
-    // with 16 KiB a fifth more, while a scan in memory would save a sixth.
+    // A get that misses the cache reads and unpacks one block, so the size of a block is most of its cost. With 16
+    // KiB a get would cost a fifth more, and a scan in memory a sixth less.
     table.set_block_size(8 * 1024);
-    // Pinned: the newest format this RocksDB writes, so that an upgrade of it alone changes no stored byte.
+    // Fixed to the newest format that this RocksDB writes, so that an upgrade of RocksDB alone changes no stored byte.
     table.set_format_version(7);
     table.set_bloom_filter(10.0, false);
     table.set_whole_key_filtering(true);
-    // In the cache, or else indexes and filters would be memory that no number above bounds.
+    // In the cache, because otherwise no limit would include the memory of indexes and filters.
     table.set_cache_index_and_filter_blocks(true);
     table.set_cache_index_and_filter_blocks_with_high_priority(true);
     table.set_pin_l0_filter_and_index_blocks_in_cache(true);
@@ -150,10 +152,10 @@ fn meta_options(options: &Options, table: &BlockBasedOptions) -> RocksOptions {
 }
 
 fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOptions, rocksdb::Error> {
-    // Each dropped table leaves a range tombstone, and a read sorts anew all that its memtable holds.
+    // Each dropped table leaves a range tombstone, and every read sorts all range tombstones of the memtable again.
     let mut data = RocksOptions::default().get_options_from_string("memtable_max_range_deletions=256")?;
     data.set_block_based_table_factory(table);
-    // At the bottom too: zstd would save a seventh of the disk, but unpacks several times slower.
+    // Also at the bottom level: zstd would save a seventh of the disk, but unpacks several times slower.
     data.set_compression_type(DBCompressionType::Lz4);
     data.set_level_compaction_dynamic_level_bytes(true);
     data.set_write_buffer_size((options.write_buffer_bytes / 2).max(MIB));
@@ -161,7 +163,7 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
     data.set_disable_auto_compactions(options.at_rest);
     data.set_target_file_size_base(64 * MIB as u64);
     data.set_max_bytes_for_level_base(256 * MIB as u64);
-    // A scan steps over every deleted row it meets: files where half are deleted get compacted.
+    // A scan has to step over every deleted row. Files in which half of the rows are deleted are compacted.
     data.add_compact_on_deletion_collector_factory(4096, 2048, 0.5);
     Ok(data)
 }
@@ -170,7 +172,7 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
 mod tests {
     use super::ROCKSDB_VERSION;
 
-    /// The crate that brings RocksDB carries its version after a plus sign.
+    /// The version of the crate has that of RocksDB after a plus sign.
     #[test]
     fn the_version_shown_is_the_one_that_is_locked() {
         let lock = include_str!("../../../Cargo.lock");

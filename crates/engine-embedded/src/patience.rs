@@ -1,15 +1,15 @@
-//! Who may wait for the disk on the thread that also answers others.
+//! Decides which reads may wait for the disk on a thread that also serves other requests.
 //!
-//! A block that is not in the block cache is mostly in the system's memory, and read in microseconds: all may wait
-//! for that. A disk may take a thousand times as long. From the first read that does, one thread fewer than there
-//! are may wait, so that there is always one for what is in memory; and after a while without one, all may again.
+//! A block that is not in the block cache is mostly in the system's page cache and read in microseconds, so all
+//! threads may wait for it. A disk may take a thousand times as long. After a slow read, one worker is kept free for
+//! cached reads for 200 ms.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What no read from the system's memory takes.
+/// A read that takes longer than this came from the disk.
 const LONG: Duration = Duration::from_millis(2);
-/// How long a long read is remembered.
+/// How long a slow read is remembered.
 const CAREFUL: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -21,9 +21,9 @@ pub struct Patience {
     careful_until: AtomicU64,
 }
 
-/// Leave to wait, given back when dropped.
+/// The right to wait for the disk; returned when dropped.
 #[derive(Debug)]
-pub struct Waiting<'a> {
+pub struct WaitPermit<'a> {
     patience: &'a Patience,
     since: Instant,
 }
@@ -33,14 +33,14 @@ impl Patience {
         Self { threads, waiting: AtomicUsize::new(0), born: Instant::now(), careful_until: AtomicU64::new(0) }
     }
 
-    /// `None` if as many as may wait do so already.
-    pub fn wait(&self) -> Option<Waiting<'_>> {
+    /// `None` if as many threads as may already wait.
+    pub fn wait(&self) -> Option<WaitPermit<'_>> {
         let since = Instant::now();
         let is_careful = self.micros(since) < self.careful_until.load(Ordering::Relaxed);
         let most = self.threads.saturating_sub(usize::from(is_careful));
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Made before it is known whether it is given: one that is not takes itself back.
-        let waiting = Waiting { patience: self, since };
+        // Made before the limit is checked. If the limit is exceeded, dropping it undoes the count.
+        let waiting = WaitPermit { patience: self, since };
         (before < most).then_some(waiting)
     }
 
@@ -49,7 +49,7 @@ impl Patience {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
         self.patience.waiting.fetch_sub(1, Ordering::Relaxed);
         let now = Instant::now();

@@ -1,5 +1,6 @@
-//! The way to the committer: bounded in number and in bytes, so that overload is answered and not hoarded.
+//! The queue of the committer. It is limited in requests and bytes, so that an overloaded engine answers `Busy`.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
@@ -8,39 +9,53 @@ use bytes::Bytes;
 use store::{Error, Fault, Row};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::commit::{self, Answer, Request, Work};
+use crate::commit::{self, Work, WriteAnswer, WriteRequest};
 
-/// Where requests are put in. The committer ends when the last one is dropped.
+/// The sender's side. The committer ends when the last one is dropped.
 #[derive(Debug)]
 pub struct Queue {
-    sender: SyncSender<Request>,
+    sender: SyncSender<WriteRequest>,
     room: Arc<Room>,
 }
 
-/// Where the committer takes them out.
+/// The committer's side.
 #[derive(Debug)]
-pub struct Queued {
-    receiver: Receiver<Request>,
+pub struct QueueReceiver {
+    receiver: Receiver<WriteRequest>,
 }
 
-pub fn queue(requests_max: usize, bytes_max: usize) -> (Queue, Queued) {
-    // A bound of zero would be a rendezvous: every request that finds the committer at work would be `Busy`.
+pub fn queue(requests_max: usize, bytes_max: usize) -> (Queue, QueueReceiver) {
+    // With a capacity of zero, every request that arrives while the committer works would be `Busy`.
     let (sender, receiver) = mpsc::sync_channel(requests_max.max(1));
-    let room = Arc::new(Room { bytes: AtomicUsize::new(0), bytes_max, large: Arc::new(Semaphore::new(1)) });
-    (Queue { sender, room }, Queued { receiver })
+    let room = Arc::new(Room {
+        bytes: AtomicUsize::new(0),
+        bytes_max,
+        large: Arc::new(Semaphore::new(1)),
+        contended: Arc::new(Semaphore::new(1)),
+    });
+    (Queue { sender, room }, QueueReceiver { receiver })
 }
 
 impl Queue {
-    /// Room for so many bytes, until the request they are for is answered.
-    pub fn reserve(&self, bytes: usize) -> Result<Reserved, Error> {
-        let mut reserved = Reserved { room: self.room.clone(), bytes: 0, large: None };
+    /// Reserves memory for a request until it is answered.
+    pub fn reserve(&self, bytes: usize) -> Result<Reservation, Error> {
+        let mut reserved = Reservation { room: self.room.clone(), bytes: 0, large: None };
         if reserved.grow(bytes) { Ok(reserved) } else { Err(Error::Busy) }
     }
 
-    pub fn submit(&self, work: Work, reserved: Reserved) -> Result<oneshot::Receiver<Answer>, Error> {
+    /// The turn of a transaction that the committer has returned. One at a time reads its rows again and is
+    /// committed, so that they do not change the rows under each other.
+    pub fn contended_turn(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, Fault>> + Send + use<> {
+        // The future must not hold the queue: the committer ends when the queue is dropped.
+        let turn = self.room.contended.clone().acquire_owned();
+        // The semaphore is never closed.
+        async move { turn.await.map_err(|_| Fault::bug("the semaphore of returned transactions was closed")) }
+    }
+
+    pub fn submit(&self, work: Work, reserved: Reservation) -> Result<oneshot::Receiver<WriteAnswer>, Error> {
         let weight = weigh(&work);
         let (reply, answer) = oneshot::channel();
-        let request = Request { work, weight, reply, reserved };
+        let request = WriteRequest { work, weight, reply, reserved };
         self.sender.try_send(request).map(|()| answer).map_err(|refused| match refused {
             TrySendError::Full(_) => Error::Busy,
             TrySendError::Disconnected(_) => Fault::bug("the committer has ended").into(),
@@ -48,41 +63,42 @@ impl Queue {
     }
 }
 
-impl Queued {
-    /// `None` once nobody can send any more and all that was sent is taken.
-    pub fn next_group(&self) -> Option<Vec<Request>> {
+impl QueueReceiver {
+    /// `None` once all senders are dropped and all requests are taken.
+    pub fn next_group(&self) -> Option<Vec<WriteRequest>> {
         commit::gather(&self.receiver)
     }
 }
 
-/// What requests may hold from before they read the rows they need until they are answered.
+/// The memory that requests reserve, from before they read their rows until they are answered.
 #[derive(Debug)]
 struct Room {
     bytes: AtomicUsize,
     bytes_max: usize,
-    /// Transactions that need more than `LARGE_BYTES` have room one at a time, however much that is.
+    /// Transactions above `LARGE_BYTES` take turns. The one that has its turn may use any amount.
     large: Arc<Semaphore>,
+    contended: Arc<Semaphore>,
 }
 
-/// From here on a transaction waits for its turn, and does not take the room of many small ones.
+/// Above this a transaction waits for its turn, instead of taking the memory of many small ones.
 pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Room for one request, given back when dropped.
+/// Memory reserved for one request; released when dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct Reservation {
     room: Arc<Room>,
     bytes: usize,
     large: Option<OwnedSemaphorePermit>,
 }
 
-impl Reserved {
-    /// False, and nothing is changed, if there is no room.
+impl Reservation {
+    /// False, without a change, if there is not enough left.
     pub fn grow(&mut self, bytes: usize) -> bool {
         if self.large.is_some() {
             return true;
         }
         let before = self.room.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // Whatever its size, a request that is the only one is taken.
+        // A request that is alone is accepted whatever its size.
         if before > self.bytes && before.saturating_add(bytes) > self.room.bytes_max {
             self.room.bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
@@ -91,16 +107,16 @@ impl Reserved {
         true
     }
 
-    /// Whether so much more is for a large transaction, which has to wait for its turn first.
+    /// Whether this many more bytes make it a large transaction, which has to wait for its turn.
     pub fn would_be_large(&self, bytes: usize) -> bool {
         self.large.is_none() && self.bytes.saturating_add(bytes) > LARGE_BYTES
     }
 
-    /// Waits for the turn of a large transaction. There is room for it then, whatever it needs.
+    /// Waits for the turn of a large transaction. From then on it may use any amount.
     pub async fn become_large(&mut self) -> Result<(), Error> {
         let turn = self.room.large.clone().acquire_owned().await;
         // The semaphore is never closed.
-        self.large = Some(turn.map_err(|_| Fault::bug("nobody gives turns to large transactions any more"))?);
+        self.large = Some(turn.map_err(|_| Fault::bug("the semaphore of large transactions was closed"))?);
         self.give_back();
         Ok(())
     }
@@ -111,7 +127,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.give_back();
     }
@@ -120,7 +136,7 @@ impl Drop for Reserved {
 pub fn weigh(work: &Work) -> usize {
     const SMALL: usize = 64;
     match work {
-        Work::Apply(ahead) => ahead.weight(),
+        Work::Apply(prepared) => prepared.weight(),
         Work::Create(_, metadata) => metadata.as_ref().map_or(0, Bytes::len) + SMALL,
         Work::ReplaceTableMetadata { expected, metadata, .. }
         | Work::ReplaceServiceMetadata { expected, metadata, .. } => {

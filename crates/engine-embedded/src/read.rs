@@ -1,8 +1,9 @@
 //! Reading rows: one, or a page of them.
 //!
-//! What is in memory is answered where it is asked. What is not is mostly in the system's memory, and changing
-//! threads for it would cost as much as reading it; so it is read where it is asked too, while there is `Patience`.
-//! The others look into memory alone, and go to the blocking threads with what is not there; so do scans.
+//! A row in RocksDB's memory is read on the caller's thread. Other rows are mostly in the system's page cache, and
+//! changing threads would cost as much as reading them. So they are read on the caller's thread too, as long as
+//! `Patience` allows it. After that, rows that are not in memory are read on the blocking threads. Scans always run
+//! there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,39 +11,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{EntityKey, Key, KeyRange};
 use rocksdb::Snapshot;
-use store::{Change, Error, Fault, Operation, Page, RawRow, Scan, StoredRow, Tied, Transaction};
+use store::{Change, Error, Fault, Page, PageGuard, RawRow, RowOperation, Scan, StoredRow, Transaction};
 use tokio::task;
 
-use crate::ahead::{Ahead, Found, FoundRow, Published};
 use crate::catalog::{Catalog, Table};
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::db::{self, Db, InMemory};
 use crate::draft;
 use crate::layout::TableRecord;
 use crate::options::Options;
 use crate::patience::Patience;
-use crate::queue::Reserved;
+use crate::prepared::{PreparedRow, PreparedTransaction, PublishedCommit, RowFacts};
+use crate::queue::Reservation;
 use crate::scan::Scanner;
 use crate::turns::{Reach, Turns};
 
 #[derive(Debug)]
 pub struct Reader {
     catalog: Arc<Catalog>,
-    tally: Arc<Tally>,
+    counts: Arc<LiveCounters>,
     turns: Arc<Turns>,
-    published: Arc<Published>,
+    published: Arc<PublishedCommit>,
     patience: Patience,
 }
 
 impl Reader {
     pub fn new(
         catalog: Arc<Catalog>,
-        tally: Arc<Tally>,
-        published: Arc<Published>,
+        counts: Arc<LiveCounters>,
+        published: Arc<PublishedCommit>,
         options: &Options,
     ) -> Self {
         let turns = Arc::new(Turns::new(options));
-        Self { catalog, tally, turns, published, patience: Patience::new(options.waiting_reads) }
+        Self { catalog, counts, turns, published, patience: Patience::new(options.waiting_reads) }
     }
 
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -50,7 +51,7 @@ impl Reader {
         let found = match self.row(&db, &key)? {
             InMemory::Known(found) => found,
             InMemory::Unknown => {
-                self.tally.cold_gets.add(1);
+                self.counts.cold_gets.add(1);
                 let db = db.clone();
                 blocking(move || db.row(&key)).await??
             }
@@ -61,7 +62,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// The row, wherever it is, unless as many as may wait for the disk do so already.
+    /// Reads the row from memory or disk; only from memory if as many threads as may already wait for the disk.
     fn row(&self, db: &Db, key: &[u8]) -> Result<InMemory<Option<StoredRow>>, Fault> {
         match self.patience.wait() {
             Some(_waiting) => Ok(InMemory::Known(db.row(key)?)),
@@ -73,48 +74,49 @@ impl Reader {
         let reach =
             if KeyRange::partition_of(&scan.ranges).is_some() { Reach::Partition } else { Reach::Table };
         let mut turn = self.turns.take(reach).await?;
-        let (catalog, tally, turns) = (self.catalog.clone(), self.tally.clone(), self.turns.clone());
+        let (catalog, counts, turns) = (self.catalog.clone(), self.counts.clone(), self.turns.clone());
         let caller = Caller::default();
         let gone = caller.gone.clone();
         blocking(move || {
-            // Held here and not by the caller, who may stop waiting while this goes on.
+            // Held by this thread, because the caller may stop waiting before the scan ends.
             turn.begin();
             let snapshot = db.rocks().snapshot();
             let scanner =
-                Scanner { db: &db, snapshot, tally: &tally, turns: &turns, turn: &turn, gone: &gone };
+                Scanner { db: &db, snapshot, counts: &counts, turns: &turns, turn: &turn, gone: &gone };
             let mut page = scanner.page(table.record.id, &scan)?;
             if !is_there(&db, &scanner.snapshot, &catalog, &table)? {
                 return Err(Error::TableNotFound);
             }
             drop(scanner);
             if scan.lasts {
-                page.tied = Tied::to(turn);
+                page.tied = PageGuard::to(turn);
             }
             Ok(page)
         })
         .await?
     }
 
-    /// Looks at the rows a transaction will be judged by, before it is queued. What it makes of them is held first.
-    pub async fn ahead(
+    /// Reads the rows that a transaction needs, before it is queued. Memory for merged rows is reserved before they
+    /// are made.
+    pub async fn prepare(
         &self,
         db: Arc<Db>,
         table: Arc<Table>,
         transaction: Transaction,
-        reserved: Reserved,
-    ) -> Result<(Ahead, Reserved), Error> {
-        // Before the first row is read: what is read later than this number is at least as new.
+        reserved: Reservation,
+    ) -> Result<(PreparedTransaction, Reservation), Error> {
+        // Before the first row is read, so that every row is at least as new as this commit.
         let seen = self.published.get();
         let mut rows = Vec::with_capacity(transaction.operations().len());
         let (mut left, mut cold) = (VecDeque::new(), 0);
         let mut here = MERGED_HERE_MAX;
         for (index, operation) in transaction.operations().iter().enumerate() {
             let key = table.record.id.row(transaction.partition(), &operation.row);
-            let mut found = Found::NotAsked;
+            let mut facts = RowFacts::NotAsked;
             if draft::needs_current(operation) {
                 let is_alone = transaction.operations().len() == 1;
-                match self.found(&db, &key, transaction.partition(), operation, is_alone, here)? {
-                    InMemory::Known(Some(known)) => found = known,
+                match self.facts(&db, &key, transaction.partition(), operation, is_alone, here)? {
+                    InMemory::Known(Some(known)) => facts = known,
                     InMemory::Known(None) => left.push_back(index),
                     InMemory::Unknown => {
                         left.push_back(index);
@@ -122,78 +124,82 @@ impl Reader {
                     }
                 }
             }
-            here = here.saturating_sub(found.weight());
-            rows.push(FoundRow { key, found });
+            here = here.saturating_sub(facts.weight());
+            rows.push(PreparedRow { key, facts });
         }
-        self.tally.cold_gets.add(cold);
+        self.counts.cold_gets.add(cold);
         let mut reserved = reserved;
         if !reserved.grow(MERGED_HERE_MAX - here) {
             return Err(Error::Busy);
         }
-        let mut reading =
-            Reading { ahead: Ahead { table, transaction, rows, seen }, left, reserved, is_large: false };
-        while !reading.left.is_empty() {
-            if reading.is_large {
-                reading.reserved.become_large().await?;
+        let mut preparation = Preparation {
+            prepared: PreparedTransaction { table, transaction, rows, seen, may_return: true },
+            left,
+            reserved,
+            is_large: false,
+        };
+        while !preparation.left.is_empty() {
+            if preparation.is_large {
+                preparation.reserved.become_large().await?;
             }
             let db = db.clone();
-            reading = blocking(move || reading.read(&db)).await??;
+            preparation = blocking(move || preparation.read(&db)).await??;
         }
-        Ok((reading.ahead, reading.reserved))
+        Ok((preparation.prepared, preparation.reserved))
     }
 
-    /// What the operation needs of its row, wherever that is; `None` for a merge that makes more than so many bytes,
-    /// which would keep this thread for too long.
-    fn found(
+    /// What the operation needs of its row. `None` for a merge of more than `bytes_max`, which would take this thread
+    /// too long.
+    fn facts(
         &self,
         db: &Db,
         key: &[u8],
         partition: &Key,
-        operation: &Operation,
+        operation: &RowOperation,
         is_alone: bool,
         bytes_max: usize,
-    ) -> Result<InMemory<Option<Found>>, Error> {
+    ) -> Result<InMemory<Option<RowFacts>>, Error> {
         let look = |row: Option<RawRow<'_>>| match merged_bytes(operation, row) {
             bytes if bytes > bytes_max => Ok(None),
-            _ => Found::of(partition, operation, row).map(Some),
+            _ => RowFacts::of(partition, operation, row).map(Some),
         };
-        // A hundred rows from the disk would keep this thread for too long.
+        // Only for a single row: a hundred rows from the disk would take this thread too long.
         let waiting = if is_alone { self.patience.wait() } else { None };
-        let found = match waiting {
+        let facts = match waiting {
             Some(_waiting) => InMemory::Known(db.look(key, look)?),
             None => db.look_in_memory(key, look)?,
         };
-        Ok(match found {
-            InMemory::Known(found) => InMemory::Known(found?),
+        Ok(match facts {
+            InMemory::Known(facts) => InMemory::Known(facts?),
             InMemory::Unknown => InMemory::Unknown,
         })
     }
 }
 
-/// What merges of one transaction may make on a thread that also answers others.
+/// Bytes that one transaction may merge on a thread that also serves other requests.
 const MERGED_HERE_MAX: usize = 64 * 1024;
 
-/// What a merge makes of this row at most.
-fn merged_bytes(operation: &Operation, row: Option<RawRow<'_>>) -> usize {
+/// The most bytes that the merged row can have.
+fn merged_bytes(operation: &RowOperation, row: Option<RawRow<'_>>) -> usize {
     match (&operation.change, row) {
         (Change::Merge(draft), Some(row)) => draft.len() + row.bytes().len(),
         _ => 0,
     }
 }
 
-/// A transaction some of whose rows have still to be looked at, on a thread that may wait.
-struct Reading {
-    ahead: Ahead,
+/// A transaction with rows that have still to be read, on a thread that may wait for the disk.
+struct Preparation {
+    prepared: PreparedTransaction,
     left: VecDeque<usize>,
-    reserved: Reserved,
-    /// It makes so much that it has to wait for its turn first.
+    reserved: Reservation,
+    /// Its merged rows are so large that it has to wait for its turn.
     is_large: bool,
 }
 
-impl Reading {
-    /// Looks at the rows that are left, as far as there is room for what becomes of them.
+impl Preparation {
+    /// Reads the rows that are left, until one needs more memory than a transaction may reserve without a turn.
     fn read(mut self, db: &Db) -> Result<Self, Error> {
-        let Ahead { transaction, rows, .. } = &mut self.ahead;
+        let PreparedTransaction { transaction, rows, .. } = &mut self.prepared;
         while let Some(index) = self.left.front().copied() {
             let (operation, row) = (&transaction.operations()[index], &mut rows[index]);
             let reserved = &mut self.reserved;
@@ -205,20 +211,20 @@ impl Reading {
                 if !reserved.grow(bytes) {
                     return Err(Error::Busy);
                 }
-                Ok(Some(Found::of(transaction.partition(), operation, current)?))
+                Ok(Some(RowFacts::of(transaction.partition(), operation, current)?))
             })??;
-            let Some(found) = looked else {
+            let Some(facts) = looked else {
                 self.is_large = true;
                 return Ok(self);
             };
-            row.found = found;
+            row.facts = facts;
             self.left.pop_front();
         }
         Ok(self)
     }
 }
 
-/// Whoever waits for a scan. Once dropped, the scan has nobody to read for.
+/// The caller of a scan. When it is dropped, the scan ends.
 #[derive(Default)]
 struct Caller {
     gone: Arc<AtomicBool>,
@@ -230,11 +236,11 @@ impl Drop for Caller {
     }
 }
 
-/// Whether what was read up to now was read from a table that had not been dropped.
+/// Whether everything read so far was read before the table's files could be deleted.
 ///
-/// A drop dooms the table, writes, publishes, and only then deletes files, without regard to snapshots. So a
-/// table not doomed has been left alone. A doomed one is whole if the snapshot does not show the drop yet and
-/// the drop is not published even now.
+/// A drop marks the table as doomed, commits, publishes the change, and only then deletes files, even if a snapshot
+/// needs them. So a table that is not doomed has all its files. A doomed table has them too if the snapshot does not
+/// show the drop and the drop is not published yet.
 fn is_there(db: &Db, snapshot: &Snapshot<'_>, catalog: &Catalog, table: &Table) -> Result<bool, Fault> {
     if !table.is_doomed() {
         return Ok(true);
@@ -250,7 +256,7 @@ fn is_there(db: &Db, snapshot: &Snapshot<'_>, catalog: &Catalog, table: &Table) 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
     task::spawn_blocking(work).await.map_err(|error| match error.is_panic() {
         true => Fault::bug("a read panicked").because(error),
-        // Only a runtime that shuts down cancels it.
+        // A task is cancelled only when the runtime shuts down.
         false => Fault::closed().because(error),
     })
 }

@@ -1,10 +1,11 @@
-//! What a store says of its tables, and what makes a row of them a sound one.
+//! The meta records of a store, and the check of a row.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use model::{AccountName, DateTime, ServiceKind};
-use store::{RowView, encoding};
+use model::{AccountName, DateTime, Refusal, ServiceKind};
+use store::{Fault, RowView, encoding};
+use thiserror::Error;
 
 use crate::fields::Unusable;
 use crate::layout::{self, CommitRecord, DroppingRecord, MetaKey, ServiceRecord, TableId, TableRecord};
@@ -17,12 +18,12 @@ pub struct Records {
     pub services: BTreeMap<(ServiceKind, AccountName), ServiceRecord>,
     pub dropping: HashSet<TableId>,
     pub last: Option<CommitRecord>,
-    /// How many of them are in the layout of an older format.
+    /// The number of records in the layout of an older format.
     pub outdated: usize,
 }
 
 impl Records {
-    /// Takes one more, of any format, if it can be read and does not contradict those before it.
+    /// Adds a record of any format, if it can be read and does not contradict an earlier one.
     pub fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), Unusable> {
         match MetaKey::read(key)? {
             MetaKey::Commit => self.last = Some(CommitRecord::decode(value).ok_or(Unusable::Damaged)?),
@@ -32,7 +33,7 @@ impl Records {
             }
             MetaKey::Service(service, account) => {
                 let record = ServiceRecord::decode(value)?;
-                // Under a key of format 1 and under one of format 2: the one read first stays.
+                // There may be a record under a key of format 1 and another under one of format 2. The first is kept.
                 match self.services.entry((service, account)) {
                     Entry::Vacant(place) => place.insert(record),
                     Entry::Occupied(_) => return Err(Unusable::Damaged),
@@ -41,7 +42,7 @@ impl Records {
             MetaKey::Table => {
                 let (account, stored_name) = layout::read_table_key(key).ok_or(Unusable::Damaged)?;
                 let record = TableRecord::decode(value)?;
-                // Two tables with the same rows: the first one keeps them.
+                // Two tables can't have the same rows. The first is kept.
                 if record.stored_name() != stored_name || self.tables.contains_key(&record.id) {
                     return Err(Unusable::Damaged);
                 }
@@ -56,7 +57,7 @@ impl Records {
         self.tables.len() + self.services.len() + self.dropping.len() + usize::from(self.last.is_some())
     }
 
-    /// A row by its name, whether or not its table's is known.
+    /// The name of a row, with the id of its table if no record names that.
     pub fn place(&self, key: &[u8]) -> Option<RowPlace> {
         let (id, rest) = TableId::split(key)?;
         let (account, table) = match self.tables.get(&id) {
@@ -71,19 +72,32 @@ impl Records {
     }
 }
 
-/// The table and the row, if key and row are what this crate would have written.
-pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), String> {
-    let (id, rest) = TableId::split(key).ok_or_else(|| format!("the key {key:02x?} is too short"))?;
-    let entity = encoding::key::decode_key(rest).map_err(|fault| fault.happened())?;
+/// Why a row is not one that this crate has written.
+#[derive(Debug, Error)]
+pub enum RowError {
+    #[error("the key {0:02x?} is too short")]
+    ShortKey(Vec<u8>),
+    #[error("{}", .0.happened())]
+    Unreadable(#[from] Fault),
+    #[error("its key is not written as it should be")]
+    KeyForm,
+    #[error("a row beyond the limits: {0}")]
+    OverLimit(Refusal),
+    #[error("its timestamp is before any there can be")]
+    Timestamp,
+}
+
+/// The table and the row, if this crate can have written them.
+pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), RowError> {
+    let (id, rest) = TableId::split(key).ok_or_else(|| RowError::ShortKey(key.to_vec()))?;
+    let entity = encoding::key::decode_key(rest)?;
     if encoding::key::encode(&entity) != rest {
-        return Err("its key is not written as it should be".to_owned());
+        return Err(RowError::KeyForm);
     }
-    let row = RowView::open(value).map_err(|fault| fault.happened())?;
-    entity
-        .check_properties(row.properties())
-        .map_err(|refusal| format!("a row beyond the limits: {refusal}"))?;
+    let row = RowView::open(value)?;
+    entity.check_properties(row.properties()).map_err(RowError::OverLimit)?;
     if row.timestamp() < DateTime::MIN_STORED {
-        return Err("its timestamp is before any there can be".to_owned());
+        return Err(RowError::Timestamp);
     }
     Ok((id, row))
 }

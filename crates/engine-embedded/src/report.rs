@@ -1,11 +1,12 @@
-//! What a check found, in the words of whoever keeps data here: accounts, tables, keys, files.
+//! The result of a check, in the operator's words: accounts, tables, keys, files.
 
 use std::fmt;
 
 use model::ServiceKind;
 use store::place_of;
 
-/// Damage is listed up to this; the rest is only counted, so that a store that is damaged all over fits in memory.
+/// The number of damages that are listed. The rest is only counted, so that the report of a badly damaged store fits
+/// in memory.
 pub const DAMAGE_LISTED_MAX: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
@@ -13,11 +14,11 @@ pub struct Report {
     /// By account, service and name. A queue is a table of the Queue service.
     pub tables: Vec<TableCount>,
     pub damage: Vec<Damage>,
-    /// Damage beyond what is listed.
+    /// The number of damages that are not listed.
     pub damage_unlisted: u64,
-    /// Rows of dropped tables, whose space is not given back yet.
+    /// Rows of dropped tables whose space is not reclaimed yet.
     pub dropped_rows: u64,
-    /// Rows that lie where another file can't be read, and so may be older than what was there.
+    /// Rows that lie within a gap of another file, and so may be old versions.
     pub doubtful_rows: u64,
     /// Table files and logs.
     pub files: u64,
@@ -32,33 +33,33 @@ pub struct TableCount {
     pub service: ServiceKind,
     pub table: String,
     pub entities: u64,
-    /// Keys and rows as they are stored, before compression.
+    /// The bytes of keys and rows before compression.
     pub bytes: u64,
 }
 
-/// One thing that is wrong.
+/// One damaged place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file's name in the database's directory, or in the data directory.
     pub file: Option<String>,
     pub detail: String,
-    /// Whether rows can be lost by it.
+    /// Whether rows may be lost.
     pub loses_rows: bool,
-    /// Between which rows it lies, if that is known.
-    pub after: Option<Place>,
-    pub before: Option<Place>,
+    /// The rows around it, if they are known.
+    pub after: Option<DamageEdge>,
+    pub before: Option<DamageEdge>,
 }
 
-/// Where an unreadable place begins or ends.
+/// Where a damaged place begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// This row is there: the last one before the place, or the first one behind it.
+pub enum DamageEdge {
+    /// The last row before the place, or the first row behind it. It is readable.
     Found(RowPlace),
-    /// This one is lost too, and no other before it, or behind it, by this damage.
+    /// The first or last row of the place. It is lost.
     Lost(RowPlace),
 }
 
-impl Place {
+impl DamageEdge {
     pub fn row(&self) -> &RowPlace {
         match self {
             Self::Found(row) | Self::Lost(row) => row,
@@ -66,12 +67,12 @@ impl Place {
     }
 }
 
-/// A row by its name.
+/// The name of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlace {
-    /// Not known for a table that no record names.
+    /// `None` if no record names the table.
     pub account: Option<String>,
-    /// Its name, after the service if that is not Table; or the id its rows lie under.
+    /// The name of the table, after its service if that is not Table; or its id if no record names it.
     pub table: String,
     pub partition_key: String,
     pub row_key: String,
@@ -122,19 +123,19 @@ impl fmt::Display for Damage {
             write!(f, "{file}: ")?;
         }
         f.write_str(&self.detail)?;
-        if let (Some(Place::Lost(only)), Some(Place::Lost(last))) = (&self.after, &self.before)
+        if let (Some(DamageEdge::Lost(only)), Some(DamageEdge::Lost(last))) = (&self.after, &self.before)
             && only == last
         {
             return write!(f, "; {only}");
         }
         match &self.after {
-            Some(Place::Found(row)) => write!(f, "; after {row}")?,
-            Some(Place::Lost(row)) => write!(f, "; from {row}")?,
+            Some(DamageEdge::Found(row)) => write!(f, "; after {row}")?,
+            Some(DamageEdge::Lost(row)) => write!(f, "; from {row}")?,
             None => {}
         }
         match &self.before {
-            Some(Place::Found(row)) => write!(f, "; before {row}"),
-            Some(Place::Lost(row)) => write!(f, "; up to {row}"),
+            Some(DamageEdge::Found(row)) => write!(f, "; before {row}"),
+            Some(DamageEdge::Lost(row)) => write!(f, "; up to {row}"),
             None => Ok(()),
         }
     }

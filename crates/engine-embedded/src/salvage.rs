@@ -1,7 +1,7 @@
-//! Everything that can still be read of a damaged store, into a new one.
+//! Writes everything that can still be read of a damaged store into a new store.
 //!
-//! The old store is only read. Rows keep their timestamps, and with them their ETags; tables keep their ids, policies
-//! and names. A table of which there are rows but no record gets a name, so that nothing readable is left behind.
+//! The old store is only read. Rows keep their timestamps and so their ETags; tables keep their ids, names and
+//! policies. A table that has rows but no record gets a new name, so that all readable rows are saved.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use store::{Fault, RowView, StoredName};
 
 use crate::database;
 use crate::db;
-use crate::directory::Directory;
+use crate::directory::DataDirectory;
 use crate::layout::{self, CommitRecord, TableId, TableRecord};
 use crate::open::{self, OpenError};
 use crate::options::{Options, Tuning};
@@ -22,12 +22,12 @@ use crate::records::Records;
 use crate::report::{Report, TableCount};
 use crate::survey::{self, Finder, Progress, SurveyError};
 
-/// What was saved, and what was found on the way.
+/// What was saved, and the damage that was found.
 #[derive(Clone, Debug)]
-pub struct Salvaged {
-    /// The old store, with everything that is wrong with it.
+pub struct SalvageReport {
+    /// The check of the old store.
     pub report: Report,
-    /// Tables that got a name because no record had one.
+    /// Tables that got a new name because no record names them.
     pub named: Vec<TableCount>,
     pub entities: u64,
 }
@@ -43,19 +43,19 @@ pub enum SalvageError {
     Target { directory: PathBuf, source: Fault },
 }
 
-/// The target appears under its name when it is whole, and before that as `NAME.partial`.
+/// The new store is written as `NAME.partial` and renamed when it is complete.
 pub fn salvage(
     source: &Path,
     target: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Salvaged, SalvageError> {
+) -> Result<SalvageReport, SalvageError> {
     let failed = |source: Fault| SalvageError::Target { directory: target.to_owned(), source };
     let unwritable = |error: io::Error| failed(Fault::disk("the file system refuses it").because(error));
     if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) || target.is_file() {
         return Err(SalvageError::Occupied(target.to_owned()));
     }
-    // Before anything is made: where there is no store there is nothing to salvage.
-    drop(crate::directory::Looked::at(source).map_err(SalvageError::Source)?);
+    // Checked before anything is written: there must be a store to salvage.
+    drop(crate::directory::DirectoryView::at(source).map_err(SalvageError::Source)?);
     let mut partial = target.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
@@ -70,10 +70,10 @@ pub fn salvage(
             SurveyError::Finder(fault) => failed(fault),
         })?;
         let (named, entities) = writer.finish(&report).map_err(failed)?;
-        Ok(Salvaged { report, named, entities })
+        Ok(SalvageReport { report, named, entities })
     };
     let salvaged = save(progress).inspect_err(|_| {
-        // What is left of it takes the next one away.
+        // The next salvage removes what is left of it.
         let _ = fs::remove_dir_all(&partial);
     })?;
     if target.exists() {
@@ -85,17 +85,17 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// Bytes that are written to the new store at one time.
+/// Bytes of one write to the new store.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 struct Writer {
-    directory: Directory,
+    directory: DataDirectory,
     rocks: DB,
     unlogged: WriteOptions,
     batch: WriteBatch,
     /// Tables that have a record in the new store.
     tables: HashMap<TableId, TableRecord>,
-    /// Whose tables without a record become.
+    /// The account that gets the tables without a record.
     heir: AccountName,
     named: HashMap<TableId, TableCount>,
     last: CommitRecord,
@@ -106,14 +106,14 @@ struct Writer {
 impl Writer {
     fn create(path: &Path) -> Result<Self, Fault> {
         let unmade = |error: OpenError| Fault::disk("could not make the new store").because(error);
-        let directory = Directory::claim(path).map_err(unmade)?;
+        let directory = DataDirectory::claim(path).map_err(unmade)?;
         let tuning = Tuning::new(&Options::new(path))
             .map_err(|error| db::fault("could not set up the new store", error))?;
         database::create(&directory, &tuning).map_err(unmade)?;
         let families = open::families(&tuning);
         let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families);
         let mut unlogged = WriteOptions::default();
-        // Flushed at the end, and worth nothing before that.
+        // No log: the store is flushed at the end, and of no use before that.
         unlogged.disable_wal(true);
         Ok(Self {
             directory,
@@ -143,7 +143,7 @@ impl Writer {
         written.map_err(|error| db::fault("could not write to the new store", error))
     }
 
-    /// A record for rows that have none.
+    /// Makes a record for rows whose table has none.
     fn name(&mut self, id: TableId) -> Result<(), Fault> {
         let text = format!("Salvaged{}", &id.to_string()[..16]);
         // Of whichever service it was: as entities, its rows can be read.
@@ -160,7 +160,7 @@ impl Writer {
     }
 
     fn finish(mut self, report: &Report) -> Result<(Vec<TableCount>, u64), Fault> {
-        // Not below any timestamp that was given: no two versions of a row may ever share one.
+        // At least the highest timestamp of all rows: no two versions of a row may have the same timestamp.
         let last_stamp = self.last.last_stamp.max(self.latest);
         let counter = self.last.counter.max(report.commits).max(1);
         let record = CommitRecord { counter, last_stamp };
@@ -196,7 +196,7 @@ impl Finder for Writer {
         for ((service, account), record) in &records.services {
             self.put(layout::META_FAMILY, &layout::service_key(*service, account), &record.encode())?;
         }
-        // Where there is one account only, its owner is who will look for them.
+        // If there is only one account, its owner will look for these tables.
         let mut accounts: Vec<&AccountName> = records.tables.values().map(|(account, _)| account).collect();
         accounts.extend(records.services.keys().map(|(_, account)| account));
         accounts.sort();

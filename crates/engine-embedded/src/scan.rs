@@ -1,9 +1,8 @@
 //! One page of a scan, read from one snapshot by one thread, or by two.
 //!
-//! A long scan that is the only one gets a helper: the next window of its range is cut in two, the helper fills
-//! a page of its own from the second half, and that page is taken in behind the first half's if all of it fits.
-//! If not, it is thrown away and its half read again in order, so that rows and bytes given back and the place
-//! to go on from are always those of reading alone.
+//! A long scan gets a helper thread if no other scan is running. The next window of its range is cut in two, and the
+//! helper fills a page of its own from the second half. If that page fits behind the first half, it is appended. If
+//! not, it is discarded and the second half is read again in order. So the result is always that of one thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -12,42 +11,42 @@ use std::thread;
 use rocksdb::{ReadOptions, Snapshot};
 use store::{Fault, Page, PageBuilder, Scan};
 
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::db::{self, Db};
 use crate::layout::TableId;
-use crate::split::{self, Ground, Pieces, Stored};
+use crate::split::{self, Ground, Pieces, StoredGround};
 use crate::turns::{Turn, Turns};
 
-/// Rows of a range to look at before asking for help. Most pages are full by then, and a thread costs some tens
-/// of microseconds to start.
+/// Rows to read before asking for a helper. Most pages are full by then, and starting a thread takes some tens of
+/// microseconds.
 const PATIENCE_ROWS: u64 = 4096;
 
-/// Rows shared out at a time, as far as can be told: few at first, because a page that fills up in the first half
-/// has wasted the second.
+/// The estimated number of rows in a window. Few at first: if the first half fills the page, the work on the second
+/// is wasted.
 const WINDOW_ROWS_MIN: u64 = 16 * 1024;
 const WINDOW_ROWS_MAX: u64 = 256 * 1024;
 
-/// Rows between two looks at whether a helper is still wanted.
+/// Rows between two checks whether a helper is still useful.
 const ROWS_PER_LOOK: u64 = 64;
 
 pub struct Scanner<'a> {
     pub db: &'a Db,
     pub snapshot: Snapshot<'a>,
-    pub tally: &'a Tally,
+    pub counts: &'a LiveCounters,
     pub turns: &'a Turns,
     pub turn: &'a Turn,
-    /// Nobody waits for the page any more.
+    /// The caller no longer waits for the page.
     pub gone: &'a AtomicBool,
 }
 
 /// Why reading a range stopped.
 #[derive(Debug, PartialEq, Eq)]
 enum Stop {
-    /// No row is left in it.
+    /// The range has no more rows.
     Exhausted,
-    /// The page has its place to go on from.
+    /// The page is full and has its continuation.
     Complete,
-    /// Whoever reads was asked to; the rows from here on have not been looked at.
+    /// It was asked to pause. The rows from this key on were not read.
     Paused(Vec<u8>),
 }
 
@@ -58,9 +57,9 @@ struct Errand<'p> {
     end: Vec<u8>,
 }
 
-type Done<'p> = (PageBuilder<'p>, Result<Stop, Fault>);
+type HelperResult<'p> = (PageBuilder<'p>, Result<Stop, Fault>);
 
-/// What has been read of a range: tells how many bytes on the disk a row takes.
+/// What has been read of a range. It tells how many bytes a row takes on disk.
 #[derive(Clone, Copy)]
 struct Behind<'a> {
     start: &'a [u8],
@@ -94,21 +93,21 @@ impl Scanner<'_> {
                     Stop::Complete => break 'ranges,
                     Stop::Paused(at) => start = at,
                 }
-                // No help now; asking again each time the work has doubled costs next to nothing.
+                // No helper is free. Asking again each time the work has doubled costs next to nothing.
                 patience = (page.examined() - before).saturating_mul(2);
             }
         }
         Ok(page.finish())
     }
 
-    /// Cuts the page short if others have waited long enough, or nobody waits for it.
+    /// Ends the page early if other scans have waited long enough, or if nobody waits for the page.
     fn watch(&self, page: &mut PageBuilder<'_>) {
         if self.gone.load(Ordering::Relaxed) || self.turn.is_over() {
             page.cut_short();
         }
     }
 
-    /// Ranges without a row in them have no place to go on from: that is the first row behind them.
+    /// A range without rows has no continuation of its own: it is the first row behind the range.
     fn end_at_the_next_row(
         &self,
         page: &mut PageBuilder<'_>,
@@ -121,7 +120,7 @@ impl Scanner<'_> {
         options.set_iterate_upper_bound(end);
         let mut rows = self.snapshot.raw_iterator_cf_opt(self.db.data(), options);
         rows.seek(start);
-        self.tally.seeks.add(1);
+        self.counts.seeks.add(1);
         if let Some(key) = rows.key() {
             page.end_before(TableId::strip(key))?;
         }
@@ -156,14 +155,14 @@ impl Scanner<'_> {
             }
             rows.next();
         }
-        self.tally.seeks.add(1);
-        self.tally.rows_read.add(rows_read);
-        // An iterator that can't go on looks like one at its end; only its status tells them apart.
+        self.counts.seeks.add(1);
+        self.counts.rows_read.add(rows_read);
+        // An iterator that fails looks like one at its end. Only its status tells them apart.
         rows.status().map_err(|error| db::fault("could not read on in a scan", error))?;
         Ok(stop)
     }
 
-    /// Reads on with a second thread, for as long as that pays; paused at once if it does not.
+    /// Reads on with a second thread as long as that helps; returns `Paused` at once if it does not.
     fn read_with_help(
         &self,
         page: &mut PageBuilder<'_>,
@@ -174,7 +173,7 @@ impl Scanner<'_> {
         let Ok(_permit) = self.turns.helpers.try_acquire() else { return Ok(Stop::Paused(start)) };
         let mut ground = self.ground(&start, end);
         let row_bytes = ground.size(behind.start, &start) / behind.rows.max(1);
-        // No bytes: all of it is in the memtable, which can't be asked.
+        // Zero bytes: all rows are in the memtable, whose size is not known.
         let least = row_bytes * WINDOW_ROWS_MIN;
         if least == 0 || ground.size(&start, end) < least || !self.turns.is_alone() {
             return Ok(Stop::Paused(start));
@@ -182,14 +181,14 @@ impl Scanner<'_> {
         let unwanted = &AtomicBool::new(false);
         let (errands, to_do) = mpsc::channel::<Errand<'_>>();
         let (results, done) = mpsc::channel();
-        // Owns its end of both channels, so that should it panic, nobody waits for its result.
+        // The helper owns its ends of both channels, so that nobody waits for its result if it panics.
         let help = move || {
             for Errand { mut page, start, end } in to_do {
                 let pause = |page: &PageBuilder<'_>| {
                     page.examined().is_multiple_of(ROWS_PER_LOOK) && unwanted.load(Ordering::Relaxed)
                 };
                 let stop = self.read(&mut page, &start, &end, pause);
-                // Whoever no longer listens has all the rows there is room for.
+                // Nobody receives it if the page is full already.
                 let _ = results.send((page, stop));
             }
         };
@@ -198,23 +197,23 @@ impl Scanner<'_> {
             if helper.spawn_scoped(threads, help).is_err() {
                 return Ok(Stop::Paused(start));
             }
-            self.tally.shared_scans.add(1);
+            self.counts.shared_scans.add(1);
             let stop = self.share(page, (start, end), &mut ground, row_bytes, (&errands, &done));
-            // The helper ends with what it is doing and finds no more to do.
+            // The helper finishes its part and then ends.
             unwanted.store(true, Ordering::Relaxed);
             drop(errands);
             stop
         })
     }
 
-    /// Window after window: the first half here, the second half there.
+    /// Window after window: the first half on this thread, the second half on the helper.
     fn share<'p>(
         &self,
         page: &mut PageBuilder<'p>,
         (mut start, end): (Vec<u8>, &[u8]),
         ground: &mut impl Ground,
         row_bytes: u64,
-        (errands, done): (&mpsc::Sender<Errand<'p>>, &mpsc::Receiver<Done<'p>>),
+        (errands, done): (&mpsc::Sender<Errand<'p>>, &mpsc::Receiver<HelperResult<'p>>),
     ) -> Result<Stop, Fault> {
         let never = |_: &PageBuilder<'_>| false;
         let mut rows = WINDOW_ROWS_MIN;
@@ -230,8 +229,8 @@ impl Scanner<'_> {
                 return Ok(Stop::Complete);
             }
             let ahead = if sent { done.recv().ok() } else { None };
-            // A helper's fault counts for nothing: it may lie behind the last row there is room for, and is met
-            // again if not.
+            // A fault of the helper is ignored: it may lie behind the last row of the page. If it does not, this
+            // thread meets it again.
             let absorbed = ahead.is_some_and(|(ahead, stop)| stop.is_ok() && page.absorb(ahead));
             if !absorbed {
                 self.read(page, &middle, &window_end, never)?;
@@ -245,10 +244,10 @@ impl Scanner<'_> {
         Ok(Stop::Exhausted)
     }
 
-    fn ground(&self, start: &[u8], end: &[u8]) -> Stored<'_> {
+    fn ground(&self, start: &[u8], end: &[u8]) -> StoredGround<'_> {
         let mut options = ReadOptions::default();
         options.set_iterate_lower_bound(start);
         options.set_iterate_upper_bound(end);
-        Stored { db: self.db, rows: self.snapshot.raw_iterator_cf_opt(self.db.data(), options) }
+        StoredGround { db: self.db, rows: self.snapshot.raw_iterator_cf_opt(self.db.data(), options) }
     }
 }

@@ -1,15 +1,14 @@
-//! Places that part a range of stored keys into pieces of about the sizes wished for.
+//! Divides a range of stored keys into pieces of about given sizes.
 //!
-//! Sizes are RocksDB's estimates, taken from the indexes of table files: compressed, and without what is still
-//! in the memtable.
+//! Sizes are RocksDB's estimates from the indexes of table files: compressed, and without the memtable.
 
 use rocksdb::{DBRawIterator, Range};
 
 use crate::db::Db;
 
-/// A range of keys as far as it can be known without reading it.
+/// What can be known of a range of keys without reading it.
 pub trait Ground {
-    /// About so many bytes lie from one place up to another.
+    /// About how many bytes lie between two places.
     fn size(&self, start: &[u8], end: &[u8]) -> u64;
     /// The first key at or behind a place.
     fn first_from(&mut self, place: &[u8]) -> Option<Vec<u8>>;
@@ -17,13 +16,13 @@ pub trait Ground {
     fn last_to(&mut self, place: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// The ground of a scan: its rows by an iterator that has the scan's bounds.
-pub struct Stored<'a> {
+/// The stored rows of a scan, by an iterator with the bounds of the scan.
+pub struct StoredGround<'a> {
     pub db: &'a Db,
     pub rows: DBRawIterator<'a>,
 }
 
-impl Ground for Stored<'_> {
+impl Ground for StoredGround<'_> {
     fn size(&self, start: &[u8], end: &[u8]) -> u64 {
         let sizes = self.db.rocks().get_approximate_sizes_cf(self.db.data(), &[Range::new(start, end)]);
         sizes.first().copied().unwrap_or(0)
@@ -40,18 +39,18 @@ impl Ground for Stored<'_> {
     }
 }
 
-/// Two neighbouring pieces of a range, the first of which begins where the range does.
+/// Two adjacent pieces of a range. The first begins at the start of the range.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pieces {
     pub middle: Vec<u8>,
     pub end: Vec<u8>,
 }
 
-/// Each step takes some microseconds and halves what is left of the keys.
+/// Each step takes some microseconds and halves the keys that are left.
 const STEPS_MAX: usize = 24;
 
-/// Two pieces that together have about `window` bytes, or all there is if that is hardly more. `None` if there
-/// is less than `least`, or no place can be found.
+/// Two pieces of about `window` bytes together, or of the whole range if it is hardly larger. `None` if the range has
+/// less than `least` bytes, or no place to divide it is found.
 pub fn split(
     ground: &mut impl Ground,
     (start, end): (&[u8], &[u8]),
@@ -72,7 +71,7 @@ pub fn split(
     (start < &middle[..] && middle < end).then_some(Pieces { middle, end })
 }
 
-/// The place among those tried that is nearest to `target` bytes behind the start.
+/// Of the places tried, the one that is nearest to `target` bytes behind the start.
 fn place(ground: &mut impl Ground, start: &[u8], last: &[u8], target: u64) -> Option<Vec<u8>> {
     let (mut low, mut high) = (start.to_vec(), last.to_vec());
     let mut nearest: Option<(u64, Vec<u8>)> = None;
@@ -80,8 +79,8 @@ fn place(ground: &mut impl Ground, start: &[u8], last: &[u8], target: u64) -> Op
         let Some(middle) = between(&low, &high) else { break };
         let found = ground.size(start, &middle);
         let miss = found.abs_diff(target);
-        // On to the next key in that direction, or else the search would stay for long in the gap between the
-        // last key of one partition and the first of another.
+        // To the next key in that direction. Without this the search would take many steps in the gap between the
+        // last key of one partition and the first key of the next.
         let bound = if found < target {
             ground.first_from(&middle).map(|key| low = key)
         } else {
@@ -94,11 +93,11 @@ fn place(ground: &mut impl Ground, start: &[u8], last: &[u8], target: u64) -> Op
             break;
         }
     }
-    // Very unequal pieces would leave one of the two waiting for the other.
+    // With very unequal pieces, one thread would wait for the other.
     nearest.filter(|(miss, _)| *miss <= target / 2).map(|(_, place)| place)
 }
 
-/// Bytes that sort about halfway between the two; `None` if these are too close together.
+/// Bytes that sort about halfway between the two; `None` if they are too close.
 fn between(low: &[u8], high: &[u8]) -> Option<Vec<u8>> {
     const DIGITS: usize = size_of::<u128>();
     let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();

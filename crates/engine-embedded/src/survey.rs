@@ -1,7 +1,7 @@
-//! Reads a whole store without opening it, and gives all that can be read to whoever wants it.
+//! Reads a whole store without opening it, and passes everything readable to a `Finder`.
 //!
-//! Both the check and the salvage are this survey: they differ in what they do with the rows. Everything in the
-//! directory stays as it is.
+//! The check and the salvage both use it; they differ in what they do with the rows. Nothing in the directory is
+//! changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,19 +9,19 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use forensics::entry::Tombstone;
-use forensics::log_file::{self, Change, Part};
+use forensics::log_file::{self, LogChange, LogPart};
 use forensics::manifest::{ListedFile, Manifest};
-use forensics::merge::{Edge, Gap, Memory, Merge, Waiting};
-use forensics::table_file::{Step, TableFile};
+use forensics::merge::{Gap, GapEdge, LogRows, MergeFile, MergedRows};
+use forensics::table_file::{RowStep, TableFile};
 use model::ServiceKind;
 use store::{Fault, RowView};
 
-use crate::directory::Looked;
+use crate::directory::DirectoryView;
 use crate::fields::Unusable;
 use crate::layout::{self, CommitRecord, TableId};
 use crate::open::{self, OpenError};
 use crate::records::{self, Records};
-use crate::report::{Damage, Place, Report, TableCount};
+use crate::report::{Damage, DamageEdge, Report, TableCount};
 
 /// How far a survey has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,27 +31,27 @@ pub struct Progress {
     pub rows: u64,
 }
 
-/// Whoever takes what a survey finds.
+/// Receives what a survey finds.
 pub trait Finder {
-    /// Comes before every row.
+    /// Called before the first row.
     fn records(&mut self, records: &Records) -> Result<(), Fault>;
-    /// A row that is sound, in the order of stored keys. Nothing is known of its table if no record names it.
+    /// Called for each sound row, in the order of stored keys. There may be no record of its table.
     fn row(&mut self, table: TableId, key: &[u8], row: RowView<'_>) -> Result<(), Fault>;
 }
 
-/// Why a survey came to no result.
+/// Why a survey could not be finished.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// What was found could not be put where it should go.
+    /// The finder failed.
     #[error(transparent)]
     Finder(#[from] Fault),
 }
 
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 4096;
-/// The numbers RocksDB gives the column families of a new store, after its own.
+/// The ids that RocksDB gives to our column families in a new store, after its default one.
 const META_ID: u32 = 1;
 const DATA_ID: u32 = 2;
 
@@ -60,7 +60,7 @@ pub fn survey(
     finder: &mut dyn Finder,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SurveyError> {
-    let looked = Looked::at(directory)?;
+    let looked = DirectoryView::at(directory)?;
     let noted = looked.committed()?;
     let mut survey = Survey {
         database: looked.database(),
@@ -74,7 +74,7 @@ pub fn survey(
     if looked.lacks_format {
         survey.report.add(Damage::of(layout::FORMAT_FILE, "missing or unreadable"));
     }
-    // A first start that was cut short leaves no database, and nothing that could be missing.
+    // An interrupted first start leaves no database, so nothing can be missing.
     let is_new = noted.unwrap_or(0) == 0 && survey.names("").is_empty();
     if !is_new {
         survey.run(directory, noted, finder)?;
@@ -82,23 +82,23 @@ pub fn survey(
     Ok(survey.report)
 }
 
-/// A column family: its files, and what the logs have beside them.
+/// A column family: its table files, and the rows of it that are only in the logs.
 struct Family {
     name: &'static str,
     id: u32,
-    files: Vec<Waiting>,
+    files: Vec<MergeFile>,
     tombstones: Vec<Tombstone>,
-    memory: Memory,
+    memory: LogRows,
 }
 
 impl Family {
     fn new(name: &'static str, id: u32) -> Self {
-        Self { name, id, files: Vec::new(), tombstones: Vec::new(), memory: Memory::new() }
+        Self { name, id, files: Vec::new(), tombstones: Vec::new(), memory: LogRows::new() }
     }
 
-    fn merge(&mut self) -> Merge {
+    fn merge(&mut self) -> MergedRows {
         let (files, memory) = (mem::take(&mut self.files), mem::take(&mut self.memory));
-        Merge::new(files, memory, mem::take(&mut self.tombstones))
+        MergedRows::new(files, memory, mem::take(&mut self.tombstones))
     }
 }
 
@@ -127,10 +127,10 @@ impl Survey<'_> {
                 }
                 (manifest.files().collect(), manifest.first_log())
             }
-            Err(detail) => {
+            Err(error) => {
                 self.report.add(Damage::new(
                     None,
-                    format!("which files belong to the store is not known, so all are taken: {detail}"),
+                    format!("which files belong to the store is not known, so all are taken: {error}"),
                 ));
                 let unlisted = |name| ListedFile { name, ..ListedFile::default() };
                 (self.names("sst").into_iter().map(unlisted).collect::<Vec<_>>(), 0)
@@ -159,7 +159,7 @@ impl Survey<'_> {
         self.read_rows(&records, finder)
     }
 
-    /// Names of the files with this extension, in their order; with none, of all files.
+    /// The names of the files with this extension, in order; of all files if it is empty.
     fn names(&self, extension: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(&self.database) else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -176,15 +176,13 @@ impl Survey<'_> {
         let (first, last) = (listed.first.clone(), listed.last.clone());
         let table = match TableFile::open(&path) {
             Ok(table) => table,
-            Err(detail) => {
-                let detail = if path.exists() { detail } else { "the file is missing".to_owned() };
-                // Listed with its family, or else nobody knows whose rows they were.
+            Err(error) => {
+                // The family is known only if the MANIFEST lists the file. Otherwise it may have had rows.
                 if listed.family == self.meta.name {
-                    let detail = format!("{detail}; it held records of tables");
-                    self.report.add(Damage::of(name, detail));
+                    self.report.add(Damage::of(name, format!("{error}; it held records of tables")));
                 } else {
-                    let (after, before) = (Edge::of_file(first), Edge::of_file(last));
-                    self.lost.push(Gap { path, detail, after, before });
+                    let (after, before) = (GapEdge::of_file(first), GapEdge::of_file(last));
+                    self.lost.push(Gap { path, cause: error.into(), after, before });
                 }
                 return;
             }
@@ -200,22 +198,22 @@ impl Survey<'_> {
         let family = match table.family.as_str() {
             layout::META_FAMILY => &mut self.meta,
             layout::DATA_FAMILY => &mut self.data,
-            // RocksDB's own, which stays empty.
+            // RocksDB's default family, which is always empty.
             _ => return,
         };
         family.id = table.family_id;
         family.tombstones.extend(table.tombstones.iter().cloned());
         let mut rows = table.rows();
         let first = match rows.advance() {
-            Step::Row => rows.entry().map(|entry| entry.key.to_vec()),
-            Step::Unreadable { .. } | Step::End => first,
+            RowStep::Row => rows.entry().map(|entry| entry.key.to_vec()),
+            RowStep::Unreadable { .. } | RowStep::End => first,
         };
-        family.files.push(Waiting { path, first, last });
+        family.files.push(MergeFile { path, first, last });
     }
 
-    /// The number of the last commit that the log is not needed for.
+    /// The number of the last commit in the table files.
     fn commits_in_table_files(&self) -> u64 {
-        let mut meta = Merge::new(self.meta.files.clone(), Memory::new(), Vec::new());
+        let mut meta = MergedRows::new(self.meta.files.clone(), LogRows::new(), Vec::new());
         while meta.advance()
             && let Some((key, value)) = meta.row().filter(|(key, _)| *key <= layout::COMMIT_KEY)
         {
@@ -226,7 +224,7 @@ impl Survey<'_> {
         0
     }
 
-    /// Takes what the logs have, and compares the commits found with those that were.
+    /// Reads the logs, and reports commits that are missing.
     fn take_logs(&mut self, logs: &[String], in_table_files: u64, noted: Option<u64>) {
         let mut last = in_table_files;
         for name in logs {
@@ -240,10 +238,10 @@ impl Survey<'_> {
             self.so_far.bytes += bytes.len() as u64;
             let mut hole = None;
             log_file::read(&bytes, |part| match part {
-                Part::Unreadable { at, .. } => {
+                LogPart::Unreadable { at, .. } => {
                     hole.get_or_insert(at);
                 }
-                Part::Batch(batch) => self.take_batch(name, batch, &mut hole, &mut last),
+                LogPart::Batch(batch) => self.take_batch(name, batch, &mut hole, &mut last),
             });
             if let Some(at) = hole.filter(|_| noted.is_some_and(|noted| last < noted)) {
                 self.report.add(Damage::of(name, format!("unreadable from byte {at} to its end")));
@@ -255,16 +253,17 @@ impl Survey<'_> {
         }
     }
 
-    /// One commit of a log, with what stands before it: the hole that was met, and the commit.
+    /// Reads one commit of a log. `hole` is where unreadable bytes before it begin, `last` the number of the commit
+    /// before it.
     fn take_batch(&mut self, log: &str, batch: &[u8], hole: &mut Option<u64>, last: &mut u64) {
         let Some(changes) = log_file::changes(batch) else {
             self.report.add(Damage::of(log, "a commit in it is not one that Partita writes"));
             return;
         };
         let commit = self.take_changes(&changes);
-        // A log may begin with commits that are in table files already.
+        // A log may begin with commits that are already in table files.
         let Some(commit) = commit.filter(|commit| commit > last) else { return };
-        // Damage that no commit was lost by is what a crash left, or unused space.
+        // Unreadable bytes that cost no commit are left by a crash, or are unused space.
         let hole = hole.take();
         if commit > *last + 1 {
             let lost = commits(*last + 1, commit - 1);
@@ -277,8 +276,8 @@ impl Survey<'_> {
         *last = commit;
     }
 
-    /// The number of the commit that these changes are, if they say so.
-    fn take_changes(&mut self, changes: &[(u64, Change<'_>)]) -> Option<u64> {
+    /// The number of the commit, if the changes have a commit record.
+    fn take_changes(&mut self, changes: &[(u64, LogChange<'_>)]) -> Option<u64> {
         let mut commit = None;
         for (sequence, change) in changes {
             let family = match change.family() {
@@ -287,9 +286,9 @@ impl Survey<'_> {
                 _ => continue,
             };
             let (key, value) = match change {
-                Change::Put { key, value, .. } => (*key, Some(value.to_vec())),
-                Change::Delete { key, .. } => (*key, None),
-                Change::Hide { .. } => {
+                LogChange::Put { key, value, .. } => (*key, Some(value.to_vec())),
+                LogChange::Delete { key, .. } => (*key, None),
+                LogChange::Hide { .. } => {
                     family.tombstones.extend(change.tombstone(*sequence));
                     continue;
                 }
@@ -297,13 +296,13 @@ impl Survey<'_> {
             if family.name == layout::META_FAMILY && key == layout::COMMIT_KEY {
                 commit = value.as_deref().and_then(CommitRecord::decode).map(|record| record.counter);
             }
-            // Logs are read in their order, so what comes later is newer.
+            // Logs are read in order, so later changes are newer.
             family.memory.insert(key.to_vec(), (*sequence, value));
         }
         commit
     }
 
-    /// An error if there is a record that only a newer version knows: then rows may mean what this one can't judge.
+    /// An error if a record needs a newer version: this one can't know what the rows mean then.
     fn read_records(&mut self, directory: &Path) -> Result<Records, OpenError> {
         let mut records = Records::default();
         let mut merge = self.meta.merge();
@@ -324,9 +323,9 @@ impl Survey<'_> {
         self.so_far.bytes += merge.take_bytes_read();
         for gap in merge.take_gaps() {
             let edge =
-                |edge: &Edge| String::from_utf8_lossy(edge.key().unwrap_or_default()).replace('\0', "/");
+                |edge: &GapEdge| String::from_utf8_lossy(edge.key().unwrap_or_default()).replace('\0', "/");
             let between = format!("between {:?} and {:?}", edge(&gap.after), edge(&gap.before));
-            self.report.add(Damage::of(&file_name(&gap.path), format!("{}; records {between}", gap.detail)));
+            self.report.add(Damage::of(&file_name(&gap.path), format!("{}; records {between}", gap.cause)));
         }
         if records.last.is_none() && !records.tables.is_empty() {
             self.report.add(Damage::new(None, "the record of the last commit is missing"));
@@ -350,15 +349,15 @@ impl Survey<'_> {
             let Some((key, value)) = merge.row().filter(|_| found) else { break };
             gaps.retain(|gap| gap.before.key().is_some_and(|before| key <= before));
             match records::check_row(key, value) {
-                Err(detail) => {
-                    let lost = records.place(key).map(Place::Lost);
+                Err(error) => {
+                    let lost = records.place(key).map(DamageEdge::Lost);
                     self.report.add(Damage {
                         after: lost.clone(),
                         before: lost,
-                        ..Damage::new(None, detail)
+                        ..Damage::new(None, error.to_string())
                     });
                 }
-                // Dropped, but its tombstone went with a file that was deleted for it.
+                // The table was dropped, but its tombstone was in a file that was deleted.
                 Ok((id, _)) if records.dropping.contains(&id) => self.report.dropped_rows += 1,
                 Ok((id, row)) => {
                     let is_doubtful = gaps.iter().any(|gap| is_inside(key, gap));
@@ -401,23 +400,23 @@ impl Survey<'_> {
     }
 }
 
-/// Whether a row that is there lies where another file has lost what it had.
+/// Whether a row lies within a gap of another file, and so may be an old version.
 fn is_inside(key: &[u8], gap: &Gap) -> bool {
     let begun = match &gap.after {
-        Edge::Found(after) => key > &after[..],
-        Edge::Lost(first) => key >= &first[..],
-        Edge::Unknown => true,
+        GapEdge::Found(after) => key > &after[..],
+        GapEdge::Lost(first) => key >= &first[..],
+        GapEdge::Unknown => true,
     };
-    begun && gap.before != Edge::Found(key.to_vec())
+    begun && gap.before != GapEdge::Found(key.to_vec())
 }
 
 fn damage(gap: &Gap, records: &Records) -> Damage {
-    let place = |edge: &Edge| {
+    let place = |edge: &GapEdge| {
         let row = records.place(edge.key()?)?;
-        Some(if matches!(edge, Edge::Found(_)) { Place::Found(row) } else { Place::Lost(row) })
+        Some(if matches!(edge, GapEdge::Found(_)) { DamageEdge::Found(row) } else { DamageEdge::Lost(row) })
     };
     let (after, before) = (place(&gap.after), place(&gap.before));
-    Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.detail.clone()) }
+    Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.cause.to_string()) }
 }
 
 fn commits(first: u64, last: u64) -> String {

@@ -1,11 +1,11 @@
 //! Who may scan, and for how long.
 //!
-//! Few scans read at a time: more threads than cores would only take them from those who ask for single rows. The
-//! others wait in two lines, one for scans inside a partition and one for scans across partitions, which gets every
-//! fourth turn while both are waiting. The more wait, the shorter a turn. At its end the page ends too, with a place
-//! to go on from, as a page does whose time is over; whoever goes on stands in line again. So a flood of scans over
-//! everything delays the others, but a short one never waits for a long one to come to its end. When the lines are
-//! full, the next is told so at once.
+//! Few scans run at a time, because more threads than cores would only delay single reads. The others wait in two
+//! lines: one for scans within a partition, and one for scans across partitions, which gets every fourth turn while
+//! both have waiting scans. The more scans wait, the shorter a turn. At the end of its turn a scan ends its page with
+//! a continuation, as if its time were over; the next page waits in line again. So a flood of long scans delays the
+//! others, but a short scan never waits until a long one ends. When the lines are full, the next scan is refused as
+//! busy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::options::Options;
 
-/// All who wait are to get their turn in about this time, however many they are.
+/// All waiting scans should get their turn within about this time, however many they are.
 const ROUND: Duration = Duration::from_secs(1);
-/// Below this, finding the place again costs more than reading on from it.
+/// The shortest turn. Below this, seeking again would cost more than reading on.
 const TURN_MIN: Duration = Duration::from_millis(10);
-/// Of so many turns, one is for the line of scans across partitions.
+/// One of this many turns is for scans across partitions.
 const WIDE_EVERY: usize = 4;
 
-/// How much a scan may come to read.
+/// How far a scan can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     Partition,
@@ -37,9 +37,9 @@ pub struct Turns {
     lines: Mutex<Lines>,
     scans_max: usize,
     waiting_max: usize,
-    /// As in `lines`, for those who only want to know.
+    /// The same number as in `lines`, readable without the lock.
     waiting: AtomicUsize,
-    /// Threads that may help with a scan while it is the only one.
+    /// Threads that may help a scan while it is the only one.
     pub helpers: Semaphore,
 }
 
@@ -51,7 +51,7 @@ struct Lines {
     table: VecDeque<oneshot::Sender<Turn>>,
 }
 
-/// Leave to read; passed on to the next in line when dropped.
+/// The right to scan. When it is dropped, the next in line gets it.
 #[derive(Debug)]
 pub struct Turn {
     turns: Arc<Turns>,
@@ -70,7 +70,7 @@ impl Turns {
         }
     }
 
-    /// `Busy` if too many are waiting already.
+    /// `Busy` if too many scans wait already.
     pub async fn take(self: &Arc<Self>, reach: Reach) -> Result<Turn, Error> {
         let turn = {
             let mut lines = self.lines.lock();
@@ -93,11 +93,11 @@ impl Turns {
             self.waiting.store(lines.len(), Ordering::Relaxed);
             turn
         };
-        // `self` outlives the wait, and a line is only ever emptied by giving turns.
-        turn.await.map_err(|_| Fault::bug("nobody gives turns to scans any more").into())
+        // `self` outlives the wait, and a line is emptied only by giving turns.
+        turn.await.map_err(|_| Fault::bug("a scan that waited for its turn was dropped from its line").into())
     }
 
-    /// Whether no scan but the one that asks is going on. With others about, the cores have enough to do.
+    /// Whether the caller's scan is the only one. If there are others, the cores have enough to do.
     pub fn is_alone(&self) -> bool {
         self.lines.lock().reading <= 1 && self.waiting.load(Ordering::Relaxed) == 0
     }
@@ -111,7 +111,7 @@ impl Turns {
         (share / u32::try_from(waiting).unwrap_or(u32::MAX).max(1)).max(TURN_MIN)
     }
 
-    /// To the next who still waits, or to nobody.
+    /// Gives the turn to the next scan whose client still waits, if there is one.
     fn pass_on(self: &Arc<Self>) {
         let mut lines = self.lines.lock();
         let mut turn = self.turn();
@@ -142,7 +142,7 @@ impl Lines {
         first.pop_front().or_else(|| second.pop_front())
     }
 
-    /// Those whose clients no longer wait.
+    /// Removes scans whose clients no longer wait.
     fn forget_the_gone(&mut self) {
         self.partition.retain(|waiting| !waiting.is_closed());
         self.table.retain(|waiting| !waiting.is_closed());
@@ -150,12 +150,12 @@ impl Lines {
 }
 
 impl Turn {
-    /// From now on, and not from when it was given: a thread had to be found first.
+    /// Starts the time of the turn now, not when it was given: it took time until a thread was free.
     pub fn begin(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Whether others have waited long enough.
+    /// Whether the turn is over because other scans have waited long enough.
     pub fn is_over(&self) -> bool {
         let waiting = self.turns.waiting.load(Ordering::Relaxed);
         waiting > 0 && self.since.elapsed() >= self.turns.turn_time(waiting)

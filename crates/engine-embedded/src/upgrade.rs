@@ -14,8 +14,8 @@
 //! | `Seal` | the same | goes on here |
 //! | `Clean` | the checkpoint under its draft name again, perhaps a part of it | removes it |
 //!
-//! So `FORMAT` 2 with a checkpoint under its own name is an upgrade that is not sealed. Until then the checkpoint is a whole
-//! store of the older format.
+//! So `FORMAT` 2 with a checkpoint under its own name is an upgrade that is not sealed. Until then the checkpoint is
+//! a whole store of the older format.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ use tracing::{info, warn};
 
 use crate::checkpoint;
 use crate::commit::CommittedFile;
-use crate::directory::Directory;
+use crate::directory::DataDirectory;
 use crate::layout::{self, CommitRecord};
 use crate::open::{self, OpenError};
 use crate::records::Records;
@@ -37,11 +37,11 @@ const RECORDS_PER_COMMIT: usize = 1000;
 
 /// The steps of an upgrade, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum UpgradeStep {
     Checkpoint,
     KeepCheckpoint,
     Mark,
-    /// The commit of this many records more.
+    /// A commit that rewrites this many records.
     Rewrite(usize),
     Flush,
     Verify,
@@ -49,25 +49,25 @@ pub enum Step {
     Clean,
 }
 
-/// How an upgrade goes: how much at a time, and who is told before each step and may end it there.
-pub struct Pace<'a> {
+/// How an upgrade runs: how many records per commit, and a callback before each step that may end it there.
+pub struct UpgradePace<'a> {
     pub records_per_commit: usize,
-    pub before: Box<dyn FnMut(Step) -> Result<(), OpenError> + 'a>,
+    pub before: Box<dyn FnMut(UpgradeStep) -> Result<(), OpenError> + 'a>,
 }
 
-impl Pace<'_> {
+impl UpgradePace<'_> {
     pub fn usual() -> Self {
         Self { records_per_commit: RECORDS_PER_COMMIT, before: Box::new(|_| Ok(())) }
     }
 }
 
-/// Whether an upgrade is to be made or finished. Records that are outdated say so too: someone may have taken the
-/// checkpoint of an unfinished upgrade away.
-pub fn is_needed(directory: &Directory, records: &Records) -> bool {
+/// Whether the store must be upgraded, or an upgrade finished. Outdated records are a reason too: someone may have
+/// removed the checkpoint of an unfinished upgrade.
+pub fn is_needed(directory: &DataDirectory, records: &Records) -> bool {
     directory.format < layout::FORMAT_VERSION || kept(&directory.path).exists() || records.outdated > 0
 }
 
-/// Removes what an interrupted upgrade has left that nobody needs.
+/// Removes the draft of a checkpoint that an interrupted upgrade has left.
 pub fn clear(directory: &Path) {
     match fs::remove_dir_all(draft(directory)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -78,65 +78,65 @@ pub fn clear(directory: &Path) {
 }
 
 pub struct Upgrade<'a, 'b> {
-    pub directory: &'a mut Directory,
+    pub directory: &'a mut DataDirectory,
     pub rocks: &'a DB,
     pub committed: &'a CommittedFile,
-    pub pace: &'a mut Pace<'b>,
+    pub pace: &'a mut UpgradePace<'b>,
 }
 
 impl Upgrade<'_, '_> {
-    /// Brings a store to the format of this version. `before` are its records, and so are those returned, save for the
-    /// number of the last commit.
+    /// Upgrades the store to the format of this version. Takes its records and returns the same records, except for
+    /// the number of the last commit.
     pub fn run(mut self, before: Records) -> Result<Records, OpenError> {
         let path = self.directory.path.clone();
         let (from, to) = (self.directory.format, layout::FORMAT_VERSION);
         if from < to {
             info!(directory = %path.display(), from, to, "upgrading the store");
             self.keep_checkpoint(from)?;
-            self.step(Step::Mark)?;
+            self.step(UpgradeStep::Mark)?;
             self.directory.mark_format().map_err(|error| self.unwritable(error))?;
         } else {
             info!(directory = %path.display(), to, "finishing an interrupted upgrade of the store");
         }
         let records = self.rewrite(before.last.unwrap_or(CommitRecord::NONE))?;
-        self.step(Step::Flush)?;
+        self.step(UpgradeStep::Flush)?;
         let flushed = self.rocks.flush_cf(open::meta_family(self.rocks, &path)?);
         flushed.map_err(|error| open::open_error(&path, &error))?;
-        self.step(Step::Verify)?;
+        self.step(UpgradeStep::Verify)?;
         let after = self.verify(before)?;
-        self.step(Step::Seal)?;
+        self.step(UpgradeStep::Seal)?;
         self.seal()?;
         info!(directory = %path.display(), format = to, records, "store upgraded");
-        self.step(Step::Clean)?;
+        self.step(UpgradeStep::Clean)?;
         clear(&path);
         Ok(after)
     }
 
-    /// The store as it is, under a name that says that the upgrade has begun.
+    /// Keeps a checkpoint of the store. Its name shows that an upgrade has begun.
     fn keep_checkpoint(&mut self, format: u32) -> Result<(), OpenError> {
         let path = &self.directory.path.clone();
         let (draft, kept) = (draft(path), kept(path));
-        self.step(Step::Checkpoint)?;
+        self.step(UpgradeStep::Checkpoint)?;
         for left in [&draft, &kept] {
             remove(left).map_err(|error| self.unwritable(error))?;
         }
         let meta = open::meta_family(self.rocks, path)?;
         checkpoint::make(self.rocks, meta, &draft, format).map_err(|fault| self.failed(fault))?;
-        self.step(Step::KeepCheckpoint)?;
+        self.step(UpgradeStep::KeepCheckpoint)?;
         fs::rename(&draft, &kept).map_err(|error| self.unwritable(error))?;
         self.directory.sync()?;
         info!(checkpoint = %kept.display(), "the store as it was is kept until the upgrade is sealed");
         Ok(())
     }
 
-    /// Rewrites the records of older formats. Each commit has its number, so that a lost one would be noticed.
+    /// Rewrites the records of older formats. Each commit has its number, so that a lost commit is noticed.
     fn rewrite(&mut self, mut last: CommitRecord) -> Result<usize, OpenError> {
         let path = self.directory.path.clone();
         let meta = open::meta_family(self.rocks, &path)?;
         let mut synced = WriteOptions::default();
         synced.set_sync(true);
         let mut rewritten = 0;
-        // The iterator sees the records as they were when it was made.
+        // The iterator reads from a snapshot, so it does not see the records that are rewritten here.
         let mut outdated = outdated(self.rocks, &path)?.peekable();
         while outdated.peek().is_some() {
             let (mut batch, mut records) = (WriteBatch::default(), 0);
@@ -150,7 +150,7 @@ impl Upgrade<'_, '_> {
             }
             last.counter += 1;
             batch.put_cf(meta, layout::COMMIT_KEY, last.encode());
-            self.step(Step::Rewrite(records))?;
+            self.step(UpgradeStep::Rewrite(records))?;
             self.rocks.write_opt(batch, &synced).map_err(|error| open::open_error(&path, &error))?;
             self.committed.write(last.counter).map_err(|error| self.unwritable(error))?;
             rewritten += records;
@@ -159,7 +159,7 @@ impl Upgrade<'_, '_> {
         Ok(rewritten)
     }
 
-    /// Reads everything again: it must mean what it meant.
+    /// Reads all records again and compares them with those from before the upgrade.
     fn verify(&self, before: Records) -> Result<Records, OpenError> {
         let path = &self.directory.path;
         let after = open::read_meta(self.rocks, path)?;
@@ -176,7 +176,7 @@ impl Upgrade<'_, '_> {
         Ok(after)
     }
 
-    /// From here on there is no way back.
+    /// Ends the upgrade: after this the checkpoint is only removed.
     fn seal(&self) -> Result<(), OpenError> {
         let path = &self.directory.path;
         remove(&draft(path)).map_err(|error| self.unwritable(error))?;
@@ -186,7 +186,7 @@ impl Upgrade<'_, '_> {
         }
     }
 
-    fn step(&mut self, step: Step) -> Result<(), OpenError> {
+    fn step(&mut self, step: UpgradeStep) -> Result<(), OpenError> {
         (self.pace.before)(step)
     }
 

@@ -1,4 +1,4 @@
-//! Every test of this folder in one program: each program more is linked for long.
+//! All tests of this folder in one program, because linking each program takes long.
 
 mod check;
 mod checkpoint;
@@ -11,6 +11,7 @@ mod groups;
 mod refusals;
 mod reopen;
 mod salvage;
+mod services;
 mod sharing;
 mod suite;
 mod support;

@@ -29,7 +29,7 @@ fn assert_sound(directory: &Path) -> Report {
     report
 }
 
-/// Every name, size and change time of a file, to see that nothing was touched.
+/// The name, size and modification time of every file, to see that nothing was changed.
 fn listing(directory: &Path) -> Vec<(String, u64, std::time::SystemTime)> {
     let mut found = Vec::new();
     for place in [directory.to_owned(), directory.join("db")] {
@@ -105,7 +105,7 @@ async fn a_sound_store_is_clean_and_counted_and_left_as_it_was() {
     let report = assert_sound(directory.path());
     assert_eq!(counts(&report), expected);
     assert_eq!(listing(directory.path()), before);
-    // And after all of it has gone to table files.
+    // And after everything is flushed to table files.
     open(directory.path()).close().await;
     assert_eq!(counts(&assert_sound(directory.path())), expected);
 }
@@ -117,12 +117,12 @@ async fn a_store_with_many_levels_is_counted() {
     (options.block_cache_bytes, options.write_buffer_bytes) = (8 << 20, 2 << 20);
     let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
     load(&engine, &table("Big"), 60_000).await;
-    // Written over, in another order, so that files overlap.
+    // Replaced in another order, so that files overlap.
     for partition in (0..600).rev().step_by(3) {
         let mut again = hundred_rows(partition);
         let operations = again.operations().iter().cloned();
         let operations =
-            operations.map(|operation| store::Operation { condition: Condition::Exists, ..operation });
+            operations.map(|operation| store::RowOperation { condition: Condition::Exists, ..operation });
         again = Transaction::new(support::partition_key(partition), operations.collect()).unwrap();
         engine.apply(&table("Big"), again).await.unwrap();
     }
@@ -158,7 +158,7 @@ async fn a_row_that_is_whole_on_the_disk_but_means_nothing_is_named() {
     let data = rocks.cf_handle("data").unwrap();
     let first = rocks.iterator_cf(data, rocksdb::IteratorMode::Start).next().unwrap().unwrap().0;
     rocks.put_cf(data, &first, b"nonsense").unwrap();
-    // A key that is not written as it should be, and one of a table that no record names.
+    // A key in a wrong form, and a key of a table that no record names.
     rocks.put_cf(data, [&first[..16], b"no separator"].concat(), b"").unwrap();
     rocks.put_cf(data, [&[7; 16], &first[16..]].concat(), [1, 0, 64, 79, 228, 33, 16, 217, 8, 0, 0]).unwrap();
     rocks.put_cf(rocks.cf_handle("meta").unwrap(), b"Tshop\0books", b"\x01half").unwrap();

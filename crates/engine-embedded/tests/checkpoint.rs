@@ -1,4 +1,4 @@
-//! A checkpoint is a whole store of one moment, whatever is written meanwhile.
+//! A checkpoint is a complete store of one moment, whatever is written meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -45,7 +45,7 @@ async fn a_checkpoint_has_all_that_was_acknowledged_before_it_and_whole_transact
         };
         let taking = engine.clone();
         let taken = tokio::task::spawn_blocking(move || taking.checkpoint()).await.unwrap().unwrap();
-        // Away from where the next one is made.
+        // Moved away, because the next checkpoint replaces it.
         let place = TempDir::new_in(directory.path().parent().unwrap()).unwrap();
         let backup = place.path().join("backup");
         fs::rename(&taken.directory, &backup).unwrap();
@@ -87,7 +87,7 @@ async fn what_an_interrupted_backup_left_is_removed() {
     let second = engine.checkpoint().unwrap();
     assert_eq!(first.directory, second.directory);
     assert!(!second.directory.join("left").exists());
-    // Unless someone is still at it.
+    // But not while a backup has it locked.
     let lock = fs::File::open(&second.directory).unwrap();
     lock.lock().unwrap();
     let refused = engine.checkpoint().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What an operation costs does not grow with the table, counted in reads and not in seconds.
+//! The cost of an operation, counted in reads, does not grow with the table.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -12,8 +12,8 @@ use store::Engine;
 use store_suite::{key, scan, table};
 use tempfile::TempDir;
 
-/// A seek asks each file of the newest level and one file of every other for an index and a data block; RocksDB
-/// holds writers back before there are more of them than this.
+/// A seek reads an index block and a data block of each file of level 0, and of one file of every other level.
+/// RocksDB stalls writers before there are more files than this.
 const BLOCKS_MAX: u64 = 64;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ async fn measure(directory: &Path, rows: usize) -> (Reads, Blocks) {
         before = now;
         (reads, blocks)
     };
-    // RocksDB counts the blocks of its compactions too, so these have to be over.
+    // RocksDB also counts the blocks of compactions, so they must have ended.
     let mut quiet = 0;
     while quiet < 10 {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,6 +1,6 @@
-//! A process killed, and a disk that takes no more: what was acknowledged is there, a batch whole or not at all.
+//! After a kill, and on a full disk: acknowledged writes are there, and batches are complete or missing.
 //!
-//! Each test runs this very binary again as the victim.
+//! Each test starts this binary again as the process to kill.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::open;
 use model::{Cut, Key, KeyRange, Value};
-use store::{Change, Condition, Engine, Error, FaultKind, Operation, Transaction};
+use store::{Change, Condition, Engine, Error, FaultKind, RowOperation, Transaction};
 use store_suite::{draft, key, scan, table};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ const ACKNOWLEDGED: &str = "acknowledged ";
 const BATCH: usize = 10;
 
 fn batch(number: usize) -> Transaction {
-    let operation = |row| Operation {
+    let operation = |row| RowOperation {
         row: Key::parse(format!("{row}")).unwrap(),
         condition: Condition::Absent,
         change: Change::Put(draft(&[("Filler", Value::Binary(vec![7; 2000]))])),
@@ -28,8 +28,8 @@ fn batch(number: usize) -> Transaction {
         .unwrap()
 }
 
-/// Not a test but what the tests start: writes for as long as it may, and says what was acknowledged. Does
-/// nothing where no test started it.
+/// Not a test, but the process that the tests start: it writes as long as it can and prints what was acknowledged. It
+/// does nothing if no test started it.
 #[tokio::test]
 async fn victim() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
@@ -43,7 +43,7 @@ async fn victim() {
             Err(other) => panic!("{other}"),
         }
     }
-    // From here on only a restart helps, and everything says so.
+    // From here on every call fails until a restart.
     let told = failure.await;
     println!("told: {told}");
     assert_eq!(told.kind(), FaultKind::Disk, "{told}");
@@ -85,7 +85,7 @@ fn listen(victim: &mut Child, enough: usize) -> (usize, Vec<String>) {
     (acknowledged, rest)
 }
 
-/// Every acknowledged batch is there, and no batch in part.
+/// Checks that every acknowledged batch is there, and no batch in part.
 async fn check(directory: &Path, acknowledged: usize) {
     let engine = open(directory);
     for number in 0..acknowledged + 20 {
@@ -113,7 +113,7 @@ async fn a_killed_process_loses_nothing_it_acknowledged() {
 #[tokio::test]
 async fn a_full_disk_ends_all_service_and_loses_nothing_acknowledged() {
     let directory = TempDir::new().unwrap();
-    // No file may grow beyond about a megabyte; beyond, a write fails instead of killing the process.
+    // No file may grow beyond about a megabyte. Above that, a write fails and does not kill the process.
     let mut victim = start(directory.path(), "trap '' XFSZ; ulimit -f 2048;");
     let (acknowledged, rest) = listen(&mut victim, usize::MAX);
     assert!(victim.wait().unwrap().success(), "{rest:?}");

@@ -1,4 +1,4 @@
-//! What a crash may leave is opened; what only a failing disk leaves is told.
+//! A store is opened after damage that a crash can cause, and refused after damage that only a failing disk can cause.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -68,7 +68,7 @@ async fn a_flipped_bit_inside_the_log_is_noticed_and_nothing_is_touched() {
     let lost = missing(directory.path());
     assert!((80..120).contains(&lost), "about half of {COMMITS} lie behind the middle, not {lost}");
     assert_eq!(missing(directory.path()), lost, "asking twice gives the same answer");
-    // What refusing left alone can still be repaired.
+    // The refusal has changed nothing, so the store can still be repaired.
     flip(&log, middle);
     assert_eq!(rows(directory.path()).await, COMMITS - 1);
 }
@@ -106,10 +106,10 @@ async fn a_commit_torn_before_it_was_acknowledged_is_as_if_it_had_not_been() {
 
 #[tokio::test]
 async fn a_torn_tail_opens() {
-    // Blocks that a crash had given to the file but not yet filled: zeros, or what was there before.
+    // Blocks that were allocated before a crash but not written: zeros, or old data.
     let zeros = vec![0; 700];
     let noise: Vec<u8> = (0..900).map(|_| rand::random()).collect();
-    // Types of records that RocksDB, left alone, would read for ever: those of logs that are used again.
+    // Record types of reused logs, which RocksDB would read for ever.
     let foreign: Vec<Vec<u8>> =
         [5, 6, 7, 8, 11, 131].map(|kind| [&[0, 0, 0, 0, 9, 0, kind][..], &noise].concat()).into();
     let endless = foreign.iter().map(Vec::as_slice);
@@ -165,7 +165,7 @@ async fn a_store_that_lost_current_is_refused_whatever_is_accepted_and_stays_as_
         }
         let current = fs::read(directory.path().join("db/CURRENT")).unwrap();
         fs::remove_file(directory.path().join("db/CURRENT")).unwrap();
-        // With the commit counter that tells of a loss, and then without it.
+        // With the commit counter, which shows the loss, and then without it.
         for counted in [true, false] {
             if !counted {
                 fs::remove_file(directory.path().join("committed")).unwrap();
@@ -180,7 +180,7 @@ async fn a_store_that_lost_current_is_refused_whatever_is_accepted_and_stays_as_
                 assert_eq!(contents(directory.path()), before, "closed {closed}, counted {counted}");
             }
         }
-        // Nothing was lost by asking.
+        // The refusal has changed nothing.
         fs::write(directory.path().join("db/CURRENT"), current).unwrap();
         assert_eq!(rows(directory.path()).await, COMMITS - 1);
     }
@@ -210,7 +210,7 @@ async fn a_first_start_cut_short_anywhere_is_begun_again() {
     let directory = TempDir::new().unwrap();
     open(directory.path()).close().await;
     fs::remove_file(directory.path().join("committed")).unwrap();
-    // The database's directory was being made and did not have its name yet.
+    // The directory of the database was being created and did not have its name yet.
     fs::remove_dir_all(directory.path().join("db")).unwrap();
     fs::create_dir(directory.path().join("db.new")).unwrap();
     fs::write(directory.path().join("db.new/MANIFEST-000001"), "half").unwrap();

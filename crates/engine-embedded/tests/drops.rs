@@ -1,4 +1,4 @@
-//! Dropping a table costs the same whatever is in it, and gives the space back later.
+//! The cost of a drop does not depend on the table's size; the space is reclaimed later.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -37,8 +37,8 @@ async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
     assert!(matches!(engine.get(&books, &key(&partition_name(1), "r00")).await, Err(Error::TableNotFound)));
 
     eventually("the dropped table is reclaimed", || engine.counters().pending_drops == 0).await;
-    // Counted only now: the reclaim begins at once, and its first commit may come before the drop's answer is looked at.
-    // One commit is the drop; two are its reclaim, which hides rows in shared files and then forgets the table.
+    // Counted only now: the reclaim begins at once, and its first commit may come before the drop's answer is looked
+    // at. One commit is the drop; two are its reclaim, which hides rows in shared files and then forgets the table.
     assert_eq!(engine.counters().commits, before.commits + 3);
     eventually("its files are gone", || bytes_of(&files(directory.path(), "sst")) < before_bytes / 10).await;
     println!("{before_bytes} bytes reclaimed after {:?}", started.elapsed());
@@ -53,7 +53,7 @@ async fn an_interrupted_drop_is_taken_up_at_open() {
     engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
-    // What a crash right after a drop leaves: the record, and rows in table files under a tombstone.
+    // The state after a crash right after a drop: the record, and rows in table files hidden by a tombstone.
     let id = [0x5a; 16];
     let dropping = [b"D", &id[..]].concat();
     {
@@ -84,7 +84,7 @@ async fn rows_whose_tombstone_went_with_a_deleted_file_do_not_come_back() {
     engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
     engine.close().await;
-    // What a crash leaves right after the files of a dropped table were deleted, one with its tombstone among them:
+    // The state after a crash right after the files of a dropped table were deleted, one of them with its tombstone:
     // the record, and a few rows in a file that is shared with another table.
     let id = [0x5a; 16];
     let dropping = [b"D", &id[..]].concat();

@@ -1,4 +1,4 @@
-//! The bytes on the disk are those that `docs/storage-format.md` draws.
+//! The bytes on disk are those of `docs/storage-format.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -71,7 +71,7 @@ async fn bytes_are_as_documented() {
     assert_eq!((data.len(), data[0].1.len()), (2, 30));
 }
 
-/// A later version may add fields to records; one that does not know them changes the rest and leaves them alone.
+/// A later version may add fields to records. A version that does not know them keeps them when it changes the record.
 #[tokio::test]
 async fn unknown_fields_stay_when_a_record_is_written_again() {
     let directory = TempDir::new().unwrap();

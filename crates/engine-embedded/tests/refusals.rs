@@ -1,4 +1,4 @@
-//! A directory that must not be opened is refused in a sentence that names it and the way out.
+//! A directory that must not be opened is refused with a message that names it and says what to do.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -37,7 +37,7 @@ async fn a_newer_format() {
     check(&error, directory.path(), "is in store format 3, but this version reads no format above 2");
 }
 
-/// A program that does not keep up what such a record asks for would damage the data.
+/// A program that does not know such a field could damage the data.
 #[tokio::test]
 async fn a_record_that_only_a_newer_version_understands() {
     let books = &b"Tdevstoreaccount1\0books"[..];
@@ -84,7 +84,7 @@ fn a_directory_that_cannot_be_written() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    // Not by permissions, which do not bind the root user of a container.
+    // Permissions would not stop the root user of a container.
     let beneath = file.join("data");
     let error = refusal(&beneath);
     assert!(matches!(error, OpenError::Unwritable { .. }));

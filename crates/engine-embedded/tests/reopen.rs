@@ -113,7 +113,7 @@ async fn timestamps_grow_over_a_restart_though_the_clock_went_back() {
     engine.create_table(&table("Books"), None).await.unwrap();
     engine.apply(&table("Books"), insert("p", "a", 1)).await.unwrap();
     engine.close().await;
-    // As if the last commit had been made by a clock an hour ahead of the present one.
+    // As if the clock had been an hour ahead during the last commit.
     let ahead = DateTime::now().plus(std::time::Duration::from_secs(3600));
     {
         let raw = raw(directory.path());

@@ -1,4 +1,4 @@
-//! What is damaged is told, and what is not is saved.
+//! A salvage reports the damage and saves everything else.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::support::{self, ROWS_PER_TRANSACTION, crash, files, load, open};
 use bytes::Bytes;
-use engine_embedded::{EmbeddedEngine, Place, Report, SalvageError, Salvaged};
+use engine_embedded::{DamageEdge, EmbeddedEngine, Report, SalvageError, SalvageReport};
 use model::{KeyRange, ServiceKind};
 use store::{Change, Condition, Engine, TableRef, Transaction};
 use store_suite::{account, insert, number, scan, table};
@@ -20,7 +20,7 @@ type Rows = BTreeMap<(String, String), Vec<u8>>;
 const PARTITIONS: usize = 200;
 const ROWS: usize = PARTITIONS * ROWS_PER_TRANSACTION;
 
-/// All rows of a table, with the bytes they are stored as.
+/// All rows of a table, with their stored bytes.
 async fn rows(engine: &EmbeddedEngine, table: &TableRef) -> Rows {
     let mut rows = Rows::new();
     let page = engine.scan(table, scan(vec![KeyRange::all()], usize::MAX)).await.unwrap();
@@ -33,7 +33,7 @@ async fn rows(engine: &EmbeddedEngine, table: &TableRef) -> Rows {
     rows
 }
 
-/// A closed store with a large and a small table, each in a table file of its own, and what the large one holds.
+/// A closed store with a large and a small table, each in its own table file, and the rows of the large one.
 async fn store(directory: &Path) -> Rows {
     let engine = open(directory);
     load(&engine, &table("Big"), ROWS).await;
@@ -66,7 +66,7 @@ fn check(directory: &Path) -> Report {
     engine_embedded::check(directory, &mut |_| {}).unwrap()
 }
 
-fn salvage(directory: &Path, target: &Path) -> Salvaged {
+fn salvage(directory: &Path, target: &Path) -> SalvageReport {
     engine_embedded::salvage(directory, target, &mut |_| {}).unwrap()
 }
 
@@ -95,8 +95,8 @@ fn bytes_of_all(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
 }
 
-/// Salvages, sees that the old store is as it was and the new one sound, and gives what it holds.
-async fn saved(directory: &Path) -> (Salvaged, Arc<EmbeddedEngine>, TempDir) {
+/// Salvages, checks that the old store is unchanged and the new one sound, and opens the new one.
+async fn saved(directory: &Path) -> (SalvageReport, Arc<EmbeddedEngine>, TempDir) {
     let before = bytes_of_all(directory);
     let place = TempDir::new().unwrap();
     let target = place.path().join("new");
@@ -106,7 +106,7 @@ async fn saved(directory: &Path) -> (Salvaged, Arc<EmbeddedEngine>, TempDir) {
     assert!(report.is_sound(), "{}", shown(&report));
     assert_eq!(report.entities(), salvaged.entities);
     let engine = open(&target);
-    // It takes writes too, under timestamps above all that were saved.
+    // It accepts writes, with timestamps above all saved ones.
     engine.create_table(&table("After"), None).await.unwrap();
     engine.apply(&table("After"), insert("p", "r", 1)).await.unwrap();
     (salvaged, engine, place)
@@ -140,7 +140,7 @@ async fn damaged_blocks_cost_their_own_rows_and_no_others() {
     let all = store(directory.path()).await;
     let file = largest(directory.path(), "sst");
     let length = fs::metadata(&file).unwrap().len() as usize;
-    // The first block, two far from each other, and two that follow each other.
+    // The first block, two that are far apart, and two adjacent ones.
     for at in [100, length / 3, length / 2, length / 2 + 9000] {
         flip(&file, at);
     }
@@ -157,13 +157,14 @@ async fn damaged_blocks_cost_their_own_rows_and_no_others() {
     assert_eq!(shown(&salvaged.report), shown(&report));
     let lost = lost(&all, &rows(&engine, &table("Big")).await);
     assert!((20..=200).contains(&lost.len()), "four blocks of 8 KiB hold {} rows", lost.len());
-    // Each of them lies in a gap that was told.
+    // Each of them lies in a reported gap.
     for (partition, row) in lost {
         let place = (partition, row);
         let is_told = gaps.iter().any(|gap| {
-            let edge = |place: &Place| (place.row().partition_key.clone(), place.row().row_key.clone());
+            let edge = |place: &DamageEdge| (place.row().partition_key.clone(), place.row().row_key.clone());
             let (after, before) = (gap.after.as_ref().unwrap(), gap.before.as_ref().unwrap());
-            let is_behind = edge(after) < place || (matches!(after, Place::Lost(_)) && edge(after) == place);
+            let is_behind =
+                edge(after) < place || (matches!(after, DamageEdge::Lost(_)) && edge(after) == place);
             is_behind && place < edge(before)
         });
         assert!(is_told, "{place:?} is lost, but not between\n{}", shown(&report));
@@ -176,7 +177,7 @@ async fn rows_that_may_be_older_than_what_was_lost_are_saved_and_counted() {
     let directory = TempDir::new().unwrap();
     let all = store(directory.path()).await;
     let engine = open(directory.path());
-    // A few rows, far apart, are written over in a second table file, which is then lost.
+    // A few rows, far apart, are replaced in a second table file, which is then lost.
     for partition in [3, 100, 150] {
         let change = Change::Put(number(7));
         let key = store_suite::key(&format!("p{partition:05}"), "r50");
@@ -352,7 +353,7 @@ async fn a_directory_with_something_in_it_is_not_written_to() {
     let refused = engine_embedded::salvage(nothing.path(), &new, &mut |_| {});
     assert!(matches!(refused, Err(SalvageError::Source(_))), "{refused:?}");
     assert_eq!(fs::read_dir(nothing.path()).unwrap().count(), 0);
-    // An empty directory will do.
+    // An empty directory is accepted.
     fs::create_dir(&new).unwrap();
     salvage(directory.path(), &new);
     open(&new).close().await;

@@ -1,4 +1,4 @@
-//! A scan shared by two threads gives what one thread gives, and damaged rows end either.
+//! A scan by two threads has the same result as a scan by one, and a damaged row ends both.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 

@@ -1,4 +1,4 @@
-//! Ten thousand tables are made in groups and found again by reading as many records.
+//! Ten thousand tables are created in groups, and the next open reads one record for each.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 

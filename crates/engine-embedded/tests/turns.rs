@@ -1,4 +1,4 @@
-//! Scans take turns: one that goes on for long gives way to those who wait, and comes to its end all the same.
+//! Scans take turns: a long scan lets waiting scans go first, and still reaches its end.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const ROWS: usize = 10_000;
 
-/// Keeps nothing, and takes its time: two seconds for all rows and more.
+/// Keeps no row and is slow: more than two seconds for all rows.
 #[derive(Default)]
 struct Slow(AtomicUsize);
 
@@ -80,7 +80,7 @@ async fn one_scan_too_many_is_told_so() {
     let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
     eventually("the long scan reads", || counted.0.load(Ordering::Relaxed) > 0).await;
     let all = || scan(vec![KeyRange::all()], 1);
-    // One who has given up waiting leaves its place to the next.
+    // A scan whose client has given up leaves its turn to the next.
     let gave_up = tokio::time::timeout(Duration::from_millis(20), engine.scan(&table("Books"), all())).await;
     assert!(gave_up.is_err());
     let books = table("Books");
@@ -100,7 +100,7 @@ async fn a_scan_nobody_waits_for_stops() {
     let (counted, long) = slow(Cut::start());
     let gave_up = tokio::time::timeout(Duration::from_millis(50), engine.scan(&table("Books"), long)).await;
     assert!(gave_up.is_err());
-    // The only turn there is comes back long before the scan could have read all.
+    // The only turn is free again long before the scan could have read all rows.
     assert_eq!(engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)).await.unwrap().entities.len(), 1);
     assert!(counted.0.load(Ordering::Relaxed) < ROWS / 2, "{}", counted.0.load(Ordering::Relaxed));
     engine.close().await;
@@ -109,7 +109,7 @@ async fn a_scan_nobody_waits_for_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ranges_without_rows_take_time_as_rows_do() {
     let (_directory, engine) = loaded(1, 100).await;
-    // Nothing lies in the first thousands of ranges, and the last holds a partition.
+    // The first thousands of ranges are empty, and the last one has a partition.
     let empty = (0..4000).map(|n| KeyRange::entity("a", &format!("{n:05}")));
     let ranges: Vec<_> = empty.chain([KeyRange::partition(&partition_name(7))]).collect();
     let before = engine.counters().seeks;
@@ -118,7 +118,7 @@ async fn ranges_without_rows_take_time_as_rows_do() {
     let page = engine.scan(&table("Books"), page).await.unwrap();
     let seeks = engine.counters().seeks - before;
     assert!(seeks < 100, "{seeks} seeks without any time");
-    // It goes on at the first row there is behind the ranges it looked at, and misses none.
+    // It continues at the first row behind the ranges that it read, and misses none.
     let next = page.next.expect("there is more");
     assert_eq!((page.examined, next.partition.as_str()), (0, partition_name(0).as_str()));
     let whole = engine.scan(&table("Books"), scan(ranges, 1000)).await.unwrap();

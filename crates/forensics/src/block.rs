@@ -1,19 +1,21 @@
-//! Blocks of RocksDB's table files: read from the disk, held against their checksums, unpacked, and walked.
+//! Blocks of RocksDB's table files: reads them, compares their checksums, unpacks them, and reads their entries.
 //!
-//! Knows the form that `options.rs` has table files written in (format 7, XXH3, lz4 or nothing) and refuses others.
+//! Knows only the format that `engine-embedded` uses: format 7, XXH3 checksums, lz4 or no compression.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Behind every block: how it is packed, and the checksum of all of it.
+use crate::error::BlockError;
+
+/// The trailer of every block: its compression, and its checksum.
 pub const TRAILER: u64 = 1 + 4;
 
 const NOT_PACKED: u8 = 0;
 const LZ4: u8 = 4;
 
-/// No lz4 block unpacks to more than so many times its size, so that a damaged size takes no memory.
+/// The highest compression ratio of lz4. A damaged size above it is refused before memory is allocated.
 const LZ4_RATIO_MAX: usize = 255;
 
 /// A file of blocks.
@@ -21,11 +23,11 @@ const LZ4_RATIO_MAX: usize = 255;
 pub struct BlockFile {
     pub file: File,
     pub size: u64,
-    /// What its checksums are tied to.
+    /// A number that is part of all its checksums.
     pub context: u32,
 }
 
-/// Where a block lies in its file, without its trailer.
+/// The place of a block in its file, without its trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     pub offset: u64,
@@ -37,29 +39,28 @@ impl Handle {
         Some(Self { offset: take_varint(bytes)?, size: take_varint(bytes)? })
     }
 
-    /// The block's bytes, if they are what was written there.
-    pub fn read(self, from: &BlockFile) -> Result<Vec<u8>, String> {
+    /// The unpacked bytes of the block, if its checksum matches.
+    pub fn read(self, from: &BlockFile) -> Result<Vec<u8>, BlockError> {
         let length = self.size.checked_add(TRAILER);
         let end = length.and_then(|length| length.checked_add(self.offset)).filter(|end| *end <= from.size);
         let (Some(length), Some(_)) = (length, end) else {
-            return Err("it would lie outside of the file".to_owned());
+            return Err(BlockError::Outside);
         };
         let mut bytes = vec![0; length as usize];
-        from.file.read_exact_at(&mut bytes, self.offset).map_err(|error| error.to_string())?;
-        let Some((packed, stored)) = bytes.split_last_chunk::<4>() else {
-            return Err("no trailer".to_owned());
-        };
+        from.file.read_exact_at(&mut bytes, self.offset)?;
+        // The trailer has more bytes than the checksum.
+        let (packed, stored) = bytes.split_last_chunk::<4>().ok_or(BlockError::Outside)?;
         let computed = checksum(packed).wrapping_add(modifier(from.context, self.offset));
         if computed != u32::from_le_bytes(*stored) {
-            return Err("its checksum does not match".to_owned());
+            return Err(BlockError::Checksum);
         }
         let size = self.size as usize;
         let kind = bytes[size];
         bytes.truncate(size);
         match kind {
             NOT_PACKED => Ok(bytes),
-            LZ4 => unpack(&bytes).ok_or_else(|| "it does not unpack".to_owned()),
-            _ => Err(format!("it is packed in a way this version does not know ({kind})")),
+            LZ4 => unpack(&bytes).ok_or(BlockError::Packed),
+            _ => Err(BlockError::UnknownPacking { kind }),
         }
     }
 }
@@ -71,18 +72,18 @@ fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     lz4_flex::block::decompress(rest, size).ok().filter(|bytes| bytes.len() == size)
 }
 
-/// Of bytes whose last one is treated apart, as RocksDB does.
+/// RocksDB's checksum, which treats the last byte separately.
 pub fn checksum(bytes: &[u8]) -> u32 {
     let Some((last, rest)) = bytes.split_last() else { return 0 };
     xxh3_64(rest) as u32 ^ u32::from(*last).wrapping_mul(0x6b90_83d9)
 }
 
-/// Ties a checksum to its file and its place there, so that a block that has got elsewhere does not match.
+/// The part of a checksum that depends on the file and the offset, so that a block at a wrong place does not match.
 pub fn modifier(context: u32, offset: u64) -> u32 {
     context ^ (offset as u32).wrapping_add((offset >> 32) as u32)
 }
 
-/// Keys and values of a block, in their order.
+/// The keys and values of a block, in order.
 #[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
@@ -94,7 +95,7 @@ pub struct Block {
     value: std::ops::Range<usize>,
 }
 
-/// In the last four bytes of a block, beside the number of restart points.
+/// A flag in the last four bytes of a block, beside the number of restart points.
 const SEPARATE_VALUES: u32 = 1 << 28;
 const RESTARTS_MASK: u32 = SEPARATE_VALUES - 1;
 
@@ -102,7 +103,7 @@ impl Block {
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let (rest, packed) = bytes.split_last_chunk::<4>()?;
         let packed = u32::from_le_bytes(*packed);
-        // What else may be said in the upper bits does not concern whoever reads all of it.
+        // The other upper bits do not matter for reading the whole block.
         if packed & SEPARATE_VALUES != 0 {
             return None;
         }
@@ -111,7 +112,7 @@ impl Block {
         Some(Self { bytes, at: 0, end, key: Vec::new(), value: 0..0 })
     }
 
-    /// Whether there is another entry, to which this goes; `None` if it can't be read.
+    /// Moves to the next entry. False if there is none; `None` if it can't be read.
     pub fn advance(&mut self) -> Option<bool> {
         if self.at >= self.end {
             return Some(false);
@@ -140,10 +141,10 @@ impl Block {
         &self.bytes[self.value.clone()]
     }
 
-    /// What an index has: for each data block a key that is not below its last one, and where it lies.
+    /// The entries of an index: for each data block a key that is not below its last key, and its place.
     ///
-    /// With `short` values these have no length of their own, and only the first behind a restart point is whole;
-    /// the others say by how much their block's size differs from that of the one before.
+    /// `short` values have no length, and only the first after a restart point is complete. The others have the
+    /// difference between the sizes of their block and the one before.
     pub fn index(mut self, short: bool) -> Option<Vec<(Vec<u8>, Handle)>> {
         let mut entries: Vec<(Vec<u8>, Handle)> = Vec::new();
         if !short {
@@ -190,7 +191,7 @@ pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Bytes with their length before them.
+/// Takes bytes with their length before them.
 pub fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take_length(bytes)?;
     let (text, rest) = bytes.split_at_checked(length)?;

@@ -1,6 +1,6 @@
-//! A stored key with the moment it was written at, as RocksDB keeps versions apart.
+//! A stored key with its sequence number, by which RocksDB tells versions apart.
 
-/// What stands behind every key in a table file: sequence number and kind.
+/// The bytes after every key in a table file: its sequence number and kind.
 const SUFFIX: usize = 8;
 
 const DELETION: u8 = 0;
@@ -27,13 +27,13 @@ impl<'a> Entry<'a> {
         Some(Self { key, sequence: suffix >> 8, is_deletion })
     }
 
-    /// The key alone, whatever kind of entry it bounds.
+    /// The key alone, whatever the kind of the entry.
     pub fn key(bytes: &'a [u8]) -> Option<&'a [u8]> {
         bytes.split_last_chunk::<SUFFIX>().map(|(key, _)| key)
     }
 }
 
-/// Hides what was written before it, from `start` up to but without `end`.
+/// A range tombstone: hides older rows from `start` up to, but not including, `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     pub start: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct Tombstone {
     pub sequence: u64,
 }
 
-/// Tombstones asked about keys in rising order.
+/// Tombstones, to be asked for keys in ascending order.
 #[derive(Debug, Default)]
 pub struct Tombstones {
     /// By their start, the last one first.

@@ -1,7 +1,7 @@
-//! One log: its commits one after the other, past those places that can't be read.
+//! Reads the commits of a log, also behind places that can't be read.
 //!
-//! RocksDB stops at the first damaged record. What stands behind it is whole and has its own sequence numbers, so
-//! here it is read all the same, and who reads it is told that something is missing before.
+//! RocksDB stops at the first damaged record. The records behind it are intact and have their own sequence numbers,
+//! so they are read here, and the caller is told where something is missing.
 
 use crate::block::{take_text, take_varint};
 use crate::entry::Tombstone;
@@ -11,21 +11,22 @@ const FULL: u8 = 1;
 const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
-/// Kinds with this bit may be passed over by whoever does not know them.
+/// Unknown kinds with this bit may be ignored.
 const PASSED_OVER: u8 = 0x80;
 
 /// A part of a log.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum LogPart<'a> {
     /// A batch as RocksDB wrote it.
     Batch(&'a [u8]),
-    /// Nothing can be read from here to the next block of the log. Torn is what ends there with the file: zeros, or a
-    /// record of which the rest was never written.
+    /// Nothing can be read from here to the next block of the log. It is torn if the file ends there: zeros, or a
+    /// record whose rest was never written.
     Unreadable { at: u64, is_torn: bool },
 }
 
-/// All of a log, in its order. What a crash leaves at its end, zeros or half a record, shows as unreadable too.
-pub fn read(log: &[u8], mut take: impl FnMut(Part<'_>)) {
+/// Passes all parts of a log to `take`, in order. What a crash leaves at the end, zeros or half a record, is
+/// unreadable too.
+pub fn read(log: &[u8], mut take: impl FnMut(LogPart<'_>)) {
     let mut pending: Option<Vec<u8>> = None;
     for (index, block) in log.chunks(BLOCK).enumerate() {
         let mut at = 0;
@@ -34,21 +35,21 @@ pub fn read(log: &[u8], mut take: impl FnMut(Part<'_>)) {
             let Some((kind, payload)) = log_tail::record(&block[at..]) else {
                 pending = None;
                 let is_torn = place as usize + block.len() - at == log.len() && is_torn(&block[at..]);
-                take(Part::Unreadable { at: place, is_torn });
+                take(LogPart::Unreadable { at: place, is_torn });
                 break;
             };
             at += HEADER + payload.len();
             match (kind, pending.take()) {
-                (FULL, None) => take(Part::Batch(payload)),
+                (FULL, None) => take(LogPart::Batch(payload)),
                 (FIRST, None) => pending = Some(payload.to_vec()),
                 (MIDDLE, Some(begun)) => pending = Some([&begun, payload].concat()),
-                (LAST, Some(begun)) => take(Part::Batch(&[&begun, payload].concat())),
+                (LAST, Some(begun)) => take(LogPart::Batch(&[&begun, payload].concat())),
                 (kind, begun) if kind >= PASSED_OVER => pending = begun,
-                // The rest of a batch whose beginning was lost, or a beginning whose rest was.
+                // A part of a batch whose other part is lost.
                 (kind, _) => {
-                    take(Part::Unreadable { at: place, is_torn: false });
+                    take(LogPart::Unreadable { at: place, is_torn: false });
                     match kind {
-                        FULL => take(Part::Batch(payload)),
+                        FULL => take(LogPart::Batch(payload)),
                         FIRST => pending = Some(payload.to_vec()),
                         _ => {}
                     }
@@ -57,7 +58,7 @@ pub fn read(log: &[u8], mut take: impl FnMut(Part<'_>)) {
         }
     }
     if pending.is_some() {
-        take(Part::Unreadable { at: log.len() as u64, is_torn: true });
+        take(LogPart::Unreadable { at: log.len() as u64, is_torn: true });
     }
 }
 
@@ -68,14 +69,14 @@ fn is_torn(tail: &[u8]) -> bool {
 
 /// One change of a batch, in the column family with this number.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum LogChange<'a> {
     Put { family: u32, key: &'a [u8], value: &'a [u8] },
     Delete { family: u32, key: &'a [u8] },
     Hide { family: u32, start: &'a [u8], end: &'a [u8] },
 }
 
 /// The changes of a batch with the sequence number of each; `None` if it is not one that `engine-embedded` writes.
-pub fn changes(batch: &[u8]) -> Option<Vec<(u64, Change<'_>)>> {
+pub fn changes(batch: &[u8]) -> Option<Vec<(u64, LogChange<'_>)>> {
     let (sequence, rest) = batch.split_first_chunk::<8>()?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
     let (mut sequence, count) = (u64::from_le_bytes(*sequence), u32::from_le_bytes(*count));
@@ -83,18 +84,18 @@ pub fn changes(batch: &[u8]) -> Option<Vec<(u64, Change<'_>)>> {
     while let Some((kind, tail)) = rest.split_first() {
         rest = tail;
         let change = match *kind {
-            5 => Change::Put {
+            5 => LogChange::Put {
                 family: take_family(&mut rest)?,
                 key: take_text(&mut rest)?,
                 value: take_text(&mut rest)?,
             },
-            4 => Change::Delete { family: take_family(&mut rest)?, key: take_text(&mut rest)? },
-            14 => Change::Hide {
+            4 => LogChange::Delete { family: take_family(&mut rest)?, key: take_text(&mut rest)? },
+            14 => LogChange::Hide {
                 family: take_family(&mut rest)?,
                 start: take_text(&mut rest)?,
                 end: take_text(&mut rest)?,
             },
-            // Says nothing, and takes no number.
+            // Has no content and no sequence number.
             13 => continue,
             _ => return None,
         };
@@ -108,7 +109,7 @@ fn take_family(bytes: &mut &[u8]) -> Option<u32> {
     u32::try_from(take_varint(bytes)?).ok()
 }
 
-impl Change<'_> {
+impl LogChange<'_> {
     pub fn family(&self) -> u32 {
         match self {
             Self::Put { family, .. } | Self::Delete { family, .. } | Self::Hide { family, .. } => *family,
@@ -130,8 +131,8 @@ mod tests {
         let mut parts = Vec::new();
         read(log, |part| {
             parts.push(match part {
-                Part::Batch(batch) => Ok(batch.to_vec()),
-                Part::Unreadable { at, is_torn } => Err((at, is_torn)),
+                LogPart::Batch(batch) => Ok(batch.to_vec()),
+                LogPart::Unreadable { at, is_torn } => Err((at, is_torn)),
             });
         });
         parts
@@ -247,9 +248,9 @@ mod tests {
         let mut bytes = vec![7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0];
         bytes.extend([5, 2, 1, b'k', 2, b'v', b'w', 4, 1, 1, b'd', 14, 2, 1, b'a', 1, b'z']);
         let expected = [
-            (7, Change::Put { family: 2, key: b"k", value: b"vw" }),
-            (8, Change::Delete { family: 1, key: b"d" }),
-            (9, Change::Hide { family: 2, start: b"a", end: b"z" }),
+            (7, LogChange::Put { family: 2, key: b"k", value: b"vw" }),
+            (8, LogChange::Delete { family: 1, key: b"d" }),
+            (9, LogChange::Hide { family: 2, start: b"a", end: b"z" }),
         ];
         assert_eq!(changes(&bytes).unwrap(), expected);
         assert_eq!(changes(&bytes[..bytes.len() - 1]), None);

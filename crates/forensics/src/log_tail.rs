@@ -1,12 +1,13 @@
 //! Keeps RocksDB from reading a log for ever.
 //!
-//! RocksDB has two kinds of records in its logs, and a log has one kind only. When it meets one of the other kind it
-//! means to pass over it, but does not move on, and meets it again: `Reader::ReadPhysicalRecord` looks at the type
-//! before the checksum, and returns without having taken anything. What a crash leaves behind the last record,
-//! blocks that were given to the file but not yet written, can look like that: six of 256 values of one byte do.
+//! RocksDB has two kinds of log records, and each log has only one kind. When it meets a record of the other kind it
+//! should skip it, but it does not advance and meets the record again: `Reader::ReadPhysicalRecord` checks the type
+//! before the checksum and returns without having consumed anything. The garbage that a crash can leave after the
+//! last record, in blocks that were allocated but not written, can look like such a record: six of the 256 values of
+//! one byte do.
 //!
-//! Our logs never have that other kind, the one of reused logs. So a record of it is damage, and its checksum would
-//! say so if RocksDB came to look at it. Here its type is changed to one that nobody knows: then it does.
+//! Our logs never have the other kind, which is for reused logs. So such a record is damage, and its checksum would
+//! show it if RocksDB compared it. Here its type is changed to an unknown one: then RocksDB does.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,12 +16,12 @@ use std::path::Path;
 
 use tracing::warn;
 
-/// Logs are written in blocks, and a record's header never crosses from one into the next.
+/// Logs are written in blocks. The header of a record never crosses the end of a block.
 pub const BLOCK: usize = 32 * 1024;
 /// Checksum, length, type.
 pub const HEADER: usize = 4 + 2 + 1;
 const TYPE_AT: usize = 6;
-/// Below the bit that would have it passed over in silence.
+/// An unknown type without the bit that lets RocksDB skip it silently.
 const UNKNOWN_TYPE: u8 = 0x7f;
 
 /// Mends every log of the database; changes nothing in one that RocksDB can read to its end.
@@ -53,8 +54,8 @@ fn mend_log(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Where the types stand of records that RocksDB would not get past. Goes through the log as RocksDB does: from record
-/// to record, and on to the next block from one that is damaged.
+/// The offsets of the types of records that RocksDB would read for ever. Reads the log as RocksDB does: record by
+/// record, and from a damaged one to the next block.
 fn endless(log: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     for (index, block) in log.chunks(BLOCK).enumerate() {
@@ -85,7 +86,7 @@ fn is_of_reused_log(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// As RocksDB stores checksums, so that one of bytes that hold checksums is not weak.
+/// Masks a checksum as RocksDB does, because a checksum of bytes that contain checksums is weak.
 fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
 }

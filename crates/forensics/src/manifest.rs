@@ -1,6 +1,6 @@
-//! Which files the database consists of: its MANIFEST, which is a log of edits.
+//! Reads the MANIFEST, a log of edits that lists the files of the database.
 //!
-//! RocksDB is not asked, because it wants every file to be there that its MANIFEST names.
+//! RocksDB can't be used for this, because it needs all files that the MANIFEST names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,8 @@ use std::path::Path;
 
 use crate::block::{take_text, take_varint};
 use crate::entry::Entry;
-use crate::log_file::{self, Part};
+use crate::error::ManifestError;
+use crate::log_file::{self, LogPart};
 
 const CURRENT: &str = "CURRENT";
 
@@ -26,16 +27,16 @@ const FAMILY_ADDED: u64 = 201;
 const FAMILY_DROPPED: u64 = 202;
 const FAMILY_MAX: u64 = 203;
 const IN_GROUP: u64 = 300;
-/// A field with this bit may be passed over by whoever does not know it.
+/// Unknown fields with this bit may be ignored.
 const PASSED_OVER: u64 = 1 << 13;
-/// Ends what is told of a new file.
+/// Ends the description of a new file.
 const END: u64 = 1;
 
-/// A table file by the MANIFEST.
+/// A table file as the MANIFEST lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedFile {
     pub name: String,
-    /// None for a file that is there but not listed.
+    /// `None` for a file that exists but is not listed.
     pub size: Option<u64>,
     pub family: String,
     pub first: Option<Vec<u8>>,
@@ -51,45 +52,46 @@ pub struct Manifest {
 #[derive(Debug, Default)]
 struct Family {
     name: String,
-    /// What earlier logs have of this family is in table files.
+    /// The rows of this family in logs before this one are all in table files.
     log: u64,
     files: BTreeMap<u64, ListedFile>,
 }
 
 impl Manifest {
-    pub fn read(database: &Path) -> Result<Self, String> {
-        let current =
-            fs::read_to_string(database.join(CURRENT)).map_err(|error| format!("CURRENT: {error}"))?;
+    pub fn read(database: &Path) -> Result<Self, ManifestError> {
+        let current = fs::read_to_string(database.join(CURRENT)).map_err(ManifestError::Current)?;
         let name = current.trim_end();
         if !name.starts_with("MANIFEST-") || name.contains('/') {
-            return Err("CURRENT does not name a MANIFEST".to_owned());
+            return Err(ManifestError::Unnamed);
         }
-        let bytes = fs::read(database.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        let owned = || name.to_owned();
+        let bytes = fs::read(database.join(name));
+        let bytes = bytes.map_err(|source| ManifestError::Disk { name: owned(), source })?;
         let mut manifest = Self::default();
         manifest.families.insert(0, Family { name: "default".to_owned(), ..Family::default() });
         let mut damage = None;
         log_file::read(&bytes, |part| match part {
-            Part::Batch(edit) => {
+            LogPart::Batch(edit) => {
                 if manifest.edit(edit).is_none() {
-                    damage.get_or_insert_with(|| format!("{name}: an edit in it can't be read"));
+                    damage.get_or_insert_with(|| ManifestError::Edit { name: owned() });
                 }
             }
-            // A crash in the midst of an edit: it was never in force.
-            Part::Unreadable { is_torn: true, .. } => {}
-            Part::Unreadable { at, .. } => {
-                damage.get_or_insert_with(|| format!("{name}: unreadable at byte {at}"));
+            // An edit that a crash interrupted. It never took effect.
+            LogPart::Unreadable { is_torn: true, .. } => {}
+            LogPart::Unreadable { at, .. } => {
+                damage.get_or_insert_with(|| ManifestError::Damaged { name: owned(), at });
             }
         });
         damage.map_or(Ok(manifest), Err)
     }
 
-    /// Logs with lower numbers are wholly in table files.
+    /// All rows of logs with lower numbers are in table files.
     pub fn first_log(&self) -> u64 {
         let of_families = self.families.values().map(|family| family.log).min().unwrap_or(0);
         of_families.max(self.first_log)
     }
 
-    /// The number logs know a column family by.
+    /// The id of a column family in logs.
     pub fn family(&self, name: &str) -> Option<u32> {
         let (id, _) = self.families.iter().find(|(_, family)| family.name == name)?;
         u32::try_from(*id).ok()

@@ -1,44 +1,45 @@
-//! Rows of many files as one table: of each key its newest version, and that only if it is not deleted.
+//! Merges the rows of many files: of each key the newest version, unless it is deleted.
 //!
-//! A file is opened when the merge gets to its first key and closed behind its last, so that memory holds a block
-//! and an index of each level, however large the store.
+//! A file is opened when the merge reaches its first key, and closed after its last. So the memory needed is one
+//! block and one index for each level, however large the store is.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, btree_map};
 use std::path::PathBuf;
 
 use crate::entry::{Tombstone, Tombstones};
-use crate::table_file::{Rows, Step, TableFile};
+use crate::error::GapError;
+use crate::table_file::{RowStep, Rows, TableFile};
 
-/// A table file that waits until the merge gets to it.
+/// A table file for the merge, not opened yet.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct MergeFile {
     pub path: PathBuf,
-    /// The first and the last key in it, as far as anybody knows.
+    /// Its first and last key, if they are known.
     pub first: Option<Vec<u8>>,
     pub last: Option<Vec<u8>>,
 }
 
 /// A part of a file that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Gap {
     pub path: PathBuf,
-    pub detail: String,
-    pub after: Edge,
-    pub before: Edge,
+    pub cause: GapError,
+    pub after: GapEdge,
+    pub before: GapEdge,
 }
 
 /// Where a gap begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// This row is there.
+pub enum GapEdge {
+    /// The row next to the gap. It was read.
     Found(Vec<u8>),
-    /// This one is the file's first or last, and lost itself.
+    /// The first or last row of the file. It is lost.
     Lost(Vec<u8>),
     Unknown,
 }
 
-impl Edge {
+impl GapEdge {
     pub fn of_file(key: Option<Vec<u8>>) -> Self {
         key.map_or(Self::Unknown, Self::Lost)
     }
@@ -51,16 +52,16 @@ impl Edge {
     }
 }
 
-/// Newest versions of keys that no table file has yet.
-pub type Memory = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+/// The newest versions of keys that are only in the logs: their sequence numbers and values.
+pub type LogRows = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
 #[derive(Debug)]
 enum Origin {
-    File { rows: Box<Rows>, waiting: Waiting },
+    File { rows: Box<Rows>, waiting: MergeFile },
     Memory(btree_map::IntoIter<Vec<u8>, (u64, Option<Vec<u8>>)>, Vec<u8>),
 }
 
-/// A file in the merge, and where it stands.
+/// An open file of the merge, and its current row.
 #[derive(Debug)]
 struct Source {
     key: Vec<u8>,
@@ -69,23 +70,23 @@ struct Source {
     origin: Origin,
 }
 
-/// All files of a column family and what the logs have beside them, as one sequence of rows.
+/// The rows of a column family, from all its table files and the logs, in key order.
 #[derive(Debug)]
-pub struct Merge {
-    /// By their first key, the last one first.
-    waiting: Vec<Waiting>,
+pub struct MergedRows {
+    /// By their first key, in descending order.
+    waiting: Vec<MergeFile>,
     sources: BinaryHeap<Reverse<Source>>,
     tombstones: Tombstones,
     current: Option<Source>,
-    /// The key judged last; what else comes under it is older.
+    /// The last key seen. Further versions of it are older.
     judged: Option<Vec<u8>>,
     gaps: Vec<Gap>,
     bytes_read: u64,
     hidden: u64,
 }
 
-impl Merge {
-    pub fn new(mut waiting: Vec<Waiting>, memory: Memory, tombstones: Vec<Tombstone>) -> Self {
+impl MergedRows {
+    pub fn new(mut waiting: Vec<MergeFile>, memory: LogRows, tombstones: Vec<Tombstone>) -> Self {
         waiting.sort_by(|a, b| b.first.cmp(&a.first));
         let mut merge = Self {
             waiting,
@@ -102,7 +103,7 @@ impl Merge {
         merge
     }
 
-    /// Whether there is another row, to which this goes.
+    /// Moves to the next row; false if there is none.
     pub fn advance(&mut self) -> bool {
         loop {
             if let Some(source) = self.current.take() {
@@ -124,7 +125,7 @@ impl Merge {
         }
     }
 
-    /// The row this stands at; after an `advance` that found one.
+    /// The current row, after `advance` returned true.
     pub fn row(&self) -> Option<(&[u8], &[u8])> {
         let source = self.current.as_ref()?;
         let value = match &source.origin {
@@ -142,14 +143,14 @@ impl Merge {
         std::mem::take(&mut self.bytes_read)
     }
 
-    /// Keys whose newest version is under a tombstone.
+    /// The number of keys whose newest version is hidden by a tombstone.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
 
     fn open_those_reached(&mut self) {
         while let Some(next) = self.waiting.last() {
-            // A file that begins nobody knows where comes first.
+            // A file whose first key is not known is opened first.
             let first = next.first.as_deref().unwrap_or_default();
             if self.sources.peek().is_some_and(|Reverse(source)| &source.key[..] < first) {
                 return;
@@ -160,15 +161,16 @@ impl Merge {
                     let origin = Origin::File { rows: Box::new(table.rows()), waiting };
                     self.go_on(Source { key: Vec::new(), sequence: u64::MAX, is_deletion: true, origin });
                 }
-                Err(detail) => {
-                    let (after, before) = (Edge::of_file(waiting.first), Edge::of_file(waiting.last));
-                    self.gaps.push(Gap { path: waiting.path, detail, after, before });
+                Err(error) => {
+                    let cause = error.into();
+                    let (after, before) = (GapEdge::of_file(waiting.first), GapEdge::of_file(waiting.last));
+                    self.gaps.push(Gap { path: waiting.path, cause, after, before });
                 }
             }
         }
     }
 
-    /// To the source's next row, past whatever can't be read; a source at its end is let go of.
+    /// Moves a source to its next readable row. A source at its end is dropped.
     fn go_on(&mut self, mut source: Source) {
         match &mut source.origin {
             Origin::Memory(rows, held) => {
@@ -179,30 +181,30 @@ impl Merge {
             }
             Origin::File { rows, waiting } => {
                 let mut gap: Option<Gap> = None;
-                // A new source has no key yet: what lies before its first readable row begins where the file does.
+                // A new source has no key yet: a gap before its first readable row begins at the start of the file.
                 let is_new = source.sequence == u64::MAX;
-                let open_gap = |gap: &mut Option<Gap>, detail: String| {
+                let open_gap = |gap: &mut Option<Gap>, cause: GapError| {
                     let after = if is_new {
-                        Edge::of_file(waiting.first.clone())
+                        GapEdge::of_file(waiting.first.clone())
                     } else {
-                        Edge::Found(source.key.clone())
+                        GapEdge::Found(source.key.clone())
                     };
                     let path = waiting.path.clone();
-                    gap.get_or_insert(Gap { path, detail, after, before: Edge::Unknown });
+                    gap.get_or_insert(Gap { path, cause, after, before: GapEdge::Unknown });
                 };
                 let reached = loop {
                     let step = rows.advance();
                     self.bytes_read += rows.take_bytes_read();
                     match step {
-                        Step::Unreadable { offset, detail } => {
-                            open_gap(&mut gap, format!("the block at {offset}: {detail}"));
+                        RowStep::Unreadable { offset, source } => {
+                            open_gap(&mut gap, GapError::Block { offset, source });
                         }
-                        Step::End => break None,
-                        Step::Row => {
+                        RowStep::End => break None,
+                        RowStep::Row => {
                             let Some(entry) = rows.entry() else { continue };
                             let place = (entry.key, Reverse(entry.sequence));
                             if !is_new && place <= (&source.key, Reverse(source.sequence)) {
-                                open_gap(&mut gap, "a row is not in its place".to_owned());
+                                open_gap(&mut gap, GapError::Order);
                                 continue;
                             }
                             break Some((entry.key.to_vec(), entry.sequence, entry.is_deletion));
@@ -211,8 +213,8 @@ impl Merge {
                 };
                 if let Some(mut gap) = gap {
                     gap.before = match &reached {
-                        Some((key, ..)) => Edge::Found(key.clone()),
-                        None => Edge::of_file(waiting.last.clone()),
+                        Some((key, ..)) => GapEdge::Found(key.clone()),
+                        None => GapEdge::of_file(waiting.last.clone()),
                     };
                     self.gaps.push(gap);
                 }

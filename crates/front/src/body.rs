@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 
 use crate::connections::Connection;
 use crate::headers::header;
-use crate::memory::{Held, Memory};
+use crate::memory::{Memory, MemoryShare};
 use crate::response_body::with_memory;
 
 /// How much of a refused request's body is read and discarded, so that its sender gets the refusal and not a broken
@@ -84,7 +84,7 @@ impl RequestBody {
         headers: &HeaderMap,
         bytes_max: usize,
         deadline: tokio::time::Instant,
-        held: &mut Held,
+        held: &mut MemoryShare,
     ) -> Result<Bytes, BodyFailure> {
         let announced = Self::announced(headers).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         if announced.is_some_and(|length| length > bytes_max) {
@@ -154,7 +154,7 @@ async fn collect(
     body: &mut Incoming,
     announced: Option<usize>,
     bytes_max: usize,
-    held: &mut Held,
+    held: &mut MemoryShare,
 ) -> Result<Bytes, BodyFailure> {
     let mut whole = BodyBuffer::Nothing;
     while let Some(frame) = body.frame().await {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::memory::{FREE_BYTES, Held, Memory};
+use crate::memory::{FREE_BYTES, Memory, MemoryShare};
 
 /// A connection that is idle for less is not closed: its next request may be on its way.
 const IDLE_MIN: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ pub struct Connection {
     /// Bytes received of a request's head, and the memory held for those above `FREE_BYTES`, until the request is
     /// answered.
     head_bytes: AtomicUsize,
-    head: Mutex<Held>,
+    head: Mutex<MemoryShare>,
 }
 
 /// A connection's place among the open ones; removed when dropped.

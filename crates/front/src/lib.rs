@@ -34,7 +34,7 @@ pub use address::{Address, Site};
 pub use body::{BodyFailure, RequestBody};
 pub use common::ServiceKind;
 pub use listener::{Bounds, Listener, Server};
-pub use memory::{Held, Memory};
+pub use memory::{Memory, MemoryShare};
 pub use operation_info::{Class, OperationInfo};
 pub use pipeline::{AnyService, Front, Services, require_length, time_allowed};
 pub use properties_store::PropertiesStore;

@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::analytics::Exchange;
 use crate::connections::ActiveRequest;
-use crate::memory::Held;
+use crate::memory::MemoryShare;
 
 /// A response body.
 #[derive(Debug)]
@@ -173,20 +173,20 @@ impl fmt::Debug for Content {
 }
 
 /// These bytes, which hold their share of the memory for requests until they are dropped.
-pub fn held_bytes(bytes: Bytes, mut held: Held) -> Bytes {
+pub fn held_bytes(bytes: Bytes, mut held: MemoryShare) -> Bytes {
     // It only shrinks: making the bytes held at least as much.
     held.resize(bytes.len());
     if held.bytes() == 0 { bytes } else { with_memory(bytes, held) }
 }
 
 /// These bytes, which hold this memory until they are dropped.
-pub fn with_memory(bytes: Bytes, held: Held) -> Bytes {
+pub fn with_memory(bytes: Bytes, held: MemoryShare) -> Bytes {
     Bytes::from_owner(HeldBytes { bytes, _held: held })
 }
 
 struct HeldBytes {
     bytes: Bytes,
-    _held: Held,
+    _held: MemoryShare,
 }
 
 impl AsRef<[u8]> for HeldBytes {

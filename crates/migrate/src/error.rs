@@ -1,4 +1,4 @@
-//! What can end a move, in words an operator can act upon.
+//! The errors that can end a migration, with advice for the operator.
 
 use std::fmt;
 
@@ -73,18 +73,18 @@ impl Error {
     }
 }
 
-/// The first thing in which the two stores are not the same.
+/// The first difference between the two stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub account: AccountName,
-    /// As the side has it that has it.
+    /// The name on the side that has the table.
     pub table: Option<ServiceTable>,
     pub key: Option<EntityKey>,
-    pub found: Found,
+    pub found: DifferenceKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DifferenceKind {
     /// Only one side has it.
     OnlyIn(Side),
     /// Both have it, and not the same.
@@ -94,7 +94,7 @@ pub enum Found {
 }
 
 impl Difference {
-    pub(crate) fn of_table(table: &TableRef, key: Option<EntityKey>, found: Found) -> Self {
+    pub(crate) fn of_table(table: &TableRef, key: Option<EntityKey>, found: DifferenceKind) -> Self {
         Self { account: table.account.clone(), table: Some(table.into()), key, found }
     }
 }
@@ -111,19 +111,21 @@ impl fmt::Display for Difference {
             write!(f, ", PartitionKey {:?}, RowKey {:?}", partition.as_str(), row.as_str())?;
         }
         match self.found {
-            Found::OnlyIn(side) => write!(f, ": only the {side} has it"),
-            Found::Other if self.key.is_some() => f.write_str(": the entities are not the same"),
-            Found::Other => f.write_str(": the names are not written the same"),
-            Found::OtherMetadata => f.write_str(match self.table.as_ref().map(|table| table.service) {
-                None => ": other service properties",
-                Some(ServiceKind::Table) => ": other stored access policies",
-                Some(_) => ": other metadata or stored access policies",
-            }),
+            DifferenceKind::OnlyIn(side) => write!(f, ": only the {side} has it"),
+            DifferenceKind::Other if self.key.is_some() => f.write_str(": the entities are not the same"),
+            DifferenceKind::Other => f.write_str(": the names are not written the same"),
+            DifferenceKind::OtherMetadata => {
+                f.write_str(match self.table.as_ref().map(|table| table.service) {
+                    None => ": other service properties",
+                    Some(ServiceKind::Table) => ": other stored access policies",
+                    Some(_) => ": other metadata or stored access policies",
+                })
+            }
         }
     }
 }
 
-/// A task that ended without an answer.
+/// A task that ended without a result.
 pub(crate) fn cut_short(error: tokio::task::JoinError) -> store::Error {
     store::Fault::bug("a task of the move was cut short").because(error).into()
 }

@@ -1,8 +1,8 @@
-//! Moving house: makes one store hold what another one does, to the byte, and proves it.
+//! Migration: makes one store a copy of another, byte by byte, and verifies it.
 //!
-//! Knows stores by their contract alone. What is read must stand still while it is read, a snapshot or a store that
-//! takes no writes; the target must have no other writer. Any call may be cut short and done again: it goes by what
-//! the target has, and what is there already is not written a second time.
+//! It uses only the `Engine` contract. The source must not change while it is read: it is a checkpoint, or a store
+//! that refuses writes. The target must have no other writer. Any call may be interrupted and repeated: it compares
+//! with the target, and does not write again what the target has.
 
 mod error;
 mod loader;
@@ -17,25 +17,25 @@ use std::sync::Arc;
 
 use store::{Engine, TableRef};
 
-pub use error::{Difference, Error, Found, ServiceTable, Side};
-pub use pass::{Passed, pass};
+pub use error::{Difference, DifferenceKind, Error, ServiceTable, Side};
+pub use pass::{PassReport, pass};
 pub use tables::is_empty;
-pub use verify::{Verified, VerifiedTable, verify};
+pub use verify::{VerifiedTable, VerifyReport, verify};
 
 pub type Shared = Arc<dyn Engine>;
 
-/// How far it has got.
+/// How far a migration has got.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
+pub struct MigrationProgress<'a> {
     pub table: &'a TableRef,
-    /// Entities looked at, of all tables up to now.
+    /// Entities read so far, of all tables.
     pub seen: u64,
-    /// Of these, those that the target did not have so.
+    /// Those of them that were missing or different in the target.
     pub changed: u64,
 }
 
-/// Told every now and then how far it has got.
-pub type Watch<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+/// Called now and then with the progress.
+pub type ProgressWatch<'a> = &'a (dyn Fn(MigrationProgress<'_>) + Send + Sync);
 
-/// Entities between two calls of a `Watch`.
+/// Entities between two calls of a `ProgressWatch`.
 const WATCH_EVERY: u64 = 256;

@@ -1,4 +1,4 @@
-//! Changed rows on their way to the target: in groups of one partition, many groups at a time.
+//! Writes changed rows to the target: in groups of one partition, many groups at a time.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Shared;
 use crate::error::{self, Error, Side};
 use crate::patience::persist;
 
-/// What may be under way at a time, in KiB; each group counts for so many at least, which bounds their number.
+/// The KiB in flight at a time, and the least that each group counts, which limits their number.
 const UNDER_WAY_KIB: usize = 64 * 1024;
 const GROUP_KIB_MIN: usize = 512;
 
@@ -56,7 +56,7 @@ impl Loader {
         self.add(entity, None).await
     }
 
-    /// All that was given is durable.
+    /// Waits until all rows are durable.
     pub async fn finish(mut self) -> Result<(), Error> {
         self.send().await?;
         while let Some(ended) = self.under_way.join_next().await {
@@ -85,7 +85,7 @@ impl Loader {
         let Group { partition: Some(partition), rows, bytes } = std::mem::take(&mut self.group) else {
             return Ok(());
         };
-        // Never more than there is altogether: a group is bounded far below that.
+        // Never more than the whole limit: a group is far smaller.
         let weight = bytes.div_ceil(1024).clamp(GROUP_KIB_MIN, UNDER_WAY_KIB) as u32;
         let room = self.room.clone().acquire_many_owned(weight).await;
         while let Some(ended) = self.under_way.try_join_next() {

@@ -1,4 +1,4 @@
-//! Two tables side by side in the order of their keys.
+//! Reads two tables in parallel, in key order.
 
 use std::cmp::Ordering;
 
@@ -7,28 +7,28 @@ use store::StoredRef;
 use crate::error::Error;
 use crate::rows::Rows;
 
-/// What there is at the next key that either has.
+/// The rows at the next key of either table.
 #[derive(Clone, Copy, Debug)]
-pub enum Next<'a> {
+pub enum RowPair<'a> {
     Source(StoredRef<'a>),
     Target(StoredRef<'a>),
     Both(StoredRef<'a>, StoredRef<'a>),
 }
 
 #[derive(Debug)]
-pub struct Merge {
+pub struct PairedRows {
     source: Rows,
     target: Rows,
-    /// What was given last, and is passed with the next step.
+    /// Which side or sides had the last key, to advance them next.
     given: Option<Ordering>,
 }
 
-impl Merge {
+impl PairedRows {
     pub fn new(source: Rows, target: Rows) -> Self {
         Self { source, target, given: None }
     }
 
-    pub async fn next(&mut self) -> Result<Option<Next<'_>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<RowPair<'_>>, Error> {
         if matches!(self.given, Some(Ordering::Less | Ordering::Equal)) {
             self.source.step();
         }
@@ -39,12 +39,12 @@ impl Merge {
         self.target.reach().await?;
         let next = match (self.source.head(), self.target.head()) {
             (None, None) => None,
-            (Some(source), None) => Some((Ordering::Less, Next::Source(source))),
-            (None, Some(target)) => Some((Ordering::Greater, Next::Target(target))),
+            (Some(source), None) => Some((Ordering::Less, RowPair::Source(source))),
+            (None, Some(target)) => Some((Ordering::Greater, RowPair::Target(target))),
             (Some(source), Some(target)) => Some(match by_key(source, target) {
-                Ordering::Less => (Ordering::Less, Next::Source(source)),
-                Ordering::Equal => (Ordering::Equal, Next::Both(source, target)),
-                Ordering::Greater => (Ordering::Greater, Next::Target(target)),
+                Ordering::Less => (Ordering::Less, RowPair::Source(source)),
+                Ordering::Equal => (Ordering::Equal, RowPair::Both(source, target)),
+                Ordering::Greater => (Ordering::Greater, RowPair::Target(target)),
             }),
         };
         self.given = next.map(|(given, _)| given);

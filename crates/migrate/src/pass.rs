@@ -1,4 +1,4 @@
-//! One pass: the target is brought from what it holds to what a snapshot holds.
+//! One pass: makes the target a copy of a snapshot.
 
 use bytes::Bytes;
 use model::{AccountName, ServiceKind};
@@ -6,15 +6,15 @@ use store::TableRef;
 
 use crate::error::{Error, Side};
 use crate::loader::Loader;
-use crate::merge::{Merge, Next};
+use crate::merge::{PairedRows, RowPair};
 use crate::patience::persist;
 use crate::rows::Rows;
 use crate::tables::{self, Holds, Settler};
-use crate::{Shared, Step, WATCH_EVERY, Watch};
+use crate::{MigrationProgress, ProgressWatch, Shared, WATCH_EVERY};
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct PassReport {
     pub tables: u64,
     /// Entities of the source.
     pub entities: u64,
@@ -23,24 +23,24 @@ pub struct Passed {
     pub dropped_tables: u64,
 }
 
-impl Passed {
+impl PassReport {
     pub fn changed(&self) -> u64 {
         self.stored + self.removed + self.dropped_tables
     }
 }
 
-/// Makes the target hold of these accounts what the snapshot holds, and nothing else.
+/// Makes the target a copy of the snapshot, for these accounts.
 ///
-/// `known`: an earlier snapshot that the target is known to hold. Then the two snapshots are compared, which are near,
-/// and only what is new goes to the target. Without it the target itself is read.
+/// `known` is an earlier snapshot that the target is a copy of. Then the two snapshots are compared, which are on the
+/// same machine, and only changes are written. Without it the target itself is read.
 pub async fn pass(
     snapshot: &Shared,
     known: Option<&Shared>,
     target: &Shared,
     accounts: &[AccountName],
-    watch: Watch<'_>,
-) -> Result<Passed, Error> {
-    let mut pass = Pass { snapshot, known, target, watch, passed: Passed::default() };
+    watch: ProgressWatch<'_>,
+) -> Result<PassReport, Error> {
+    let mut pass = Pass { snapshot, known, target, watch, passed: PassReport::default() };
     for account in accounts {
         pass.account(account).await?;
     }
@@ -51,8 +51,8 @@ struct Pass<'a> {
     snapshot: &'a Shared,
     known: Option<&'a Shared>,
     target: &'a Shared,
-    watch: Watch<'a>,
-    passed: Passed,
+    watch: ProgressWatch<'a>,
+    passed: PassReport,
 }
 
 impl Pass<'_> {
@@ -89,7 +89,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Again from what is there, if that was not what was found: an answer may have been lost.
+    /// Tries again if the target changed meanwhile: an earlier answer may have been lost.
     async fn replace_properties(
         &self,
         account: &AccountName,
@@ -118,23 +118,23 @@ impl Pass<'_> {
                 None => Rows::of(Side::Target, self.target, table),
             },
         };
-        let mut rows = Merge::new(Rows::of(Side::Source, self.snapshot, table), held);
+        let mut rows = PairedRows::new(Rows::of(Side::Source, self.snapshot, table), held);
         let mut loader = Loader::new(self.target, table);
         let mut seen = 0_u64;
         while let Some(next) = rows.next().await? {
             match next {
-                // A row never has the same timestamp again, so most that differ do so in their first bytes.
-                Next::Both(source, held) if source.row.bytes() == held.row.bytes() => {}
-                Next::Source(source) | Next::Both(source, _) => {
+                // Versions of a row have different timestamps, so most differences are in the first bytes.
+                RowPair::Both(source, held) if source.row.bytes() == held.row.bytes() => {}
+                RowPair::Source(source) | RowPair::Both(source, _) => {
                     loader.put(source).await?;
                     self.passed.stored += 1;
                 }
-                Next::Target(held) => {
+                RowPair::Target(held) => {
                     loader.remove(held).await?;
                     self.passed.removed += 1;
                 }
             }
-            if !matches!(next, Next::Target(_)) {
+            if !matches!(next, RowPair::Target(_)) {
                 self.passed.entities += 1;
             }
             seen += 1;
@@ -158,6 +158,6 @@ impl Pass<'_> {
     }
 
     fn tell(&self, table: &TableRef) {
-        (self.watch)(Step { table, seen: self.passed.entities, changed: self.passed.changed() });
+        (self.watch)(MigrationProgress { table, seen: self.passed.entities, changed: self.passed.changed() });
     }
 }

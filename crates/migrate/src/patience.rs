@@ -1,4 +1,4 @@
-//! Asking again while a store has too much to do.
+//! Repeats a call while a store is busy.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use store::Error;
 
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// Some two minutes altogether.
+/// About two minutes in total.
 const ATTEMPTS: u32 = 64;
 
-/// For calls that may be made twice: also one whose outcome is unknown is made again.
+/// Only for calls that may be repeated: a call with an unknown outcome is repeated too.
 pub async fn persist<T, Attempt>(mut attempt: impl FnMut() -> Attempt) -> Result<T, Error>
 where
     Attempt: Future<Output = Result<T, Error>>,

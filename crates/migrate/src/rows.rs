@@ -1,4 +1,4 @@
-//! The rows of one table in the order of their keys, the next page being read while this one is looked at.
+//! Reads the rows of a table in key order. The next page is read while the current one is used.
 
 use model::{Cut, EntityKey, KeyRange, limits};
 use store::{Budget, Page, Scan, StoredRef, TableRef};
@@ -13,9 +13,9 @@ pub struct Rows {
     side: Side,
     table: TableRef,
     page: Page,
-    /// The row at hand, in the page.
+    /// The index of the current row in the page.
     at: usize,
-    /// The page after this one, if there is one. Ends with this.
+    /// The task that reads the next page, if there is one. It is cancelled when this is dropped.
     ahead: JoinSet<Result<(Shared, Page), store::Error>>,
 }
 
@@ -26,12 +26,12 @@ impl Rows {
         rows
     }
 
-    /// As of a table without rows.
+    /// The rows of an empty table.
     pub fn none(side: Side, table: &TableRef) -> Self {
         Self { side, table: table.clone(), page: Page::default(), at: 0, ahead: JoinSet::new() }
     }
 
-    /// Sees to it that the next row, if there is one, is at hand.
+    /// Makes the next row the current one, if there is one.
     pub async fn reach(&mut self) -> Result<(), Error> {
         let failed = Error::of_table(self.side, &self.table);
         while self.at >= self.page.entities.len() {

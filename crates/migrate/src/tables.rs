@@ -1,4 +1,4 @@
-//! Which tables an account has, and how one comes to be in the target as it is in the source.
+//! Lists the tables of an account, and creates them in the target.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::patience::persist;
 /// Those of all services, by stored name.
 pub type Tables = BTreeMap<String, TableRef>;
 
-/// Whether a store has nothing of this account.
+/// Whether a store has no data of this account.
 pub async fn is_empty(engine: &Shared, account: &AccountName) -> Result<bool, Error> {
     let failed = Error::of_account(Side::Target, account);
     let mut is_empty = true;
@@ -41,7 +41,7 @@ pub async fn list(side: Side, engine: &Shared, account: &AccountName) -> Result<
     Ok(found)
 }
 
-/// One account's tables in the target.
+/// The tables of one account in the target.
 pub struct Settler<'a> {
     pub target: &'a Shared,
     pub present: &'a Tables,
@@ -55,7 +55,7 @@ pub enum Holds {
 }
 
 impl Settler<'_> {
-    /// Sees to it that there is a table of this name, written as it is here, with this metadata.
+    /// Makes sure that the target has a table with exactly this name and this metadata.
     pub async fn settle(&self, table: &TableRef, metadata: Option<Bytes>) -> Result<Holds, Error> {
         let failed = Error::of_table(Side::Target, table);
         if let Some(present) = self.present.get(table.stored_name().as_ref()) {
@@ -67,7 +67,7 @@ impl Settler<'_> {
                 }
                 return Ok(Holds::WhatItHeld);
             }
-            // Neither a name nor that there never was metadata can be set.
+            // Neither the case of a name nor missing metadata can be restored, so the table is created again.
             self.drop(table).await?;
         }
         match persist(|| self.target.create_table(table, metadata.clone())).await {

@@ -1,19 +1,19 @@
-//! Whether two stores hold the same of an account, every byte of it.
+//! Compares two stores byte by byte.
 
 use model::{AccountName, ServiceKind};
 use sha2::{Digest as _, Sha256};
 use store::{StoredRef, TableRef};
 
-use crate::error::{Difference, Error, Found, Side};
-use crate::merge::{Merge, Next};
+use crate::error::{Difference, DifferenceKind, Error, Side};
+use crate::merge::{PairedRows, RowPair};
 use crate::patience::persist;
 use crate::rows::Rows;
 use crate::tables;
-use crate::{Shared, Step, WATCH_EVERY, Watch};
+use crate::{MigrationProgress, ProgressWatch, Shared, WATCH_EVERY};
 
-/// Every table of the accounts, in order, each the same on both sides.
+/// All tables of the accounts, in order. Each is the same on both sides.
 #[derive(Clone, Debug, Default)]
-pub struct Verified {
+pub struct VerifyReport {
     pub tables: Vec<VerifiedTable>,
 }
 
@@ -23,11 +23,11 @@ pub struct VerifiedTable {
     pub entities: u64,
     /// Of stored rows.
     pub bytes: u64,
-    /// SHA-256 of all keys and rows in their order.
+    /// SHA-256 of all keys and rows, in order.
     pub digest: [u8; 32],
 }
 
-impl Verified {
+impl VerifyReport {
     pub fn entities(&self) -> u64 {
         self.tables.iter().map(|table| table.entities).sum()
     }
@@ -37,14 +37,14 @@ impl Verified {
     }
 }
 
-/// Reads both sides to the end, or to the first difference, which is an error.
+/// Reads both sides to the end. The first difference is an error.
 pub async fn verify(
     source: &Shared,
     target: &Shared,
     accounts: &[AccountName],
-    watch: Watch<'_>,
-) -> Result<Verified, Error> {
-    let mut verified = Verified::default();
+    watch: ProgressWatch<'_>,
+) -> Result<VerifyReport, Error> {
+    let mut verified = VerifyReport::default();
     for account in accounts {
         check_properties(source, target, account).await?;
         for table in check_tables(source, target, account).await? {
@@ -62,7 +62,7 @@ async fn check_properties(source: &Shared, target: &Shared, account: &AccountNam
         let ours = persist(|| source.service_metadata(account, service)).await.map_err(of(Side::Source))?;
         let theirs = persist(|| target.service_metadata(account, service)).await.map_err(of(Side::Target))?;
         if ours != theirs {
-            let found = Found::OtherMetadata;
+            let found = DifferenceKind::OtherMetadata;
             return Err(Difference { account: account.clone(), table: None, key: None, found }.into());
         }
     }
@@ -79,13 +79,15 @@ async fn check_tables(
     let differs = |table: &TableRef, found| Err(Difference::of_table(table, None, found).into());
     for (stored_name, table) in &ours {
         match theirs.get(stored_name) {
-            None => return differs(table, Found::OnlyIn(Side::Source)),
-            Some(other) if other.name.as_str() != table.name.as_str() => return differs(table, Found::Other),
+            None => return differs(table, DifferenceKind::OnlyIn(Side::Source)),
+            Some(other) if other.name.as_str() != table.name.as_str() => {
+                return differs(table, DifferenceKind::Other);
+            }
             Some(_) => {}
         }
     }
     if let Some((_, table)) = theirs.iter().find(|(stored_name, _)| !ours.contains_key(*stored_name)) {
-        return differs(table, Found::OnlyIn(Side::Target));
+        return differs(table, DifferenceKind::OnlyIn(Side::Target));
     }
     Ok(ours.into_values().collect())
 }
@@ -97,7 +99,7 @@ async fn check_policies(source: &Shared, target: &Shared, table: &TableRef) -> R
     if ours == theirs {
         return Ok(());
     }
-    Err(Difference::of_table(table, None, Found::OtherMetadata).into())
+    Err(Difference::of_table(table, None, DifferenceKind::OtherMetadata).into())
 }
 
 async fn check_rows(
@@ -105,34 +107,34 @@ async fn check_rows(
     target: &Shared,
     table: TableRef,
     seen: u64,
-    watch: Watch<'_>,
+    watch: ProgressWatch<'_>,
 ) -> Result<VerifiedTable, Error> {
     let rows = |side, engine| Rows::of(side, engine, &table);
-    let mut both = Merge::new(rows(Side::Source, source), rows(Side::Target, target));
+    let mut both = PairedRows::new(rows(Side::Source, source), rows(Side::Target, target));
     let (mut entities, mut bytes, mut digest) = (0, 0, Sha256::new());
     while let Some(next) = both.next().await? {
         let (entity, found) = match next {
-            Next::Both(ours, theirs) if ours.row.bytes() == theirs.row.bytes() => {
+            RowPair::Both(ours, theirs) if ours.row.bytes() == theirs.row.bytes() => {
                 take_in(&mut digest, ours);
                 entities += 1;
                 bytes += ours.row.bytes().len() as u64;
                 if entities % WATCH_EVERY == 0 {
-                    watch(Step { table: &table, seen: seen + entities, changed: 0 });
+                    watch(MigrationProgress { table: &table, seen: seen + entities, changed: 0 });
                 }
                 continue;
             }
-            Next::Both(ours, _) => (ours, Found::Other),
-            Next::Source(ours) => (ours, Found::OnlyIn(Side::Source)),
-            Next::Target(theirs) => (theirs, Found::OnlyIn(Side::Target)),
+            RowPair::Both(ours, _) => (ours, DifferenceKind::Other),
+            RowPair::Source(ours) => (ours, DifferenceKind::OnlyIn(Side::Source)),
+            RowPair::Target(theirs) => (theirs, DifferenceKind::OnlyIn(Side::Target)),
         };
         let key = entity.key().map_err(|fault| Error::of_table(Side::Source, &table)(fault.into()))?;
         return Err(Difference::of_table(&table, Some(key), found).into());
     }
-    watch(Step { table: &table, seen: seen + entities, changed: 0 });
+    watch(MigrationProgress { table: &table, seen: seen + entities, changed: 0 });
     Ok(VerifiedTable { table, entities, bytes, digest: digest.finalize().into() })
 }
 
-/// Lengths first, so that no two tables read the same.
+/// Hashes lengths too, so that different tables can't give the same bytes.
 fn take_in(digest: &mut Sha256, entity: StoredRef<'_>) {
     let parts = [entity.partition.as_bytes(), entity.row_key.as_bytes(), entity.row.bytes()];
     for part in parts {

@@ -1,4 +1,4 @@
-//! Stores made equal, told apart, and made equal again.
+//! Passes make stores equal, and verification finds every difference.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use migrate::{
-    Difference, Error, Found, Passed, ServiceTable, Shared, Side, Step, Watch, is_empty, pass, verify,
+    Difference, DifferenceKind, Error, MigrationProgress, PassReport, ProgressWatch, ServiceTable, Shared,
+    Side, is_empty, pass, verify,
 };
 use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
 use store_suite::{account, insert, key, number, of_service, table};
 use support::{Counter, Unreliable};
 
-const UNSEEN: Watch<'_> = &|_: Step<'_>| {};
+const UNSEEN: ProgressWatch<'_> = &|_: MigrationProgress<'_>| {};
 
 fn memory() -> Shared {
     Arc::new(MemoryEngine::new())
@@ -51,14 +52,14 @@ async fn filled(partitions: usize, rows: usize) -> (Shared, TableRef) {
     (engine, table)
 }
 
-/// As a snapshot would have it: another store that is never changed again.
+/// A copy in another store that is never changed again, as a snapshot.
 async fn snapshot_of(engine: &Shared) -> Shared {
     let snapshot = memory();
     pass(engine, None, &snapshot, &engine.list_accounts().await.unwrap(), UNSEEN).await.unwrap();
     snapshot
 }
 
-async fn moved(source: &Shared, target: &Shared) -> Passed {
+async fn moved(source: &Shared, target: &Shared) -> PassReport {
     let passed = pass(source, None, target, &accounts(), UNSEEN).await.unwrap();
     verify(source, target, &accounts(), UNSEEN).await.unwrap();
     passed
@@ -76,7 +77,7 @@ async fn all_that_an_account_has_arrives() {
     source.create_table(&table("EMPTY"), None).await.unwrap();
     let target = memory();
     let passed = moved(&source, &target).await;
-    assert_eq!(passed, Passed { tables: 2, entities: 910, stored: 910, removed: 0, dropped_tables: 0 });
+    assert_eq!(passed, PassReport { tables: 2, entities: 910, stored: 910, removed: 0, dropped_tables: 0 });
     assert_eq!(target.find_table(&table("empty")).await.unwrap().as_str(), "EMPTY");
     for service in ServiceKind::ALL {
         let arrived = target.service_metadata(&books.account, service).await.unwrap();
@@ -102,7 +103,7 @@ async fn queues_are_moved_with_the_tables() {
     target.create_table(&gone, None).await.unwrap();
     assert!(!is_empty(&target, &queue.account).await.unwrap(), "a queue alone is something");
     let passed = moved(&source, &target).await;
-    assert_eq!(passed, Passed { tables: 2, entities: 4, stored: 4, removed: 0, dropped_tables: 1 });
+    assert_eq!(passed, PassReport { tables: 2, entities: 4, stored: 4, removed: 0, dropped_tables: 1 });
     assert_eq!(target.table_metadata(&queue).await.unwrap(), Some(document));
     assert!(target.get(&queue, &key("messages", "1")).await.unwrap().is_some());
 
@@ -140,7 +141,7 @@ async fn a_later_pass_brings_only_what_has_changed() {
     let counted = Arc::new(Counter::in_front_of(target.clone()));
     let counting: Shared = counted.clone();
     let passed = pass(&source, Some(&known), &counting, &accounts(), UNSEEN).await.unwrap();
-    assert_eq!(passed, Passed { tables: 1, entities: 500, stored: 2, removed: 1, dropped_tables: 0 });
+    assert_eq!(passed, PassReport { tables: 1, entities: 500, stored: 2, removed: 1, dropped_tables: 0 });
     assert_eq!((counted.scans(), counted.loaded_rows()), (0, 3), "the target is not read");
     verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
 }
@@ -193,7 +194,7 @@ async fn every_planted_difference_is_found_and_named() {
         key,
         found,
     };
-    // One function a case, which spoils a target that is the same as its source.
+    // One function for each case. It changes a target that is equal to its source.
     for case in 0..8 {
         let (source, books) = filled(3, 100).await;
         let target = memory();
@@ -201,23 +202,23 @@ async fn every_planted_difference_is_found_and_named() {
         let expected = match case {
             0 => {
                 put(&target, &books, "p001", "r050", 1).await;
-                differs(Some("Books"), entity("p001", "r050"), Found::Other)
+                differs(Some("Books"), entity("p001", "r050"), DifferenceKind::Other)
             }
             1 => {
                 delete(&target, &books, "p002", "r099").await;
-                differs(Some("Books"), entity("p002", "r099"), Found::OnlyIn(Side::Source))
+                differs(Some("Books"), entity("p002", "r099"), DifferenceKind::OnlyIn(Side::Source))
             }
             2 => {
                 put(&target, &books, "p000", "", 1).await;
-                differs(Some("Books"), entity("p000", ""), Found::OnlyIn(Side::Target))
+                differs(Some("Books"), entity("p000", ""), DifferenceKind::OnlyIn(Side::Target))
             }
             3 => {
                 target.drop_table(&books).await.unwrap();
-                differs(Some("Books"), None, Found::OnlyIn(Side::Source))
+                differs(Some("Books"), None, DifferenceKind::OnlyIn(Side::Source))
             }
             4 => {
                 target.create_table(&table("More"), None).await.unwrap();
-                differs(Some("More"), None, Found::OnlyIn(Side::Target))
+                differs(Some("More"), None, DifferenceKind::OnlyIn(Side::Target))
             }
             5 => {
                 let before = target.table_metadata(&books).await.unwrap();
@@ -227,7 +228,7 @@ async fn every_planted_difference_is_found_and_named() {
                         .await
                         .unwrap()
                 );
-                differs(Some("Books"), None, Found::OtherMetadata)
+                differs(Some("Books"), None, DifferenceKind::OtherMetadata)
             }
             6 => {
                 let before = target.service_metadata(&books.account, ServiceKind::Table).await.unwrap();
@@ -237,12 +238,12 @@ async fn every_planted_difference_is_found_and_named() {
                         .await
                         .unwrap()
                 );
-                differs(None, None, Found::OtherMetadata)
+                differs(None, None, DifferenceKind::OtherMetadata)
             }
             _ => {
                 target.drop_table(&books).await.unwrap();
                 target.create_table(&table("BOOKS"), None).await.unwrap();
-                differs(Some("Books"), None, Found::Other)
+                differs(Some("Books"), None, DifferenceKind::Other)
             }
         };
         match verify(&source, &target, &accounts(), UNSEEN).await {

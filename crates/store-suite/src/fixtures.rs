@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{AccountName, EntityKey, Key, KeyRange, ServiceKind, TableName, Value, ValueRef};
 use store::{
-    Budget, Change, Condition, Error, FaultKind, Operation, Page, RowDraft, Scan, StoredName, TableRef,
+    Budget, Change, Condition, Error, FaultKind, Page, RowDraft, RowOperation, Scan, StoredName, TableRef,
     Transaction,
 };
 
@@ -40,11 +40,11 @@ pub fn insert(partition: &str, row: &str, value: i32) -> Transaction {
     Transaction::of_one(key(partition, row), Condition::Absent, Change::Put(number(value)))
 }
 
-pub(crate) fn write(row: &str, condition: Condition, change: Change) -> Operation {
-    Operation { row: Key::parse(row).unwrap(), condition, change }
+pub(crate) fn write(row: &str, condition: Condition, change: Change) -> RowOperation {
+    RowOperation { row: Key::parse(row).unwrap(), condition, change }
 }
 
-pub(crate) fn group(partition: &str, operations: Vec<Operation>) -> Transaction {
+pub(crate) fn group(partition: &str, operations: Vec<RowOperation>) -> Transaction {
     Transaction::new(Key::parse(partition).unwrap(), operations).unwrap()
 }
 

@@ -55,17 +55,17 @@ pub struct TablesPage {
     pub next: Option<String>,
 }
 
-/// What every engine promises; `suite` holds each of these promises as a test.
+/// What every engine promises. The crate `store-suite` has each promise as a test.
 ///
-/// - `apply` is all or nothing, and what it answers `Ok` to survives a crash of the process and of the machine.
-/// - An answer of `apply` is the answer of one moment: conditions are judged and changes made with nothing
-///   in between, and every `get` and `scan` started after the answer sees them.
-/// - `get` and one partition's rows in one `scan` never show part of a transaction.
-/// - A row's timestamp grows with every change to it, and no two versions of a row share one, also across
-///   delete and re-insert.
-/// - `scan` gives rows in key order, each at most once, and its cost grows with what lies in its ranges,
-///   not with the table.
-/// - Once `drop_table` has answered, no operation finds the table's rows, nor will a new table of that name.
+/// - `apply` is all or nothing. After `Ok`, the changes survive a crash of the process and of the machine.
+/// - `apply` checks all conditions and makes all changes at one moment. Every `get` and `scan` that starts after its
+///   answer sees the changes.
+/// - A `get`, and the rows of one partition in one `scan`, never show part of a transaction.
+/// - The timestamp of a row grows with every change, and no two versions of a row have the same one, not even after a
+///   delete and a new insert.
+/// - `scan` returns rows in key order, each at most once. Its cost depends on the rows in its ranges, not on the size
+///   of the table.
+/// - Once `drop_table` has answered, no operation finds the table's rows, and a new table with that name is empty.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// The table comes with its metadata, in one step. `Error::TableAlreadyExists` if there is one.
@@ -86,12 +86,12 @@ pub trait Engine: Send + Sync + 'static {
         limit: usize,
     ) -> Result<TablesPage, Error>;
 
-    /// The row as it is stored. Whoever reads it checks what it reads.
+    /// The stored row. Its bytes are checked when they are read.
     async fn get(&self, table: &TableRef, key: &EntityKey) -> Result<Option<StoredRow>, Error>;
 
     async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, Error>;
 
-    /// The timestamps given to the operations, in their order; a delete gets one too.
+    /// Returns the timestamps of the operations, in order; a delete has one too.
     async fn apply(&self, table: &TableRef, transaction: Transaction) -> Result<Vec<DateTime>, Error>;
 
     /// What the table was created with or `replace_table_metadata` stored last, or nothing. Lost with the table. May be a
@@ -108,17 +108,17 @@ pub trait Engine: Send + Sync + 'static {
         metadata: Bytes,
     ) -> Result<bool, Error>;
 
-    /// What `replace_service_metadata` stored last for this service of the account, or nothing. May be a few seconds old
-    /// where several servers share the data, but not older than the last replacement that this engine was asked for.
+    /// What `replace_service_metadata` stored last for this service of the account, if anything. If several servers
+    /// share the data, it may be a few seconds old, but it is never older than this engine's own last replacement.
     async fn service_metadata(
         &self,
         account: &AccountName,
         service: ServiceKind,
     ) -> Result<Option<Bytes>, Error>;
 
-    /// Stores the metadata of one service of the account if what is stored is `expected`; else changes nothing and answers
-    /// false. Each service has a document of its own. Whoever changes a part reads first, and reads again after a false:
-    /// then nobody undoes what another has set.
+    /// Replaces the metadata of one service of the account if the stored metadata is `expected`; otherwise returns
+    /// false without a change. To change a part of it, read it first, and read it again after a false: then no change
+    /// of another caller is lost.
     async fn replace_service_metadata(
         &self,
         account: &AccountName,
@@ -130,12 +130,12 @@ pub trait Engine: Send + Sync + 'static {
     /// The accounts that have tables or metadata of any service, in order.
     async fn list_accounts(&self) -> Result<Vec<AccountName>, Error>;
 
-    /// Distinct rows of one partition as another engine had them, timestamps included; `None` removes a row. Replaces
-    /// whatever is there, and may be repeated. At most `limits::BATCH_OPERATIONS_MAX` rows and
-    /// `limits::REQUEST_BODY_BYTES_MAX` of them; a fault if one is unreadable. Durable once answered.
+    /// Stores distinct rows of one partition with their timestamps from another engine; `None` removes a row.
+    /// Replaces present rows, and may be repeated. At most `limits::BATCH_OPERATIONS_MAX` rows and
+    /// `limits::REQUEST_BODY_BYTES_MAX` bytes; a fault if a row is unreadable. Durable once answered.
     ///
-    /// For moving from engine to engine: nobody else may write to the table meanwhile. What `apply` writes to the table
-    /// later has timestamps above those loaded, also if they lie in the future.
+    /// For migrations: nobody else may write to the table meanwhile. Rows that `apply` writes to the table later have
+    /// timestamps above all loaded ones, even if these lie in the future.
     async fn load(
         &self,
         table: &TableRef,
@@ -146,6 +146,6 @@ pub trait Engine: Send + Sync + 'static {
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;
 
-    /// Finishes what was accepted and lets go of the storage. Later calls answer with a fault.
+    /// Finishes the accepted writes and closes the storage. Later calls return a fault.
     async fn close(&self);
 }

@@ -1,4 +1,4 @@
-//! Why an engine does not do as asked.
+//! Why an engine does not do what a call asks for.
 
 use model::Refusal;
 use thiserror::Error;
@@ -11,10 +11,10 @@ pub enum Error {
     TableNotFound,
     #[error("the table exists already")]
     TableAlreadyExists,
-    /// The first operation, in their order, whose condition did not hold. Nothing was changed.
+    /// The condition of this operation, the first such one, did not hold. Nothing was changed.
     #[error("operation {index} rejected: {reason:?}")]
     Rejected { index: usize, reason: Reason },
-    /// Too much is waiting; nothing was changed.
+    /// Too many requests wait. Nothing was changed.
     #[error("the engine has more work waiting than it may hold")]
     Busy,
     /// Writes are refused while the data moves to another store; nothing was changed.
@@ -23,13 +23,13 @@ pub enum Error {
     /// The change may or may not have been made, now or later.
     #[error("the outcome is unknown")]
     OutcomeUnknown,
-    /// The storage failed us. Clients never see why.
+    /// The storage failed. Clients never see why.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl Error {
-    /// Says of a fault which row or table it is about.
+    /// Adds the row or table to a fault.
     pub fn about(self, place: impl FnOnce() -> String) -> Self {
         match self {
             Self::Fault(fault) => Self::Fault(fault.about(place())),
@@ -44,6 +44,6 @@ pub enum Reason {
     Exists,
     Missing,
     VersionDiffers,
-    /// What a merge would have stored is over a limit.
+    /// The merged entity would exceed a limit.
     OverLimit(Refusal),
 }

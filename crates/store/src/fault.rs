@@ -1,13 +1,13 @@
-//! A failure that is ours and not the client's: what failed, what it failed on, why, and what to do about it.
+//! A failure that is not the client's fault: what failed, where, why, and what to do.
 //!
-//! Clients see none of it. It goes to the log and to whoever runs the program.
+//! Clients see none of it. It goes to the log and to the operator.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Who failed. Decisions are made by this and never by words.
+/// The kind of a failure. Code decides by this and never by the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     /// Stored bytes are not what this program writes.
@@ -16,9 +16,9 @@ pub enum FaultKind {
     Disk,
     /// The cluster refused or failed.
     Cluster,
-    /// The store can't do it now and may do it later. Nothing was changed.
+    /// The store can't do it now, but perhaps later. Nothing was changed.
     Busy,
-    /// This program contradicts itself.
+    /// A bug in this program.
     Bug,
 }
 
@@ -36,7 +36,7 @@ impl FaultKind {
         }
     }
 
-    /// What helps against most faults of this kind.
+    /// Advice for most faults of this kind.
     fn advice(self) -> &'static str {
         match self {
             Self::Damaged => "check the store, and restore a backup if it is damaged",
@@ -54,7 +54,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// Cheap to clone: the first failure of a store is told to everyone who asks for something later.
+/// Cheap to clone: after the first failure of a store, every later call returns the same fault.
 #[derive(Clone)]
 pub struct Fault(Arc<Parts>);
 
@@ -88,7 +88,7 @@ impl Fault {
         Self::new(FaultKind::Bug, what.into())
     }
 
-    /// The answer to everything that is asked of a store after its `close`.
+    /// The fault of every call after `close`.
     pub fn closed() -> Self {
         Self::busy("the store is closed").advising("start the server again, or ask another one")
     }
@@ -102,12 +102,12 @@ impl Fault {
         self.with(|parts| parts.source = Some(source.into().into()))
     }
 
-    /// What to do, where that is known better than by the kind alone.
+    /// Replaces the advice of the kind by a better one.
     pub fn advising(self, advice: impl Into<Cow<'static, str>>) -> Self {
         self.with(|parts| parts.advice = Some(advice.into()))
     }
 
-    /// Which row, table or file it is about; the narrowest first.
+    /// Adds the row, table or file, the narrowest first.
     pub fn about(self, place: impl fmt::Display) -> Self {
         self.with(|parts| {
             parts.place = Some(match &parts.place {
@@ -127,7 +127,7 @@ impl Fault {
         self.0.kind
     }
 
-    /// What happened, to what, and why, for those who give advice of their own.
+    /// What failed, where and why, without the advice.
     pub fn happened(&self) -> String {
         let Parts { what, place, .. } = &*self.0;
         let mut text = what.to_string();
@@ -138,7 +138,7 @@ impl Fault {
         text
     }
 
-    /// The errors that it comes from, the nearest first.
+    /// The errors that caused it, the nearest first.
     pub fn chain(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         std::iter::successors(self.source(), |error| (*error).source())
     }
@@ -150,7 +150,7 @@ impl Error for Fault {
     }
 }
 
-/// What happened, to what, why, and what to do: one line for the operator, without the kind.
+/// What failed, where, why, and what to do: one line for the operator, without the kind.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = self.0.advice.as_deref().unwrap_or(self.kind().advice());
@@ -164,14 +164,14 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// An error in words, with the errors it comes from.
+/// The text of an error and of the errors that caused it.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     append_causes(&mut text, std::iter::successors(error.source(), |error| (*error).source()));
     text
 }
 
-/// Many errors repeat in their own words what they come from; that is said once.
+/// Many errors include the text of their cause. It is not repeated.
 fn append_causes<'e>(text: &mut String, causes: impl Iterator<Item = &'e (dyn Error + 'static)>) {
     for cause in causes {
         let cause = cause.to_string();

@@ -1,31 +1,31 @@
-//! Whether writes are let through. While the data moves to another store, writes are refused and reads go on.
+//! The gate that all writes pass. In the last step of a migration it is closed: writes are refused, and reads continue.
 
 use model::DateTime;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
 use crate::Error;
 
-/// Open, until it is closed; everyone who writes passes through it.
+/// Open until it is closed. Every write passes through it.
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// Held by every write for as long as it takes.
+    /// Locked for reading by every write while it runs. The time since which the gate is closed.
     closed: RwLock<Option<DateTime>>,
 }
 
 /// Permission to write, until dropped.
 #[derive(Debug)]
-pub struct Pass<'a> {
+pub struct WritePermit<'a> {
     _held: RwLockReadGuard<'a, Option<DateTime>>,
 }
 
 impl Gate {
-    /// Once this is answered, every write that was let through has ended, and none is until `open`. Gives the time
-    /// since when that is so, which tells one closing from another.
+    /// When this returns, all writes have ended, and none can begin before `open`. Returns the time of the closing,
+    /// which tells one closing from another.
     pub async fn close(&self) -> DateTime {
         *self.closed.write().await.get_or_insert_with(DateTime::now)
     }
 
-    /// Since when it had been closed.
+    /// Returns since when it was closed.
     pub async fn open(&self) -> Option<DateTime> {
         self.closed.write().await.take()
     }
@@ -35,10 +35,10 @@ impl Gate {
         self.closed.try_read().ok().and_then(|closed| *closed)
     }
 
-    /// Every write takes a pass first and keeps it until it is done.
-    pub async fn pass(&self) -> Result<Pass<'_>, Error> {
+    /// Every write takes a permit first and keeps it until it is done.
+    pub async fn pass(&self) -> Result<WritePermit<'_>, Error> {
         let closed = self.closed.read().await;
-        if closed.is_some() { Err(Error::Frozen) } else { Ok(Pass { _held: closed }) }
+        if closed.is_some() { Err(Error::Frozen) } else { Ok(WritePermit { _held: closed }) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! An engine that keeps everything in RAM and nothing after: for tests and for `--in-memory`.
+//! The in-memory engine, for tests and for `--in-memory`. Its data is gone when the process ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -14,7 +14,7 @@ use crate::{
     Transaction, resolve,
 };
 
-/// One lock around two maps: simple enough to be the yardstick for the other engines.
+/// One lock around two maps: so simple that the other engines can be compared with it.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     state: Mutex<State>,
@@ -52,7 +52,7 @@ impl MemoryEngine {
     }
 
     fn state(&self) -> Result<MutexGuard<'_, State>, Error> {
-        // No code under the lock leaves the maps half changed, so a panic elsewhere does no harm.
+        // The maps are consistent after every statement, so a poisoned lock is harmless.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closed { Err(Fault::closed().into()) } else { Ok(state) }
     }
@@ -240,7 +240,7 @@ impl Engine for MemoryEngine {
     }
 }
 
-/// Now, or a tick after the last stamp if the clock has not moved past it.
+/// The current time, or one tick after the last timestamp if the clock is not past that.
 fn next_stamp(last: Option<DateTime>) -> DateTime {
     let now = DateTime::now();
     match last {

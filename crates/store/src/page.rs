@@ -1,4 +1,4 @@
-//! What a scan gives back: entities side by side in a few large buffers, and a place to go on from.
+//! The result of a scan: entities in a few large buffers, and the place to continue from.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use model::{DateTime, EntityKey};
 use crate::encoding::shown::ShownProperties;
 use crate::{Fault, RawRow, Row};
 
-/// An entity where it lies. Its row has not been checked yet.
+/// An entity in the buffers of a page. Its row is not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredRef<'a> {
     pub partition: &'a str,
@@ -18,29 +18,29 @@ pub struct StoredRef<'a> {
     pub row: RawRow<'a>,
 }
 
-/// An entity to write an answer from, inside of `Entities::show`.
+/// An entity for writing an answer, within `Entities::show`.
 #[derive(Clone, Debug)]
-pub struct Shown<'a> {
+pub struct EntityView<'a> {
     pub partition: &'a str,
     pub row_key: &'a str,
     pub timestamp: DateTime,
     pub properties: ShownProperties<'a>,
 }
 
-/// Something that lasts as long as a page does. An engine's scan ends with it, so that there are never more pages than
-/// scans at once, however long it takes to write answers from them.
+/// A value that lives as long as a page. An engine's turn to scan can end with it, so that there are never more pages
+/// than scans, however long it takes to write answers from them.
 #[derive(Default)]
-pub struct Tied(Option<Box<dyn Any + Send + Sync>>);
+pub struct PageGuard(Option<Box<dyn Any + Send + Sync>>);
 
-impl Tied {
+impl PageGuard {
     pub fn to(what: impl Any + Send + Sync) -> Self {
         Self(Some(Box::new(what)))
     }
 }
 
-impl fmt::Debug for Tied {
+impl fmt::Debug for PageGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Tied" } else { "Loose" })
+        f.write_str(if self.0.is_some() { "PageGuard" } else { "Loose" })
     }
 }
 
@@ -50,7 +50,7 @@ impl StoredRef<'_> {
         format!("PartitionKey {:?}, RowKey {:?}", self.partition, self.row_key)
     }
 
-    /// A fault if what is stored is not a key.
+    /// A fault if the stored bytes are not a valid key.
     pub fn key(self) -> Result<EntityKey, Fault> {
         EntityKey::parse(self.partition, self.row_key)
             .map_err(|_| Fault::damaged("the stored key is not a valid key").about(self.place()))
@@ -60,36 +60,36 @@ impl StoredRef<'_> {
 #[derive(Debug, Default)]
 pub struct Page {
     pub entities: Entities,
-    /// The first entity in the ranges that was not looked at. `None`: the ranges are exhausted.
+    /// The first entity of the ranges that was not read; `None` if all were.
     pub next: Option<EntityKey>,
-    /// Rows looked at, kept or not.
+    /// Rows read, also those that the filter dropped.
     pub examined: u64,
-    /// The same in KiB, each row rounded up: what a scan costs.
+    /// The same in KiB, each row rounded up: the cost of the scan.
     pub kibibytes: u64,
-    pub tied: Tied,
+    pub tied: PageGuard,
 }
 
-/// Below the size from which allocators go to the system for each buffer and give it back after, which would
-/// cost a page more than the copying of its rows.
+/// The size of a buffer. Allocators get larger ones from the system each time, which would cost more than copying the
+/// rows.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Entities in the order they were added. A thousand of them are some twenty allocations, not thousands.
+/// Entities in the order in which they were added. A thousand of them take about twenty allocations.
 #[derive(Debug, Default)]
 pub struct Entities {
     buffers: Vec<Buffer>,
-    places: Vec<Place>,
+    places: Vec<EntityPlace>,
 }
 
-/// Text and rows lie apart, so that reading a key back needs no second look at whether it is text.
+/// Keys and rows are in separate buffers, so that keys need not be checked for UTF-8 again.
 #[derive(Debug, Default)]
 struct Buffer {
     keys: String,
     rows: Vec<u8>,
 }
 
-/// Where in which buffer an entity lies; each part begins where the one before it ends.
+/// The buffer and the offsets of an entity. Each part begins where the one before it ends.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntityPlace {
     buffer: usize,
     partition: usize,
     row_key: usize,
@@ -123,7 +123,7 @@ impl Entities {
         buffer.keys.push_str(entity.row_key);
         let row_at = buffer.rows.len();
         buffer.rows.extend_from_slice(row);
-        self.places.push(Place {
+        self.places.push(EntityPlace {
             buffer: at,
             partition,
             row_key,
@@ -133,12 +133,13 @@ impl Entities {
         });
     }
 
-    /// Adds all of the others after these, without copying them.
+    /// Appends the others without copying them.
     pub fn append(&mut self, others: Self) {
         let shift = self.buffers.len();
         self.buffers.extend(others.buffers);
-        self.places
-            .extend(others.places.into_iter().map(|place| Place { buffer: place.buffer + shift, ..place }));
+        self.places.extend(
+            others.places.into_iter().map(|place| EntityPlace { buffer: place.buffer + shift, ..place }),
+        );
     }
 
     pub fn len(&self) -> usize {
@@ -149,10 +150,10 @@ impl Entities {
         self.places.is_empty()
     }
 
-    /// Bytes they take, unused room included.
+    /// The bytes that they take, with unused capacity.
     pub fn bytes(&self) -> usize {
         let buffer = |buffer: &Buffer| buffer.keys.capacity() + buffer.rows.capacity();
-        self.buffers.iter().map(buffer).sum::<usize>() + self.places.capacity() * size_of::<Place>()
+        self.buffers.iter().map(buffer).sum::<usize>() + self.places.capacity() * size_of::<EntityPlace>()
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = StoredRef<'_>> + Clone {
@@ -163,8 +164,8 @@ impl Entities {
         self.places.get(index).map(|place| self.at(place))
     }
 
-    fn at(&self, place: &Place) -> StoredRef<'_> {
-        // Each place was made from these very buffers, which only grow.
+    fn at(&self, place: &EntityPlace) -> StoredRef<'_> {
+        // Every place was made from these buffers, which only grow.
         let Buffer { keys, rows } = &self.buffers[place.buffer];
         StoredRef {
             partition: &keys[place.partition..place.row_key],
@@ -173,15 +174,15 @@ impl Entities {
         }
     }
 
-    /// What is made of the entities, or a fault if a row that was read for it is damaged. Rows are checked by
-    /// being read, so that what nobody asks to see costs nothing.
-    pub fn show<T>(&self, show: impl for<'a> FnOnce(Showing<'a>) -> T) -> Result<T, Fault> {
+    /// Runs `show` over the entities; a fault if a row that it read is damaged. Rows are checked as they are read, so
+    /// that parts that nobody reads cost nothing.
+    pub fn show<T>(&self, show: impl for<'a> FnOnce(EntityViews<'a>) -> T) -> Result<T, Fault> {
         let damaged = Cell::new(false);
-        let made = show(Showing { entities: self, places: self.places.iter(), damaged: &damaged });
+        let made = show(EntityViews { entities: self, places: self.places.iter(), damaged: &damaged });
         if damaged.get() { Err(self.damage()) } else { Ok(made) }
     }
 
-    /// The first row that is damaged.
+    /// The fault of the first damaged row.
     fn damage(&self) -> Fault {
         let found = self.iter().find_map(|entity| Some(entity.row.open().err()?.about(entity.place())));
         found.unwrap_or_else(|| Fault::bug("a row was found damaged and then was not"))
@@ -190,19 +191,19 @@ impl Entities {
 
 /// The entities of a page, one after the other.
 #[derive(Clone, Debug)]
-pub struct Showing<'a> {
+pub struct EntityViews<'a> {
     entities: &'a Entities,
-    places: slice::Iter<'a, Place>,
+    places: slice::Iter<'a, EntityPlace>,
     damaged: &'a Cell<bool>,
 }
 
-impl<'a> Iterator for Showing<'a> {
-    type Item = Shown<'a>;
+impl<'a> Iterator for EntityViews<'a> {
+    type Item = EntityView<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let StoredRef { partition, row_key, row } = self.entities.at(self.places.next()?);
         let (timestamp, properties) = row.show(self.damaged);
-        Some(Shown { partition, row_key, timestamp, properties })
+        Some(EntityView { partition, row_key, timestamp, properties })
     }
 }
 

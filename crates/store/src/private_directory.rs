@@ -1,13 +1,11 @@
-//! Directories that hold data: their owner's alone, because whoever reads the files needs no key.
+//! Data directories. Only their owner may read them, because a user who can read the files needs no account key.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Makes a directory and those above it, as far as they are missing; names a power cut can't take back.
-///
-/// One that is there keeps the rights it was given.
+/// Creates a directory and missing parents, and syncs their names. A directory that exists keeps its permissions.
 pub fn create(path: &Path) -> io::Result<()> {
     let path = std::path::absolute(path)?;
     if path.is_dir() {
@@ -16,7 +14,7 @@ pub fn create(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         create(parent)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        // Not every directory that may be passed through may also be read; then its names are its owner's matter.
+        // A directory that may be entered may not always be read. Then its names can't be synced here.
         if let Ok(directory) = File::open(parent) {
             directory.sync_all()?;
         }
@@ -24,7 +22,7 @@ pub fn create(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether users other than the owner may look into a directory.
+/// Whether other users than the owner may read a directory.
 pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
 }

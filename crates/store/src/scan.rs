@@ -10,15 +10,15 @@ use crate::encoding::key;
 use crate::encoding::raw::RawRow;
 use crate::{Fault, Page, StoredRef};
 
-/// What to read, in what bounds. Ranges are in order and do not overlap.
+/// What to read, and how much. Ranges are in order and do not overlap.
 #[derive(Clone)]
 pub struct Scan {
     pub ranges: Vec<KeyRange>,
     pub budget: Budget,
-    /// Which of the rows found to give back; all, if there is none.
+    /// Selects the rows to return; without a filter, all rows.
     pub filter: Option<Arc<dyn RowFilter>>,
-    /// Whether the scan lasts as long as its page: so that those who write answers from pages never have more of them
-    /// than there may be scans. Who scans again before letting go of the page would wait for itself.
+    /// Whether the scan keeps its turn as long as its page lives, so that there are never more pages than scans. A
+    /// caller that scans again before it drops the page could wait for itself.
     pub lasts: bool,
 }
 
@@ -31,27 +31,27 @@ impl std::fmt::Debug for Scan {
     }
 }
 
-/// A scan ends at the first of these, with a place to go on from.
+/// A scan ends at the first of these limits, with a place to continue from.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Rows given back.
+    /// Rows returned.
     pub rows: usize,
-    /// Stored bytes given back. One row is given back even if it alone is larger.
+    /// Stored bytes returned. The first row is returned even if it is larger.
     pub bytes: usize,
     pub time: Duration,
 }
 
-/// Runs where the rows are, before they are copied or even checked. A fault ends the scan.
+/// Runs on stored rows before they are copied or checked. A fault ends the scan.
 pub trait RowFilter: Send + Sync {
     fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault>;
 
-    /// What looking at one row costs, where one is the cost of stepping over it.
+    /// The cost of checking one row; 1 is the cost of stepping over it.
     fn work(&self) -> u64 {
         1
     }
 }
 
-/// A row in front of a filter. Nothing of it has been read yet.
+/// A row for a filter to check. Nothing of it is read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     key: &'a [u8],
@@ -64,31 +64,31 @@ impl<'a> Candidate<'a> {
         key::decode(self.key)
     }
 
-    /// Says of a fault which row it is about.
+    /// Adds the row to a fault.
     #[cold]
     fn named(self, fault: Fault) -> Fault {
         match self.keys() {
             Ok((partition, row)) => fault.about(format!("PartitionKey {partition:?}, RowKey {row:?}")),
-            // The fault is about the key itself, and says so.
+            // The key itself is damaged, and the fault says so.
             Err(_) => fault,
         }
     }
 }
 
-/// Fills a page from rows in key order; the part of a scan that is the same in every engine.
+/// Fills a page from rows in key order. All engines use it.
 #[derive(Debug)]
 pub struct PageBuilder<'a> {
     scan: &'a Scan,
     page: Page,
     bytes: usize,
     deadline: Instant,
-    /// Since the clock was looked at, in small rows stepped over.
+    /// The work since the clock was last read; 1 is a small row stepped over.
     work: u64,
 }
 
-/// Looking at the clock costs more than looking at a small row, so it is asked once in so much work.
+/// The work between two readings of the clock, because reading the clock costs more than a small row.
 const WORK_PER_CLOCK: u64 = 64;
-/// A range is looked for in an index, and a large row is read block by block.
+/// The work of a range, which takes a seek; and the bytes of a large row that count as 1.
 const WORK_PER_RANGE: u64 = 16;
 const BYTES_PER_WORK: usize = 1024;
 
@@ -101,16 +101,16 @@ impl<'a> PageBuilder<'a> {
         Self { scan, page: Page::default(), bytes: 0, deadline, work: 0 }
     }
 
-    /// An empty page of the same scan, to be filled further on while this one is being filled.
+    /// An empty page of the same scan, for a helper that reads further ahead.
     pub fn ahead(&self) -> Self {
         Self::until(self.scan, self.deadline)
     }
 
-    /// Takes in a page that was filled from all rows between this one's last and some later place. False, and
-    /// nothing is changed, if its rows do not fit: then only reading them again tells which is the last to fit.
+    /// Appends a page with all rows from the end of this one up to some later place. False, without a change, if its
+    /// rows do not fit: then they must be read again to find the last row that fits.
     ///
-    /// A page that becomes exactly full counts as one that does not fit, because the row after its last one,
-    /// kept or not, is where the next page has to start.
+    /// A page that would be exactly full does not fit, because the next page has to start at the row after its last
+    /// one, whether the filter keeps that row or not.
     pub fn absorb(&mut self, ahead: Self) -> bool {
         let entities = self.page.entities.len() + ahead.page.entities.len();
         let bytes = self.bytes + ahead.bytes;
@@ -119,14 +119,14 @@ impl<'a> PageBuilder<'a> {
         }
         self.bytes = bytes;
         self.page.entities.append(ahead.page.entities);
-        // There is one only if its time had run out, and then ours has too.
+        // It has a continuation only if its time was over, and then ours is over too.
         self.page.next = ahead.page.next;
         self.page.examined += ahead.page.examined;
         self.page.kibibytes += ahead.page.kibibytes;
         true
     }
 
-    /// Looks at the next row; false once the page is complete, with this row as the place to go on from.
+    /// Takes the next row; false once the page is complete and continues at this row.
     #[inline]
     pub fn offer(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
         if self.is_full() || (self.page.examined > 0 && self.is_late()) {
@@ -160,12 +160,12 @@ impl<'a> PageBuilder<'a> {
             || (self.bytes >= self.scan.budget.bytes && !self.page.entities.is_empty())
     }
 
-    /// Whether so much was done since the clock was looked at that it is time to look again.
+    /// Whether the clock should be read again after this much work.
     pub fn is_clock_due(&self) -> bool {
         self.work >= WORK_PER_CLOCK
     }
 
-    /// Asked of a row never before the first one, so that even a scan without time gets on.
+    /// Not checked before the first row, so that even a scan without time makes progress.
     fn is_late(&mut self) -> bool {
         if !self.is_clock_due() {
             return false;
@@ -174,7 +174,7 @@ impl<'a> PageBuilder<'a> {
         Instant::now() >= self.deadline
     }
 
-    /// Whether there is time for another range. To be asked before every one but the first.
+    /// Whether there is time for another range. To be checked before every range but the first.
     pub fn has_time_for_a_range(&mut self) -> bool {
         self.work += WORK_PER_RANGE;
         !self.is_late()
@@ -186,18 +186,18 @@ impl<'a> PageBuilder<'a> {
         self.work = WORK_PER_CLOCK;
     }
 
-    /// Ends the page here: nothing from this place on was looked at.
+    /// Ends the page here: nothing from this place on was read.
     pub fn end_before(&mut self, key: &[u8]) -> Result<(), Fault> {
         self.page.next = Some(key::decode_key(key)?);
         Ok(())
     }
 
-    /// Whether a place to go on from has been found.
+    /// Whether the page has its place to continue from.
     pub fn is_complete(&self) -> bool {
         self.page.next.is_some()
     }
 
-    /// Rows looked at up to now.
+    /// Rows read so far.
     pub fn examined(&self) -> u64 {
         self.page.examined
     }

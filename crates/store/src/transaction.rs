@@ -1,23 +1,24 @@
-//! Changes to one partition, and what becomes of a row under one of them.
+//! Transactions: changes to the rows of one partition, and how a change is applied to a row.
 
 use std::collections::HashSet;
 
-use model::{DateTime, EntityKey, Key, ValueRef};
+use model::{DateTime, EntityKey, Key};
 
+use crate::merge::merge;
 use crate::{Fault, RawRow, Reason, Row, RowDraft};
 
-/// What must hold of a row for its operation, and so for the whole transaction, to go through.
+/// What must be true of a row. If it is not, the whole transaction is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     Absent,
     Exists,
-    /// Exists and carries this timestamp, of which the ETag is another spelling.
+    /// The row exists and has this timestamp. The ETag is the same value in another notation.
     Version(DateTime),
     Anything,
 }
 
 impl Condition {
-    /// Whether it holds of a row with this timestamp, or of none. No more of a row is ever needed for that.
+    /// Checks the condition for a row with this timestamp, or for no row. It depends on nothing else of the row.
     pub fn judge(self, current: Option<DateTime>) -> Result<(), Reason> {
         match (self, current) {
             (Self::Absent, None) | (Self::Exists, Some(_)) | (Self::Anything, _) => Ok(()),
@@ -31,33 +32,33 @@ impl Condition {
 
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// The row becomes this.
+    /// Replaces the row.
     Put(RowDraft),
-    /// These properties are laid over those the row has, if there is one.
+    /// Adds these properties to those of the row, if there is one, or replaces them.
     Merge(RowDraft),
     Delete,
 }
 
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct RowOperation {
     pub row: Key,
     pub condition: Condition,
     pub change: Change,
 }
 
-/// One or more operations on distinct rows of one partition, done all or not at all.
+/// One or more operations on distinct rows of one partition, done all or none.
 #[derive(Clone, Debug)]
 pub struct Transaction {
     partition: Key,
-    operations: Vec<Operation>,
+    operations: Vec<RowOperation>,
 }
 
 impl Transaction {
     /// `None` if there is no operation, or a row is named twice.
-    pub fn new(partition: Key, operations: Vec<Operation>) -> Option<Self> {
+    pub fn new(partition: Key, operations: Vec<RowOperation>) -> Option<Self> {
         let distinct = match operations.as_slice() {
             [] => false,
-            // Most transactions, and nothing to compare.
+            // Most transactions have one operation.
             [_] => true,
             several => {
                 let mut rows = HashSet::with_capacity(several.len());
@@ -68,22 +69,22 @@ impl Transaction {
     }
 
     pub fn of_one(key: EntityKey, condition: Condition, change: Change) -> Self {
-        Self { partition: key.partition, operations: vec![Operation { row: key.row, condition, change }] }
+        Self { partition: key.partition, operations: vec![RowOperation { row: key.row, condition, change }] }
     }
 
     pub fn partition(&self) -> &Key {
         &self.partition
     }
 
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[RowOperation] {
         &self.operations
     }
 
-    pub fn into_parts(self) -> (Key, Vec<Operation>) {
+    pub fn into_parts(self) -> (Key, Vec<RowOperation>) {
         (self.partition, self.operations)
     }
 
-    /// Rough bytes it will write, for budgets.
+    /// About the bytes that it writes, for limits.
     pub fn weight(&self) -> usize {
         let payload = |change: &Change| match change {
             Change::Put(draft) | Change::Merge(draft) => draft.len(),
@@ -93,13 +94,13 @@ impl Transaction {
     }
 }
 
-/// What an operation makes of its row, as every engine decides it: the new row, or none for a delete.
+/// Applies an operation to its row: the new row, or `None` for a delete. All engines use it.
 ///
-/// `stamp` is later than the row's present timestamp; engines see to that. Of the present row, a condition
-/// reads the timestamp at most; only a merge reads all of it.
+/// `stamp` must be later than the present timestamp of the row. A condition reads only the timestamp of the present
+/// row; a merge reads all of it.
 pub fn resolve(
     partition: &Key,
-    operation: Operation,
+    operation: RowOperation,
     current: Option<RawRow<'_>>,
     stamp: DateTime,
 ) -> Result<Result<Option<Row>, Reason>, Fault> {
@@ -114,20 +115,4 @@ pub fn resolve(
             merge(&key, row, &draft)?.map(|merged| Some(merged.stamp(stamp)))
         }
     })
-}
-
-/// Two sets of properties laid over each other: of a name in both, the newer value. Takes time by what both hold, not by
-/// their product.
-pub fn merge(key: &EntityKey, old: RawRow<'_>, new: &RowDraft) -> Result<Result<RowDraft, Reason>, Fault> {
-    let mut newer: Vec<(&str, ValueRef<'_>)> = new.view().properties().collect();
-    newer.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
-    let is_newer = |name: &str| newer.binary_search_by(|(known, _)| model::ordinal_cmp(known, name)).is_ok();
-    let kept = old.open()?.properties().filter(|(name, _)| !is_newer(name));
-    let mut merged: Vec<(&str, ValueRef<'_>)> = kept.collect();
-    merged.extend_from_slice(&newer);
-    if let Err(refusal) = key.check_properties(merged.iter().copied()) {
-        return Ok(Err(Reason::OverLimit(refusal)));
-    }
-    merged.sort_by(|(a, _), (b, _)| model::ordinal_cmp(a, b));
-    Ok(Ok(RowDraft::new(merged.into_iter())))
 }

@@ -1,11 +1,11 @@
-//! Small merges into large rows: what is sent is small, what is written is not.
+//! Small merges into large rows: the requests are small, the writes are not.
 
 use std::sync::Arc;
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{Key, Refusal, Value};
-use store::{Change, Condition, Engine, Error, Operation, Reason, TableRef, Transaction};
+use store::{Change, Condition, Engine, Error, Reason, RowOperation, TableRef, Transaction};
 use store_suite::{draft, key, number, table};
 
 /// About 900 KiB of properties, none larger than one may be.
@@ -25,7 +25,7 @@ async fn fill(engine: &CassandraEngine, table: &TableRef, rows: usize) {
 }
 
 fn merges(rows: usize) -> Transaction {
-    let operations = (0..rows).map(|row| Operation {
+    let operations = (0..rows).map(|row| RowOperation {
         row: Key::parse(format!("{row:03}")).unwrap(),
         condition: Condition::Exists,
         change: Change::Merge(number(2)),
@@ -43,7 +43,7 @@ async fn merges_into_large_rows_are_written_in_parts_or_refused() {
     engine.create_table(&table, None).await.unwrap();
     fill(&engine, &table, ROWS).await;
 
-    // Alone they are small; those that wait for each other would come to 21 MiB.
+    // Each is small; all that wait together would be 21 MiB.
     let singles: Vec<_> = (0..ROWS)
         .map(|row| {
             let (engine, table): (Arc<CassandraEngine>, _) = (engine.clone(), table.clone());
@@ -57,9 +57,9 @@ async fn merges_into_large_rows_are_written_in_parts_or_refused() {
         assert!(answer.is_ok(), "{answer:?}");
     }
 
-    // As much as one write may hold goes as one.
+    // As many as fit into one write are written together.
     engine.apply(&table, merges(12)).await.unwrap();
-    // More can't, today or tomorrow: that is said, and nothing is changed.
+    // More never fit: the transaction is rejected, and nothing is changed.
     let refused = engine.apply(&table, merges(20)).await;
     let Err(Error::Rejected {
         reason: Reason::OverLimit(Refusal::Shared(common::Refusal::RequestBodyTooLarge)),
@@ -71,8 +71,8 @@ async fn merges_into_large_rows_are_written_in_parts_or_refused() {
     let untouched = engine.get(&table, &key("p", "019")).await.unwrap().unwrap().open().unwrap();
     assert_eq!(untouched.view().property("N"), Some(model::ValueRef::Int32(1)));
 
-    // What only asks for a version does not read the rows, and so may name all of them.
-    let deletes = (0..ROWS).map(|row| Operation {
+    // Deletes do not read the rows, so all of them fit.
+    let deletes = (0..ROWS).map(|row| RowOperation {
         row: Key::parse(format!("{row:03}")).unwrap(),
         condition: Condition::Exists,
         change: Change::Delete,

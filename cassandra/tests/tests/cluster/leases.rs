@@ -1,4 +1,4 @@
-//! Servers that rely on what they know for different times, and the switch that all of them obey.
+//! Servers with different table leases, and the freeze that all of them obey.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ async fn a_drop_waits_for_the_server_that_relies_longest_on_what_it_knows() {
     let table = table("Books");
     brief.create_table(&table, None).await.unwrap();
     for row in 0..3 {
-        // From here on it knows the table, for as long as its own lease.
+        // From here on it uses what it has read of the table, for the length of its own lease.
         patient.apply(&table, insert("p", &format!("{row}"), 1)).await.unwrap();
     }
     brief.drop_table(&table).await.unwrap();

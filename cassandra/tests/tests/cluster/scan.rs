@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{Cut, Key, KeyRange, Value, ValueRef};
-use store::{Budget, Change, Condition, Engine, Error, Operation, Page, Scan, TableRef, Transaction};
+use store::{Budget, Change, Condition, Engine, Error, Page, RowOperation, Scan, TableRef, Transaction};
 use store_suite::{draft, key, number, table};
 
 const ROWS: usize = 90;
@@ -16,7 +16,7 @@ const ROWS: usize = 90;
 /// All rows of the partition become this version, in one transaction of some 2 MiB.
 fn round(version: i32) -> Transaction {
     let filler = Value::Binary(vec![7; 24 * 1024]);
-    let change = |n: usize| Operation {
+    let change = |n: usize| RowOperation {
         row: Key::parse(format!("{n:03}")).unwrap(),
         condition: Condition::Anything,
         change: Change::Put(draft(&[("B", filler.clone()), ("N", Value::Int32(version))])),

@@ -1,4 +1,4 @@
-//! A server whose right to write was given to others while it was away.
+//! A server that loses its slot while it is suspended.
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraEngine, connect};
@@ -17,7 +17,7 @@ async fn held_slots(session: &Session) -> Vec<Slot> {
     rows.rows::<Slot>().unwrap().map(Result::unwrap).filter(|slot| slot.1.is_some()).collect()
 }
 
-/// What another server does after it has seen a lease unchanged for too long.
+/// Frees the slot, as another server does after it has seen a lease unchanged for too long.
 async fn free(session: &Session, (id, owner, high): Slot) {
     let text = "UPDATE slots SET owner = null, high = ? WHERE id = ? IF owner = ? AND high = ?";
     let answer = session.query_unpaged(text, (high, id, owner, high)).await.unwrap();
@@ -25,7 +25,7 @@ async fn free(session: &Session, (id, owner, high): Slot) {
     assert!(applied);
 }
 
-/// Has the server meet a row from the future, so that it renews its lease at once and not in some seconds.
+/// Makes the server read a row from the future, so that it renews its lease at once.
 async fn hurry(engine: &CassandraEngine, table: &TableRef, row: &str) {
     let ahead = DateTime::from_ticks(DateTime::now().ticks() + 45 * 10_000_000).unwrap();
     let stored = draft(&[("N", Value::Int32(1))]).stamp(ahead);

@@ -1,4 +1,4 @@
-//! A keyspace that an earlier release made, with what its servers left in it.
+//! A keyspace of an earlier release, with the data that its servers left.
 
 use bytes::Bytes;
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
@@ -27,7 +27,7 @@ const TABLES: [&str; 9] = [
     "slots (id int PRIMARY KEY, owner uuid, high bigint)",
     "switches (id int PRIMARY KEY, frozen boolean)",
 ];
-/// What schema 2 has beside it.
+/// What schema 2 adds.
 const SCHEMA_2: [&str; 6] = [
     "slots ADD lease int",
     "slots ADD frozen uuid",
@@ -123,7 +123,7 @@ async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
     let made = init(&session, &options.keyspace, REPLICATION).await.unwrap();
     assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(1), false, 0));
     let again = init(&session, &options.keyspace, REPLICATION).await.unwrap();
-    assert_eq!(again, engine_cassandra::Made::default());
+    assert_eq!(again, engine_cassandra::SchemaChanges::default());
     let text = "SELECT table_name, gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = ?";
     let rows = session.query_unpaged(text, (&options.keyspace,)).await.unwrap().into_rows_result().unwrap();
     for (name, seconds) in rows.rows::<(String, i32)>().unwrap().map(Result::unwrap) {
@@ -168,7 +168,7 @@ async fn a_keyspace_of_schema_2_keeps_its_properties_and_gets_room_for_those_of_
 
     let made = init(&session, &options.keyspace, REPLICATION).await.unwrap();
     assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(2), false, 0));
-    // As after an upgrade that was cut short before its last statement.
+    // The state after an upgrade that was interrupted before its last statement.
     set_version(&session, &options, 2).await;
     assert_eq!(init(&session, &options.keyspace, REPLICATION).await.unwrap().upgraded_from, Some(2));
 

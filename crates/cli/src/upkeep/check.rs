@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::config;
 use clap::Args;
-use engine_embedded::{Damage, OpenError, Place, Report, SalvageError, Salvaged, TableCount};
+use engine_embedded::{Damage, DamageEdge, OpenError, Report, SalvageError, SalvageReport, TableCount};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -100,7 +100,7 @@ pub fn check(directory: &Path, what: &'static str) -> Result<Report, CheckError>
     Ok(engine_embedded::check(directory, &mut shown(&mut progress))?)
 }
 
-fn salvage(directory: &Path, target: &Path) -> Result<Salvaged, CheckError> {
+fn salvage(directory: &Path, target: &Path) -> Result<SalvageReport, CheckError> {
     let mut progress = ProgressLine::new("salvaging");
     Ok(engine_embedded::salvage(directory, target, &mut shown(&mut progress))?)
 }
@@ -158,7 +158,7 @@ pub fn damage_text(report: &Report) -> String {
     text
 }
 
-fn salvaged_text(salvaged: &Salvaged, target: &Path) -> String {
+fn salvaged_text(salvaged: &SalvageReport, target: &Path) -> String {
     let mut text = format!("{} entities saved to {}\n", salvaged.entities, target.display());
     for table in &salvaged.named {
         let _ = writeln!(
@@ -172,7 +172,7 @@ fn salvaged_text(salvaged: &Salvaged, target: &Path) -> String {
     text
 }
 
-fn as_json(report: &Report, salvaged: Option<&Salvaged>) -> Value {
+fn as_json(report: &Report, salvaged: Option<&SalvageReport>) -> Value {
     let tables = report.tables.iter().map(|table| {
         json!({
             "account": table.account,
@@ -206,7 +206,7 @@ fn as_json(report: &Report, salvaged: Option<&Salvaged>) -> Value {
 }
 
 fn damage_json(damage: &Damage) -> Value {
-    let place = |place: &Option<Place>| {
+    let place = |place: &Option<DamageEdge>| {
         place.as_ref().map(|place| {
             let row = place.row();
             json!({
@@ -214,7 +214,7 @@ fn damage_json(damage: &Damage) -> Value {
                 "table": row.table,
                 "partitionKey": row.partition_key,
                 "rowKey": row.row_key,
-                "lost": matches!(place, Place::Lost(_)),
+                "lost": matches!(place, DamageEdge::Lost(_)),
             })
         })
     };

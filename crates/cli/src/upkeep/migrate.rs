@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::config;
 use crate::stop_signal::stop_signal;
 use clap::Args;
-use migrate::Verified;
+use migrate::VerifyReport;
 
 pub use self::error::MigrateError;
 use self::error::Result;
@@ -157,7 +157,11 @@ fn unmark(to: &StoreLocation) -> Result<()> {
 }
 
 /// Refuses writes, and accepts them again if this fails.
-async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<Verified> {
+async fn finish_frozen(
+    journey: &mut Journey,
+    data: Option<&Path>,
+    to: &StoreLocation,
+) -> Result<VerifyReport> {
     // Watched only while writes are refused: before that there is nothing to undo.
     let interrupted = stop_signal();
     journey.source.freeze().await?;
@@ -176,7 +180,7 @@ async fn finish_frozen(journey: &mut Journey, data: Option<&Path>, to: &StoreLoc
     finished
 }
 
-async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<Verified> {
+async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<VerifyReport> {
     if !journey.source.stands_still() {
         journey.pass().await?;
     }
@@ -207,7 +211,7 @@ fn command(flags: &MigrateFlags) -> String {
     words.join(" ")
 }
 
-fn table_lines(verified: &Verified) -> String {
+fn table_lines(verified: &VerifyReport) -> String {
     let mut lines = Vec::new();
     for table in &verified.tables {
         let digest: String = table.digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! Partitions that someone saw empty, for the janitor to look at once they have been quiet for a while.
+//! Partitions that were seen empty. The janitor checks them once they were not written for a while.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Mutex;
@@ -9,24 +9,24 @@ use tokio::sync::Notify;
 use super::guard;
 use crate::partition::PartitionId;
 
-/// Hints kept. What is dropped above it, the next scan hints at again.
+/// The number of hints kept. A later scan gives those again that are dropped above it.
 const HINTS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Hints {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<HintQueue>,
     arrived: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct HintQueue {
     /// Oldest first.
     queue: VecDeque<(Instant, PartitionId)>,
     known: HashSet<PartitionId>,
 }
 
 impl Hints {
-    /// Never waits, and does nothing if this is known already or too much is.
+    /// Never waits. Does nothing if the hint is known or there are too many.
     pub fn maybe_empty(&self, id: &PartitionId) {
         let mut waiting = guard(&self.waiting);
         if waiting.queue.len() < HINTS_MAX && waiting.known.insert(id.clone()) {
@@ -36,7 +36,7 @@ impl Hints {
         }
     }
 
-    /// The oldest hint, once it is at least so old.
+    /// The oldest hint, if it is old enough.
     pub(super) async fn next(&self, age: Duration) -> PartitionId {
         loop {
             let due = match self.take(age) {

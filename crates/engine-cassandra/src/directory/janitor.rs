@@ -1,4 +1,4 @@
-//! One server's background work on the directory. Every server has one; they need not know of each other.
+//! The janitor: a server's background work on the directory. Every server has one, and they work independently.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,16 +20,17 @@ use crate::trouble::Trouble;
 /// How often and how eagerly the janitor works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Keys in a segment above which it is split, and in each of two neighbours below which they are merged.
+    /// The number of keys in a segment above which it is split, and in each of two adjacent segments below which they
+    /// are merged.
     pub split_above: usize,
     pub merge_below: usize,
-    /// A partition is struck off once nobody has written to it for so long.
+    /// An empty partition is struck off after this time without a write.
     pub quiet: Duration,
-    /// Between two looks for dropped tables and for segments that have grown or are worn.
+    /// The time between two checks for dropped tables and for segments to split, merge or rewrite.
     pub look_every: Duration,
-    /// Between two walks through the whole directory.
+    /// The time between two walks through the whole directory.
     pub walk_every: Duration,
-    /// How long a dropped table is left alone: longer than a server may go on using what it knew of it.
+    /// The time before a dropped table is purged: longer than any table lease.
     pub purge_after: Duration,
 }
 
@@ -46,9 +47,9 @@ impl Default for Schedule {
     }
 }
 
-/// Partitions struck off side by side.
+/// Partitions that are struck off concurrently.
 const TIDIED_AT_ONCE: usize = 8;
-/// A janitor that has just started looks this far back for partitions that nobody came to write.
+/// On its first walk, a janitor checks partitions that were listed within this time for a missing write.
 const FIRST_LOOK_BACK: i64 = 86_400_000_000;
 /// Tables of an account read at a time.
 const TABLES_AT_ONCE: usize = 1000;
@@ -62,7 +63,7 @@ pub struct Janitor {
 struct Round {
     directory: Arc<Directory>,
     schedule: Schedule,
-    /// Entries listed before this were looked at in an earlier walk.
+    /// Entries listed before this were checked in an earlier walk.
     looked_at: i64,
     /// When this server first saw each of the tables that are to be purged or are being dropped.
     doomed: HashMap<Uuid, Instant>,
@@ -77,7 +78,7 @@ impl Janitor {
         Self { tasks }
     }
 
-    /// Whatever it was at, another janitor goes on with it.
+    /// May be dropped anywhere: another janitor continues.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
@@ -99,7 +100,7 @@ async fn tidy_hinted(directory: Arc<Directory>, hints: Arc<Hints>, schedule: Sch
 
 impl Round {
     async fn run(mut self) {
-        // Servers started together do not do the same work at the same time.
+        // So that servers started together do not do the same work at the same time.
         let mut next_walk = Instant::now() + jittered(self.schedule.walk_every);
         loop {
             sleep(jittered(self.schedule.look_every)).await;
@@ -177,7 +178,7 @@ impl Round {
         Ok(())
     }
 
-    /// What a server began and did not live to end.
+    /// Finishes what a server that died has begun.
     async fn finish_drop(&self, account: &str, name: &str, table: Uuid) -> Result<(), Trouble> {
         let cluster = &self.directory.cluster;
         cluster.write(&cluster.statements.add_purge, (table,)).await?;
@@ -196,7 +197,7 @@ impl Round {
     }
 }
 
-/// Trouble is no reason to stop, but one to slow down.
+/// After trouble the janitor slows down; it does not stop.
 async fn report(trouble: &Trouble, table: Uuid) {
     tracing::debug!(%trouble, %table, "the janitor will try again");
     sleep(Duration::from_millis(200)).await;

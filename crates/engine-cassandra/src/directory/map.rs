@@ -1,7 +1,7 @@
 //! The map of a table: which segment of the directory holds which part of its partition keys.
 //!
-//! All of a table's map is one Cassandra partition with a version. It is changed only by conditional batches
-//! on that version, so two readings with one version are the same map, and it was that map in between.
+//! The map of a table is one Cassandra partition with a version. It is changed only by batches that are conditional
+//! on the version. So two readings with the same version show the same map, and it did not change in between.
 
 use scylla::value::CqlValue;
 use uuid::Uuid;
@@ -22,17 +22,17 @@ pub struct Map {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub start: KeyBytes,
-    /// The segment that counts: a partition with a row is listed in it.
+    /// The current segment: every partition with a row is listed in it.
     pub id: Uuid,
-    pub state: State,
-    /// What this segment was made from, as long as it may still lie in the directory.
+    pub state: SegmentState,
+    /// The segments that this one was made from, until they are deleted.
     pub retired: Vec<Uuid>,
 }
 
-/// Whether a segment's keys are on their way to other segments. What is listed or struck off meanwhile is so
-/// in both the old and the new.
+/// Whether the keys of a segment are being copied to other segments. Meanwhile entries are written to both the old
+/// and the new segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SegmentState {
     Active,
     /// Keys below the cut go to `low`, the others to `high`.
     Splitting {
@@ -40,7 +40,7 @@ pub enum State {
         high: Uuid,
         cut: KeyBytes,
     },
-    /// All keys go to `into`. Two neighbours that move into one are being merged.
+    /// All keys go to `into`. Two adjacent segments that move to the same one are being merged.
     Moving {
         into: Uuid,
     },
@@ -52,29 +52,29 @@ const MOVING: i8 = 3;
 
 impl Segment {
     pub fn active(start: KeyBytes, id: Uuid, retired: Vec<Uuid>) -> Self {
-        Self { start, id, state: State::Active, retired }
+        Self { start, id, state: SegmentState::Active, retired }
     }
 
-    /// Whether some janitor has begun what any may go on with.
+    /// Whether a janitor has begun a change that any janitor may continue.
     pub fn is_under_way(&self) -> bool {
-        self.state != State::Active || !self.retired.is_empty()
+        self.state != SegmentState::Active || !self.retired.is_empty()
     }
 
-    /// The segment that the key is on its way to, if it is.
+    /// The segment that the key is being copied to, if it is.
     pub fn destination(&self, key: &KeyBytes) -> Option<Uuid> {
         match &self.state {
-            State::Active => None,
-            State::Splitting { low, high, cut } => Some(if key < cut { *low } else { *high }),
-            State::Moving { into } => Some(*into),
+            SegmentState::Active => None,
+            SegmentState::Splitting { low, high, cut } => Some(if key < cut { *low } else { *high }),
+            SegmentState::Moving { into } => Some(*into),
         }
     }
 
-    /// Every segment in the directory that this part of the map names.
+    /// All segments that this part of the map names.
     pub fn names(&self) -> impl Iterator<Item = Uuid> {
         let under_way = match &self.state {
-            State::Active => [None, None],
-            State::Splitting { low, high, .. } => [Some(*low), Some(*high)],
-            State::Moving { into } => [Some(*into), None],
+            SegmentState::Active => [None, None],
+            SegmentState::Splitting { low, high, .. } => [Some(*low), Some(*high)],
+            SegmentState::Moving { into } => [Some(*into), None],
         };
         [Some(self.id)].into_iter().chain(under_way).flatten().chain(self.retired.clone())
     }
@@ -92,7 +92,7 @@ impl Map {
         (&self.segments[at], self.segments.get(at + 1).map(|next| &next.start))
     }
 
-    /// Where the key is listed: in the segment that counts, and in the one it is on its way to.
+    /// The segments in which the key is listed: the current one, and the one that it is being copied to.
     pub fn targets(&self, key: &KeyBytes) -> impl Iterator<Item = Uuid> {
         let (segment, _) = self.covering(key);
         [Some(segment.id), segment.destination(key)].into_iter().flatten()
@@ -116,11 +116,11 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
     for (_, start, id, state, low, high, cut, retired) in rows {
         let (Some(start), Some(id)) = (start, id) else { continue };
         let state = match (state, low, high, cut) {
-            (Some(ACTIVE), ..) => State::Active,
+            (Some(ACTIVE), ..) => SegmentState::Active,
             (Some(SPLITTING), Some(low), Some(high), Some(cut)) => {
-                State::Splitting { low, high, cut: KeyBytes::stored(cut) }
+                SegmentState::Splitting { low, high, cut: KeyBytes::stored(cut) }
             }
-            (Some(MOVING), Some(into), ..) => State::Moving { into },
+            (Some(MOVING), Some(into), ..) => SegmentState::Moving { into },
             unknown => {
                 let message = format!("segment {id} is in a state this program does not know: {unknown:?}");
                 return Err(Trouble::damaged(message));
@@ -142,7 +142,7 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
 }
 
 impl Cluster {
-    /// `None` for a table that has none: it never was made, or is gone.
+    /// `None` if there is no map: the table was never created or is dropped.
     pub async fn read_map(&self, table: Uuid) -> Result<Option<Map>, Trouble> {
         for _ in 0..ATTEMPTS {
             let mut narrow = Narrow::new(KeyBytes::lowest().as_bytes(), KeyBytes::above_all().as_bytes());
@@ -159,7 +159,7 @@ impl Cluster {
                     Err(trouble) => narrow.failed(trouble)?,
                 }
             }
-            // Parts are of one map if it is the same after the last as in each.
+            // The parts belong to one map if the version is the same in each and after the last.
             let version = segments.first().and_then(|row| row.0);
             let one = segments.iter().all(|row| row.0 == version);
             if !narrow.was_divided() || (one && self.read_map_version(table).await? == version) {
@@ -176,8 +176,7 @@ impl Cluster {
         Ok(row.and_then(|(version,)| version))
     }
 
-    /// Moves the map from one version to the next, with these segments put in place and those at `gone` taken
-    /// out; false if it is no longer at the first.
+    /// Changes the map: stores these segments and removes those at `gone`. False if the version has changed.
     pub async fn change_map(
         &self,
         table: Uuid,
@@ -196,12 +195,12 @@ impl Cluster {
         }];
         steps.extend(segments.iter().map(|segment| {
             let (state, low, high, cut) = match &segment.state {
-                State::Active => (ACTIVE, None, None, None),
-                State::Splitting { low, high, cut } => (SPLITTING, Some(*low), Some(*high), Some(cut)),
-                State::Moving { into } => (MOVING, Some(*into), None, None),
+                SegmentState::Active => (ACTIVE, None, None, None),
+                SegmentState::Splitting { low, high, cut } => (SPLITTING, Some(*low), Some(*high), Some(cut)),
+                SegmentState::Moving { into } => (MOVING, Some(*into), None, None),
             };
             let retired = segment.retired.iter().copied().map(CqlValue::Uuid).collect();
-            // What a state does not have is written all the same: a null would be a tombstone in the map.
+            // Unused columns get a value too: a null would leave a tombstone in the map.
             let values = vec![
                 Some(CqlValue::Uuid(segment.id)),
                 Some(CqlValue::TinyInt(state)),
@@ -231,14 +230,14 @@ mod tests {
     }
 
     fn map() -> Map {
-        let splitting = State::Splitting { low: id(21), high: id(22), cut: KeyBytes::of("k") };
+        let splitting = SegmentState::Splitting { low: id(21), high: id(22), cut: KeyBytes::of("k") };
         let segments = vec![
             Segment::active(KeyBytes::lowest(), id(1), vec![]),
             Segment { start: KeyBytes::of("f"), id: id(2), state: splitting, retired: vec![] },
             Segment {
                 start: KeyBytes::of("p"),
                 id: id(3),
-                state: State::Moving { into: id(5) },
+                state: SegmentState::Moving { into: id(5) },
                 retired: vec![],
             },
         ];

@@ -1,17 +1,17 @@
-//! The directory: every table's partition keys in order, so that scans over partitions can be ordered too.
+//! The directory: the partition keys of every table in order, for ordered scans over partitions.
 //!
-//! The promise: **a partition with a row is listed in the segment that counts**. One that is listed may be
-//! empty; scans pass over it. What keeps it, wherever servers stop or stall (`tests/directory_model.rs` checks
-//! the protocol step by step):
+//! The promise: **a partition with a row is listed in the current segment**. A listed partition may be empty; scans
+//! skip it. These rules keep the promise wherever servers stop or stall (`tests/directory_model.rs` checks every
+//! order of the steps):
 //!
-//! - A partition's epoch changes with every step between "not listed" and "listed" and never comes back, and
-//!   every write to its rows is conditional on the epoch it was planned in.
-//! - An entry is written with its epoch as timestamp and struck off with the next odd number, so what arrives
-//!   late changes nothing that was decided after it.
-//! - To strike off is to write that odd number, not to delete: a row can be passed over, counted and left behind when
-//!   its segment is written anew, whereas a read that meets too many tombstones fails.
-//! - Whoever lists reads the map's version again afterwards. If it is the same, then whoever moves the segment
-//!   started after the entry was there, and will copy it.
+//! - A partition's epoch changes whenever it is listed or struck off, and no epoch recurs. Every write to its rows is
+//!   conditional on the epoch in which it was planned.
+//! - An entry is written with its epoch as timestamp, and struck off with the next odd number. So a delayed write
+//!   changes nothing that was decided later.
+//! - Striking off writes that odd number instead of deleting the row: such rows can be skipped, counted, and left out
+//!   when the segment is rewritten, whereas a read that meets too many tombstones fails.
+//! - A server that lists a partition reads the map's version again afterwards. If it is the same, a janitor that
+//!   moves the segment started after the entry was written, and will copy it.
 
 mod hints;
 mod janitor;
@@ -40,18 +40,18 @@ pub use map::Map;
 use map::Segment;
 use reshape::Sizes;
 
-/// Readings of a map that changed meanwhile before giving up. Each was somebody's progress.
+/// Attempts with a map that changes meanwhile. Each change is progress of another server.
 const ATTEMPTS: usize = 16;
-/// Tables whose maps are remembered; above it, all are forgotten.
+/// Tables whose maps are cached. Above this, the cache is cleared.
 const MAPS_MAX: usize = 10_000;
-/// Segments whose entries are counted; above it, counting begins anew.
+/// Segments whose changes are counted. Above this, all counts are cleared.
 const COUNTS_MAX: usize = 100_000;
 
 #[derive(Debug)]
 pub struct Directory {
     cluster: Arc<Cluster>,
     maps: Mutex<HashMap<Uuid, Arc<Map>>>,
-    /// By segment: what this server entered in it since it was last measured.
+    /// By segment: the entries that this server wrote since the segment was last measured.
     counts: Mutex<HashMap<Uuid, Count>>,
 }
 
@@ -63,8 +63,8 @@ struct Count {
     struck: usize,
 }
 
-/// A partition in the directory, and the epoch it was listed at; or the odd number behind the epoch that it was struck
-/// off at.
+/// A partition in the directory, with the epoch in which it was listed, or the odd number after the epoch in which it
+/// was struck off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub key: KeyBytes,
@@ -82,23 +82,23 @@ impl Listed {
 #[derive(Debug)]
 struct Entries {
     listed: Vec<Listed>,
-    /// Whether it holds more tombstones than one read takes. There are none but those that earlier releases left, which
-    /// deleted what they struck off.
+    /// Whether it has more tombstones than one read allows. Only earlier releases left tombstones: they deleted
+    /// entries instead of striking them off.
     worn: bool,
 }
 
-/// What becomes of an entry at an epoch.
+/// A change of an entry, with its epoch.
 #[derive(Clone, Copy, Debug)]
-enum Entry {
+enum EntryChange {
     Listed { epoch: i64 },
     StruckOff { epoch: i64 },
 }
 
-/// A stretch of the directory as it was at one moment.
+/// A part of the directory as it was at one moment.
 #[derive(Debug)]
 pub struct Listing {
     pub partitions: Vec<Listed>,
-    /// Where to go on; `None` behind the table's last segment.
+    /// Where to continue; `None` after the table's last segment.
     pub next: Option<KeyBytes>,
 }
 
@@ -107,31 +107,31 @@ impl Directory {
         Self { cluster, maps: Mutex::default(), counts: Mutex::default() }
     }
 
-    /// For a fresh table: its first segment. Before the table's own row is made.
+    /// Creates the first segment of a new table, before the table's own row is created.
     pub async fn create(&self, table: Uuid) -> Result<(), Trouble> {
         let first = Segment::active(KeyBytes::lowest(), Uuid::new_v4(), Vec::new());
-        // If there is one already, an earlier attempt of ours made it: nobody else has this id.
+        // If there is one, our own earlier attempt made it: no other table has this id.
         self.cluster.change_map(table, None, &[first], &[]).await.map(|_| ())
     }
 
-    /// Takes back `create`, for a table whose own row certainly never was made.
+    /// Undoes `create` for a table whose own row was certainly never created.
     pub async fn discard(&self, table: Uuid) -> Result<(), Trouble> {
         self.drop_map(table).await
     }
 
-    /// Lists the partition at `epoch` in every segment that counts or will, and makes sure that the map did not
-    /// change meanwhile. After `Ok`, a conditional write that moves the partition to `epoch` as
-    /// `Registration::Listed` keeps the promise; after anything else it must not be sent.
+    /// Lists the partition at `epoch` in every current and future segment of its key, and checks that the map did not
+    /// change meanwhile. Only after `Ok`, a conditional write may move the partition to `epoch` as
+    /// `Registration::Listed`.
     pub async fn list(&self, id: &PartitionId, epoch: i64) -> Result<(), Trouble> {
-        let map = self.write_entry(id, Entry::Listed { epoch }).await?;
+        let map = self.write_entry(id, EntryChange::Listed { epoch }).await?;
         self.count(id.table, &id.key, &map, |count| count.listed += 1);
         Ok(())
     }
 
-    /// Strikes off every entry of the partition up to `epoch`. The partition has to be in this epoch, or past
-    /// it, as `Registration::None`.
+    /// Strikes off all entries of the partition up to `epoch`. The partition must be `Registration::None` in this or
+    /// a later epoch.
     async fn strike(&self, id: &PartitionId, epoch: i64) -> Result<(), Trouble> {
-        let map = self.write_entry(id, Entry::StruckOff { epoch }).await?;
+        let map = self.write_entry(id, EntryChange::StruckOff { epoch }).await?;
         self.count(id.table, &id.key, &map, |count| count.struck = count.struck.saturating_add(1));
         Ok(())
     }
@@ -142,8 +142,8 @@ impl Directory {
         add(guard(&self.counts).entry(segment.id).or_insert_with(begin));
     }
 
-    /// With the map that it was written by.
-    async fn write_entry(&self, id: &PartitionId, entry: Entry) -> Result<Arc<Map>, Trouble> {
+    /// Returns the map that was used.
+    async fn write_entry(&self, id: &PartitionId, entry: EntryChange) -> Result<Arc<Map>, Trouble> {
         for _ in 0..ATTEMPTS {
             let map = self.map(id.table).await?;
             let targets = map.targets(&id.key);
@@ -155,23 +155,23 @@ impl Directory {
         Err(restless(id.table))
     }
 
-    async fn write_into(&self, segment: Uuid, key: &KeyBytes, entry: Entry) -> Result<(), Trouble> {
+    async fn write_into(&self, segment: Uuid, key: &KeyBytes, entry: EntryChange) -> Result<(), Trouble> {
         let epoch = match entry {
-            Entry::Listed { epoch } => epoch,
-            Entry::StruckOff { epoch } => epoch + 1,
+            EntryChange::Listed { epoch } => epoch,
+            EntryChange::StruckOff { epoch } => epoch + 1,
         };
         self.cluster.write(&self.cluster.statements.enter, (segment, key.as_bytes(), epoch, epoch)).await
     }
 
-    /// Up to `limit` listed partitions from `from` on, in order. May end early: at a segment's end, or because some of
-    /// so many entries are struck off.
+    /// Up to `limit` listed partitions from `from` on, in order. May return fewer: at the end of a segment, or
+    /// because some entries are struck off.
     pub async fn page(&self, table: Uuid, from: &KeyBytes, limit: usize) -> Result<Listing, Trouble> {
         for _ in 0..ATTEMPTS {
             let map = self.map(table).await?;
             let (segment, end) = map.covering(from);
             let Entries { listed: mut partitions, worn } =
                 self.read_segment(segment.id, from, end, limit).await?;
-            // A segment that moved away meanwhile may have been emptied under our eyes.
+            // A segment that was replaced meanwhile may have been emptied while we read it.
             if !self.is_still(table, &map).await? {
                 continue;
             }
@@ -188,8 +188,8 @@ impl Directory {
         Err(restless(table))
     }
 
-    /// Up to `limit` of one segment's entries, also those that are struck off, wherever it belongs. Fewer only at the
-    /// end of these keys.
+    /// Up to `limit` entries of one segment, also those that are struck off. Returns fewer only at the end of these
+    /// keys.
     async fn read_segment(
         &self,
         segment: Uuid,
@@ -220,7 +220,7 @@ impl Directory {
         Ok(Entries { listed, worn: narrow.was_divided() })
     }
 
-    /// The map as this server last saw it. Whoever uses it asks `is_still` afterwards.
+    /// The map as this server last read it. Callers have to check `is_still` afterwards.
     async fn map(&self, table: Uuid) -> Result<Arc<Map>, Trouble> {
         let known = guard(&self.maps).get(&table).cloned();
         match known {
@@ -240,7 +240,7 @@ impl Directory {
         Ok(map)
     }
 
-    /// Whether the map has been this one up to now; if not, it is forgotten.
+    /// Whether the map is still this one. If not, the cached map is removed.
     async fn is_still(&self, table: Uuid, map: &Map) -> Result<bool, Trouble> {
         let version = self.cluster.read_map_version(table).await?;
         let same = version == Some(map.version);
@@ -250,8 +250,8 @@ impl Directory {
         Ok(same)
     }
 
-    /// Segments in which this server listed or struck off so many partitions, since they were last given here, that they
-    /// may have to be changed: their table and their first key.
+    /// Segments that may have to be split, merged or rewritten, because this server changed many of their entries
+    /// since the last call: their table and first key.
     fn changed(&self, sizes: Sizes) -> Vec<(Uuid, KeyBytes)> {
         let mut counts = guard(&self.counts);
         if counts.len() >= COUNTS_MAX {
@@ -269,7 +269,7 @@ fn restless(table: Uuid) -> Trouble {
     Trouble::refused(format!("the directory of table {table} kept changing"))
 }
 
-/// What these locks guard is whole after every statement, so a panic elsewhere does not spoil it.
+/// The guarded values are consistent after every statement, so a poisoned lock is harmless.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Removing what dropped tables left behind.
+//! Removes the rows and directories of dropped tables.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
@@ -8,15 +8,15 @@ use crate::keys::KeyBytes;
 use crate::partition::PartitionId;
 use crate::trouble::Trouble;
 
-/// What is removed for good is removed as of so many microseconds from now, an hour: whatever a server that
-/// stalled still sends for it is older.
+/// Deletes get a timestamp one hour in the future, in microseconds, so that delayed writes of a stalled server are
+/// older.
 const AHEAD: i64 = 3_600_000_000;
 const PAGE: usize = 1000;
 const PARALLEL: usize = 16;
 
 impl Directory {
-    /// Every row, segment and map of a table that nobody can find any more. May be stopped anywhere and begun
-    /// anew by anyone: the map goes last.
+    /// Deletes all rows, segments and the map of a dropped table. It may stop anywhere, and any server may start it
+    /// again: the map is deleted last.
     pub(super) async fn purge(&self, table: Uuid) -> Result<(), Trouble> {
         if let Some(map) = self.cluster.read_map(table).await? {
             for segment in map.segments().iter().flat_map(|segment| segment.names()) {
@@ -31,7 +31,7 @@ impl Directory {
     async fn purge_partitions(&self, table: Uuid, segment: Uuid) -> Result<(), Trouble> {
         let mut from = KeyBytes::lowest();
         loop {
-            // Those that were struck off too: what they say of themselves is still there.
+            // Struck-off partitions too: their state is still stored.
             let listed = self.read_segment(segment, &from, None, PAGE).await?.listed;
             let next = listed.last().filter(|_| listed.len() == PAGE).map(|last| last.key.successor());
             let removals =
@@ -49,12 +49,12 @@ impl Directory {
         self.cluster.write(&self.cluster.statements.purge_rows, values).await
     }
 
-    /// Of a segment that no map names any more.
+    /// Deletes a segment that no map names any more.
     pub(super) async fn drop_segment(&self, segment: Uuid) -> Result<(), Trouble> {
         self.cluster.write(&self.cluster.statements.drop_segment, (self.hereafter(), segment)).await
     }
 
-    /// Later than every epoch given out here too, which may be ahead of the time.
+    /// Also later than every epoch given out here, which may be ahead of the clock.
     fn hereafter(&self) -> i64 {
         self.cluster.clock.after_epochs().saturating_add(AHEAD)
     }

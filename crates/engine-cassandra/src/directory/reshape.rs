@@ -1,6 +1,7 @@
-//! Keeping segments at a good size: large ones are split, small neighbours merged, worn ones written anew.
+//! Keeps segments at a good size: splits large ones, merges small adjacent ones, and rewrites those with many
+//! struck-off entries.
 //!
-//! All three are the same three steps, of which any janitor may do the next:
+//! Each takes the same three steps, and any janitor may do the next one:
 //! 1. The map says where the keys are going. From then on entries are written to the old segment and the new.
 //! 2. Every entry of the old segment that is not struck off is copied, with its epoch as timestamp.
 //! 3. The map puts the new segments in the place of the old one, which is then dropped.
@@ -11,15 +12,15 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use super::map::{Map, Segment, State};
-use super::{Directory, Entry, Listed};
+use super::map::{Map, Segment, SegmentState};
+use super::{Directory, EntryChange, Listed};
 use crate::keys::KeyBytes;
 use crate::partition::PartitionId;
 use crate::trouble::Trouble;
 
 const PAGE: usize = 1000;
 const PARALLEL: usize = 32;
-/// Changes of one map in one walk. A table that needs more gets them in the next.
+/// Changes of one map in one walk. More are made in the next walk.
 const CHANGES_MAX: usize = 1000;
 /// Keys remembered of a segment, to find one near its middle.
 const SAMPLES_MAX: usize = 1024;
@@ -32,8 +33,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Entries struck off above which a segment is written anew. Every one of them costs the copies of at most five that
-    /// are not, and whoever reads the segment passes over no more than these.
+    /// The number of struck-off entries above which a segment is rewritten. So each costs at most five copies of
+    /// listed entries, and a read of the segment never skips more than these.
     pub fn worn_above(self) -> usize {
         (self.split_above / 5).max(1)
     }
@@ -48,7 +49,8 @@ pub struct Suspects {
 }
 
 impl Directory {
-    /// Finishes what was begun, then splits and merges what needs it, and strikes off what nobody came to write.
+    /// Finishes what was begun, splits and merges segments where needed, and strikes off partitions that were listed
+    /// but never written.
     pub(super) async fn walk(&self, table: Uuid, sizes: Sizes, suspects: &Suspects) -> Result<(), Trouble> {
         self.walk_between(table, KeyBytes::lowest(), None, sizes, suspects).await
     }
@@ -83,7 +85,7 @@ impl Directory {
             let map = self.fresh_map(table).await?;
             let (segment, end) = map.covering(&at);
             if segment.is_under_way() {
-                // Somebody else has begun meanwhile.
+                // Another janitor has begun a change meanwhile.
                 changes += 1;
                 self.finish_all(table).await?;
                 continue;
@@ -97,7 +99,7 @@ impl Directory {
             } else if may_merge && before.is_some_and(|keys| keys + measure.keys < sizes.split_above) {
                 merge(&map, segment)
             } else if measure.worn || measure.struck > sizes.worn_above() {
-                vec![Segment { state: State::Moving { into: Uuid::new_v4() }, ..segment.clone() }]
+                vec![Segment { state: SegmentState::Moving { into: Uuid::new_v4() }, ..segment.clone() }]
             } else {
                 Vec::new()
             };
@@ -109,7 +111,7 @@ impl Directory {
                 }
                 continue;
             }
-            // What comes of it is measured again, from where the change begins.
+            // The new segments are measured again, from where the change begins.
             at = change.first().map_or(at, |first| first.start.clone());
             before = None;
             changes += 1;
@@ -123,7 +125,7 @@ impl Directory {
         if self.cluster.change_map(table, Some(map.version), segments, &[]).await? {
             tracing::debug!(%table, ?segments, "changing the directory");
         }
-        // Ours, or what somebody else was quicker to begin.
+        // Our change, or that of a faster janitor.
         self.finish_all(table).await
     }
 
@@ -137,12 +139,12 @@ impl Directory {
         Ok(())
     }
 
-    /// Does the next step of whatever is under way in the map; false if nothing is.
+    /// Does the next step of the change in the map; false if there is none.
     async fn finish(&self, table: Uuid, map: &Map) -> Result<bool, Trouble> {
         let segments = map.segments();
         let Some(at) = segments.iter().position(Segment::is_under_way) else { return Ok(false) };
         let segment = &segments[at];
-        // The graves of the last change are cleared before the next one adds its own.
+        // The segments that the last change replaced are deleted before the next change.
         if !segment.retired.is_empty() {
             for &retired in &segment.retired {
                 self.drop_segment(retired).await?;
@@ -153,14 +155,14 @@ impl Directory {
         }
         let (start, retired) = (segment.start.clone(), vec![segment.id]);
         match &segment.state {
-            State::Active => {}
-            State::Splitting { low, high, cut } => {
+            SegmentState::Active => {}
+            SegmentState::Splitting { low, high, cut } => {
                 self.copy(segment).await?;
                 let halves =
                     [Segment::active(start, *low, retired), Segment::active(cut.clone(), *high, Vec::new())];
                 self.cluster.change_map(table, Some(map.version), &halves, &[]).await?;
             }
-            State::Moving { into } => {
+            SegmentState::Moving { into } => {
                 // None of them has anything retired: that is cleared before they are moved (`merge`).
                 let moving: Vec<&Segment> =
                     segments[at..].iter().take_while(|other| other.state == segment.state).collect();
@@ -177,8 +179,9 @@ impl Directory {
         Ok(true)
     }
 
-    /// Step 2. An entry that is struck off meanwhile is so in the new segment too, with a later timestamp. One that was
-    /// struck off before need not be: should a listing older than that still arrive, it lists an empty partition.
+    /// Step 2. An entry that is struck off meanwhile is struck off in the new segment too, with a later timestamp.
+    /// One that was struck off before is not copied: if an older listing still arrives, it lists an empty partition,
+    /// which is harmless.
     async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
         let mut from = KeyBytes::lowest();
         loop {
@@ -186,7 +189,7 @@ impl Directory {
             let mut copies = Vec::with_capacity(page.len());
             for Listed { key, epoch } in page.iter().filter(|entry| !entry.is_struck_off()) {
                 if let Some(to) = segment.destination(key) {
-                    copies.push(self.write_into(to, key, Entry::Listed { epoch: *epoch }));
+                    copies.push(self.write_into(to, key, EntryChange::Listed { epoch: *epoch }));
                 }
             }
             stream::iter(copies).buffer_unordered(PARALLEL).try_collect::<()>().await?;
@@ -197,7 +200,7 @@ impl Directory {
         }
     }
 
-    /// Counts a segment's entries, and looks after the suspects among them.
+    /// Counts the entries of a segment, and strikes off those partitions that were listed but never written.
     async fn measure(&self, table: Uuid, segment: &Segment, suspects: &Suspects) -> Result<Measure, Trouble> {
         let mut measure = Measure::default();
         let mut from = KeyBytes::lowest();
@@ -227,7 +230,7 @@ impl Directory {
 }
 
 fn split(segment: &Segment, cut: KeyBytes) -> Vec<Segment> {
-    let state = State::Splitting { low: Uuid::new_v4(), high: Uuid::new_v4(), cut };
+    let state = SegmentState::Splitting { low: Uuid::new_v4(), high: Uuid::new_v4(), cut };
     vec![Segment { state, ..segment.clone() }]
 }
 
@@ -240,7 +243,7 @@ fn merge(map: &Map, segment: &Segment) -> Vec<Segment> {
     if before.is_under_way() || segment.is_under_way() {
         return Vec::new();
     }
-    let state = State::Moving { into: Uuid::new_v4() };
+    let state = SegmentState::Moving { into: Uuid::new_v4() };
     [before, segment].map(|segment| Segment { state: state.clone(), ..segment.clone() }).to_vec()
 }
 
@@ -252,7 +255,7 @@ struct Measure {
     /// As in `Entries`.
     worn: bool,
     samples: Vec<KeyBytes>,
-    /// Every so manieth key is a sample.
+    /// One of this many keys is a sample.
     stride: usize,
 }
 

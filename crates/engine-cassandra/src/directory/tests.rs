@@ -10,7 +10,7 @@ use super::*;
 use crate::clock::{Clock, Lease};
 use crate::cluster::Link;
 use crate::options::Options;
-use crate::partition::{Registration, State};
+use crate::partition::{PartitionState, Registration};
 use crate::session::open as connect;
 use crate::statements::Statements;
 
@@ -82,7 +82,7 @@ impl Directory {
         all
     }
 
-    async fn state(&self, id: &PartitionId) -> State {
+    async fn state(&self, id: &PartitionId) -> PartitionState {
         self.cluster.partition_state(id).await.unwrap()
     }
 
@@ -290,7 +290,7 @@ async fn a_purge_killed_anywhere_is_finished_by_another_and_leaves_nothing() {
         let done = killed_after(waits, first.purge(table)).await;
         second.purge(table).await.unwrap();
         assert!(second.cluster.read_map(table).await.unwrap().is_none());
-        assert_eq!(second.state(&id(table, "p003")).await, State::UNTOUCHED);
+        assert_eq!(second.state(&id(table, "p003")).await, PartitionState::UNTOUCHED);
         for segment in map.segments() {
             let left = second.read_segment(segment.id, &KeyBytes::lowest(), None, 10).await;
             assert_eq!(left.unwrap().listed, vec![]);

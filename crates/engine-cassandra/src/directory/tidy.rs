@@ -1,4 +1,4 @@
-//! Striking off partitions that hold nothing: emptied ones, and those a writer listed and never came to write.
+//! Strikes off empty partitions: those that were emptied, and those that were listed but never written.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use model::DateTime;
 
 use super::Directory;
 use crate::clock::unix_micros;
-use crate::partition::{PartitionId, Registration, State};
+use crate::partition::{PartitionId, PartitionState, Registration};
 use crate::trouble::Trouble;
 
 impl Directory {
-    /// Strikes the partition off if it is empty and nobody has been at it for so long. Whether it did.
+    /// Strikes off the partition if it is empty and was not written for the time `quiet`. Returns whether it did.
     ///
-    /// May be stopped anywhere, and done by several at once: a step whose epoch has passed changes nothing.
+    /// It may stop anywhere, and several servers may do it at once: a step for an earlier epoch changes nothing.
     pub async fn tidy(&self, id: &PartitionId, quiet: Duration) -> Result<bool, Trouble> {
         let state = self.cluster.partition_state(id).await?;
         match (state.registration, state.epoch) {
@@ -21,19 +21,19 @@ impl Directory {
                 if is_recent(state.written, quiet) || self.cluster.has_rows(id).await? {
                     return Ok(false);
                 }
-                // From here on, whoever writes a row takes the partition out of this epoch.
+                // From here on, a write of a row changes the epoch.
                 let closing = self.cluster.epoch_above(epoch).await?;
                 let changed =
                     self.cluster.change_epoch(id, Some(epoch), closing, Registration::Closing).await?;
                 if changed { self.close(id, closing).await } else { Ok(false) }
             }
-            // Somebody else is at it, or was.
+            // Another server does it, or did it.
             (Registration::Closing, Some(epoch)) if is_past(epoch, quiet) => self.close(id, epoch).await,
             (Registration::Closing | Registration::Listed, _) => Ok(false),
         }
     }
 
-    /// The same, but leaves those alone that are listed as they should be, which is seen at one look.
+    /// The same, but one read is enough to skip partitions that are listed and used.
     pub(super) async fn tidy_unfinished(&self, id: &PartitionId, quiet: Duration) -> Result<bool, Trouble> {
         let state = self.cluster.partition_state(id).await?;
         match (state.registration, state.epoch) {
@@ -43,10 +43,10 @@ impl Directory {
         }
     }
 
-    /// Of a partition closing at this epoch: back to listed if it has rows after all, else off the list.
+    /// Finishes a partition that is closing in this epoch: it stays listed if it has rows, otherwise it is struck off.
     async fn close(&self, id: &PartitionId, closing: i64) -> Result<bool, Trouble> {
         let next = self.cluster.epoch_above(closing).await?;
-        // Whoever writes a row from now on takes the partition out of its epoch, so that an overlooked one is noticed.
+        // A write of a row from now on changes the epoch, so a row that this read misses is noticed.
         if self.cluster.has_rows(id).await? {
             self.cluster.change_epoch(id, Some(closing), next, Registration::Listed).await?;
             return Ok(false);
@@ -57,8 +57,14 @@ impl Directory {
         self.strike(id, next).await.map(|()| true)
     }
 
-    /// Of a partition that says it is not listed: whoever listed it is kept from going on, then it is struck off.
-    async fn tidy_orphan(&self, id: &PartitionId, state: State, quiet: Duration) -> Result<bool, Trouble> {
+    /// Strikes off the entry of a partition that is not registered, after preventing the writer that listed it from
+    /// continuing.
+    async fn tidy_orphan(
+        &self,
+        id: &PartitionId,
+        state: PartitionState,
+        quiet: Duration,
+    ) -> Result<bool, Trouble> {
         let listing = self.page(id.table, &id.key, 1).await?;
         let Some(listed) = listing.partitions.first().filter(|listed| listed.key == id.key) else {
             return Ok(false);
@@ -74,7 +80,7 @@ impl Directory {
     }
 }
 
-/// Whether the last write, by its stamp, is younger than that.
+/// Whether the last write, by its stamp, is more recent than that.
 fn is_recent(written: Option<i64>, quiet: Duration) -> bool {
     // A tick is 100 ns.
     let quiet = i64::try_from(quiet.as_nanos() / 100).unwrap_or(i64::MAX);

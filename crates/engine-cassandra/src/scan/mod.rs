@@ -1,4 +1,4 @@
-//! Ordered reading over partitions: the directory says which there are, and they are read side by side.
+//! Ordered scans over partitions. The directory lists them, and several are read concurrently.
 
 mod pace;
 mod reading;
@@ -18,18 +18,18 @@ use crate::cluster::Cluster;
 use crate::directory::{Directory, Hints};
 use crate::keys;
 use crate::trouble::Trouble;
-use pace::Pace;
-use reading::{Reading, Then};
+use pace::ReadPace;
+use reading::{PartitionReading, Then};
 use span::Span;
 use visits::Visits;
 
-/// How long to wait for the first rows when the scan's own time is shorter than that.
+/// The least time to wait for the first rows, even if the scan's own time is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Rows wanted at a time if a filter decides how many of them count.
+/// Rows to read at a time if there is a filter.
 const FILTERED_ROWS: usize = 1000;
 
-/// The rows in the scan's ranges, in order, up to its budget. What lies in one partition is read alone and as
-/// strictly as `Options::reads` says.
+/// The rows in the scan's ranges, in order, up to its budget. A scan of one partition reads with the consistency of
+/// `Options::reads`.
 pub async fn scan(
     cluster: &Cluster,
     directory: &Directory,
@@ -40,20 +40,20 @@ pub async fn scan(
     let spans = scan.ranges.iter().filter_map(Span::of).collect();
     let mut visits = Visits::new(directory, table, spans);
     let now = Instant::now();
-    let mut progress = Progress {
+    let mut progress = ScanProgress {
         cluster,
         table,
         scan,
         hints,
         page: PageBuilder::new(scan),
-        pace: Pace::default(),
+        pace: ReadPace::default(),
         safe_end: None,
         deadline: now + scan.budget.time,
         patience: now + scan.budget.time.max(PATIENCE),
     };
     match (progress.run(&mut visits).await, &progress.safe_end) {
         (Ok(()), _) => {}
-        // Damage is told; a cluster that is slow or away only ends the page.
+        // Damage is an error. If the cluster is slow or unreachable, the page only ends.
         (Err(Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_)), Some(end)) => {
             progress.page.end_before(end)?;
         }
@@ -63,20 +63,20 @@ pub async fn scan(
 }
 
 #[derive(Debug)]
-struct Progress<'a> {
+struct ScanProgress<'a> {
     cluster: &'a Cluster,
     table: Uuid,
     scan: &'a Scan,
     hints: &'a Hints,
     page: PageBuilder<'a>,
-    pace: Pace,
-    /// Everything below this place was looked at; `None` as long as nothing was.
+    pace: ReadPace,
+    /// Everything below this place was read; `None` if nothing was.
     safe_end: Option<Vec<u8>>,
     deadline: Instant,
     patience: Instant,
 }
 
-impl Progress<'_> {
+impl ScanProgress<'_> {
     async fn run(&mut self, visits: &mut Visits<'_>) -> Result<(), Trouble> {
         let mut ahead = FuturesOrdered::new();
         let mut exhausted = false;
@@ -85,7 +85,7 @@ impl Progress<'_> {
                 match self.within_time(visits.next()).await? {
                     Some(visit) => {
                         let rows = self.pace.rows(self.wanted());
-                        ahead.push_back(Reading::begin(self.cluster, self.table, visit, rows));
+                        ahead.push_back(PartitionReading::begin(self.cluster, self.table, visit, rows));
                     }
                     None => exhausted = true,
                 }
@@ -99,8 +99,8 @@ impl Progress<'_> {
         }
     }
 
-    /// Offers the rows of one partition; false once the page is complete.
-    async fn show(&mut self, mut reading: Reading<'_>) -> Result<bool, Trouble> {
+    /// Adds the rows of one partition to the page; false once the page is complete.
+    async fn show(&mut self, mut reading: PartitionReading<'_>) -> Result<bool, Trouble> {
         loop {
             let wanted = self.wanted();
             let limit = self.time_limit();
@@ -131,7 +131,7 @@ impl Progress<'_> {
         }
     }
 
-    /// How many rows could still be given back, and one to see that there are more.
+    /// How many rows the page can still take, and one more to see whether there are more.
     fn wanted(&self) -> usize {
         let rows = self.scan.budget.rows;
         match self.scan.filter {
@@ -142,7 +142,7 @@ impl Progress<'_> {
         }
     }
 
-    /// A page that can be ended does not wait beyond its time.
+    /// A page with a place to continue from does not wait longer than its time.
     fn time_limit(&self) -> Instant {
         if self.safe_end.is_some() { self.deadline } else { self.patience }
     }

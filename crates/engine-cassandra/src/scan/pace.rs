@@ -1,9 +1,9 @@
-//! How much to ask for at a time, by what was found so far.
+//! How many rows and partitions to read at a time, from the sizes seen so far.
 
-/// What one read should bring, and what all that are under way together may.
+/// The bytes that one read should return, and that all reads in flight may.
 const READ_BYTES: usize = 1024 * 1024;
 const AHEAD_BYTES: usize = 8 * 1024 * 1024;
-/// Rows asked for while nothing is known of their size; and at most.
+/// The rows of the first read, before their size is known, and the most rows of any read.
 const ROWS_AT_FIRST: usize = 16;
 const ROWS_MAX: usize = 1000;
 /// With fewer, a page could be ended before the one row that it read (`reading`).
@@ -11,28 +11,28 @@ const ROWS_MIN: usize = 2;
 const PARALLEL_MAX: usize = 16;
 
 #[derive(Debug)]
-pub struct Pace {
-    /// Of the rows seen, the larger ones' average; `None` before the first.
+pub struct ReadPace {
+    /// The average size of rows, biased to the larger ones; `None` before the first.
     row_bytes: Option<usize>,
-    /// Rows in a partition, likewise.
+    /// The average number of rows in a partition, likewise.
     partition_rows: usize,
     parallel: usize,
 }
 
-impl Default for Pace {
+impl Default for ReadPace {
     fn default() -> Self {
         Self { row_bytes: None, partition_rows: ROWS_AT_FIRST, parallel: 1 }
     }
 }
 
-impl Pace {
-    /// Rows to ask for in one read when so many are wanted.
+impl ReadPace {
+    /// The number of rows for one read if this many are wanted.
     pub fn rows(&self, wanted: usize) -> usize {
         let fitting = self.row_bytes.map_or(ROWS_AT_FIRST, |bytes| READ_BYTES / bytes);
         fitting.min(wanted).clamp(ROWS_MIN, ROWS_MAX)
     }
 
-    /// Partitions to read at a time when so many rows are wanted.
+    /// The number of partitions to read concurrently if this many rows are wanted.
     pub fn parallel(&self, wanted: usize) -> usize {
         let needed = wanted / self.partition_rows.max(1);
         let each =
@@ -41,7 +41,7 @@ impl Pace {
         self.parallel.min(needed).min(affordable).max(1)
     }
 
-    /// Takes in what one read found. What grew is believed at once, what shrank only slowly.
+    /// Updates the averages after a read. They grow at once and shrink slowly.
     pub fn saw(&mut self, rows: usize, bytes: usize) {
         let slowly = |known: usize, seen: usize| seen.max((3 * known + seen) / 4);
         if let Some(average) = bytes.checked_div(rows) {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn one_read_stays_small_whatever_the_rows() {
         for row in [1, 100, 1000, 65_536, 1_048_576] {
-            let mut pace = Pace::default();
+            let mut pace = ReadPace::default();
             assert!(pace.rows(1001) <= ROWS_AT_FIRST, "nothing is known yet");
             for _ in 0..20 {
                 let rows = pace.rows(1001);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn many_small_partitions_are_read_side_by_side_and_few_large_ones_are_not() {
-        let mut pace = Pace::default();
+        let mut pace = ReadPace::default();
         assert_eq!(pace.parallel(1000), 1, "nothing is known yet");
         (0..30).for_each(|_| pace.saw(1, 200));
         assert_eq!(pace.parallel(1000), PARALLEL_MAX);

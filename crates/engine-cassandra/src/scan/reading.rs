@@ -1,15 +1,15 @@
-//! Reading one partition's rows so that no transaction is seen in part.
+//! Reads the rows of one partition so that no transaction is seen in part.
 //!
-//! One read of the cluster sees a partition in one state. Several reads do if the stamp of the partition's last
-//! write, which comes with every row, is the same in all of them: it changes with every write and never comes
-//! back. If it did change, what was read is thrown away and read again, as long as nothing was given out;
-//! otherwise the page has to end before the first row that is not of the same state.
+//! One read of the cluster sees one state of a partition. Several reads see the same state if the stamp of the
+//! partition's last write, which comes with every row, is the same in all of them: every write changes it, and no
+//! stamp recurs. If it changed, the rows are discarded and read again, unless some were already returned. Then the
+//! page ends before the first row of the new state.
 
 use bytes::Bytes;
 use scylla::response::query_result::QueryRowsResult;
 use uuid::Uuid;
 
-use super::pace::Pace;
+use super::pace::ReadPace;
 use super::span::Stretch;
 use super::visits::Visit;
 use crate::cluster::Cluster;
@@ -18,34 +18,34 @@ use crate::narrow;
 use crate::partition::PartitionId;
 use crate::trouble::{Trouble, undecodable};
 
-/// What is held of one partition before it is given out.
+/// Bytes of one partition that are held before they are returned.
 const HELD_BYTES: usize = 4 * 1024 * 1024;
 /// Single rows asked for in one read.
 const POINTS_MAX: usize = 64;
-/// Times a partition that changes under our eyes is read from the start.
+/// How often a partition that changes meanwhile is read from the start.
 const RESTARTS: usize = 4;
-/// Times a read that failed is tried with half the rows: they may be too large.
+/// How often a failed read is tried again with half the rows: they may be too large.
 const HALVINGS: usize = 3;
 /// Pieces above which a stretch is not divided any more.
 const PIECES_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Reading<'a> {
+pub struct PartitionReading<'a> {
     cluster: &'a Cluster,
     id: PartitionId,
-    /// Whether this is one of many partitions, and whether all of it is asked for.
+    /// Whether this is one of many partitions, and whether all its rows are wanted.
     listed: bool,
     whole: bool,
     pieces: Vec<Piece>,
     /// The piece to read next, and where in a stretch to go on.
     at: usize,
     from: Option<KeyBytes>,
-    /// Read and not given out.
-    rows: Vec<Row>,
+    /// Rows that were read and not returned yet.
+    rows: Vec<ScannedRow>,
     bytes: usize,
-    /// The partition's last write as all reads saw it; `None` as long as none of them said.
+    /// The stamp of the partition's last write, the same in all reads; `None` if no read has shown it yet.
     state: Option<Option<i64>>,
-    /// The last read found nothing, and so did not say what state it saw.
+    /// The last read found no rows, so its state is not known.
     blind: bool,
     first_read: bool,
     given: bool,
@@ -59,12 +59,12 @@ enum Piece {
 }
 
 #[derive(Debug)]
-pub struct Row {
+pub struct ScannedRow {
     pub key: KeyBytes,
     pub body: Bytes,
 }
 
-impl Row {
+impl ScannedRow {
     fn bytes(&self) -> usize {
         self.key.as_bytes().len() + self.body.len()
     }
@@ -73,7 +73,7 @@ impl Row {
 /// Rows of one state of the partition.
 #[derive(Debug)]
 pub struct Portion {
-    pub rows: Vec<Row>,
+    pub rows: Vec<ScannedRow>,
     pub then: Then,
 }
 
@@ -87,7 +87,7 @@ pub enum Then {
     End(KeyBytes),
 }
 
-impl<'a> Reading<'a> {
+impl<'a> PartitionReading<'a> {
     /// With the first read, of so many rows, done.
     pub async fn begin(
         cluster: &'a Cluster,
@@ -130,7 +130,7 @@ impl<'a> Reading<'a> {
     }
 
     /// About so many rows more, or all there are.
-    pub async fn fill(&mut self, pace: &mut Pace, wanted: usize) -> Result<Portion, Trouble> {
+    pub async fn fill(&mut self, pace: &mut ReadPace, wanted: usize) -> Result<Portion, Trouble> {
         if self.given && wanted <= 1 {
             return self.portion(Then::End);
         }
@@ -226,7 +226,7 @@ impl<'a> Reading<'a> {
         for (key, body, _) in found {
             // A row without one was never written whole.
             let Some(body) = body else { continue };
-            let row = Row { key, body };
+            let row = ScannedRow { key, body };
             self.bytes += row.bytes();
             self.rows.push(row);
         }
@@ -257,7 +257,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    async fn ask(&self, limit: usize) -> Result<Vec<Found>, Trouble> {
+    async fn ask(&self, limit: usize) -> Result<Vec<DecodedRow>, Trouble> {
         let (table, key) = (self.id.table, self.id.key.as_bytes());
         let statements = &self.cluster.statements;
         match &self.pieces[self.at] {
@@ -287,11 +287,11 @@ impl<'a> Reading<'a> {
     }
 }
 
-type Found = (KeyBytes, Option<Bytes>, Option<i64>);
+type DecodedRow = (KeyBytes, Option<Bytes>, Option<i64>);
 type RangeColumns = (Vec<u8>, Option<Bytes>, Option<i64>);
 type PointColumns = (Vec<u8>, Option<i64>, Option<Bytes>, Option<i64>, Option<i8>, Option<i64>);
 
-fn decode<C>(rows: QueryRowsResult, found: impl Fn(C) -> Found) -> Result<Vec<Found>, Trouble>
+fn decode<C>(rows: QueryRowsResult, found: impl Fn(C) -> DecodedRow) -> Result<Vec<DecodedRow>, Trouble>
 where
     C: for<'r> scylla::deserialize::row::DeserializeRow<'r, 'r>,
 {

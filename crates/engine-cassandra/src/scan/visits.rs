@@ -24,7 +24,7 @@ pub struct Visit {
 
 /// How far the directory was asked for the first span.
 #[derive(Debug)]
-enum Asked {
+enum ListingProgress {
     NotYet,
     UpTo(KeyBytes),
     ToTheEnd,
@@ -37,7 +37,7 @@ pub struct Visits<'a> {
     spans: VecDeque<Span>,
     /// Partitions of the first span that the directory named.
     found: VecDeque<KeyBytes>,
-    asked: Asked,
+    asked: ListingProgress,
     page: usize,
     /// Made already; the next may be of the same partition, and then they are one.
     held: Option<Visit>,
@@ -50,7 +50,7 @@ impl<'a> Visits<'a> {
             table,
             spans,
             found: VecDeque::new(),
-            asked: Asked::NotYet,
+            asked: ListingProgress::NotYet,
             page: PAGE_AT_FIRST,
             held: None,
         }
@@ -92,10 +92,10 @@ impl<'a> Visits<'a> {
                 continue;
             }
             let from = match &self.asked {
-                Asked::NotYet => span.first_partition(),
+                ListingProgress::NotYet => span.first_partition(),
                 // Beyond the span there may be a whole table to list in vain.
-                Asked::UpTo(from) if span.rows_in(from).is_some() => from,
-                Asked::UpTo(_) | Asked::ToTheEnd => {
+                ListingProgress::UpTo(from) if span.rows_in(from).is_some() => from,
+                ListingProgress::UpTo(_) | ListingProgress::ToTheEnd => {
                     self.next_span();
                     continue;
                 }
@@ -103,13 +103,13 @@ impl<'a> Visits<'a> {
             let listing = self.directory.page(self.table, from, self.page).await?;
             self.page = (2 * self.page).min(PAGE_MAX);
             self.found.extend(listing.partitions.into_iter().map(|listed| listed.key));
-            self.asked = listing.next.map_or(Asked::ToTheEnd, Asked::UpTo);
+            self.asked = listing.next.map_or(ListingProgress::ToTheEnd, ListingProgress::UpTo);
         }
     }
 
     fn next_span(&mut self) {
         self.spans.pop_front();
         self.found.clear();
-        self.asked = Asked::NotYet;
+        self.asked = ListingProgress::NotYet;
     }
 }

@@ -1,4 +1,4 @@
-//! A store that version 0.1.0 has written (`scripts/format-fixture`) is upgraded, wherever the upgrade is cut short.
+//! A store that version 0.1.0 has written (`scripts/format-fixture`) is upgraded, wherever the upgrade is interrupted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use super::*;
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::layout::TableId;
-use crate::open::Opened;
+use crate::open::OpenStore;
 use crate::options::Options;
 use crate::{EmbeddedEngine, check, salvage};
 
 /// So few that the fixture takes several commits.
 const RECORDS_PER_COMMIT: usize = 4;
 
-/// All that a client can see of a store, as it is stored.
+/// Everything that a client can see of a store, in its stored bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     /// By account and name.
@@ -50,7 +50,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of a store that is open, as it would be found had its process been killed now.
+/// A copy of an open store, as if its process were killed now.
 fn copy_image(data: &Path, image: &Path) {
     // In the background RocksDB deletes files that it no longer needs.
     while let Err(error) = copy(data, image) {
@@ -65,7 +65,7 @@ fn fixture() -> (TempDir, PathBuf, Contents) {
     let place = TempDir::new().unwrap();
     let (data, other) = (place.path().join("data"), place.path().join("other"));
     copy(&fixture, &data).unwrap();
-    // Reading it as RocksDB does replays its log.
+    // In another copy, because RocksDB replays the log when it opens it.
     copy(&fixture, &other).unwrap();
     let contents = contents_of_format_1(&other);
     (place, data, contents)
@@ -92,7 +92,7 @@ fn entries(rocks: &DB, family: &str) -> Vec<Entry> {
     rocks.iterator_cf(family, IteratorMode::Start).map(Result::unwrap).collect()
 }
 
-/// What a store of format 1 holds, read by what docs/storage-format.md says of it and by no code of this crate.
+/// The contents of a store of format 1, read by docs/storage-format.md and without code of this crate.
 fn contents_of_format_1(data: &Path) -> Contents {
     assert_eq!(fs::read(data.join("FORMAT")).unwrap(), b"partita-store 1\n");
     let rocks = raw(data);
@@ -126,7 +126,7 @@ fn contents_of_format_1(data: &Path) -> Contents {
     contents
 }
 
-/// What an engine shows of the store.
+/// The contents of a store, read through an engine.
 async fn contents(data: &Path) -> Contents {
     let engine = EmbeddedEngine::open(Options::new(data)).unwrap();
     let mut contents = Contents::default();
@@ -150,13 +150,21 @@ async fn contents(data: &Path) -> Contents {
     contents
 }
 
-fn open_at_pace(data: &Path, before: impl FnMut(Step) -> Result<(), OpenError>) -> Result<Opened, OpenError> {
-    let mut pace = Pace { records_per_commit: RECORDS_PER_COMMIT, before: Box::new(before) };
-    open::open_at_pace(&Options::new(data), &Arc::new(Tally::default()), watch::channel(()).0, &mut pace)
+fn open_at_pace(
+    data: &Path,
+    before: impl FnMut(UpgradeStep) -> Result<(), OpenError>,
+) -> Result<OpenStore, OpenError> {
+    let mut pace = UpgradePace { records_per_commit: RECORDS_PER_COMMIT, before: Box::new(before) };
+    open::open_at_pace(
+        &Options::new(data),
+        &Arc::new(LiveCounters::default()),
+        watch::channel(()).0,
+        &mut pace,
+    )
 }
 
-/// Opens the store and ends before the step of this number; `None` if there are not so many.
-fn stop_before(data: &Path, number: usize) -> Option<Step> {
+/// Opens the store and ends before the step with this number; `None` if there are fewer steps.
+fn stop_before(data: &Path, number: usize) -> Option<UpgradeStep> {
     let (mut count, mut stopped) = (0, None);
     let opened = open_at_pace(data, |step| {
         count += 1;
@@ -174,7 +182,7 @@ fn format(data: &Path) -> String {
     fs::read_to_string(data.join("FORMAT")).unwrap()
 }
 
-/// Sealed, with nothing left over, and sound.
+/// Checks that the upgrade is sealed, that nothing is left of it, and that the store is sound.
 fn assert_upgraded(data: &Path) {
     assert_eq!(format(data), "partita-store 2\n");
     assert!(!kept(data).exists() && !draft(data).exists());
@@ -208,32 +216,32 @@ async fn an_upgrade_that_ends_before_any_step_is_finished_by_the_next_open() {
         let Some(step) = stop_before(&data, steps.len()) else { break };
         steps.push(step);
         match step {
-            Step::Checkpoint | Step::KeepCheckpoint | Step::Mark => {
+            UpgradeStep::Checkpoint | UpgradeStep::KeepCheckpoint | UpgradeStep::Mark => {
                 // An older program may still use it.
                 assert_eq!(contents_of_format_1(&data), expected, "before {step:?}");
             }
-            Step::Rewrite(_) | Step::Flush | Step::Verify | Step::Seal => {
+            UpgradeStep::Rewrite(_) | UpgradeStep::Flush | UpgradeStep::Verify | UpgradeStep::Seal => {
                 assert_eq!(format(&data), "partita-store 2\n", "before {step:?}");
                 // The way back.
                 assert!(check(&kept(&data), &mut |_| {}).unwrap().is_sound(), "before {step:?}");
                 assert_eq!(contents_of_format_1(&kept(&data)), expected, "before {step:?}");
             }
-            Step::Clean => assert!(!kept(&data).exists()),
+            UpgradeStep::Clean => assert!(!kept(&data).exists()),
         }
         assert_eq!(contents(&data).await, expected, "after a stop before {step:?}");
         assert_upgraded(&data);
     }
-    let rewrites = steps.iter().filter(|step| matches!(step, Step::Rewrite(_))).count();
+    let rewrites = steps.iter().filter(|step| matches!(step, UpgradeStep::Rewrite(_))).count();
     assert_eq!(rewrites, 3, "9 tables and 2 documents, four at a time: {steps:?}");
-    steps.retain(|step| !matches!(step, Step::Rewrite(_)));
+    steps.retain(|step| !matches!(step, UpgradeStep::Rewrite(_)));
     let others = [
-        Step::Checkpoint,
-        Step::KeepCheckpoint,
-        Step::Mark,
-        Step::Flush,
-        Step::Verify,
-        Step::Seal,
-        Step::Clean,
+        UpgradeStep::Checkpoint,
+        UpgradeStep::KeepCheckpoint,
+        UpgradeStep::Mark,
+        UpgradeStep::Flush,
+        UpgradeStep::Verify,
+        UpgradeStep::Seal,
+        UpgradeStep::Clean,
     ];
     assert_eq!(steps, others);
 }
@@ -256,13 +264,13 @@ async fn two_upgrades_that_end_early_leave_the_third_one_a_whole_store() {
             }
             assert_eq!(contents(&data_of_both).await, expected, "{first}, then {seconds}");
             assert_upgraded(&data_of_both);
-            // The second one has every step at most; three of the first are enough of each.
+            // The second run interrupts every step; for the first, three steps are enough.
             seconds += 1 + first % 3;
         }
     }
 }
 
-/// What a killed process leaves is what others see in its files at that moment.
+/// A killed process leaves its files as other processes see them at that moment.
 #[tokio::test]
 async fn a_process_killed_at_any_step_leaves_a_store_that_is_read_salvaged_and_upgraded() {
     let (place, data, expected) = fixture();
@@ -295,7 +303,7 @@ async fn a_process_killed_at_any_step_leaves_a_store_that_is_read_salvaged_and_u
 async fn a_checkpoint_from_before_an_older_program_wrote_is_not_kept() {
     let (_place, data, _) = fixture();
     let step = stop_before(&data, 2);
-    assert_eq!(step, Some(Step::Mark));
+    assert_eq!(step, Some(UpgradeStep::Mark));
     assert!(kept(&data).exists());
     // The store is still of format 1, so an older program may use it.
     let rocks = raw(&data);
@@ -304,7 +312,7 @@ async fn a_checkpoint_from_before_an_older_program_wrote_is_not_kept() {
     rocks.put_cf(rocks.cf_handle("data").unwrap(), row, value).unwrap();
     drop(rocks);
     let expected = contents_of_format_1(&data);
-    assert!(matches!(stop_before(&data, 3), Some(Step::Rewrite(_))));
+    assert!(matches!(stop_before(&data, 3), Some(UpgradeStep::Rewrite(_))));
     assert_eq!(contents_of_format_1(&kept(&data)), expected);
     assert_eq!(contents(&data).await, expected);
 }
@@ -326,7 +334,7 @@ fn a_dropped_table_is_still_dropped_after_the_upgrade() {
 #[tokio::test]
 async fn an_upgrade_whose_checkpoint_was_taken_away_is_finished() {
     let (_place, data, expected) = fixture();
-    assert!(matches!(stop_before(&data, 4), Some(Step::Rewrite(_))));
+    assert!(matches!(stop_before(&data, 4), Some(UpgradeStep::Rewrite(_))));
     fs::remove_dir_all(kept(&data)).unwrap();
     assert_eq!(contents(&data).await, expected);
     assert_upgraded(&data);
@@ -335,7 +343,7 @@ async fn an_upgrade_whose_checkpoint_was_taken_away_is_finished() {
 #[tokio::test]
 async fn a_store_that_can_not_be_checkpointed_stays_as_it_is() {
     let (_place, data, expected) = fixture();
-    // In the way of the checkpoint, and not a directory that could be removed.
+    // A file with the name of the checkpoint's directory, which can't be removed as a directory.
     fs::write(draft(&data), "").unwrap();
     let refused = EmbeddedEngine::open(Options::new(&data)).expect_err("must not open");
     assert!(matches!(refused, OpenError::Unwritable { .. }), "{refused}");

@@ -10,7 +10,7 @@ use std::time::Instant;
 use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use model::{Key, Value};
 use rocksdb::DB;
-use store::{Change, Condition, Engine, Operation, TableRef, Transaction};
+use store::{Change, Condition, Engine, RowOperation, TableRef, Transaction};
 use store_suite::draft;
 
 pub const ROWS_PER_TRANSACTION: usize = 100;
@@ -27,7 +27,7 @@ pub fn refusal(directory: &Path) -> OpenError {
 pub fn hundred_rows(partition: usize) -> Transaction {
     let operations = (0..ROWS_PER_TRANSACTION).map(|row| {
         let noise: Vec<u8> = (0..25_u8).flat_map(|_| rand::random::<[u8; 8]>()).collect();
-        Operation {
+        RowOperation {
             row: Key::parse(format!("r{row:02}")).unwrap(),
             condition: Condition::Absent,
             change: Change::Put(draft(&[("Noise", Value::Binary(noise)), ("N", Value::Int32(row as i32))])),

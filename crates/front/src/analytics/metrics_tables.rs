@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Cut, EntityKey, Key, KeyRange, limits};
 use store::{
-    Budget, Change, Condition, Engine, Gate, Operation, RowDraft, RowView, Scan, TableRef, Transaction,
+    Budget, Change, Condition, Engine, Gate, RowDraft, RowOperation, RowView, Scan, TableRef, Transaction,
 };
 
 /// How often another server on the same store may change the row first.
@@ -70,8 +70,11 @@ impl MetricsTables {
                 page.entities.iter().map(|entity| entity.key()).collect::<Result<_, _>>()?;
             for partition in keys.chunk_by(|a, b| a.partition == b.partition) {
                 for rows in partition.chunks(limits::BATCH_OPERATIONS_MAX) {
-                    let delete =
-                        |row: Key| Operation { row, condition: Condition::Anything, change: Change::Delete };
+                    let delete = |row: Key| RowOperation {
+                        row,
+                        condition: Condition::Anything,
+                        change: Change::Delete,
+                    };
                     let operations = rows.iter().map(|key| delete(key.row.clone())).collect();
                     // Always `Some`: the rows of a scan are distinct, and a chunk is not empty.
                     if let Some(transaction) = Transaction::new(rows[0].partition.clone(), operations) {

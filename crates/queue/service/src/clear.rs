@@ -20,6 +20,8 @@ const ROWS_BYTES: usize = 4 * 1024 * 1024;
 impl QueueService {
     /// Takes about so long at most; then the rest is left, and a repetition goes on with it.
     pub async fn clear(&self, queue: &QueueRef, time: Duration) -> Result<()> {
+        self.admit(queue)?;
+        self.spend(queue, std::iter::empty());
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
         let (start, deadline) = (self.clock.tick(), Instant::now() + time);

@@ -17,9 +17,11 @@ mod messages;
 mod queue_ref;
 mod queues;
 mod sweep;
+mod throttle;
 
 use std::sync::Arc;
 
+use common::throttle::Throttle;
 use store::{Engine, Gate};
 
 pub use clock::Clock;
@@ -36,6 +38,7 @@ use live::LiveQueues;
 pub struct QueueService {
     engine: Arc<dyn Engine>,
     gate: Arc<Gate>,
+    throttle: Option<Arc<Throttle>>,
     clock: Arc<Clock>,
     live: Arc<LiveQueues>,
     /// Other servers change the same queues.
@@ -45,12 +48,17 @@ pub struct QueueService {
 impl QueueService {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         let (clock, live) = (Arc::new(Clock::system()), Arc::default());
-        Self { engine, gate: Arc::default(), clock, live, is_shared: false }
+        Self { engine, gate: Arc::default(), throttle: None, clock, live, is_shared: false }
     }
 
     /// Lets writes through only while this gate is open.
     pub fn gated(self, gate: Arc<Gate>) -> Self {
         Self { gate, ..self }
+    }
+
+    /// Holds callers to the targets of this throttle, which other services may share.
+    pub fn throttled(self, throttle: Arc<Throttle>) -> Self {
+        Self { throttle: Some(throttle), ..self }
     }
 
     /// Whether other servers may change the same queues at the same time.

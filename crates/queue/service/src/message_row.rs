@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::{Cut, EntityKey, Key, KeyRange, ValueRef};
 use queue_model::{DateTime, Guid, Message, MessageId, MessageText, PopReceipt, TakenMessage};
-use store::{Change, Condition, Fault, Operation, RawRow, RowDraft, StoredRef};
+use store::{Change, Condition, Fault, RawRow, RowDraft, RowOperation, StoredRef};
 
 use crate::clock::due;
 
@@ -158,9 +158,9 @@ impl StoredMessage {
     }
 
     /// The row is put where none is.
-    pub fn insertion(&self) -> Result<Operation, Fault> {
+    pub fn insertion(&self) -> Result<RowOperation, Fault> {
         let change = Change::Put(self.draft());
-        Ok(Operation { row: self.key.key()?, condition: Condition::Absent, change })
+        Ok(RowOperation { row: self.key.key()?, condition: Condition::Absent, change })
     }
 
     pub fn read(key: RowKey, row: RawRow<'_>) -> Result<Self, Fault> {
@@ -203,7 +203,7 @@ impl FoundMessage {
         (self.message.key, self.version)
     }
 
-    pub fn deletion(&self) -> Result<Operation, Fault> {
+    pub fn deletion(&self) -> Result<RowOperation, Fault> {
         deletion(self.message.key, self.version)
     }
 }
@@ -214,8 +214,8 @@ pub fn read_key(text: &str) -> Result<RowKey, Fault> {
 }
 
 /// The row goes, if it is still the version that was read.
-pub fn deletion(key: RowKey, version: DateTime) -> Result<Operation, Fault> {
-    Ok(Operation { row: key.key()?, condition: Condition::Version(version), change: Change::Delete })
+pub fn deletion(key: RowKey, version: DateTime) -> Result<RowOperation, Fault> {
+    Ok(RowOperation { row: key.key()?, condition: Condition::Version(version), change: Change::Delete })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Put, get, peek, update and delete messages.
 
+use std::iter;
 use std::time::Duration;
 
 use model::{Cut, Key, KeyRange, limits};
 use queue_model::{
     DateTime, Guid, Message, MessageId, MessageText, NewMessage, PopReceipt, Refusal, TakenMessage,
 };
-use store::{Budget, Fault, Operation, Scan, Transaction};
+use store::{Budget, Fault, RowOperation, Scan, Transaction};
 
 use crate::clock::earlier;
 use crate::head::{Head, ReadAhead};
@@ -38,6 +39,8 @@ impl QueueService {
         visibility: Duration,
         ttl: Option<Duration>,
     ) -> Result<NewMessage> {
+        self.admit(queue)?;
+        self.spend(queue, iter::once(&text));
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
         let now = self.clock.tick();
@@ -53,6 +56,13 @@ impl QueueService {
 
     /// Hides up to so many visible messages for `visibility`, whole seconds from one on, and gives them out.
     pub async fn get(&self, queue: &QueueRef, count: u32, visibility: Duration) -> Result<Vec<TakenMessage>> {
+        self.admit(queue)?;
+        let got = self.take(queue, count, visibility).await;
+        self.spend(queue, got.iter().flatten().map(|taken| &taken.message.text));
+        got
+    }
+
+    async fn take(&self, queue: &QueueRef, count: u32, visibility: Duration) -> Result<Vec<TakenMessage>> {
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
         for attempt in 0..ATTEMPTS_MAX {
@@ -73,6 +83,13 @@ impl QueueService {
 
     /// The first visible messages, up to so many.
     pub async fn peek(&self, queue: &QueueRef, count: u32) -> Result<Vec<Message>> {
+        self.admit(queue)?;
+        let shown = self.show(queue, count).await;
+        self.spend(queue, shown.iter().flatten().map(|message| &message.text));
+        shown
+    }
+
+    async fn show(&self, queue: &QueueRef, count: u32) -> Result<Vec<Message>> {
         let live = self.live(queue).await?;
         let count = count as usize;
         let shown =
@@ -98,6 +115,8 @@ impl QueueService {
         visibility: Duration,
         text: Option<MessageText>,
     ) -> Result<PopReceipt> {
+        self.admit(queue)?;
+        self.spend(queue, text.iter());
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
         let found = self.find(&live, id, receipt).await?;
@@ -115,6 +134,8 @@ impl QueueService {
     }
 
     pub async fn delete_message(&self, queue: &QueueRef, id: MessageId, receipt: &PopReceipt) -> Result<()> {
+        self.admit(queue)?;
+        self.spend(queue, iter::empty());
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
         let found = self.find(&live, id, receipt).await?;
@@ -279,7 +300,7 @@ impl QueueService {
     async fn apply(
         &self,
         live: &LiveQueue,
-        operations: Vec<Operation>,
+        operations: Vec<RowOperation>,
     ) -> std::result::Result<(), store::Error> {
         let partition =
             Key::parse(MESSAGES).map_err(|_| Fault::bug("the messages' partition is not a key"))?;

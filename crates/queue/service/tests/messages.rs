@@ -133,9 +133,9 @@ async fn an_update_of_zero_makes_the_message_visible_at_once() {
     let ground = Ground::new().await;
     ground.put("one").await;
     ground.put("two").await;
-    for count in 1..=50 {
+    for count in 1..=50_u32 {
         let got = ground.get(1, 600).await.remove(0);
-        assert_eq!(got.message.dequeue_count, (count + 1) / 2, "each comes behind the other");
+        assert_eq!(got.message.dequeue_count, count.div_ceil(2), "each comes behind the other");
         ground
             .service
             .update(&ground.queue, got.message.id, &got.receipt, Duration::ZERO, None)

@@ -1,6 +1,7 @@
 //! Queues are created, listed, looked at and deleted; metadata and policies do not undo each other.
 
 use bytes::Bytes;
+use common::throttle::{Targets, Throttle};
 use queue_model::{Metadata, Refusal};
 use queue_service::{Creation, ListQuery};
 use std::sync::Arc;
@@ -134,6 +135,30 @@ async fn metadata_and_policies_set_at_once_do_not_undo_each_other() {
     assert!(policies.ends_with(last.as_bytes()), "{policies:?}");
     ground.service.set_metadata(&ground.queue, &Metadata::default()).await.unwrap();
     assert!(ground.service.policies(&ground.queue).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_queue_over_its_target_is_busy() {
+    let ground = Ground::new().await;
+    let other = queue("other");
+    ground.service.create(&other, &Metadata::default()).await.unwrap();
+    let throttle = Arc::new(Throttle::new(Targets { account: 1000, resource: 10 }));
+    let service = ground.service.clone().throttled(throttle);
+    service.put(&ground.queue, text(&"x".repeat(8 * 1024)), Duration::ZERO, None).await.unwrap();
+    service.peek(&ground.queue, 32).await.unwrap();
+    let busy = Refusal::Shared(common::Refusal::Busy);
+    assert_eq!(refused(service.put(&ground.queue, text(""), Duration::ZERO, None).await), busy);
+    assert_eq!(refused(service.get(&ground.queue, 1, seconds(1)).await), busy);
+    assert_eq!(refused(service.clear(&ground.queue, seconds(1)).await), busy);
+    for _ in 0..5 {
+        service.put(&other, text("x"), Duration::ZERO, None).await.unwrap();
+    }
+    assert_eq!(service.get(&other, 32, seconds(1)).await.unwrap().len(), 5);
+    let busy_account = Refusal::Shared(common::Refusal::AccountBusy);
+    let throttle = Arc::new(Throttle::new(Targets { account: 1, resource: 1000 }));
+    let service = ground.service.clone().throttled(throttle);
+    service.peek(&ground.queue, 1).await.unwrap();
+    assert_eq!(refused(service.peek(&other, 1).await), busy_account);
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Keys as bytes whose order is the service's order.
 //!
-//! `partition key ‖ 00 ‖ row key`, each in CESU-8: UTF-8, but characters above U+FFFF as two three-byte
-//! surrogates. Byte order of CESU-8 is UTF-16 order. No key holds a character below U+0020, so 00 parts
-//! the two and sorts below every key byte, and 01 after a partition key is above all of its rows.
+//! `partition key ‖ 00 ‖ row key`, each in CESU-8: UTF-8, but characters above U+FFFF as two three-byte surrogates.
+//! The byte order of CESU-8 is the order of UTF-16. No key has a character below U+0020. So 00 separates the two and
+//! sorts below every byte of a key, and 01 after a partition key is above all its rows.
 
 use std::borrow::Cow;
 
@@ -25,12 +25,12 @@ pub fn append(out: &mut Vec<u8>, partition: &str, row: &str) {
     append_part(out, row);
 }
 
-/// An entity's key out of its two parts, for engines that keep them apart.
+/// Joins the two parts of a key, for engines that store them separately.
 pub fn join(partition: &[u8], row: &[u8]) -> Vec<u8> {
     [partition, &[SEPARATOR], row].concat()
 }
 
-/// The bytes at or above which everything behind the cut lies; `None` is above every key.
+/// The lowest bytes of the keys after the cut; `None` if there are none.
 pub fn encode_cut(cut: &Cut) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match cut {
@@ -53,7 +53,7 @@ pub fn encode_range(range: &KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     Some((encode_cut(&range.start)?, encode_cut(&range.end)))
 }
 
-/// Partition key and row key out of stored bytes.
+/// Reads the partition key and the row key from stored bytes.
 pub fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {
     let damaged = || Fault::damaged(format!("the stored key {bytes:02x?} can't be read"));
     let at = bytes.iter().position(|&b| b == SEPARATOR).ok_or_else(damaged)?;
@@ -62,7 +62,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {
     Ok((partition, row))
 }
 
-/// A valid key out of stored bytes.
+/// Reads a valid key from stored bytes.
 pub fn decode_key(bytes: &[u8]) -> Result<EntityKey, Fault> {
     let (partition, row) = decode(bytes)?;
     let key = |text: Cow<'_, str>| {
@@ -74,7 +74,7 @@ pub fn decode_key(bytes: &[u8]) -> Result<EntityKey, Fault> {
 
 /// A partition key or a row key alone.
 pub fn append_part(out: &mut Vec<u8>, text: &str) {
-    // F0 and above lead four-byte sequences, the only ones in which the two forms differ.
+    // F0 and above begin four-byte sequences. Only these differ between UTF-8 and CESU-8.
     if text.bytes().all(|b| b < 0xF0) {
         out.extend_from_slice(text.as_bytes());
         return;

@@ -1,7 +1,7 @@
-//! Properties as bytes: first what each is called, its type and length, then what they all hold.
+//! The bytes of properties: first a directory with the name, type and length of each, then all values.
 //!
-//! Whoever looks for one property of a large row, a filter or `$select`, reads the few bytes of the directory and
-//! the value itself, and leaves the rest of the row where it is, which is mostly not in the processor's cache.
+//! A filter or `$select` that needs one property of a large row reads only the short directory and that value. The
+//! other values, which are mostly not in the processor's cache, are not touched.
 
 use model::{DateTime, Guid, ValueRef};
 
@@ -16,7 +16,7 @@ const DATETIME: u8 = 6;
 const GUID: u8 = 7;
 const BINARY: u8 = 8;
 
-/// All of them behind a head: their number, the directory's length, the directory, the values.
+/// Encodes properties after `head`: their number, the length of the directory, the directory, the values.
 pub(super) fn encode<'a>(
     head: &[u8],
     properties: impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + Clone,
@@ -58,7 +58,7 @@ pub(super) fn encode<'a>(
     out
 }
 
-/// Its tag, its length, and whether the length has to be told.
+/// The tag, the length, and whether the length is stored.
 fn kind(value: ValueRef<'_>) -> (u8, usize, bool) {
     match value {
         ValueRef::String(text) => (STRING, text.len(), true),
@@ -72,7 +72,7 @@ fn kind(value: ValueRef<'_>) -> (u8, usize, bool) {
     }
 }
 
-/// Properties being read, one after the other. Nothing is known of the bytes beforehand.
+/// Reads properties one after the other. The bytes need not be valid.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursor<'a> {
     left: usize,
@@ -80,16 +80,16 @@ pub(super) struct Cursor<'a> {
     values: &'a [u8],
 }
 
-/// One of them: its name and its value, neither looked at yet.
+/// The name and the value of a property, not checked yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct PropertyEntry<'a> {
     pub name: &'a [u8],
     tag: u8,
     value: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    /// Over what `encode` wrote behind the head.
+    /// Reads what `encode` wrote after the head.
     #[inline]
     pub(super) fn new(mut bytes: &'a [u8]) -> Option<Self> {
         let left = varint::take(&mut bytes)?;
@@ -102,15 +102,15 @@ impl<'a> Cursor<'a> {
         self.left
     }
 
-    /// Whether all that was there has been read, and nothing stands behind it.
+    /// Whether all properties were read and no bytes are left.
     #[inline]
     pub(super) fn is_at_end(&self) -> bool {
         self.left == 0 && self.directory.is_empty() && self.values.is_empty()
     }
 
-    /// The next one; `None` after the last, and where the bytes can't be read.
+    /// The next property, not checked; `None` after the last one and where the bytes can't be read.
     #[inline]
-    pub(super) fn step(&mut self) -> Option<Entry<'a>> {
+    pub(super) fn step(&mut self) -> Option<PropertyEntry<'a>> {
         let left = self.left.checked_sub(1)?;
         let (tag, rest) = self.directory.split_first()?;
         self.directory = rest;
@@ -128,10 +128,11 @@ impl<'a> Cursor<'a> {
         let (value, rest) = self.values.split_at_checked(length)?;
         self.values = rest;
         self.left = left;
-        Some(Entry { name, tag: *tag, value })
+        Some(PropertyEntry { name, tag: *tag, value })
     }
 
-    /// The next one, read. Behind one that can't be read there is none, nor an end: the last one's damage is damage too.
+    /// The next property, checked. After one that can't be read it returns `None`, and `is_at_end` stays false, so
+    /// that damage in the last property is noticed too.
     #[inline]
     pub(super) fn take(&mut self) -> Option<(&'a str, ValueRef<'a>)> {
         let entry = self.step()?;
@@ -143,7 +144,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PropertyEntry<'a> {
     #[inline]
     pub(super) fn value(self) -> Option<ValueRef<'a>> {
         let bytes = self.value;

@@ -1,9 +1,9 @@
-//! Rows as a scan meets them: looked into before anyone has vouched for their bytes.
+//! Stored rows whose bytes are not checked yet.
 //!
-//! Most rows a filter sees are dropped, so walking each from end to end (`RowView::open`) would be most of a
-//! scan's work, and for a row that is kept nearly as much as showing it. RocksDB's checksums have guarded the
-//! bytes on their way from the disk; what is read here is checked as it is read, and what is stepped over only
-//! as far as stepping needs. No reading of it panics, and none of what can't be read passes for an answer.
+//! A filter drops most rows, so checking each from end to end (`RowView::open`) would be most of the work of a scan,
+//! and for a row that is kept nearly as much as writing it to an answer. RocksDB's checksums protect the bytes on
+//! disk. What is read here is checked as it is read; what is skipped is checked only as far as skipping needs.
+//! Reading never panics, and unreadable bytes are always a fault.
 
 use std::cell::Cell;
 
@@ -15,12 +15,12 @@ use super::row::{self, Row, RowView};
 use super::shown::ShownProperties;
 use crate::Fault;
 
-/// A stored row of which nothing is known yet. Whatever its bytes, reading it gives a value or a fault.
+/// A stored row that is not checked yet. Reading it returns a value or a fault, whatever its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRow<'a>(&'a [u8]);
 
 impl<'a> RawRow<'a> {
-    /// Names that are compared one by one, which is faster than looking for them in their order.
+    /// Up to this many names are compared one by one, which is faster than a binary search.
     pub const FEW: usize = 8;
 
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -31,7 +31,7 @@ impl<'a> RawRow<'a> {
         self.0
     }
 
-    /// Walks the whole row, so that every later reading of it can't fail.
+    /// Checks the whole row, so that reading it later can't fail.
     pub fn open(self) -> Result<RowView<'a>, Fault> {
         RowView::open(self.0)
     }
@@ -40,8 +40,8 @@ impl<'a> RawRow<'a> {
         row::take_head(&mut &self.0[..]).ok_or_else(|| row::unreadable(self.0))
     }
 
-    /// The values of these properties, each in the place its name has in `names`; the rest of `found` is left
-    /// as it is. One walk for all of them, which ends with the last one found. More than `FEW` names are in order.
+    /// Stores the values of these properties in `found`, at the index of their name in `names`. Reads the row once,
+    /// up to the last of them. More than `FEW` names must be sorted.
     pub fn find<N: AsRef<[u8]>>(self, names: &[N], found: &mut [Option<ValueRef<'a>>]) -> Result<(), Fault> {
         self.search(names, found).ok_or_else(|| row::unreadable(self.0))
     }
@@ -59,7 +59,7 @@ impl<'a> RawRow<'a> {
             } else {
                 names.binary_search_by(|name| name.as_ref().cmp(entry.name)).ok()
             };
-            // Should a name stand in a row twice, the first one counts, as it does in `RowView::property`.
+            // If a row has a name twice, the first counts, as in `RowView::property`.
             if let Some(place) = wanted.map(|at| &mut found[at]).filter(|place| place.is_none()) {
                 *place = Some(entry.value()?);
                 missing -= 1;
@@ -69,7 +69,7 @@ impl<'a> RawRow<'a> {
     }
 }
 
-/// A stored row as an engine gave it: its bytes are held here, and nothing of them has been checked yet.
+/// A stored row with its own copy of the bytes, not checked yet.
 #[derive(Clone, Debug)]
 pub struct StoredRow(Bytes);
 
@@ -82,12 +82,12 @@ impl StoredRow {
         RawRow(&self.0)
     }
 
-    /// The same bytes, walked from end to end.
+    /// Checks the bytes from end to end.
     pub fn open(self) -> Result<Row, Fault> {
         Row::open(self.0)
     }
 
-    /// What is made of the row, or a fault if what was read of it for that is damaged (`Entities::show`).
+    /// Runs `show` on the row; a fault if what it read is damaged (see `Entities::show`).
     pub fn show<T>(&self, show: impl for<'a> FnOnce(DateTime, ShownProperties<'a>) -> T) -> Result<T, Fault> {
         let damaged = Cell::new(false);
         let (timestamp, properties) = self.raw().show(&damaged);

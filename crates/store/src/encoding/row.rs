@@ -1,6 +1,6 @@
-//! Rows as bytes: a format byte, the timestamp, and the properties in the order they are shown.
+//! The bytes of a row: a format byte, the timestamp, and the properties in the order of answers.
 //!
-//! The timestamp has a fixed place, so that a row can be encoded before its commit and stamped in it.
+//! The timestamp has a fixed place, so that a row can be encoded before its commit and get its timestamp then.
 
 use bytes::Bytes;
 use model::{DateTime, Property, Value, ValueRef};
@@ -13,11 +13,11 @@ const FORMAT_AT: usize = 0;
 const TIMESTAMP_AT: usize = FORMAT_AT + size_of::<u8>();
 const PROPERTIES_AT: usize = TIMESTAMP_AT + size_of::<i64>();
 
-/// A stored row, known to be readable from end to end.
+/// A stored row that was checked from end to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row(Bytes);
 
-/// A stored row where it lies.
+/// A borrowed row that was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'a>(&'a [u8]);
 
@@ -70,7 +70,7 @@ impl Row {
 }
 
 impl<'a> RowView<'a> {
-    /// Walks the whole row once, so that every later reading of it can't fail.
+    /// Checks the whole row, so that reading it later can't fail.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Fault> {
         let view = Self(bytes);
         view.check().ok_or_else(|| unreadable(bytes))?;
@@ -86,7 +86,7 @@ impl<'a> RowView<'a> {
     }
 
     pub fn timestamp(self) -> DateTime {
-        // `open` and `stamp` are the only ways to a row, and both saw a timestamp in range.
+        // Only `open` and `stamp` make rows, and both have a timestamp in range.
         let mut ticks = [0; size_of::<i64>()];
         ticks.copy_from_slice(&self.0[TIMESTAMP_AT..PROPERTIES_AT]);
         DateTime::from_ticks(i64::from_le_bytes(ticks)).expect("a row's timestamp was checked")
@@ -94,7 +94,7 @@ impl<'a> RowView<'a> {
 
     /// The custom properties, in the order they are shown.
     pub fn properties(self) -> RowProperties<'a> {
-        // `open` and `RowDraft::new` are the only ways to a row, and both leave one that can be read.
+        // Only `open` and `RowDraft::new` make rows, and both are readable.
         RowProperties(Cursor::new(&self.0[PROPERTIES_AT..]).expect("a row's properties were checked"))
     }
 
@@ -134,7 +134,7 @@ pub(super) fn unreadable(bytes: &[u8]) -> Fault {
     Fault::damaged(format!("a stored row of {} bytes can't be read", bytes.len()))
 }
 
-/// Steps over all that stands before the properties, whatever the timestamp.
+/// Takes the format byte and the timestamp's bytes, without checking the timestamp.
 #[inline]
 pub(super) fn take_format(rest: &mut &[u8]) -> Option<[u8; size_of::<i64>()]> {
     match take_array(rest)? {
@@ -154,7 +154,7 @@ fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// Borrowed view of owned properties, as `RowDraft::new` and the limit checks take them.
+/// Borrows properties for `RowDraft::new` and for the checks of limits.
 pub fn borrowed(properties: &[Property]) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
     properties.iter().map(|Property { name, value }| (name.as_str(), Value::as_ref(value)))
 }

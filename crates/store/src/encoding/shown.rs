@@ -1,35 +1,35 @@
-//! Rows on their way to an answer: read once, and checked in the same reading.
+//! Rows that are written to an answer: they are checked as they are read.
 //!
-//! Whoever writes an answer wants a plain iterator of properties. So damage does not come out of it as an error
-//! but ends it and is noted, and the answer is thrown away afterwards (`Entities::show`).
+//! A writer of answers needs a plain iterator of properties. So damage is not an error of the iterator: it ends the
+//! iterator and is noted, and `Entities::show` discards the answer.
 
 use std::cell::Cell;
 
 use model::{DateTime, ValueRef};
 
-use super::property::{Cursor, Entry};
+use super::property::{Cursor, PropertyEntry};
 use super::raw::RawRow;
 use super::row;
 
-/// The custom properties of a row, in the order they are shown. Their values are read by those who want them: of a
-/// large row `$select` mostly wants few.
+/// The custom properties of a row, in the order of answers. Values are read only when they are needed, because
+/// `$select` often needs few of a large row.
 #[derive(Clone, Debug)]
 pub struct ShownProperties<'a> {
     cursor: Cursor<'a>,
     damaged: &'a Cell<bool>,
 }
 
-/// A value where it lies.
+/// A stored value that is not read yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unread<'a> {
-    entry: Entry<'a>,
+pub struct UnreadValue<'a> {
+    entry: PropertyEntry<'a>,
     damaged: &'a Cell<bool>,
 }
 
-impl<'a> From<Unread<'a>> for Option<ValueRef<'a>> {
-    /// `None`, and noted as damage, if it can't be read.
+impl<'a> From<UnreadValue<'a>> for Option<ValueRef<'a>> {
+    /// `None` if it can't be read, which is noted as damage.
     #[inline]
-    fn from(unread: Unread<'a>) -> Self {
+    fn from(unread: UnreadValue<'a>) -> Self {
         let value = unread.entry.value();
         if value.is_none() {
             unread.damaged.set(true);
@@ -51,7 +51,7 @@ impl<'a> RawRow<'a> {
 }
 
 impl<'a> Iterator for ShownProperties<'a> {
-    type Item = (&'a str, Unread<'a>);
+    type Item = (&'a str, UnreadValue<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -65,7 +65,7 @@ impl<'a> Iterator for ShownProperties<'a> {
             self.cursor = Cursor::default();
             return None;
         };
-        Some((name, Unread { entry, damaged: self.damaged }))
+        Some((name, UnreadValue { entry, damaged: self.damaged }))
     }
 }
 

@@ -8,13 +8,13 @@ pub fn put(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
-/// How many bytes `put` takes for it.
+/// The number of bytes that `put` writes.
 pub fn length(value: usize) -> usize {
     let bits = (usize::BITS - value.leading_zeros()).max(1);
     bits.div_ceil(7) as usize
 }
 
-/// Takes a length off the front; none over 32 bits, which no stored thing has.
+/// Takes a length from the front. `None` above 32 bits: nothing stored is that long.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<usize> {
     // Nearly every length is one byte or two.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use front::access::Denial;
-use front::{BodyFailure, Held, held_bytes};
+use front::{BodyFailure, MemoryShare, held_bytes};
 use model::Refusal;
 use store::FaultKind;
 use wire::names;
@@ -32,7 +32,7 @@ pub struct Content {
 
 impl Content {
     /// The memory stays held until the last byte is sent.
-    pub fn holding(self, held: Held) -> Self {
+    pub fn holding(self, held: MemoryShare) -> Self {
         Self { bytes: held_bytes(self.bytes, held), ..self }
     }
 }

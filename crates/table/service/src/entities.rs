@@ -1,7 +1,7 @@
 //! Point reads and writes. A single write is a transaction of one: there is no other write path.
 
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
-use store::{Change, Condition, Operation, RowDraft, StoredRow, TableRef, Transaction};
+use store::{Change, Condition, RowDraft, RowOperation, StoredRow, TableRef, Transaction};
 
 use crate::tables::is_metrics;
 use crate::throttle::cost_of;
@@ -60,12 +60,12 @@ impl EntityWrite {
         }
     }
 
-    pub(crate) fn into_operation(self) -> Operation {
-        Operation { row: self.key.row, condition: self.condition, change: self.change }
+    pub(crate) fn into_operation(self) -> RowOperation {
+        RowOperation { row: self.key.row, condition: self.condition, change: self.change }
     }
 }
 
-fn cost(operation: &Operation) -> u64 {
+fn cost(operation: &RowOperation) -> u64 {
     match &operation.change {
         Change::Put(draft) | Change::Merge(draft) => cost_of(draft.len()),
         Change::Delete => 1,
@@ -111,7 +111,7 @@ impl Service {
         &self,
         table: &TableRef,
         partition: model::Key,
-        operations: Vec<Operation>,
+        operations: Vec<RowOperation>,
     ) -> Result<Vec<DateTime>> {
         let transaction =
             Transaction::new(partition, operations).ok_or(Error::from(Refusal::DuplicateRow))?;

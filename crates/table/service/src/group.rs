@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use model::{Key, Refusal, limits};
-use store::{Operation, TableRef};
+use store::{RowOperation, TableRef};
 
 use crate::EntityWrite;
 
@@ -12,7 +12,7 @@ use crate::EntityWrite;
 pub struct WriteGroup {
     place: Option<(TableRef, Key)>,
     rows: HashSet<String>,
-    operations: Vec<Operation>,
+    operations: Vec<RowOperation>,
 }
 
 impl WriteGroup {
@@ -56,7 +56,7 @@ impl WriteGroup {
     }
 
     /// `None` for an empty group.
-    pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<Operation>)> {
+    pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<RowOperation>)> {
         let (table, partition) = self.place?;
         Some((table, partition, self.operations))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use common::Refusal;
 use filter::{FilterError, Plan};
 use model::{Cut, EntityKey, KeyRange, limits};
-use store::{Budget, Entities, Held, RowFilter, Scan, StoredRef, TableRef, Tied};
+use store::{Budget, Entities, MemoryShare, PageGuard, RowFilter, Scan, StoredRef, TableRef};
 
 use crate::long_work::LONG_WORK;
 use crate::residual::Residual;
@@ -32,7 +32,7 @@ pub struct EntityPage {
     /// How many entities were examined to find these.
     pub examined: u64,
     /// Keep this until the answer is written.
-    pub tied: Tied,
+    pub tied: PageGuard,
 }
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
         &self,
         table: &TableRef,
         query: EntityQuery<'_>,
-        held: &mut Held,
+        held: &mut MemoryShare,
     ) -> Result<EntityPage> {
         let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
@@ -120,7 +120,7 @@ impl QueryPlan {
     }
 }
 
-fn reserve(held: &mut Held, bytes: usize) -> std::result::Result<(), Refusal> {
+fn reserve(held: &mut MemoryShare, bytes: usize) -> std::result::Result<(), Refusal> {
     if held.resize(bytes) { Ok(()) } else { Err(Refusal::Busy) }
 }
 

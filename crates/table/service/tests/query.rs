@@ -2,13 +2,13 @@
 
 use model::{Cut, EntityKey, KeyRange, Refusal, limits};
 use service::{EntityPage, EntityQuery};
-use store::{FREE_BYTES, Held, RequestMemory};
+use store::{FREE_BYTES, MemoryShare, RequestMemory};
 
 use crate::kit::{Ground, number, refused, table};
 
 const BOOKS: &str = "Books";
 
-fn plenty() -> Held {
+fn plenty() -> MemoryShare {
     RequestMemory::new(1 << 30).nothing()
 }
 

@@ -1,4 +1,4 @@
-//! Nobody else writes: then every outcome can be found out, and every write is done once.
+//! No other server writes: then every outcome can be settled, and every write is done once.
 
 use store::{Engine as _, Error};
 

@@ -1,7 +1,7 @@
 //! Writes to try, each with what it finds and what it leaves.
 
 use model::{DateTime, Key};
-use store::{Change, Condition, Engine as _, Operation, Transaction};
+use store::{Change, Condition, Engine as _, RowOperation, Transaction};
 use store_suite::{key, number};
 
 use crate::lost_answers::Ground;
@@ -90,7 +90,7 @@ impl Case {
     pub async fn prepare(&self, ground: &Ground, partition: &str) -> Transaction {
         let found =
             |(row, value): &(&str, i32)| operation(row, Condition::Absent, Change::Put(number(*value)));
-        let before: Vec<Operation> = self.before.iter().map(found).collect();
+        let before: Vec<RowOperation> = self.before.iter().map(found).collect();
         let stamps = match Transaction::new(key(partition, "").partition, before) {
             Some(before) => ground.witness.apply(&ground.table, before).await.unwrap(),
             None => Vec::new(),
@@ -134,6 +134,6 @@ impl Case {
     }
 }
 
-fn operation(row: &str, condition: Condition, change: Change) -> Operation {
-    Operation { row: Key::parse(row).unwrap(), condition, change }
+fn operation(row: &str, condition: Condition, change: Change) -> RowOperation {
+    RowOperation { row: Key::parse(row).unwrap(), condition, change }
 }

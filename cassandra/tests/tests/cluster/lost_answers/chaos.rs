@@ -9,7 +9,7 @@ use engine_cassandra::{CassandraEngine, Options};
 use futures_util::future::join_all;
 use model::ValueRef;
 use rand::Rng as _;
-use store::{Change, Condition, Engine as _, Error, Operation, Reason, TableRef, Transaction};
+use store::{Change, Condition, Engine as _, Error, Reason, RowOperation, TableRef, Transaction};
 use store_suite::{key, number};
 
 use crate::lost_answers::Ground;
@@ -32,8 +32,9 @@ struct Account {
 fn step(partition: &str, name: &str, count: i32, version: Option<model::DateTime>) -> Transaction {
     let condition = version.map_or(Condition::Absent, Condition::Version);
     let row = |text: &str| key(partition, text).row;
-    let counter = Operation { row: row("counter"), condition, change: Change::Merge(number(count + 1)) };
-    let witness = Operation { row: row(name), condition: Condition::Absent, change: Change::Put(number(0)) };
+    let counter = RowOperation { row: row("counter"), condition, change: Change::Merge(number(count + 1)) };
+    let witness =
+        RowOperation { row: row(name), condition: Condition::Absent, change: Change::Put(number(0)) };
     Transaction::new(key(partition, "").partition, vec![counter, witness]).unwrap()
 }
 

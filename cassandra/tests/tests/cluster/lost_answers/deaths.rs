@@ -1,7 +1,7 @@
-//! A server that dies between any two steps of making, dropping or purging a table, and what another one finds of it.
+//! A server that dies between any two steps of creating, dropping or purging a table.
 //!
-//! For every n, nothing that the first server sends about the table arrives after the n-th request, and what it was
-//! doing is given up there. Then the table is whole or gone, and another server ends what was begun.
+//! For every n, no request of the first server about the table arrives after the n-th, and its work stops there. Then
+//! the table must be complete or gone, and another server finishes the work.
 
 use std::future::Future;
 use std::sync::Arc;

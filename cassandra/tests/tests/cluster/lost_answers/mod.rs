@@ -1,5 +1,5 @@
-//! Writes whose requests or answers are lost on the way, and the engine that has to find out what became of
-//! them: on a real node, with a proxy that does the losing. The keyspace `partita_lost_answers` is theirs to drop.
+//! Writes whose requests or answers are lost, and whose outcome the engine has to settle: on a real node, with a
+//! proxy that loses them. The tests drop the keyspace `partita_lost_answers`.
 
 mod alone;
 mod between;
@@ -68,7 +68,7 @@ impl Ground {
         }
     }
 
-    /// What was lost arrives after all. Whoever has an answer by now must not see it applied.
+    /// Delivers the lost requests. A request whose caller has an answer by now must not be applied.
     async fn deliver_lost(&mut self, what: &str) {
         for write in self.between.lost() {
             assert!(!straggler::deliver(self.node, &write).await, "{what}: applied after its answer");

@@ -1,5 +1,5 @@
-//! Others write meanwhile, and may wipe out what would have told. Then the engine has to say that it does not
-//! know, and must leave alone what the others have made of it.
+//! Other servers write meanwhile, and may overwrite what would have proved the outcome. Then the engine has to answer
+//! that the outcome is unknown, and must not change what the others wrote.
 
 use store::{Change, Condition, Engine as _, Error, Reason, Transaction};
 use store_suite::{key, number};

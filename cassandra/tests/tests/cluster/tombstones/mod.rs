@@ -1,7 +1,8 @@
-//! More tombstones in one place than a node reads over: the node gives up such a read, and the engine gets on.
+//! More tombstones in one place than a node reads at a time: such a read fails, and the engine continues with smaller
+//! ones.
 //!
-//! They make somewhat more of them than the node is set to read over. `--ignored` makes 150,000, which is more than a node
-//! reads over unless it was told otherwise.
+//! The tests make slightly more tombstones than the node's limit. `--ignored` makes 150,000, which is above
+//! Cassandra's default limit.
 
 pub mod ground;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use migrate::{Passed, Shared, Step, Verified};
+use migrate::{MigrationProgress, PassReport, Shared, VerifyReport};
 use model::AccountName;
 
 use super::error::{MigrateError, Result};
@@ -76,7 +76,7 @@ impl Journey {
     }
 
     /// Makes passes until one is small, or not smaller than the previous one.
-    pub async fn approach(&mut self) -> Result<Passed> {
+    pub async fn approach(&mut self) -> Result<PassReport> {
         let mut last = self.pass().await?;
         while last.changed() > SMALL && self.passes < PASSES_MAX && !self.source.stands_still() {
             let before = last.changed();
@@ -89,7 +89,7 @@ impl Journey {
     }
 
     /// Makes the target equal to the source as it is now.
-    pub async fn pass(&mut self) -> Result<Passed> {
+    pub async fn pass(&mut self) -> Result<PassReport> {
         self.passes += 1;
         let begun = Instant::now();
         let taken = self.take_snapshot().await?;
@@ -101,7 +101,7 @@ impl Journey {
         self.state.hold(None)?;
         let known = self.held.as_ref().filter(|held| held.is_kept).map(|held| &held.engine);
         let progress = Mutex::new(ProgressLine::new("copying"));
-        let watch = |step: Step<'_>| {
+        let watch = |step: MigrationProgress<'_>| {
             let words = || format!("{}: {} entities, {} changed", step.table.name, step.seen, step.changed);
             show(&progress, words);
         };
@@ -128,12 +128,13 @@ impl Journey {
     }
 
     /// Compares the target with the snapshot of the last pass.
-    pub async fn verify(&mut self) -> Result<Verified> {
+    pub async fn verify(&mut self) -> Result<VerifyReport> {
         // Always set: a pass comes before.
-        let Some(held) = &self.held else { return Ok(Verified::default()) };
+        let Some(held) = &self.held else { return Ok(VerifyReport::default()) };
         let progress = Mutex::new(ProgressLine::new("comparing"));
-        let watch =
-            |step: Step<'_>| show(&progress, || format!("{}: {} entities", step.table.name, step.seen));
+        let watch = |step: MigrationProgress<'_>| {
+            show(&progress, || format!("{}: {} entities", step.table.name, step.seen));
+        };
         let verified = migrate::verify(&held.engine, &self.target, &held.accounts, &watch).await;
         drop(progress);
         if verified.is_err() {

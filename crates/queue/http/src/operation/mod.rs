@@ -7,7 +7,7 @@ mod service_document;
 use std::sync::Arc;
 
 use common::{Refusal as Shared, Version};
-use front::{Held, Memory, PropertiesStore, Site};
+use front::{Memory, MemoryShare, PropertiesStore, Site};
 use queue_model::QueueName;
 use queue_service::{QueueRef, QueueService};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ impl Context<'_> {
     }
 
     /// Memory for an answer of up to so many bytes; refused if there is none.
-    fn hold(&self, bytes: usize) -> Result<Held, Shared> {
+    fn hold(&self, bytes: usize) -> Result<MemoryShare, Shared> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(Shared::Busy) }
     }

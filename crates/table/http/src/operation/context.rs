@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use front::headers::Headers;
-use front::{Held, Memory, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
+use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
@@ -49,7 +49,7 @@ pub struct Call<'a> {
 
 impl Context<'_> {
     /// Memory for an answer of at most this size; refused if there is too little.
-    pub fn hold(&self, bytes: usize) -> Result<Held, common::Refusal> {
+    pub fn hold(&self, bytes: usize) -> Result<MemoryShare, common::Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(common::Refusal::Busy) }
     }

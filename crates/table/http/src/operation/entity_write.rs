@@ -9,7 +9,7 @@ use wire::{EntityBody, Format, format, url};
 use super::show::EntityFormat;
 use super::{Call, Context, Operation, table};
 use crate::answer::{Preference, TableAnswer, TableFailure};
-use front::Held;
+use front::MemoryShare;
 
 /// A valid write, and how to answer when it is done.
 pub struct WriteRequest {
@@ -40,7 +40,7 @@ pub struct InsertedEntity {
     /// The names of times that the request has with an offset; the answer shows them in the same way.
     offset_times: Vec<String>,
     /// The memory for writing it, held in advance: after the write it must be answered.
-    held: Held,
+    held: MemoryShare,
 }
 
 pub async fn run(

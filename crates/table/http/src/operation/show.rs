@@ -8,7 +8,7 @@ use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
 
 use super::Context;
 use crate::answer::Content;
-use front::Held;
+use front::MemoryShare;
 
 /// How the entities of one table are shown.
 pub struct EntityFormat<'a> {
@@ -60,7 +60,7 @@ impl EntityFormat<'_> {
         &self,
         entities: impl Iterator<Item = EntityView<'e, I>>,
         stored: usize,
-        held: &mut Held,
+        held: &mut MemoryShare,
     ) -> (Content, usize)
     where
         I: Iterator<Item = (&'e str, V)>,

@@ -1,61 +1,62 @@
-//! A transaction on its way to the committer: its stored keys, and what was found under them ahead of time.
+//! A transaction that is ready for the committer: its stored keys, and what it needs of its rows, read ahead.
 //!
-//! Whoever asks for a transaction reads the rows it will be judged by, and makes the rows that its merges come to, so
-//! that the committer, for whom every other writer waits, neither waits for the disk nor looks again. What was found is
-//! believed only if no commit since can have written under that key. Of a row that a condition asks for, the timestamp
-//! is kept and no more.
+//! The caller's thread reads the rows and makes the merges, because all writers wait for the committer: it should
+//! neither read from the disk nor merge. What was read ahead is used only if no later commit can have written that
+//! key. For a condition, only the timestamp of the row is kept.
 //!
-//! Why that is right: `Published` is raised after a commit's rows can be read. A reader notes it first and reads
-//! after, so it has seen every commit up to that number. The committer notes for each key, in `Touched`, the
-//! commit it was written with. If that is not above the reader's number, the row is still what the reader found.
+//! Why this is correct: `PublishedCommit` is raised after the rows of a commit can be read. A reader notes its value
+//! before it reads, so it sees every commit up to that number. In `KeyCommits`, the committer notes the last commit
+//! of each key. If that is not above the reader's number, the row is still the one that the reader saw.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{DateTime, EntityKey, Key};
-use store::{Change, Fault, Operation, RawRow, Reason, RowDraft, Transaction, merge};
+use store::{Change, Fault, RawRow, Reason, RowDraft, RowOperation, Transaction, merge};
 
 use crate::catalog::Table;
 
 #[derive(Clone, Debug)]
-pub struct Ahead {
-    /// As it was found; the one of that name may be another one once the transaction is judged.
+pub struct PreparedTransaction {
+    /// The table that the rows were read from. By the time of the commit, its name may belong to another table.
     pub table: Arc<Table>,
     pub transaction: Transaction,
-    /// One for each operation, in their order.
-    pub rows: Vec<FoundRow>,
-    /// What `Published` said before the first row was read.
+    /// One for each operation, in the same order.
+    pub rows: Vec<PreparedRow>,
+    /// The value of `PublishedCommit` before the first row was read.
     pub seen: u64,
+    /// Whether the committer may return it instead of making large merges itself.
+    pub may_return: bool,
 }
 
 #[derive(Clone, Debug)]
-pub struct FoundRow {
-    /// With the id of `Ahead::table`.
+pub struct PreparedRow {
+    /// Begins with the id of `PreparedTransaction::table`.
     pub key: Vec<u8>,
-    pub found: Found,
+    pub facts: RowFacts,
 }
 
 #[derive(Clone, Debug)]
-pub enum Found {
-    /// Makes no difference to the operation.
+pub enum RowFacts {
+    /// The operation does not depend on the row.
     NotAsked,
-    /// The timestamp of the row, if there is one. Also for a merge whose condition does not hold of it.
+    /// The timestamp of the row, or `None` if there is no row. Also for a merge whose condition does not hold.
     Stamp(Option<DateTime>),
-    /// The timestamp of the row, and what a merge makes of it.
+    /// The timestamp of the row, and the result of merging into it.
     Merged(DateTime, Result<RowDraft, Reason>),
 }
 
-impl Found {
+impl RowFacts {
     /// What the operation needs of the row.
-    pub fn of(partition: &Key, operation: &Operation, row: Option<RawRow<'_>>) -> Result<Self, Fault> {
+    pub fn of(partition: &Key, operation: &RowOperation, row: Option<RawRow<'_>>) -> Result<Self, Fault> {
         let Some(row) = row else { return Ok(Self::Stamp(None)) };
         Self::of_row(partition, operation, row).map_err(|fault| {
             fault.about(format!("PartitionKey {:?}, RowKey {:?}", partition.as_str(), operation.row.as_str()))
         })
     }
 
-    fn of_row(partition: &Key, operation: &Operation, row: RawRow<'_>) -> Result<Self, Fault> {
+    fn of_row(partition: &Key, operation: &RowOperation, row: RawRow<'_>) -> Result<Self, Fault> {
         let stamp = row.timestamp()?;
         Ok(match &operation.change {
             Change::Merge(draft) if operation.condition.judge(Some(stamp)).is_ok() => {
@@ -66,7 +67,7 @@ impl Found {
         })
     }
 
-    /// Rough bytes it takes, and then writes.
+    /// About the bytes that it holds and then writes.
     pub fn weight(&self) -> usize {
         match self {
             Self::Merged(_, Ok(draft)) => draft.len(),
@@ -75,18 +76,18 @@ impl Found {
     }
 }
 
-impl Ahead {
-    /// Rough bytes it takes while it waits, and then writes.
+impl PreparedTransaction {
+    /// About the bytes that it holds while it waits and then writes.
     pub fn weight(&self) -> usize {
-        self.transaction.weight() + self.rows.iter().map(|row| row.found.weight()).sum::<usize>()
+        self.transaction.weight() + self.rows.iter().map(|row| row.facts.weight()).sum::<usize>()
     }
 }
 
-/// The number of the last commit whose rows every read finds.
+/// The number of the last commit that every read sees.
 #[derive(Debug)]
-pub struct Published(AtomicU64);
+pub struct PublishedCommit(AtomicU64);
 
-impl Published {
+impl PublishedCommit {
     pub fn new(counter: u64) -> Self {
         Self(AtomicU64::new(counter))
     }
@@ -100,18 +101,18 @@ impl Published {
     }
 }
 
-/// With which commit a key was written last since the store was opened, or later than that.
+/// The last commit of each key since the store was opened, or a later commit.
 ///
-/// Keys share slots, and a slot keeps the latest commit of all of them: a collision has a row read once more, and
-/// can't have one believed that was changed.
+/// Keys share slots, and a slot has the latest commit of all its keys. So a collision can make the committer read a
+/// row again, but a changed row is never taken for unchanged.
 #[derive(Debug)]
-pub struct Touched {
+pub struct KeyCommits {
     slots: Vec<u64>,
     hasher: RandomState,
 }
 
-impl Touched {
-    /// Many more than one group writes; 256 KiB.
+impl KeyCommits {
+    /// Many more than the keys of one group. Takes 256 KiB.
     const SLOTS: usize = 1 << 15;
 
     pub fn new() -> Self {
@@ -122,7 +123,7 @@ impl Touched {
         Self { slots: vec![0; slots], hasher: RandomState::new() }
     }
 
-    /// Commits only grow, so the latest is the last one noted.
+    /// Commit numbers only grow, so the last one noted is the latest.
     pub fn note(&mut self, key: &[u8], commit: u64) {
         let slot = self.slot(key);
         self.slots[slot] = commit;
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_key_is_touched_by_every_commit_above_the_one_seen() {
-        let mut touched = Touched::new();
+        let mut touched = KeyCommits::new();
         assert!(!touched.since(b"a", 0));
         touched.note(b"a", 7);
         assert!(touched.since(b"a", 6));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn keys_that_share_a_slot_hide_no_change_of_each_other() {
-        let mut touched = Touched::with_slots(1);
+        let mut touched = KeyCommits::with_slots(1);
         touched.note(b"a", 7);
         touched.note(b"b", 8);
         assert!(touched.since(b"a", 7));

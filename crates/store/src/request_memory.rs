@@ -1,13 +1,13 @@
-//! How much memory requests may hold of this process: what they send, what is made of it, and answers not taken yet.
+//! The memory that requests may hold: their bodies, what is made of them, and answers that are not sent yet.
 //!
-//! One sum for all requests. Small ones are free, so that ordinary requests never come here; how many of those there
-//! can be is bounded by the connections. Nobody waits for memory, because what would have to be given back may be held
-//! by those who wait: a request that finds none is refused as busy.
+//! All requests share one sum. Small requests are not counted; the limit of connections bounds them. No request waits
+//! for memory, because requests that wait may hold the memory that others need: a request that finds none is refused
+//! as busy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a request may hold without asking.
+/// Bytes that a request may hold without being counted.
 pub const FREE_BYTES: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub struct RequestMemory {
     held: AtomicUsize,
 }
 
-/// A part of it, given back when dropped.
+/// The part of one request; released when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryShare {
     memory: Arc<RequestMemory>,
     bytes: usize,
 }
@@ -28,9 +28,9 @@ impl RequestMemory {
         Arc::new(Self { bytes_max, held: AtomicUsize::new(0) })
     }
 
-    /// Nothing of it yet.
-    pub fn nothing(self: &Arc<Self>) -> Held {
-        Held { memory: self.clone(), bytes: 0 }
+    /// A share of zero bytes.
+    pub fn nothing(self: &Arc<Self>) -> MemoryShare {
+        MemoryShare { memory: self.clone(), bytes: 0 }
     }
 
     #[cfg(test)]
@@ -39,8 +39,8 @@ impl RequestMemory {
     }
 }
 
-impl Held {
-    /// False, and nothing is changed, if there is not as much left.
+impl MemoryShare {
+    /// False, without a change, if there is not enough left.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let before = self.memory.held.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > self.memory.bytes_max {
@@ -51,7 +51,7 @@ impl Held {
         true
     }
 
-    /// Grows to what is above the free bytes, or shrinks. False, and nothing is changed, if there is not as much left.
+    /// Grows or shrinks to `bytes` without the free bytes. False, without a change, if there is not enough left.
     pub fn resize(&mut self, bytes: usize) -> bool {
         let wanted = bytes.saturating_sub(FREE_BYTES);
         if wanted > self.bytes {
@@ -66,7 +66,7 @@ impl Held {
         self.bytes
     }
 
-    /// Whether there is as much or not: for what has to be said in any case.
+    /// Grows even if there is not enough left: for answers that must be sent in any case.
     pub fn grow_anyway(&mut self, bytes: usize) {
         self.memory.held.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
@@ -78,7 +78,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.give_back();
     }
