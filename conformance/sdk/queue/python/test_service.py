@@ -1,12 +1,15 @@
 """The service as a whole: properties, statistics, the secondary endpoint, connection strings, keys."""
 
 import base64
+from urllib.parse import urlsplit
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
+from azure.data.tables import TableServiceClient
 from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, QueueClient, QueueServiceClient, RetentionPolicy
 
-from conftest import ACCOUNT, CONNECTION, ENDPOINT, OPTIONS, fresh_name, queue_client, refused, service_client
+from conftest import ACCOUNT, CONNECTION, ENDPOINT, KEY, OPTIONS, TABLES, fresh_name, queue_client, refused, service_client
 
 
 @pytest.fixture
@@ -53,22 +56,18 @@ def test_properties_have_limits(properties):
     with refused(400, "InvalidXmlDocument"):
         properties.set_service_properties(cors=[CorsRule(["www.xyz.com"], ["GET"])] * 6)
     with refused(400, "InvalidXmlDocument"):
-        properties.set_service_properties(hour_metrics=Metrics(enabled=True, include_apis=True, retention_policy=RetentionPolicy(True, 366)))
+        properties.set_service_properties(hour_metrics=Metrics(enabled=True, retention_policy=RetentionPolicy(True, 366)))
 
 
 def test_properties_of_queues_are_not_those_of_tables(properties):
-    from azure.core.credentials import AzureNamedKeyCredential
-    from azure.data.tables import TableServiceClient
-
-    from conftest import KEY, TABLES
-
     properties.set_service_properties(cors=[CorsRule(["queues.example"], ["GET"])])
     with TableServiceClient(TABLES, credential=AzureNamedKeyCredential(ACCOUNT, KEY)) as tables:
         assert "queues.example" not in str([rule.allowed_origins for rule in tables.get_service_properties()["cors"]])
 
 
 def test_statistics():
-    with service_client(ENDPOINT, secondary_hostname=ENDPOINT.split("//")[1] + "-secondary") as service:
+    # Of a path-style address, the SDK replaces only the host.
+    with service_client(ENDPOINT + "-secondary", secondary_hostname=urlsplit(ENDPOINT).netloc) as service:
         found = service.get_service_stats()["geo_replication"]
         assert found["status"] in ("live", "unavailable", "bootstrap")
 
@@ -95,16 +94,10 @@ def test_a_wrong_key():
         queue_client(fresh_name(), credential=wrong).create_queue()
 
 
-def test_no_key():
-    with pytest.raises(HttpResponseError) as answer:
-        queue_client(fresh_name(), credential=None).create_queue()
-    assert answer.value.status_code in (401, 403, 404)
-
-
 def test_the_answer_names_the_request(queue):
     seen = []
     queue.get_queue_properties(
-        client_request_id="mine", raw_response_hook=lambda answer: seen.append(dict(answer.http_response.headers))
+        client_request_id="mine", raw_response_hook=lambda answer: seen.append(answer.http_response.headers)
     )
     (headers,) = seen
     assert headers["x-ms-client-request-id"] == "mine"
