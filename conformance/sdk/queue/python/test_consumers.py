@@ -15,7 +15,7 @@ BASE64 = {"message_encode_policy": TextBase64EncodePolicy(), "message_decode_pol
 
 
 def test_consumers_beside_each_other_take_each_message_once(queue):
-    names = [str(number) for number in range(300)]
+    names = [str(number) for number in range(120)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(queue.send_message, names))
         taken, lock = Counter(), threading.Lock()
@@ -35,7 +35,7 @@ def test_consumers_beside_each_other_take_each_message_once(queue):
 
 
 def test_producers_and_consumers_at_once(queue):
-    total, done, lock = 200, Counter(), threading.Lock()
+    total, done, lock = 80, Counter(), threading.Lock()
 
     def produce(producer):
         for number in range(total // 4):

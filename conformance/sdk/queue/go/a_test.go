@@ -1,2 +1,0 @@
-package conformance
-import _ "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
