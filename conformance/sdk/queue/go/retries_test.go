@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 )
 
-// busyServer starts a server that grants a queue 40 messages a second.
+// busyServer starts a server that grants a queue ten messages a second.
 func busyServer(t *testing.T) string {
 	t.Helper()
 	binary := os.Getenv("PARTITA_BINARY")
@@ -20,7 +20,7 @@ func busyServer(t *testing.T) string {
 		t.Skip("PARTITA_BINARY names no server to start")
 	}
 	server := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--in-memory", "--log-level", "error",
-		"--throttle", "100000/40")
+		"--throttle", "100000/10")
 	output, err := server.StdoutPipe()
 	must(t, err)
 	must(t, server.Start())
@@ -37,7 +37,7 @@ func busyServer(t *testing.T) string {
 
 // fill puts messages, up to the first error.
 func fill(queue *azqueue.QueueClient) error {
-	for range 120 {
+	for range 25 {
 		if _, err := queue.EnqueueMessage(ctx, "a", nil); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func TestRetriesGetEverythingPut(t *testing.T) {
 	must(t, err)
 	queue := service.NewQueueClient(name)
 	must(t, fill(queue))
-	equal(t, count(t, queue), 120)
+	equal(t, count(t, queue), 25)
 	if seen.count == 0 {
 		t.Fatal("the server was never busy")
 	}

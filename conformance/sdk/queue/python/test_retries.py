@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from azure.storage.queue import ExponentialRetry
+from azure.storage.queue import LinearRetry
 
 from conftest import fresh_name, queue_client, refused, service_client
 
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(not BINARY, reason="PARTITA_BINARY names no serv
 
 @pytest.fixture(scope="module")
 def busy():
-    """The endpoint of a server that grants a queue 40 messages a second."""
+    """The endpoint of a server that grants a queue ten messages a second."""
     command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--in-memory", "--log-level", "error"]
-    with subprocess.Popen([*command, "--throttle", "100000/40"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([*command, "--throttle", "100000/10"], stdout=subprocess.PIPE, text=True) as server:
         try:
             found = (re.search(r"QueueEndpoint=([^;]+)", line) for line in server.stdout)
             yield next(match[1] for match in found if match)
@@ -27,16 +27,16 @@ def busy():
 
 
 def fill(queue, **more):
-    for number in range(120):
+    for number in range(25):
         queue.send_message(str(number), **more)
 
 
 def test_retries_get_everything_put(busy):
-    retries = ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5)
+    retries = LinearRetry(backoff=1, retry_total=5, random_jitter_range=0)
     queue, statuses = queue_client(fresh_name(), busy, retry_policy=retries), []
     queue.create_queue()
     fill(queue, raw_response_hook=lambda answer: statuses.append(answer.http_response.status_code))
-    assert queue.get_queue_properties().approximate_message_count == 120
+    assert queue.get_queue_properties().approximate_message_count == 25
     assert 503 in statuses
 
 
