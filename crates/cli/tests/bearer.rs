@@ -186,6 +186,67 @@ fn each_role_may_do_the_same_as_in_the_real_service() {
     );
 }
 
+/// The same of queues (specification: queue-operations 7.5).
+#[test]
+fn each_role_of_queues_may_do_the_same_as_in_the_real_service() {
+    let setting = Setting::over_http();
+    let mut client = setting.server.queue_client();
+    let roles = [
+        "Storage Table Data Contributor",
+        "Storage Queue Data Reader",
+        "Storage Queue Data Message Sender",
+        "8a0f0c08-91a1-4084-bc3d-661d67233fed",
+        "Storage Queue Data Contributor",
+    ];
+    let tokens = roles.map(|role| setting.issuer.of_role(role));
+    let text = "<QueueMessage><MessageText>a</MessageText></QueueMessage>";
+    let message = "/jobs/messages/0a1b2c3d-0000-4000-8000-0123456789ab?popreceipt=AgAAAAMAAAAAAAAAkP0RP0Fx2QE%3D&visibilitytimeout=0";
+    // The letters of those that may: reader, sender, processor, contributor.
+    for (method, path, body, may, status) in [
+        ("GET", "/?comp=list", "", "rc", 200),
+        ("PUT", "/jobs", "", "c", 204),
+        ("GET", "/jobs?comp=metadata", "", "rc", 200),
+        ("PUT", "/jobs?comp=metadata", "", "c", 204),
+        ("POST", "/jobs/messages", text, "sc", 201),
+        ("GET", "/jobs/messages?peekonly=true", "", "rpc", 200),
+        ("GET", "/jobs/messages", "", "pc", 200),
+        ("PUT", message, "", "c", 404),
+        ("DELETE", message, "", "pc", 404),
+        ("DELETE", "/jobs/messages", "", "c", 204),
+        ("GET", "/?restype=service&comp=properties", "", "", 200),
+        ("DELETE", "/jobs", "", "c", 204),
+    ] {
+        for (token, letter) in tokens.iter().zip("-rspc".chars()) {
+            client.send("PUT", "/jobs", &[], b"");
+            let answer = send(&mut client, token, method, path, body);
+            let expected = if may.contains(letter) { status } else { 403 };
+            assert_eq!(answer.status, expected, "{method} {path} as {letter}: {}", answer.text());
+        }
+    }
+    let contributor = format!("Bearer {}", tokens[4]);
+    let mut policies = |version| {
+        client.send("PUT", "/jobs", &[], b"");
+        let headers = [("Authorization", contributor.as_str()), ("x-ms-version", version)];
+        client.send_raw("GET", &format!("/{ACCOUNT}/jobs?comp=acl"), &headers, b"").unwrap().status
+    };
+    assert_eq!((policies("2021-02-12"), policies("2025-07-05")), (403, 200));
+}
+
+#[test]
+fn a_token_for_another_audience_is_told_so_by_queues() {
+    let setting = Setting::over_http();
+    let token = setting.issuer.token(json!({ "aud": "https://vault.azure.net" }));
+    let answer = send(&mut setting.server.queue_client(), &token, "GET", "/?comp=list", "");
+    assert_eq!((answer.status, answer.header("x-ms-error-code")), (401, Some("InvalidAuthenticationInfo")));
+    assert_eq!((answer.header("WWW-Authenticate"), answer.header("x-ms-version")), (Some(CHALLENGE), None));
+    let detail = "<AuthenticationErrorDetail>Audience validation failed. Audience did not match.</AuthenticationErrorDetail></Error>";
+    assert!(answer.text().ends_with(detail), "{}", answer.text());
+    let own = setting.issuer.token(json!({
+        "aud": format!("https://{ACCOUNT}.queue.core.windows.net"), "roles": "Storage Queue Data Reader",
+    }));
+    assert_eq!(send(&mut setting.server.queue_client(), &own, "GET", "/?comp=list", "").status, 200);
+}
+
 /// Roles that manage the account may read and write service properties, but no data.
 #[test]
 fn properties_and_statistics_are_for_roles_over_the_account() {

@@ -1,5 +1,7 @@
-//! The Queue service of the real binary: SAS letters × operations, stored policies, bearer roles, hostile clients, and what
-//! survives a restart.
+//! The Queue service of the real binary: SAS letters × operations, stored policies, hostile clients, request logs, and what
+//! survives a restart. Roles of bearer tokens are in `bearer.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 use std::time::{Duration, SystemTime};
 
@@ -361,6 +363,44 @@ fn a_taken_port_of_queues_is_named() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains(&address) && said.contains("--queue-listen"), "{said}");
+}
+
+#[test]
+fn requests_are_logged_and_counted_as_queues() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let mut queues = server.queue_client();
+    let on = "<RetentionPolicy><Enabled>true</Enabled><Days>2</Days></RetentionPolicy>";
+    let properties = format!(
+        "<StorageServiceProperties><Logging><Version>1.0</Version><Read>true</Read><Write>true</Write><Delete>true</Delete>{on}</Logging><HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>{on}</HourMetrics></StorageServiceProperties>"
+    );
+    let set = queues.send("PUT", "/?restype=service&comp=properties", &[], properties.as_bytes());
+    assert_eq!(set.status, 202, "{}", set.text());
+    queues.send("PUT", "/jobs", &[], b"");
+    queues.send("POST", "/jobs/messages", &[], TEXT);
+    queues.send("GET", "/jobs/messages?numofmessages=2", &[], b"");
+    queues.send("GET", "/jobs/messages?peekonly=true", &[], b"");
+    queues.send("DELETE", "/jobs/messages", &[], b"");
+    assert!(server.stop().success());
+    let mut log = String::new();
+    let mut open = vec![directory.path().join("request-logs/devstoreaccount1/queue")];
+    while let Some(path) = open.pop() {
+        match std::fs::read_dir(&path) {
+            Ok(entries) => open.extend(entries.map(|entry| entry.unwrap().path())),
+            Err(_) => log.push_str(&std::fs::read_to_string(path).unwrap()),
+        }
+    }
+    let operations: Vec<&str> = log.lines().filter_map(|line| line.split(';').nth(2)).collect();
+    assert_eq!(
+        operations,
+        ["CreateQueue", "PutMessage", "GetMessages", "PeekMessage", "ClearMessages"],
+        "{log}"
+    );
+    let server = Partita::in_directory(directory.path());
+    let mut tables = server.client();
+    let json = [("Accept", "application/json;odata=nometadata")];
+    let metrics = tables.send("GET", "/$MetricsHourPrimaryTransactionsQueue()", &json, b"").text();
+    assert!(metrics.contains("user;PutMessage") && metrics.contains("user;All"), "{metrics}");
 }
 
 /// Bodies that are meant to cost more than they are worth. Each is refused or stored, and the server answers the next one.

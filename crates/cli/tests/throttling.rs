@@ -45,6 +45,22 @@ fn a_partition_over_its_target_is_busy_and_others_are_not() {
 }
 
 #[test]
+fn a_queue_over_its_target_is_busy_and_others_are_not() {
+    let server = Partita::start(&["--in-memory", "--throttle", "100000/50"]);
+    let mut client = server.queue_client();
+    for queue in ["/hot", "/cool"] {
+        assert_eq!(client.send("PUT", queue, &[], b"").status, 201);
+    }
+    let body = b"<QueueMessage><MessageText>a</MessageText></QueueMessage>";
+    let mut put = |queue: &str| client.send("POST", &format!("{queue}/messages"), &[], body);
+    let refused =
+        (0..10_000).map(|_| put("/hot")).find(|answer| answer.status != 201).expect("never refused");
+    assert_eq!((refused.status, refused.header("x-ms-error-code")), (503, Some("ServerBusy")));
+    assert!(refused.text().contains("<Message>The server is busy.\nRequestId:"), "{}", refused.text());
+    assert_eq!(put("/cool").status, 201);
+}
+
+#[test]
 fn an_account_over_its_target_is_busy() {
     let (_server, mut client) = server("40/1000000");
     let (refused, _) = until_busy(&mut client, "p");

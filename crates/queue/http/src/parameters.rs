@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_list_shows_what_was_asked_and_does_what_it_can() {
-        let max_results = |query: &Query| {
+        let max_results = |query: &QueryString| {
             let (asked, limit) = max_results(query)?;
             Ok((asked.map(str::to_owned), limit))
         };

@@ -1,7 +1,10 @@
 //! Put, get, peek, update, delete and clear messages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use common::Refusal as Shared;
+use front::{Memory, MemoryShare};
 use http::HeaderValue;
 use queue_model::{Refusal, limits};
 use queue_service::QueueRef;
@@ -27,24 +30,40 @@ pub async fn put(
     })
 }
 
-/// Memory for the answer is taken before the messages are: what is taken must be told.
 pub async fn get(
     context: &Context<'_>,
     queue: &QueueRef,
     count: u32,
     visibility: Duration,
 ) -> Result<Answer, Failure> {
-    let held = context.hold(count as usize * limits::TEXT_BYTES_MAX)?;
+    let (held, count) = hold(context.memory, count)?;
     let messages = context.service.get(queue, count, visibility).await?;
     let document = message_list::write_taken(&messages, context.version);
     Ok(Answer::document(200, front::held_bytes(document.into(), held)))
 }
 
 pub async fn peek(context: &Context<'_>, queue: &QueueRef, count: u32) -> Result<Answer, Failure> {
-    let held = context.hold(count as usize * limits::TEXT_BYTES_MAX)?;
+    let (held, count) = hold(context.memory, count)?;
     let messages = context.service.peek(queue, count).await?;
     let document = message_list::write_peeked(&messages);
     Ok(Answer::document(200, front::held_bytes(document.into(), held)))
+}
+
+/// What a message may take until it is sent: its text, and the same in XML, where `&` takes five letters.
+const MESSAGE_BYTES_MAX: usize = 6 * limits::TEXT_BYTES_MAX;
+
+/// Memory for up to so many messages, and for how many it is: fewer if memory is short. It is taken before the messages are
+/// read, because what Get has taken must be told.
+fn hold(memory: &Arc<Memory>, count: u32) -> Result<(MemoryShare, u32), Shared> {
+    let mut held = memory.nothing();
+    let mut count = count;
+    while !held.resize(count as usize * MESSAGE_BYTES_MAX) {
+        if count <= 1 {
+            return Err(Shared::Busy);
+        }
+        count /= 2;
+    }
+    Ok((held, count))
 }
 
 pub async fn clear(context: &Context<'_>, queue: &QueueRef) -> Result<Answer, Failure> {
@@ -93,5 +112,26 @@ async fn known(context: &Context<'_>, queue: &QueueRef, lease: Option<Lease>) ->
             context.service.require(queue).await?;
             Err(Refusal::MessageNotFound.into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_messages_are_read_if_memory_is_short() {
+        let memory = Memory::new(20 * MESSAGE_BYTES_MAX);
+        let check = |count, expected: Option<u32>| {
+            let held = hold(&memory, count);
+            assert_eq!(held.as_ref().ok().map(|(_, count)| *count), expected, "{count}");
+            held.ok()
+        };
+        let first = check(32, Some(16));
+        let _second = check(32, Some(4));
+        drop(first);
+        let _third = check(1, Some(1));
+        let _fourth = check(15, Some(15));
+        check(1, None);
     }
 }
