@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod answers;
+mod deliveries;
 mod encrypted;
 mod encryption;
 mod entity;
@@ -19,6 +20,7 @@ mod transaction;
 mod transport;
 mod typed;
 
+pub use deliveries::{Deliveries, Delivery};
 pub use encrypted::Encrypted;
 pub use encryption::EntityEncryption;
 pub use entity::{Entity, StoredEntity};

@@ -11,6 +11,7 @@ use queue_wire::message_list::MessageEntry;
 use queue_wire::{message_body, message_list, names as queue_names};
 use wire::names;
 
+use crate::deliveries::Deliveries;
 use crate::error::{Error, Result};
 use crate::transport::{Repeat, ServiceAnswer, ServiceRequest, Transport, encode};
 
@@ -221,6 +222,24 @@ impl Queue {
             })
         });
         taken.collect()
+    }
+
+    /// A stream of messages, whose visibility is renewed while they are worked on.
+    ///
+    /// ```no_run
+    /// # async fn run(steps: partita_client::Queue, poison: partita_client::Queue) -> partita_client::Result<()> {
+    /// use futures_util::TryStreamExt as _;
+    ///
+    /// let mut deliveries = std::pin::pin!(steps.deliveries().poison(poison, 5).stream());
+    /// while let Some(step) = deliveries.try_next().await? {
+    ///     println!("{}", step.text());
+    ///     step.done().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.clone())
     }
 
     /// The first visible messages, at most 32, without taking them.

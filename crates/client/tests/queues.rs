@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use crate::support::{PARTITA, connection_string, quick, unique};
@@ -127,4 +128,68 @@ async fn a_message_may_be_delayed_and_may_stay_forever() {
     queue.clear().await.unwrap();
     assert_eq!(queue.properties().await.unwrap().approximate_count, 0);
     queue.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_delivery_is_renewed_until_it_is_done() {
+    let Some(service) = service() else { return };
+    let queue = queue(&service, "renewed").await;
+    queue.put("long").await.unwrap();
+    let second = Duration::from_secs(1);
+    let mut deliveries = pin!(queue.deliveries().visibility(second).pause_max(second / 10).stream());
+    let delivery = deliveries.try_next().await.unwrap().unwrap();
+    for _ in 0..5 {
+        tokio::time::sleep(second / 2).await;
+        assert!(queue.peek(1).await.unwrap().is_empty(), "another consumer sees it");
+    }
+    assert_eq!((delivery.text(), delivery.dequeue_count()), ("long", 1));
+    delivery.done().await.unwrap();
+    assert_eq!(queue.properties().await.unwrap().approximate_count, 0);
+    queue.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_dropped_comes_again_and_one_given_back_at_once() {
+    let Some(service) = service() else { return };
+    let queue = queue(&service, "dropped").await;
+    queue.put("a").await.unwrap();
+    let second = Duration::from_secs(1);
+    let mut deliveries = pin!(queue.deliveries().visibility(second).pause_max(second / 10).stream());
+    for count in 1..=4 {
+        let delivery = deliveries.try_next().await.unwrap().unwrap();
+        assert_eq!(delivery.dequeue_count(), count);
+        match count {
+            1 => drop(delivery),
+            4 => delivery.done().await.unwrap(),
+            _ => delivery.give_back(Duration::ZERO).await.unwrap(),
+        }
+    }
+    assert_eq!(queue.properties().await.unwrap().approximate_count, 0);
+    queue.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_that_fails_too_often_is_moved() {
+    let Some(service) = service() else { return };
+    let (queue, poison) = (queue(&service, "bad").await, queue(&service, "poison").await);
+    for text in ["bad", "good"] {
+        queue.put(text).await.unwrap();
+    }
+    let mut deliveries = pin!(queue.deliveries().at_once(32).poison(poison.clone(), 3).stream());
+    let mut seen = Vec::new();
+    while queue.properties().await.unwrap().approximate_count > 0 {
+        let delivery = tokio::time::timeout(Duration::from_secs(2), deliveries.try_next()).await;
+        let Ok(delivery) = delivery else { continue };
+        let delivery = delivery.unwrap().unwrap();
+        seen.push(delivery.text().to_owned());
+        match delivery.text() {
+            "good" => delivery.done().await.unwrap(),
+            _ => delivery.give_back(Duration::ZERO).await.unwrap(),
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["bad", "bad", "bad", "good"]);
+    assert_eq!(texts(poison.get(32, LONG).await.unwrap()), ["bad"]);
+    queue.drop().await.unwrap();
+    poison.drop().await.unwrap();
 }
