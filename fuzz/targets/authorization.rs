@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use model::DateTime;
 use wire::signing::AccountKey;
-use wire::signing::jwt::Keys;
+use wire::signing::jwt::IssuerKeys;
 use wire::signing::shared_key::{Authorization, Scheme, SignedRequest};
 
 static KEY: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::parse("c2VjcmV0").expect("a good key"));
-static KEYS: LazyLock<Keys> =
-    LazyLock::new(|| Keys::parse(include_str!("../jwks.json")).expect("a good JWKS"));
+static KEYS: LazyLock<IssuerKeys> =
+    LazyLock::new(|| IssuerKeys::parse(include_str!("../jwks.json")).expect("a good JWKS"));
 
 fuzz_target!(|text: &str| {
     let [header, date, method, content_md5, content_type, path, comp] = fuzz::lines(text);
@@ -23,7 +23,7 @@ fuzz_target!(|text: &str| {
         let known: [&[u8]; 2] = [br#"{"sub":"one"}"#, br#"{"sub":"two"}"#];
         assert!(known.contains(&claims.as_slice()), "{token} is forged");
     }
-    let _ = Keys::parse(text);
+    let _ = IssuerKeys::parse(text);
     let _ = AccountKey::parse(header);
     if let Some(read) = DateTime::parse(date) {
         assert_eq!(DateTime::parse(&read.to_string()), Some(read), "{date}");

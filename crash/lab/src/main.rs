@@ -16,6 +16,8 @@ mod lab;
 mod ledger;
 mod operation;
 mod power;
+mod queue_client;
+mod queues;
 mod record;
 mod request;
 mod server;
@@ -77,6 +79,11 @@ enum Command {
 enum Task {
     /// Kill the process at random and at chosen moments
     Kills {
+        #[arg(long, default_value_t = 100)]
+        rounds: u64,
+    },
+    /// Kill the process while queues are in use
+    Queues {
         #[arg(long, default_value_t = 100)]
         rounds: u64,
     },
@@ -186,6 +193,7 @@ async fn in_the_lab(task: &Task, common: &Common, seed: u64) -> Result<bool, Str
 async fn carry_out(task: &Task, lab: &Lab) -> Result<Totals, String> {
     match task {
         Task::Kills { rounds } => kills::run(lab, *rounds).await,
+        Task::Queues { rounds } => queues::run(lab, *rounds).await,
         Task::Faults { rounds, only } => inject::run(lab, *rounds, only).await,
         Task::Power { cuts, failed_syncs: true, .. } => power::run_failed_syncs(lab, *cuts).await,
         Task::Power { cuts, journal: Some(journal), only, .. } => {
@@ -226,6 +234,7 @@ async fn smoke(lab: &Lab) -> Result<Totals, String> {
     let began = Instant::now();
     let mut totals = Totals::new("smoke", lab.seed);
     totals.add(kills::run(lab, 6).await?);
+    totals.add(queues::run(lab, 4).await?);
     for (rounds, only) in [(2, "Load: Sync of log"), (3, "Load: Write of log"), (2, "Start: Sync of")] {
         totals.add(inject::run(lab, Some(rounds), only).await?);
     }

@@ -57,6 +57,7 @@ impl Launch {
         });
         match receive.recv_timeout(START_TIME_MAX) {
             Ok(connection) => {
+                server.queue_authority = queue_authority(&connection);
                 let endpoint = Endpoint::parse(&connection.replace(HIDDEN_KEY, OTHER_KEY))
                     .map_err(|error| error.to_string())?;
                 server.target = Some(Arc::new(Target { endpoint, tls: None }));
@@ -87,7 +88,7 @@ impl Launch {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let child = command.spawn();
         let child = child.map_err(|error| format!("can't start {}: {error}", self.binary.display()))?;
-        Ok(Server { child, target: None, log: self.log.clone(), log_start })
+        Ok(Server { child, target: None, queue_authority: None, log: self.log.clone(), log_start })
     }
 }
 
@@ -96,6 +97,7 @@ impl Launch {
 pub struct Server {
     child: Child,
     target: Option<Arc<Target>>,
+    queue_authority: Option<String>,
     log: PathBuf,
     /// What stands before it was said by another.
     log_start: u64,
@@ -110,6 +112,11 @@ impl Server {
     pub fn authority(&self) -> Result<String, String> {
         let target = self.target.as_ref().ok_or("the server was not waited for")?;
         Ok(target.endpoint.authority())
+    }
+
+    /// The host and port that it serves queues on.
+    pub fn queue_authority(&self) -> Result<String, String> {
+        self.queue_authority.clone().ok_or_else(|| "the server does not say where its queues are".to_owned())
     }
 
     /// SIGKILL.
@@ -166,6 +173,12 @@ impl Server {
         };
         read().unwrap_or_else(|error| format!("(its log can't be read: {error})"))
     }
+}
+
+/// Of a connection string with `QueueEndpoint=http://HOST:PORT/ACCOUNT`.
+fn queue_authority(connection: &str) -> Option<String> {
+    let (_, endpoint) = connection.split_once("QueueEndpoint=http://")?;
+    Some(endpoint.split(['/', ';']).next()?.to_owned())
 }
 
 impl Drop for Server {

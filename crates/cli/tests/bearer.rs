@@ -317,7 +317,7 @@ fn each_defect_is_refused_and_logged_without_the_token() {
     let issuer = &setting.issuer;
     for (token, why) in [
         (issuer.token(json!({ "exp": now - 1000 })), "the bearer token expired 100"),
-        (issuer.token(json!({ "nbf": now + 1000 })), "the bearer token is valid in "),
+        (issuer.token(json!({ "nbf": now + 1000 })), "the bearer token becomes valid in "),
         (issuer.token(json!({ "aud": "https://vault.azure.net" })), "https://vault.azure.net"),
         (issuer.token(json!({ "aud": "https://other.table.core.windows.net" })), "https://other.table"),
         (issuer.token(json!({ "iss": "https://sts.windows.net/else/" })), "https://sts.windows.net/else/"),

@@ -189,7 +189,7 @@ fn wrong_answers_are_detected() {
     check(EMPTY, "page", "wrong answer", "a page has 0 entities instead of 1000");
     check(EMPTY, "partition-scan", "wrong answer", "a query found 0 entities instead of 10");
     check(BUSY, "get", "503 ServerBusy", "busy");
-    check("SSH-2.0-OpenSSH\r\n\r\n", "get", "broken connection", "no HTTP answer");
+    check("SSH-2.0-OpenSSH\r\n\r\n", "get", "broken connection", "not an HTTP answer");
 }
 
 #[test]

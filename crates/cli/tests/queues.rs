@@ -403,6 +403,54 @@ fn requests_are_logged_and_counted_as_queues() {
     assert!(metrics.contains("user;PutMessage") && metrics.contains("user;All"), "{metrics}");
 }
 
+/// The memory that messages of the worst kind take, many at once, is within what the operator allows.
+#[test]
+fn large_answers_are_bounded() {
+    let server = Partita::start(&["--in-memory", "--request-mib", "32"]);
+    let mut client = server.queue_client();
+    assert_eq!(client.send("PUT", "/jobs", &[], b"").status, 201);
+    let text = "&amp;".repeat(65_536);
+    let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+    for _ in 0..32 {
+        assert_eq!(client.send("POST", "/jobs/messages", &[], body.as_bytes()).status, 201);
+    }
+    let alone = client.send("GET", "/jobs/messages?peekonly=true&numofmessages=32", &[], b"");
+    assert_eq!(alone.text().matches("<QueueMessage>").count(), 32);
+    let before = server.memory_kib();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let mut client = server.queue_client();
+                for _ in 0..4 {
+                    let path = "/jobs/messages?peekonly=true&numofmessages=32";
+                    let answer = client.send("GET", path, &[], b"");
+                    assert!(matches!(answer.status, 200 | 503), "{}", answer.status);
+                }
+            });
+        }
+    });
+    let grown = server.peak_memory_kib().saturating_sub(before);
+    assert!(grown < 128 * 1024, "{grown} KiB more, where 32 MiB are for requests");
+}
+
+#[test]
+fn a_page_of_queues_ends_before_its_metadata_is_too_large() {
+    let server = Partita::in_memory();
+    let mut client = server.queue_client();
+    let value = "v".repeat(8000);
+    for n in 0..140 {
+        assert_eq!(client.send("PUT", &format!("/q-{n:03}"), &[("x-ms-meta-a", &value)], b"").status, 201);
+    }
+    let page = client.send("GET", "/?comp=list&include=metadata", &[], b"").text();
+    assert_eq!(page.matches("<Queue>").count(), 131);
+    assert!(page.ends_with("<NextMarker>/devstoreaccount1/q-131</NextMarker></EnumerationResults>"));
+    let rest =
+        client.send("GET", "/?comp=list&include=metadata&marker=/devstoreaccount1/q-131", &[], b"").text();
+    assert_eq!((rest.matches("<Queue>").count(), rest.contains("<NextMarker />")), (9, true));
+    let names = client.send("GET", "/?comp=list", &[], b"").text();
+    assert_eq!(names.matches("<Queue>").count(), 140);
+}
+
 /// Bodies that are meant to cost more than they are worth. Each is refused or stored, and the server answers the next one.
 #[test]
 fn hostile_bodies() {

@@ -91,7 +91,16 @@ fn key(account: &AccountName, resource: ResourceName<'_>) -> String {
 #[derive(Debug)]
 struct Buckets<K> {
     rate: f64,
-    levels: Mutex<HashMap<K, Level>>,
+    levels: Mutex<Levels<K>>,
+}
+
+#[derive(Debug)]
+struct Levels<K> {
+    by_key: HashMap<K, Level>,
+    /// So many buckets make it time to forget those that are full.
+    sweep_at: usize,
+    #[cfg(test)]
+    swept: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,29 +109,47 @@ struct Level {
     at: Instant,
 }
 
-/// Above this many, full buckets are forgotten: a missing bucket counts as full.
-const LEVELS_MAX: usize = 10_000;
+/// From this many on, full buckets are forgotten: a missing bucket counts as full. No bucket takes longer to be full than a
+/// second and `DEBT_TIME_MAX`.
+const SWEPT_FROM: usize = 10_000;
 /// No scan, however large, shuts a caller out for longer than this.
 const DEBT_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl<K: Eq + Hash> Buckets<K> {
     fn new(rate: u32) -> Self {
-        Self { rate: f64::from(rate.max(1)), levels: Mutex::new(HashMap::new()) }
+        let levels = Levels {
+            by_key: HashMap::new(),
+            sweep_at: SWEPT_FROM,
+            #[cfg(test)]
+            swept: 0,
+        };
+        Self { rate: f64::from(rate.max(1)), levels: Mutex::new(levels) }
     }
 
     fn is_empty(&self, key: &K, now: Instant) -> bool {
         let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.get(key).is_some_and(|level| self.refilled(*level, now) <= 0.0)
+        levels.by_key.get(key).is_some_and(|level| self.refilled(*level, now) <= 0.0)
     }
 
     fn spend(&self, key: K, cost: u64, now: Instant) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        if levels.len() >= LEVELS_MAX {
-            levels.retain(|_, level| self.refilled(*level, now) < self.rate);
+        if levels.by_key.len() >= levels.sweep_at {
+            self.sweep(&mut levels, now);
         }
-        let present = levels.get(&key).map_or(self.rate, |level| self.refilled(*level, now));
+        let present = levels.by_key.get(&key).map_or(self.rate, |level| self.refilled(*level, now));
         let floor = -self.rate * DEBT_TIME_MAX.as_secs_f64();
-        levels.insert(key, Level { tokens: (present - cost as f64).max(floor), at: now });
+        levels.by_key.insert(key, Level { tokens: (present - cost as f64).max(floor), at: now });
+    }
+
+    /// The next sweep waits until there are twice as many as this one leaves. So a bucket is looked at twice on average, also
+    /// if a client spends on ever new resources and none of them is full again.
+    fn sweep(&self, levels: &mut Levels<K>, now: Instant) {
+        #[cfg(test)]
+        {
+            levels.swept += levels.by_key.len();
+        }
+        levels.by_key.retain(|_, level| self.refilled(*level, now) < self.rate);
+        levels.sweep_at = SWEPT_FROM.max(2 * levels.by_key.len());
     }
 
     fn refilled(&self, level: Level, now: Instant) -> f64 {
@@ -194,13 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn many_resources_at_once_do_not_make_each_request_look_at_all() {
+        let buckets: Buckets<usize> = Buckets::new(1000);
+        let start = Instant::now();
+        for key in 0..8 * SWEPT_FROM {
+            buckets.spend(key, 1, start);
+        }
+        let swept = buckets.levels.lock().unwrap().swept;
+        assert!(swept <= 16 * SWEPT_FROM, "{swept} buckets were looked at");
+    }
+
+    #[test]
     fn buckets_that_are_full_again_are_forgotten() {
         let buckets: Buckets<usize> = Buckets::new(1000);
         let start = Instant::now();
-        for key in 0..LEVELS_MAX {
+        for key in 0..SWEPT_FROM {
             buckets.spend(key, 1, start);
         }
-        buckets.spend(LEVELS_MAX, 1, start + Duration::from_secs(1));
-        assert_eq!(buckets.levels.lock().unwrap().len(), 1);
+        buckets.spend(SWEPT_FROM, 1, start + Duration::from_secs(1));
+        assert_eq!(buckets.levels.lock().unwrap().by_key.len(), 1);
     }
 }

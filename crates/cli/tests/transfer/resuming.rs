@@ -80,7 +80,7 @@ fn an_account_is_resumed_table_by_table() {
     assert!(fail("export", gate.address, "--all --to {}", &backup).contains("Atlas.jsonl already exists"));
     assert!(
         fail("import", gate.address, "--all --from {}", &backup)
-            .contains("of an export that was interrupted")
+            .contains("is an interrupted export; finish it")
     );
     gate.harm(&[]);
     succeed("export", gate.address, "--all --resume --to {}", &backup);

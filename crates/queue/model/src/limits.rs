@@ -19,6 +19,9 @@ pub const VISIBILITY_OF_GET: Duration = Duration::from_secs(30);
 pub const TIME_TO_LIVE_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Queues in a page of a list. Spec: queue-operations 3.1.
 pub const LIST_MAX: usize = 5000;
+/// Metadata in a page of a list: our own limit, so that a page is never larger than a server can hold. A page that ends early
+/// says where the next one begins.
+pub const LIST_METADATA_BYTES_MAX: usize = 1024 * 1024;
 /// One queue's and one account's messages a second. Spec: queue-operations 10.
 pub const QUEUE_MESSAGES_PER_SECOND: u32 = 2000;
 pub const ACCOUNT_MESSAGES_PER_SECOND: u32 = 20_000;

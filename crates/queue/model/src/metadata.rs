@@ -17,15 +17,20 @@ impl Metadata {
                 return Err(Refusal::MetadataInvalid);
             }
         }
-        let bytes: usize = pairs.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if bytes > limits::METADATA_BYTES_MAX {
+        let metadata = Self(pairs);
+        if metadata.bytes() > limits::METADATA_BYTES_MAX {
             return Err(Refusal::MetadataTooLarge);
         }
-        Ok(Self(pairs))
+        Ok(metadata)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Of names and values together.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,7 +1,5 @@
 //! Clear a queue: all messages that are in it when that is asked for, also the invisible ones.
 
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use model::{Cut, KeyRange, limits};
@@ -10,7 +8,6 @@ use store::{Budget, Scan};
 
 use crate::live::LiveQueue;
 use crate::message_row::{FoundMessage, RowKey, range_from};
-use crate::messages::Removed;
 use crate::{QueueRef, QueueService, Result};
 
 /// Rows read at one time. The transactions that remove them are committed together.
@@ -50,9 +47,7 @@ impl QueueService {
                     rows.push(found.place());
                 }
             }
-            let chunks = rows.chunks(limits::BATCH_OPERATIONS_MAX);
-            let removed = join(chunks.map(|chunk| self.remove(live, chunk.to_vec()))).await?;
-            moved += removed.iter().map(|removed| removed.rejected).sum::<u64>();
+            moved += self.remove(live, rows).await?.rejected;
             let Some(next) = page.next else { return Ok(moved) };
             if Instant::now() >= deadline {
                 return Err(Refusal::Shared(common::Refusal::TimedOut).into());
@@ -60,22 +55,4 @@ impl QueueService {
             range = KeyRange { start: Cut::before(next.partition.as_str(), next.row.as_str()), ..range };
         }
     }
-}
-
-/// Runs them side by side, to the end of each; then an error if one of them has ended in one.
-async fn join<F: Future<Output = Result<Removed>>>(futures: impl Iterator<Item = F>) -> Result<Vec<Removed>> {
-    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
-    let mut outcomes = Vec::with_capacity(running.len());
-    std::future::poll_fn(|context| {
-        running.retain_mut(|future| match future.as_mut().poll(context) {
-            Poll::Pending => true,
-            Poll::Ready(outcome) => {
-                outcomes.push(outcome);
-                false
-            }
-        });
-        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    outcomes.into_iter().collect()
 }

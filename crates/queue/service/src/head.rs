@@ -46,6 +46,19 @@ struct Reading {
     is_stale: bool,
 }
 
+/// Removals noted during one reading. A reading that was given up may stay for long.
+const REMOVED_MAX: usize = 10_000;
+
+impl Reading {
+    fn remove(&mut self, key: RowKey) {
+        if self.removed.len() < REMOVED_MAX {
+            self.removed.insert(key);
+        } else {
+            self.is_stale = true;
+        }
+    }
+}
+
 /// How many messages there are, as far as is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -250,7 +263,7 @@ impl Head {
             self.ahead.remove(key);
             self.taken.remove(key);
             if let Some(reading) = &mut self.reading {
-                reading.removed.insert(*key);
+                reading.remove(*key);
             }
         }
         if self.covered.is_some_and(|covered| inserted.iter().any(|key| *key <= covered)) {

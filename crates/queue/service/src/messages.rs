@@ -1,6 +1,9 @@
 //! Put, get, peek, update and delete messages.
 
 use std::iter;
+use std::mem;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use model::{Cut, Key, KeyRange, limits};
@@ -19,7 +22,7 @@ use crate::{QueueRef, QueueService, Result};
 const AHEAD_ROWS: usize = 128;
 const AHEAD_BYTES: usize = 256 * 1024;
 const READ_TIME: Duration = Duration::from_secs(5);
-/// Expired messages that a reading hands to be removed. A sweep removes the others.
+/// A reading for a Get ends after so many expired messages, so that they can be removed.
 const EXPIRED_MAX: usize = 1000;
 /// How often a Get chooses other messages because somebody else was faster.
 const ATTEMPTS_MAX: usize = 32;
@@ -102,7 +105,7 @@ impl QueueService {
         }
         let _turn = live.reading.lock().await;
         let now = self.clock.tick();
-        let (found, _, _) = self.read_ahead(&live, now, count, |head| head.peek(count, now)).await?;
+        let (found, _, _) = self.read_ahead(&live, now, count, false, |head| head.peek(count, now)).await?;
         Ok(shown(found))
     }
 
@@ -181,21 +184,24 @@ impl QueueService {
             let is_spread = is_retry && self.is_shared;
             let wanted = count - chosen.found.len();
             let take = |head: &mut Head| chosen.take(head, count, now, is_spread);
-            let (is_enough, is_exhausted, expired) = self.read_ahead(live, now, wanted, take).await?;
+            let (is_enough, is_exhausted, expired) = self.read_ahead(live, now, wanted, true, take).await?;
             chosen.expired.extend(expired);
             if is_enough || is_exhausted {
                 return Ok(chosen);
             }
+            let expired = mem::take(&mut chosen.expired);
+            self.remove(live, expired.iter().map(FoundMessage::place).collect()).await?;
         }
     }
 
     /// Reads messages from the hint on until there are so many that nobody is taking, and has them used. Also says whether
-    /// that were all, and which have expired.
+    /// that were all, and which have expired. It ends early for a caller who removes those.
     async fn read_ahead<T>(
         &self,
         live: &LiveQueue,
         now: DateTime,
         wanted: usize,
+        removes: bool,
         take: impl FnOnce(&mut Head) -> T,
     ) -> Result<(T, bool, Vec<FoundMessage>)> {
         let (start, taken) = {
@@ -214,21 +220,21 @@ impl QueueService {
                 let found = FoundMessage::read(stored).map_err(|fault| fault.about(&live.queue))?;
                 read.first.get_or_insert(found.message.key);
                 read.last = Some(found.message.key);
-                if !found.message.is_expired(now) {
-                    read.found.push(found);
-                } else if read.expired.len() < EXPIRED_MAX {
-                    read.expired.push(found);
-                }
+                if found.message.is_expired(now) { read.expired.push(found) } else { read.found.push(found) }
             }
             read.is_exhausted = page.next.is_none();
             if let Some(next) = page.next {
                 range = KeyRange { start: Cut::before(next.partition.as_str(), next.row.as_str()), ..range };
             }
-            if read.is_exhausted || live.head().count_free(&read.found) >= wanted {
+            let is_enough = live.head().count_free(&read.found) >= wanted;
+            if read.is_exhausted || is_enough || (removes && read.expired.len() >= EXPIRED_MAX) {
                 break;
             }
+            if !removes {
+                read.expired.clear();
+            }
         }
-        let (is_exhausted, mut expired) = (read.is_exhausted, std::mem::take(&mut read.expired));
+        let (is_exhausted, mut expired) = (read.is_exhausted, mem::take(&mut read.expired));
         let hint_max = if self.is_shared { earlier(now, CLOCK_MARGIN) } else { DateTime::MAX };
         let mut head = live.head();
         expired.retain(|found| !head.is_taken(found.message.key));
@@ -265,20 +271,27 @@ impl QueueService {
         }
     }
 
-    /// Removes up to 100 rows at a time, each if it is still the version that was read. How many were not.
-    pub(crate) async fn remove(
-        &self,
-        live: &LiveQueue,
-        mut rows: Vec<(RowKey, DateTime)>,
-    ) -> Result<Removed> {
+    /// Removes rows, each if it is still the version that was read. The transactions are committed together.
+    pub(crate) async fn remove(&self, live: &LiveQueue, rows: Vec<(RowKey, DateTime)>) -> Result<Removed> {
+        let chunks =
+            rows.chunks(limits::BATCH_OPERATIONS_MAX).map(|rows| self.remove_chunk(live, rows.to_vec()));
+        let mut removed = Removed::default();
+        for chunk in join(chunks).await {
+            let chunk = chunk?;
+            removed.rows += chunk.rows;
+            removed.transactions += chunk.transactions;
+            removed.rejected += chunk.rejected;
+        }
+        Ok(removed)
+    }
+
+    /// The same with at most as many as a transaction may have.
+    async fn remove_chunk(&self, live: &LiveQueue, mut rows: Vec<(RowKey, DateTime)>) -> Result<Removed> {
         let mut removed = Removed::default();
         while !rows.is_empty() {
-            let chunk = &rows[..rows.len().min(limits::BATCH_OPERATIONS_MAX)];
-            let operations = chunk.iter().map(|(key, version)| message_row::deletion(*key, *version));
+            let operations = rows.iter().map(|(key, version)| message_row::deletion(*key, *version));
             let operations = operations.collect::<std::result::Result<Vec<_>, Fault>>()?;
-            let keys: Vec<RowKey> = chunk.iter().map(|(key, _)| *key).collect();
-            let count = keys.len();
-            let writing = Writing::begin(live, keys, Vec::new());
+            let writing = Writing::begin(live, rows.iter().map(|(key, _)| *key).collect(), Vec::new());
             let applied = self.apply(live, operations).await;
             writing.end(&applied, None);
             match applied {
@@ -288,9 +301,9 @@ impl QueueService {
                 }
                 other => {
                     self.answered(live, other)?;
-                    rows.drain(..count);
-                    removed.rows += count as u64;
-                    removed.transactions += 1;
+                    removed.rows = rows.len() as u64;
+                    removed.transactions = 1;
+                    rows.clear();
                 }
             }
         }
@@ -349,6 +362,24 @@ impl Chosen<'_> {
         self.expired.extend(expired);
         self.found.len() == count
     }
+}
+
+/// Runs them side by side, to the end of each.
+async fn join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    let mut outcomes = Vec::with_capacity(running.len());
+    std::future::poll_fn(|context| {
+        running.retain_mut(|future| match future.as_mut().poll(context) {
+            Poll::Pending => true,
+            Poll::Ready(outcome) => {
+                outcomes.push(outcome);
+                false
+            }
+        });
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    outcomes
 }
 
 /// Random, as version 4 has it.

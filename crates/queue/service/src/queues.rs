@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use queue_model::{AccountName, Metadata, QueueName, Refusal, ServiceKind};
+use queue_model::{AccountName, Metadata, QueueName, Refusal, ServiceKind, limits};
 use store::Fault;
 
 use crate::document::Document;
@@ -43,10 +43,12 @@ impl QueueService {
     pub async fn create(&self, queue: &QueueRef, metadata: &Metadata) -> Result<Creation> {
         let _pass = self.gate.pass().await?;
         let table = queue.table()?;
+        // Earlier than every message that is put as soon as the queue is there.
+        let start = self.clock.tick();
         match self.engine.create_table(&table, Some(Document::new(metadata.clone()).write())).await {
             Ok(()) => {
-                self.live.forget(queue);
-                let head = Head::empty(self.clock.tick(), !self.is_shared);
+                // Whoever has put a message already has also made this entry, and knows more.
+                let head = Head::empty(start, !self.is_shared);
                 self.live.insert(LiveQueue::new(queue.clone(), table, head));
                 Ok(Creation::Created)
             }
@@ -74,6 +76,7 @@ impl QueueService {
 
     pub async fn list(&self, account: &AccountName, query: ListQuery<'_>) -> Result<QueuePage> {
         let mut page = QueuePage { queues: Vec::new(), next: None };
+        let mut metadata_bytes = 0;
         let mut from = Some(query.from.max(query.prefix).to_owned());
         while let Some(start) = from {
             let found = self.engine.list_tables(account, ServiceKind::Queue, &start, LIST_ROWS).await?;
@@ -98,6 +101,11 @@ impl QueueService {
                         Err(error) => return Err(error),
                     },
                 };
+                metadata_bytes += metadata.bytes();
+                if metadata_bytes > limits::LIST_METADATA_BYTES_MAX {
+                    page.next = Some(name);
+                    return Ok(page);
+                }
                 page.queues.push((name, metadata));
             }
             from = found.next;

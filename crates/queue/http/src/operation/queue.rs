@@ -1,7 +1,7 @@
 //! List, create and delete queues; read and replace their metadata.
 
 use http::{HeaderName, HeaderValue};
-use queue_model::Metadata;
+use queue_model::{Metadata, limits};
 use queue_service::{Creation, ListQuery, QueueRef};
 use queue_wire::names;
 use queue_wire::queue_list::QueueList;
@@ -11,7 +11,14 @@ use crate::answer::{Answer, Failure};
 use crate::command::ListCommand;
 use crate::headers::APPROXIMATE_MESSAGES_COUNT;
 
+/// What a queue takes in a list, beside its metadata: its name twice, and tags.
+const ENTRY_BYTES_MAX: usize = 256;
+/// Metadata as it is read, and in XML, where a letter takes up to five.
+const METADATA_COPIES: usize = 6;
+
 pub async fn list(context: &Context<'_>, list: &ListCommand<'_>) -> Result<Answer, Failure> {
+    let metadata = if list.shows_metadata { METADATA_COPIES * limits::LIST_METADATA_BYTES_MAX } else { 0 };
+    let held = context.hold(list.limit * ENTRY_BYTES_MAX + metadata)?;
     let query =
         ListQuery { prefix: list.prefix, from: list.from, limit: list.limit, metadata: list.shows_metadata };
     let page = context.service.list(&context.site.account, query).await?;
@@ -26,7 +33,6 @@ pub async fn list(context: &Context<'_>, list: &ListCommand<'_>) -> Result<Answe
         next: page.next.as_ref(),
     }
     .write(context.version);
-    let held = context.hold(document.len())?;
     Ok(Answer::document(200, front::held_bytes(document.into(), held)))
 }
 
