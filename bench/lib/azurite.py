@@ -1,5 +1,5 @@
-"""The step `azurite`: the same workloads on Azurite's table service, in turns. Counted by processor time, as Azurite has
-one thread and this machine few processors."""
+"""The step `azurite`: the same workloads on Azurite's table service, in turns. Processor time is compared, because Azurite
+has one thread and this machine has few processors."""
 
 import os
 import shutil
@@ -13,19 +13,19 @@ from .show import Table, count, micros, number, times
 
 VERSION = "3.37.0"
 CONNECTIONS = 16
-# It saves what has changed every five seconds, all of it.
+# Azurite saves all changes every five seconds.
 QUIET_SECONDS = 6
-# Workload and the bound on how much more a processor second does. Reads stand first: what a write leaves to do must
-# not be charged to them.
+# Workload, and how many times more operations a processor second must do. Reads are first, because work that a write leaves
+# behind must not count for them.
 TARGETS_BY_WORKLOAD = {"get": 40, "page": 12, "page-select": 12, "partition-scan": 1, "table-scan": 1,
                        "merge": 12, "mixed": 1, "insert": 12, "batch": 12}
 
 
 def install():
-    """Into the cache that builds use too; returns the script that is the server."""
+    """Installs it into the cache that builds use too; returns the server's script."""
     cache = os.environ.get("PARTITA_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "partita")
-    # With a lock file: without one, an install breaks on the day that some package far below asks for what is not there yet.
+    # With a lock file: without one, a new version of an indirect dependency can break the installation.
     wanted = Path(__file__).parent.parent / "azurite"
     folder = Path(cache) / f"azurite-{VERSION}"
     main = folder / "node_modules" / "azurite" / "dist" / "src" / "table" / "main.js"
@@ -33,7 +33,7 @@ def install():
     lock = (wanted / "package-lock.json").read_text()
     if not main.exists() or not installed.exists() or installed.read_text() != lock:
         if not shutil.which("npm"):
-            raise Trouble("npm is missing, and Azurite comes from it; install Node.js, or leave out the step azurite")
+            raise Trouble("npm is missing, which installs Azurite; install Node.js, or leave out the step azurite")
         print(f"   installing azurite {VERSION}", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
@@ -47,7 +47,7 @@ def install():
 
 
 def expected(_options):
-    """Names of the lines that a whole run leaves."""
+    """Names of the lines that a complete run writes."""
     return ["load", *TARGETS_BY_WORKLOAD]
 
 
@@ -84,7 +84,7 @@ def run(setup, results):
 
 
 def ratio(line):
-    """Operations of a processor second, Partita's over Azurite's."""
+    """The operations of Partita in a processor second, divided by those of Azurite."""
     return line["azurite"]["cpu_us"] / max(line["partita"]["cpu_us"], 1e-9)
 
 

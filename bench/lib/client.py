@@ -1,5 +1,5 @@
-"""A small signing client of the Table service, for what `partita bench` does not do: drops, tables, ranges, a partition
-of any length. One request at a time."""
+"""A small signing client of the Table service, for what `partita bench` does not do: drops, tables, ranges, a partition of
+any length. It sends one request at a time."""
 
 import base64
 import hashlib
@@ -28,10 +28,10 @@ class TableClient:
         self.key = base64.b64decode(KEY)
 
     def send(self, method, path, expected, query="", body=None, content_type="application/json"):
-        """`path` begins with / and stands after the account. Returns headers and body."""
+        """`path` begins with / and follows the account. Returns headers and body."""
         path = f"/{ACCOUNT}{path}"
         date = formatdate(usegmt=True)
-        # Shared Key Lite of the Table service: date and resource, nothing else.
+        # Shared Key Lite of the Table service signs only the date and the resource.
         signed = f"{date}\n/{ACCOUNT}{path}".encode()
         signature = base64.b64encode(hmac.new(self.key, signed, hashlib.sha256).digest()).decode()
         headers = {
@@ -58,7 +58,7 @@ class TableClient:
         self.send("DELETE", f"/Tables('{name}')", 204)
 
     def count_tables(self):
-        """By listing all of them; returns how many, and in how many pages."""
+        """Lists all tables; returns how many there are, and on how many pages."""
         count = pages = 0
         query = ""
         while True:
@@ -73,7 +73,7 @@ class TableClient:
         return self.send("GET", f"/{table}(PartitionKey='{partition}',RowKey='{row}')", 200)[1]
 
     def rows(self, table, partition, first, end=None):
-        """The rows of one page from `first` on, and before `end`."""
+        """The rows of one page from `first` on, up to but without `end`."""
         query = f"$filter=PartitionKey%20eq%20'{partition}'%20and%20RowKey%20ge%20'{first}'"
         if end:
             query += f"%20and%20RowKey%20lt%20'{end}'"
@@ -90,11 +90,11 @@ class TableClient:
             "--changeset_1--\r\n--batch_1--\r\n"])
         answer = self.send("POST", "/$batch", 202, body=body, content_type="multipart/mixed; boundary=batch_1")[1]
         if answer.count(b"HTTP/1.1 204") != len(entities):
-            raise Trouble(f"a batch of {len(entities)} was not taken: {answer[:600]!r}")
+            raise Trouble(f"a batch of {len(entities)} was not accepted: {answer[:600]!r}")
 
 
 class Letters:
-    """Texts cut from letters too many to repeat, so that compression gains no more than with real data."""
+    """Texts cut from a long random text, so that they compress no better than real data."""
 
     def __init__(self):
         self.random = random.Random(0)

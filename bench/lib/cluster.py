@@ -13,15 +13,15 @@ from .results import ROOT
 from .show import Table, count, micros, millis, times
 
 TOOL = ROOT / "cassandra" / "cluster"
-# Workload and connections. Reads stand first: what a write leaves to compact must not be charged to them.
+# Workload and connections. Reads are first, because the compaction after writes must not count for them.
 COMPARED = [("get", 16), ("get", 1), ("page", 16), ("partition-scan", 16), ("table-scan", 1), ("merge", 16), ("mixed", 16),
             ("insert", 16), ("insert", 1), ("insert-one-partition", 16), ("batch", 16)]
-# One partition: connections, and whether writes that wait for each other go as one.
+# One partition: connections, and whether waiting writes are combined.
 HOT = [(connections, combine) for connections in (16, 64) for combine in (True, False)]
-# Reads that see every acknowledged write and every transaction whole, beside those that may see half of one under way.
+# Reads at both levels: serial ones see every transaction as a whole, quorum ones may see part of one in flight.
 READS = [("get", 16), ("page", 16)]
-# By how many servers; all their clients together have as many connections, whatever their number. Merges are all in one
-# partition, for which servers then compete: combining joins what waits at one server, not at several.
+# The number of servers; all clients together always have the same number of connections. All merges are in one partition, for
+# which servers compete: writes are combined at one server, not across several.
 SPREAD = [(workload, servers) for workload in ("get", "insert", "merge", "mixed") for servers in (1, 2, 3)]
 SPREAD_CONNECTIONS = 48
 HOT_DATA = {"entities": 1000, "table": "partitahot"}
@@ -30,7 +30,7 @@ WARM_ROUNDS_MAX = 20
 
 
 def expected(options):
-    """Names of the lines that a whole run leaves."""
+    """Names of the lines that a complete run writes."""
     return [name for nodes in sizes(options) for name in names(nodes)]
 
 
@@ -77,7 +77,7 @@ def run(setup, results):
 
 
 class Cluster:
-    """Nodes, one keyspace with as many copies, and the servers on it."""
+    """Nodes, one keyspace with a copy on each, and the servers on it."""
 
     def __init__(self, setup, nodes):
         self.setup, self.nodes = setup, nodes
@@ -95,8 +95,8 @@ class Cluster:
         self.warm()
 
     def warm(self):
-        """Nodes that have just started are slower than they will ever be again, and turn away what they can't do in time:
-        goes on until they get no faster."""
+        """Runs load until the nodes get no faster: nodes that have just started are slow, and refuse what they can't do in
+        time."""
         seconds, best, slower = min(WARM_SECONDS, self.setup.options.seconds * 4), 0, 0
         for _ in range(WARM_ROUNDS_MAX):
             try:
@@ -128,7 +128,7 @@ class Cluster:
         return bench(self.setup.partita, workload, self.first, **flags)
 
     def cpu_seconds(self):
-        """Of all nodes; none where they are somebody else's."""
+        """Of all nodes; None if another program has started them."""
         pids = [int(file.read_text()) for file in sorted(self.directory.glob("n*/pid"))]
         return sum(cpu_seconds(pid) for pid in pids) if pids else None
 
@@ -157,7 +157,7 @@ def output(command):
 def compare(setup, results, cluster, embedded):
     options = setup.options
     data = {"entities": options.cluster_entities}
-    # Of use to the steps after this one too.
+    # The later steps use this data too.
     bench(setup.partita, "get", cluster.first, embedded, keep=True, count=1, warmup=0, rounds=1, **data)
     for workload, connections in COMPARED:
         if results.has(compared_name(cluster.nodes, workload, connections)):
@@ -231,7 +231,7 @@ def several_servers(setup, results, cluster):
 
 
 def at_once(works):
-    """Their results, of threads that run side by side; the first trouble, if there was one."""
+    """Runs each in its own thread and returns the results; raises the first trouble, if there was one."""
     found = [None] * len(works)
 
     def one(index):

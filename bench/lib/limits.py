@@ -3,17 +3,17 @@
 from .load import bench
 from .show import Table, count, micros, millis, target_table, times
 
-# Workload and connections. Reads stand first: what a write leaves to compact must not be charged to them.
+# Workload and connections. Reads are first, because the compaction after writes must not count for them.
 COMPARED = [("get", 16), ("get", 1), ("get", 64), ("merge", 16), ("mixed", 16),
             ("insert", 16), ("insert", 1), ("insert", 64), ("batch", 16)]
-# Answers of bare are one entity long, so these have nothing to be compared with.
+# Not compared with bare, whose answers have only one entity.
 ALONE = [("page", 16), ("page-select", 16), ("partition-scan", 16)]
-# One client that waits for its scan; bytes of an entity's values.
+# One client that waits for its scan, and the bytes of values in an entity.
 SCANS = [("table-scan-small", 200), ("table-scan", 1024)]
 
 
 def expected(_options):
-    """Names of the lines that a whole run leaves."""
+    """Names of the lines that a complete run writes."""
     return [f"{workload}/{connections}" for workload, connections in COMPARED + ALONE] + [f"{name}/1" for name, _ in SCANS]
 
 
@@ -26,7 +26,7 @@ def run(setup, results):
         bench(setup.partita, "get", partita, bare, keep=True, count=1, warmup=0, rounds=1, **data)
         for workload, connections in missing(results, ALONE):
             partita.settle()
-            # Here every answer is checked.
+            # Without trust_answers, so every answer is checked.
             found = bench(setup.partita, workload, partita, reuse=True, connections=connections,
                           entities=options.entities, **timing)
             add(results, workload, connections, options.entities, {"partita": found})
@@ -85,7 +85,7 @@ def ours(field):
     return lambda line: line["partita"][field]
 
 
-# Line, what is meant, how to find it, the bound, and how to write it.
+# Line, name of the figure, how to find it, comparison and bound, and how to format it.
 TARGETS = [
     ("get/16", "CPU over bare", over_bare, "<=", 2, times),
     ("get/16", "operations/s", ours("ops_per_second"), ">=", 40_000, count),

@@ -1,4 +1,4 @@
-"""Runs `partita bench` and keeps of its report what the results hold."""
+"""Runs `partita bench` and takes from its report what the results contain."""
 
 import json
 import subprocess
@@ -8,8 +8,9 @@ from .process import Trouble
 
 
 def bench(partita, workload, server, other=None, tolerate=None, **flags):
-    """One workload; with `other`, both servers in turns. Flags are those of `partita bench`, with _ for -; True
-    stands for a flag without a value. Returns one result a server. Failures with the status `tolerate` are counted."""
+    """Runs one workload; with `other`, on both servers in turns. Flags are those of `partita bench`, with _ for -; True
+    stands for a flag without a value. Returns one result for each server. Failures with the status `tolerate` are only
+    counted."""
     command = [partita, "bench", workload, "--json", "--pid", str(server.pid),
                "--connection-string", connection_string(server.port)]
     if other:

@@ -1,4 +1,4 @@
-"""Servers as processes: started, waited for, looked at through /proc, stopped. Knows nothing of what they serve."""
+"""Servers as processes: starts them, waits for them, reads their figures from /proc, and stops them."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import subprocess
 import time
 from pathlib import Path
 
-# What looking at an idle server and its timers cost it at the most, between two looks.
+# The most processor time that an idle server uses between two measurements, for its timers and for being measured.
 IDLE_SECONDS = 0.01
 START_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 120
 
 
 class Trouble(Exception):
-    """A step can't go on; the text says why and what to do."""
+    """A step can't continue; the text says why and what to do."""
 
 
 class Server:
@@ -32,7 +32,7 @@ class Server:
         """Returns the seconds from exec until it is ready."""
         with open(self.output, "ab") as output:
             started = time.monotonic()
-            # A session of its own: Ctrl-C is for the script, which then stops its servers in order.
+            # In its own session, so that Ctrl-C goes only to the script, which then stops its servers in order.
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         while not self.ready(self.port):
@@ -44,7 +44,7 @@ class Server:
         return time.monotonic() - started
 
     def stop(self, kill=False):
-        """Returns the seconds it took. With `kill` it gets no chance to tidy up."""
+        """Returns the seconds that it took. With `kill` the server can't close cleanly."""
         started = time.monotonic()
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
@@ -62,10 +62,10 @@ class Server:
 
     def last_words(self):
         lines = Path(self.output).read_text(errors="replace").strip().splitlines()
-        return " / ".join(lines[-3:]) or "it said nothing"
+        return " / ".join(lines[-3:]) or "it printed nothing"
 
     def cpu_seconds(self):
-        """Of all threads, those that have ended too."""
+        """Of all threads, also those that have ended."""
         try:
             return cpu_seconds(self.pid)
         except OSError:
@@ -78,7 +78,7 @@ class Server:
             raise Trouble(f"{self.name} is gone: {self.last_words()}") from None
 
     def memory_mib(self):
-        """Resident now, and at its highest since the start or `forget_peak`."""
+        """Resident memory now, and its peak since the start or `forget_peak`."""
         kib = dict(line.split(":", 1) for line in self.proc("status").splitlines())
         return tuple(int(kib[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
 
@@ -86,7 +86,7 @@ class Server:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def settle(self, seconds_max=60):
-        """Waits until it has no work left, such as compaction: it would be charged to whoever is next."""
+        """Waits until it has no work left, such as compaction, which would count for the next measurement."""
         end = time.monotonic() + seconds_max
         before = self.cpu_seconds()
         while time.monotonic() < end:
@@ -98,13 +98,13 @@ class Server:
 
 
 def cpu_seconds(pid):
-    """By the clock of that process, as clock_getcpuclockid(3) makes it: nanoseconds, where /proc counts hundredths, of which
-    a short measurement may see none pass."""
+    """From the process's own clock, as in clock_getcpuclockid(3). It counts nanoseconds; /proc counts hundredths of a second,
+    which is too coarse for a short measurement."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def cpu_of(server, work):
-    """Runs `work` and returns its result and the processor seconds the server spent meanwhile."""
+    """Runs `work` and returns its result, and the processor seconds that the server used meanwhile."""
     before = server.cpu_seconds()
     result = work()
     return result, server.cpu_seconds() - before
@@ -135,7 +135,7 @@ def answers_http_200(path):
 
 
 def accepts_connections(port):
-    """For `Server.ready`, where there is no path to ask."""
+    """For `Server.ready`, if there is no path to ask."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         return True
@@ -150,7 +150,7 @@ def free_port():
 
 
 def disk_bytes(directory):
-    """What the files of a directory take on disk, as `du` counts."""
+    """The disk space of the files in a directory, as `du` counts it."""
     total = 0
     for folder, _, files in os.walk(directory):
         for file in files:

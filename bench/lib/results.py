@@ -1,4 +1,4 @@
-"""Results as files: JSON lines, one file a step, each line with a name of its own. The first line is the machine."""
+"""Results as files: JSON lines, one file for each step. Each line has a unique name. The first line describes the machine."""
 
 import json
 import os
@@ -12,8 +12,8 @@ RESULTS = ROOT / "bench" / "results"
 
 
 class Results:
-    """A step's file while it is measured. A line is written as soon as it is known, so that an interrupted run can
-    go on where it was."""
+    """The file of a step while it is measured. Each line is written as soon as it is measured, so that an interrupted run can
+    continue."""
 
     def __init__(self, directory, step, machine, resume):
         self.path = Path(directory) / f"{step}.jsonl"
@@ -34,7 +34,7 @@ class Results:
 
 
 def read(path):
-    """The lines of a file by their names; empty if there is no file. An unfinished last line is passed over."""
+    """The lines of a file by their names; empty if there is no file. An incomplete last line is skipped."""
     lines = {}
     if Path(path).exists():
         for text in Path(path).read_text(encoding="utf-8").splitlines():
@@ -47,7 +47,7 @@ def read(path):
 
 
 def machine(partita, built):
-    """What a reader must know of where the numbers come from; no names or paths of the machine."""
+    """What a reader must know about the machine of the figures; without names or paths."""
     cpu = "unknown"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -62,7 +62,7 @@ def machine(partita, built):
         "kernel": platform.release(),
         "load_before": float(Path("/proc/loadavg").read_text().split()[0]),
         "version": output([partita, "--version"]),
-        # Of a binary that was given, nobody knows it.
+        # The commit of a given binary is not known.
         "commit": output(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) if built else "unknown",
     }
 

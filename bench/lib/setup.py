@@ -1,4 +1,4 @@
-"""What the steps have in common: binaries, options, a directory that is removed in the end, servers that are stopped."""
+"""What the steps have in common: binaries, options, a directory that is removed at the end, servers that are stopped."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ class Setup:
         self.servers = []
 
     def start_partita(self, folder="store"):
-        """On a store of its own, kept until `remove` or the end."""
+        """Starts it on a new store, which is kept until `remove` or the end."""
         port = self.port(0)
         command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--data", str(self.directory / folder),
                    "--log-level", "error"]
@@ -45,7 +45,7 @@ class Setup:
         return self.directory / folder
 
     def remove(self, server, folder="store"):
-        """Ends a server whose data nobody needs any more."""
+        """Ends a server and removes its data."""
         server.stop(kill=True)
         shutil.rmtree(self.store(folder), ignore_errors=True)
 

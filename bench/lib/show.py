@@ -1,4 +1,4 @@
-"""Numbers and tables, for a terminal and for a page. A table is the same in both."""
+"""Formats numbers and tables, for a terminal and for a page. A table has the same content in both."""
 
 import operator
 
@@ -31,7 +31,7 @@ class Table:
 
 
 def target_table(lines, targets):
-    """Targets are (line, what, value of line, comparison, bound, writer). What was not measured is left out."""
+    """Targets are (line, name, value of line, comparison, bound, formatter). Targets that were not measured are left out."""
     table = Table("Targets", ["workload", "connections", "", "target", "measured", "met"])
     for name, what, value, sign, bound, write in targets:
         if name in lines:
@@ -43,7 +43,7 @@ def target_table(lines, targets):
 
 
 def number(value):
-    """Three digits at least, and none that mean nothing."""
+    """At least three digits, and none without meaning."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -54,7 +54,7 @@ def count(value):
 
 
 def micros(value):
-    """Microseconds, as milliseconds where they are many."""
+    """Microseconds; large values as milliseconds."""
     return f"{number(value / 1000)} ms" if value >= 1000 else f"{number(value)} µs"
 
 
@@ -64,7 +64,7 @@ def millis(value):
 
 
 def seconds(value):
-    """Seconds, as milliseconds where they are few."""
+    """Seconds; small values as milliseconds."""
     return f"{number(value)} s" if value >= 1 else f"{number(value * 1000)} ms"
 
 

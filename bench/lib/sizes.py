@@ -1,4 +1,4 @@
-"""The step `sizes`: what stays the same, and what does not, as a store grows; one long partition; many tables."""
+"""The step `sizes`: which costs grow with the store, and which do not; one long partition; many tables."""
 
 import random
 import threading
@@ -12,28 +12,28 @@ from .show import MET, Table, count, duration_or_none, mib, micros, number, seco
 
 VALUE_BYTES = 1024
 TABLE = "partitabenchdata"
-# Rows of a partition of `partita bench`, if there are so many.
+# Rows in a partition of `partita bench`, if there are that many.
 PARTITION_ROWS = 10_000
 RANGE_ROWS = 100
 PAGE_ROWS = 1000
 BATCH_ROWS = 100
 WRITERS = 4
-# While a store is loaded, compaction holds old files and new.
+# While a store is loaded, compaction keeps old and new files.
 DISK_PER_DATA = 2.5
 SETTLE_SECONDS_MAX = 900
-# What a drop must give back to count as reclaimed, of what the data took.
+# The share of the data's disk space that must be free again before the space counts as reclaimed.
 RECLAIMED_SHARE = 0.9
 RECLAIM_SECONDS_MAX = 300
-# What is still in memory and in the log when it is dropped is written over in time, not at once; of little data that is
-# all, and waiting for it tells nothing.
+# Data that is still in memory and in the log when its table is dropped is removed later. If there is little data, that is all
+# of it, and waiting for it shows nothing.
 RECLAIM_BYTES_MIN = 256 * 2**20
-# A point read and a page may cost so much more in the largest store than in the smallest.
+# How much more a point read and a page may cost in the largest store than in the smallest.
 GROWTH_MAX = 1.3
 COSTS = ["get", "page", "range", "insert", "merge", "partition-scan"]
 
 
 def expected(options):
-    """Names of the lines that a whole run leaves."""
+    """Names of the lines that a complete run writes."""
     return [*(f"entities-{size}" for size in options.sizes), f"partition-{options.partition_rows}", f"tables-{options.tables}"]
 
 
@@ -60,7 +60,7 @@ def measure_size(setup, size):
     data = {"entities": size, "value_bytes": VALUE_BYTES}
     timing = {"seconds": options.seconds, "warmup": options.warmup, "rounds": options.rounds, "reuse": True}
     server = setup.start_partita()
-    # The log's file has its length from the start.
+    # The file of the log has its full length from the start.
     empty = disk_bytes(setup.store())
 
     def load():
@@ -78,7 +78,7 @@ def measure_size(setup, size):
         "entities": size,
         "load_seconds": round(loaded, 2),
         "load_per_second": round(size / loaded),
-        # With what is compacted afterwards.
+        # With the compaction afterwards.
         "settled_seconds": round(settled, 2),
         "load_cpu_us": round(cpu / size * 1e6, 2),
         "empty_mib": round(empty / 2**20, 1),
@@ -98,7 +98,7 @@ def measure_size(setup, size):
     server.forget_peak()
     line["mixed"] = bench(setup.partita, "mixed", server, **data, **{**timing, "seconds": options.mixed_seconds, "rounds": 1})
     line["mixed_peak_mib"] = round(server.memory_mib()[1], 1)
-    # Straight after writes, so that there is a log to read.
+    # Right after writes, so that there is a log to replay.
     server.stop(kill=True)
     line["start_killed_seconds"] = round(server.start(), 4)
     bench(setup.partita, "get", server, reuse=True, count=1000, warmup=0, **data)
@@ -109,7 +109,7 @@ def measure_size(setup, size):
 
 
 def drop(setup, server, taken):
-    """Of the whole table: until it is answered, and until the disk has back what its data took."""
+    """Drops the whole table, and measures the time until the answer and until its disk space is free."""
     before = disk_bytes(setup.store())
     client = connect(server)
 
@@ -133,7 +133,7 @@ def drop(setup, server, taken):
 
 
 def read_ranges(server, table, entities, partition_rows, options, partition=None):
-    """Of 100 rows in the midst of a partition, one after another; this client is slow, so only the server's CPU counts."""
+    """Reads ranges of 100 rows within a partition, one after another. This client is slow, so only the server's CPU counts."""
     def one(client, chosen):
         of = chosen.randrange(max(1, entities // partition_rows))
         row = chosen.randrange(partition_rows - RANGE_ROWS)
@@ -159,7 +159,7 @@ def repeat(server, one, options):
 
 
 def measure_partition(setup, rows):
-    """Rows of 1 KiB, all of one partition."""
+    """Measures one partition with rows of 1 KiB."""
     options = setup.options
     server = setup.start_partita()
     connect(server).create_table("Long")
@@ -216,7 +216,7 @@ def measure_tables(setup, tables):
     (listed, pages), list_cpu = cpu_of(server, connect(server).count_tables)
     listing = time.monotonic() - started
     if listed != tables:
-        raise Trouble(f"{tables} tables were made and {listed} are listed")
+        raise Trouble(f"{tables} tables were created, but {listed} are listed")
     stop, start = restart_times(server, 3)
     server.settle()
     line = {
@@ -235,13 +235,13 @@ def measure_tables(setup, tables):
 
 
 def in_parallel(server, write):
-    """Runs `write(client, index)` for each writer; the first error is the one to tell."""
+    """Runs `write(client, index)` for each writer; raises the first error."""
     errors = []
 
     def one(index):
         try:
             write(TableClient(server.port), index)
-        except Exception as error:  # told below, in the thread that can end the step
+        except Exception as error:  # raised below, in the thread that can end the step
             errors.append(error)
 
     threads = [threading.Thread(target=one, args=(index,), daemon=True) for index in range(WRITERS)]

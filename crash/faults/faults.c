@@ -1,14 +1,14 @@
 /*
- * Stands between a server and its files: preloaded, it makes calls fail as the lab asks, and writes down what was
- * done to the disk so that the lab can cut the power at any point of it afterwards.
+ * A library between a server and its files: preloaded, it makes calls fail as the lab wants, and records every change
+ * of the disk, so that the lab can simulate a power cut at any point of it afterwards.
  *
  * Only paths below PARTITA_FAULTS_ROOT are touched.
  *   PARTITA_FAULTS_RULE     a file mapped into memory: what to fail, and how often that happened (struct rule)
  *   PARTITA_FAULTS_JOURNAL  a file to append a record of every change to (struct record)
  * The lab reads and writes both layouts: crash/lab/src/faults.rs and crash/lab/src/journal.rs.
  *
- * A change and its record are made under one lock, so that the journal's order is the order of the changes. Syncs
- * are not: what is written while a sync runs is not known to be covered by it, and the records show that.
+ * A change and its record are made under one lock, so the journal has the order of the changes. Syncs are not: a write
+ * during a sync may not be covered by it, and the records show that.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ struct rule {
   uint32_t action;
   uint32_t error;
   uint64_t skip;   /* matching calls that still succeed */
-  uint64_t times;  /* and then that many fail */
+  uint64_t times;  /* how many fail after these */
   char pattern[64];
   _Atomic uint64_t seen;
   _Atomic uint64_t injected;
@@ -50,7 +50,7 @@ struct rule {
 enum kind { KIND_OPEN = 1, KIND_WRITE, KIND_TRUNCATE, KIND_ALLOCATE, KIND_RENAME, KIND_UNLINK, KIND_LINK, KIND_MKDIR,
             KIND_RMDIR, KIND_SYNC_BEGIN, KIND_SYNC_END, KIND_SYNC_FAILED };
 
-/* Followed by a path, a second path and data, as long as said. */
+/* Followed by a path, a second path and data of these lengths. */
 struct record {
   uint32_t bytes;
   uint8_t kind;
@@ -123,11 +123,11 @@ static void start(void) {
   }
 }
 
-/* Calls come before constructors do: the allocator's, for one. */
+/* Calls can happen before constructors run, for example those of the allocator. */
 static void ready(void) { pthread_once(&once, start); }
 
-/* SIGKILL may cut a write short, and its record too. A process that is to die under recording does so here, where
- * no other thread is in the midst of a change. */
+/* SIGKILL may interrupt a write and its record. A recorded process that is to be killed ends here instead, where no
+ * other thread is making a change. */
 static void enter(void) {
   pthread_mutex_lock(&lock);
   if (rule && atomic_load(&rule->armed) == DYING) _exit(137);
@@ -135,7 +135,7 @@ static void enter(void) {
 
 static void leave(void) { pthread_mutex_unlock(&lock); }
 
-/* The path below the root, or NULL for one that is none of ours. "" is the root itself. */
+/* The path below the root, or NULL for other paths. "" is the root itself. */
 static const char *inside(const char *path) {
   if (!root_bytes || !path || strncmp(path, root, root_bytes) != 0) return NULL;
   if (path[root_bytes] == 0) return path + root_bytes;
@@ -155,7 +155,7 @@ static struct open_file *file_of(int fd) {
   return fd >= 0 && fd < FDS && files[fd].handle ? &files[fd] : NULL;
 }
 
-/* Whether the lab wants this call to fail; 2 if half of it is to be written first. */
+/* Whether the lab wants this call to fail; 2 if half of the data is to be written first. */
 static int fails(enum call call, const char *path) {
   if (!rule || atomic_load(&rule->armed) != ARMED || !(rule->calls & (1u << call))) return 0;
   if (fnmatch(rule->pattern, path, 0) != 0) return 0;
@@ -291,7 +291,7 @@ int close(int fd) {
   return result;
 }
 
-/* The same open file under a second number. */
+/* The same open file with a second number. */
 static int doubled(int from, int to) {
   if (to < 0 || to >= FDS) return to;
   forget(to);
@@ -347,7 +347,7 @@ int fcntl64(int fd, int command, ...) {
   FCNTL((real_fcntl64 ? real_fcntl64 : real_fcntl)(fd, command, argument));
 }
 
-/* Writes all of it, half of it, or nothing; `offset` is -1 where the file's own position counts. */
+/* Writes all data, half of it, or nothing; `offset` is -1 to use the file's own position. */
 static ssize_t put(int fd, const struct iovec *data, int pieces, off64_t offset) {
   enter();
   struct open_file *file = file_of(fd);
@@ -366,7 +366,7 @@ static ssize_t put(int fd, const struct iovec *data, int pieces, off64_t offset)
   ssize_t written = offset >= 0 ? real_pwritev64(fd, data, pieces, offset) : real_writev(fd, data, pieces);
   if (!file) return written;
   if (written > 0) {
-    /* A file open for appending has moved to where it was written. */
+    /* The position of a file open for appending is now after the written data. */
     uint64_t at = offset >= 0 ? (uint64_t)offset : (uint64_t)(lseek64(fd, 0, SEEK_CUR) - written);
     note(KIND_WRITE, 0, file->handle, at, NULL, NULL, data, pieces, (uint64_t)written);
   }
@@ -412,7 +412,7 @@ static int synced(int fd, int (*call)(int)) {
   struct open_file *file = file_of(fd);
   uint64_t handle = file ? file->handle : 0;
   int fail = file && fails(CALL_SYNC, file->path);
-  /* A sync that failed leaves pages that nobody will try to write again. */
+  /* After a failed sync, some pages are never written again. */
   if (file) note(fail ? KIND_SYNC_FAILED : KIND_SYNC_BEGIN, 0, handle, 0, NULL, NULL, NULL, 0, 0);
   leave();
   if (fail) return -1;
@@ -435,7 +435,7 @@ int fdatasync(int fd) {
   return synced(fd, real_fdatasync);
 }
 
-/* Begins to write and promises nothing, so there is nothing to record. */
+/* It only begins to write and guarantees nothing, so there is nothing to record. */
 int sync_file_range(int fd, off64_t offset, off64_t count, unsigned int flags) {
   ready();
   enter();
@@ -476,7 +476,7 @@ int truncate(const char *path, off_t length) {
   return result;
 }
 
-/* The record's flags are the mode, which says whether the length stays; its offset is the end of what was reserved. */
+/* The record's flags are the mode, which says whether the length stays; its offset is the end of the reserved range. */
 static void note_allocation(struct open_file *file, int mode, off64_t offset, off64_t length) {
   uint64_t end = (uint64_t)offset + (uint64_t)length;
   note(KIND_ALLOCATE, (uint32_t)mode, file->handle, end, NULL, NULL, NULL, 0, 0);

@@ -1,4 +1,4 @@
-//! The fixed answers, with the headers and the framing that the real ones have.
+//! The fixed answers, with the headers and framing of the real ones.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ const REQUEST_ID: &str = "8b0c1e7c-0002-0040-1a2b-3c4d5e000000";
 const TIMESTAMP_ETAG: &str = "W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"";
 const BATCH_TYPE: &str = "multipart/mixed; boundary=batchresponse_8b0c1e7c-0002-0040-1a2b-3c4d5e000000";
 
-/// As an entity of 1 KiB is answered; the letters do not matter.
+/// The answer for an entity of 1 KiB; its letters do not matter.
 const ENTITY: &[u8; 1024] = &{
     let mut bytes = [b'x'; 1024];
     let (head, tail) = (b"{\"PartitionKey\":\"p000000\",\"RowKey\":\"r00000000\",\"Notes\":\"", b"\"}");
@@ -35,7 +35,7 @@ const PART: &str = "--changesetresponse_0\r\nContent-Type: application/http\r\n\
      X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nPreference-Applied: return-no-content\r\n\
      DataServiceVersion: 3.0;\r\nETag: W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"\r\n\r\n\r\n";
 
-/// Whole at once, in chunks if there is anything, as Partita sends its documents.
+/// Sent at once, and in chunks unless it is empty, as Partita sends its documents.
 #[derive(Debug)]
 pub struct Body(Option<Bytes>);
 
@@ -77,7 +77,7 @@ pub fn written() -> Response<Body> {
     response
 }
 
-/// As many parts as the request has operations.
+/// One part for each operation of the request.
 pub fn batch(request: &[u8]) -> Response<Body> {
     let parts = memmem::find_iter(request, b"Content-Type: application/http\r\n").count();
     let mut body = Vec::with_capacity(PART.len() * parts + 256);

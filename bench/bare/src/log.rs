@@ -1,7 +1,7 @@
-//! A file that writes go to, synced in groups by one thread: the least a durable write can cost.
+//! A file for writes, which one thread syncs in groups: the least that a durable write can cost.
 //!
-//! Its blocks are there from the start and are written over and over: a file that grows costs a file system's
-//! journal too at each sync, and the least is what is wanted.
+//! Its blocks are allocated at the start and overwritten again and again. In a growing file, each sync would also cost
+//! a write to the file system's journal, and this measures the minimum.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 /// Writes that may wait for one sync.
 const GROUP_MAX: usize = 1024;
-/// After so many the file begins anew.
+/// After this many bytes, writing starts again at the beginning of the file.
 const FILE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Log(mpsc::Sender<Entry>);
 
 type Entry = (Bytes, oneshot::Sender<()>);
 
-/// The disk did not take it.
+/// The write to the disk failed.
 #[derive(Debug)]
 pub struct NotKept;
 
@@ -44,8 +44,8 @@ impl Log {
     }
 }
 
-/// Takes what is waiting, writes it at once, syncs, and lets everyone know. Ends at the first error: from then
-/// on every append fails.
+/// Takes all waiting writes, writes them at once, syncs, and answers them. Ends at the first error; from then on every
+/// append fails.
 fn keep(mut file: File, entries: &mpsc::Receiver<Entry>) {
     let (mut bytes, mut waiting) = (Vec::new(), Vec::new());
     let mut left = 0;
@@ -66,7 +66,7 @@ fn keep(mut file: File, entries: &mpsc::Receiver<Entry>) {
         }
         bytes.clear();
         for done in waiting.drain(..) {
-            // Nobody waits any more if the client has gone.
+            // Fails if the client no longer waits.
             let _ = done.send(());
         }
     }

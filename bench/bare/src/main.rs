@@ -1,5 +1,5 @@
-//! A server that does nothing but answer: what HTTP alone costs, and with `--log` what a durable write costs
-//! at least. Set up as Partita's own listener is, so that the difference between the two is Partita's work.
+//! A server that only answers. It shows what HTTP alone costs and, with `--log`, the least that a durable write costs.
+//! It is set up like Partita's own listener, so the difference between the two is Partita's work.
 
 mod answer;
 mod log;
@@ -35,7 +35,7 @@ struct Flags {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10009")]
     listen: String,
-    /// Write each write to this file, and sync it before the answer; what the file held is lost
+    /// Write the data of each write to this file, and sync it before the answer; the old content of the file is lost
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ async fn serve(address: &str, log: Option<Arc<Log>>) -> Result<(), String> {
     let listener = TcpListener::bind(address).await.map_err(bad)?;
     println!("listening on http://{address}/devstoreaccount1");
     loop {
-        // Out of file descriptors, most likely: a measurement that needs so many has found its end.
+        // Most likely there are no more file descriptors; the measurement can't continue.
         let (stream, _) = listener.accept().await.map_err(|error| format!("can't accept: {error}"))?;
         let _ = stream.set_nodelay(true);
         let log = log.clone();
@@ -72,7 +72,7 @@ async fn serve(address: &str, log: Option<Arc<Log>>) -> Result<(), String> {
                 .half_close(true)
                 .header_read_timeout(IDLE_TIME_MAX)
                 .serve_connection(TokioIo::new(stream), serve);
-            // A client that went away is none of this server's business.
+            // A client that closes its connection is not an error.
             let _ = connection.await;
         });
     }

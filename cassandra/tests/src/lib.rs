@@ -1,6 +1,6 @@
-//! A cluster to test against, if the environment names one, and keyspaces that last as long as a test.
+//! A cluster to test against, if the environment names one, and a keyspace for each test.
 
-#![allow(clippy::unwrap_used, reason = "a test by another name: what is unwrapped is what is asserted")]
+#![allow(clippy::unwrap_used, reason = "these are tests: what is unwrapped is asserted")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub async fn fresh_keyspace(nodes: &[String]) -> Options {
     options
 }
 
-/// As far as the cluster lets it in time; what stays harms no other test.
+/// Drops the keyspace if the cluster does it in time. A keyspace that stays harms no other test.
 pub async fn drop_keyspace(options: &Options) {
     let session = connect(options).await.unwrap();
     if let Err(error) = session.query_unpaged(format!("DROP KEYSPACE {}", options.keyspace), ()).await {

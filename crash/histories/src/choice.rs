@@ -1,4 +1,4 @@
-//! What a client does next, with ETags out of what it has seen: the last one mostly, a stale one now and then.
+//! Chooses what a client does next, with ETags that it has seen: mostly the last one, sometimes a stale one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ const VERBS: [Verb; 6] =
 pub struct Chooser {
     random: Random,
     rows: Vec<String>,
-    /// Shared by all that write to the same partitions.
+    /// Shared by all clients that write to the same partitions.
     numbers: Arc<AtomicU32>,
     memory: HashMap<(String, String), Memory>,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// The last one seen is the last.
+    /// In the order in which they were seen.
     versions: Vec<Version>,
     there: bool,
 }
@@ -51,7 +51,7 @@ impl Chooser {
         }
     }
 
-    /// `care` is the chance, in percent, that only what may succeed is considered.
+    /// `care` is the chance in percent that a verb is chosen that may succeed.
     fn write(&mut self, partition: &str, row: String, care: usize) -> Write {
         let memory = self.memory.get(&(partition.to_owned(), row.clone()));
         let (there, versions) =

@@ -1,22 +1,22 @@
-//! What clients asked and what they heard, as it was recorded: one JSON object a line.
+//! The recorded requests and answers of clients: one JSON object on each line.
 //!
-//! Every write that leaves an entity leaves its own number in `Writer`, so that whoever sees the entity knows who
-//! wrote it last; the other properties it names get the same number and show what merges kept.
+//! Every write except a delete stores its own number in `Writer`, so that a reader knows which write was the last. The
+//! other properties that it sets get the same number and show what merges kept.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use serde::{Deserialize, Serialize};
 
-/// An ETag as a number that grows as its time does.
+/// An ETag as a number that grows with its time.
 pub type Version = i64;
 
-/// Written by every write.
+/// Every write sets it.
 pub const WRITER: &str = "Writer";
-/// Written by those that name them.
+/// Some writes set some of them.
 pub const EXTRAS: [&str; 3] = ["A", "B", "C"];
 
-/// Nanoseconds of one clock that all clients read.
+/// Nanoseconds of one clock for all clients.
 pub type Time = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Operation {
     pub partition: String,
     /// Read before the request was sent.
     pub start: Time,
-    /// Read after the answer had come, or the hope of one was gone.
+    /// Read after the answer arrived, or the request was given up.
     pub end: Time,
     pub action: Action,
     pub outcome: Outcome,
@@ -35,7 +35,7 @@ pub struct Operation {
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     Write(Write),
-    /// Of distinct rows; all or nothing.
+    /// Writes of distinct rows, done all or none.
     Batch(Vec<Write>),
     Get {
         row: String,
@@ -48,10 +48,10 @@ pub enum Action {
 pub struct Write {
     pub verb: Verb,
     pub row: String,
-    /// For verbs with a condition; none is `*`.
+    /// For verbs with a condition; `None` is `*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_match: Option<Version>,
-    /// Of this write alone in the whole history; never 0.
+    /// Unique in the whole history; never 0.
     pub number: u32,
     /// Which of the `EXTRAS` it writes.
     #[serde(default)]
@@ -72,15 +72,15 @@ pub enum Verb {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// A new version for each write; none for a delete.
+    /// The new version of each write; `None` for a delete.
     Done(Vec<Option<Version>>),
     /// Which of the writes could not be done, and why. Nothing was changed.
     Refused { index: usize, refusal: Refusal },
-    /// What a get (one at most) or a query showed.
+    /// The rows that a get (at most one) or a query returned.
     Found(Vec<Found>),
     /// The server was too busy and did nothing.
     TurnedAway,
-    /// May have been done at any time from its start on, or never; but not after `until`.
+    /// It was done at any time from its start on, but not after `until`, or never.
     Unknown {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Time>,
@@ -134,7 +134,7 @@ pub fn load(from: impl BufRead) -> Result<Vec<Operation>, String> {
     Ok(operations)
 }
 
-/// One history a partition, each in the order of its starts.
+/// One history for each partition, in the order of the starts.
 pub fn by_partition(operations: Vec<Operation>) -> BTreeMap<String, Vec<Operation>> {
     let mut histories = BTreeMap::<String, Vec<Operation>>::new();
     for operation in operations {

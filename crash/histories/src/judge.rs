@@ -1,7 +1,7 @@
 //! Judges the history of one partition: versions first, then each entity alone, then the partition as a whole.
 //!
-//! What is wrong with one entity is wrong with the partition, but is found sooner and told in fewer words. Batches
-//! and queries tie entities together, so only the whole partition can clear a history.
+//! A violation of one entity is a violation of the partition, but it is found faster and is easier to explain. Batches
+//! and queries connect entities, so only the search of the whole partition shows that a history is correct.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use crate::shrink::shrink;
 use crate::step::{self, Step};
 use crate::versions::{Contradiction, Versions};
 
-/// Places to look at before a history is called undecided. A healthy one needs about a place for each write, and
-/// some thousands if many writes had no answer.
+/// Places to visit before a history is called undecided. A correct one needs about one place for each write, and some
+/// thousands if many writes had no answer.
 pub const PLACES_MAX: usize = 200_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Verdict {
     Linearizable {
         places: usize,
     },
-    /// Neither an order was found nor that there is none.
+    /// The search ended before it was known.
     Undecided,
     Violation(Violation),
 }
@@ -29,22 +29,22 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub why: String,
-    /// The row it is about, if it is about one alone.
+    /// The row, if only one is concerned.
     pub row: Option<String>,
-    /// The operations that contradict each other, by their places in the history.
+    /// The operations that contradict each other, as indexes of the history.
     pub core: Vec<usize>,
-    /// Writes that the core has seen.
+    /// Writes that the operations of the core have seen.
     pub context: Vec<usize>,
 }
 
-/// What is known before anything is explained.
+/// The result before it is explained.
 enum Decision {
     Order {
         places: usize,
     },
     Undecided,
     Contradiction(Contradiction),
-    /// Of these steps, which are all there are or what they say of one row.
+    /// These steps have no order. They are all steps, or those of one row.
     NoOrder {
         steps: Vec<Step>,
         rows: usize,
@@ -52,7 +52,7 @@ enum Decision {
     },
 }
 
-/// `history` is of one partition and knows everything that was ever sent to it.
+/// `history` is of one partition, and has everything that was ever sent to it.
 pub fn judge(history: &[Operation], places: usize) -> Verdict {
     match decide(history, places) {
         Decision::Order { places } => Verdict::Linearizable { places },
@@ -67,7 +67,7 @@ pub fn judge(history: &[Operation], places: usize) -> Verdict {
     }
 }
 
-/// The verdict alone, without the work of explaining it; `None` is undecided.
+/// The verdict without an explanation; `None` is undecided.
 pub fn is_linearizable(history: &[Operation], places: usize) -> Option<bool> {
     match decide(history, places) {
         Decision::Order { .. } => Some(true),
@@ -91,7 +91,7 @@ fn decide(history: &[Operation], places: usize) -> Decision {
             return Decision::NoOrder { steps: alone, rows, row: Some(name.clone()) };
         }
     }
-    // An order of the whole is one of each row as well, so a row that was undecided does not matter.
+    // An order of the whole partition is also an order of each row, so an undecided row does not matter.
     match search(&steps, rows, limits) {
         Found::Order { places } => Decision::Order { places },
         Found::Undecided => Decision::Undecided,
@@ -116,7 +116,7 @@ fn explain(
     Violation { why, row, core, context }
 }
 
-/// The writes whose numbers or versions stand in the core, as far as it is about their row.
+/// The writes whose numbers or versions occur in the core, for the row if there is one.
 fn context(history: &[Operation], core: &[usize], row: Option<&str>) -> Vec<usize> {
     let counts = |name: &str| row.is_none_or(|row| row == name);
     let mut numbers = HashSet::new();

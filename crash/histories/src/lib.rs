@@ -1,7 +1,8 @@
-//! Whether what concurrent clients were told can have happened, one operation after the other.
+//! Checks whether the answers that concurrent clients got are possible: whether one order of all operations explains
+//! them.
 //!
-//! `recorder` lets clients loose on a server and writes down what they asked and heard; `judge` looks for an order
-//! that explains it all. The judge knows the protocol's promises and nothing of any server; it opens nothing.
+//! `recorder` runs clients against a server and records their requests and answers; `judge` looks for an order that
+//! explains every answer. The judge knows the protocol's promises and nothing of any server. It opens no files.
 
 pub mod choice;
 pub mod history;

@@ -1,4 +1,4 @@
-//! `partita-histories`: records what concurrent clients hear and judges whether it can have happened.
+//! `partita-histories`: records the answers that concurrent clients get, and judges whether they are possible.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +15,7 @@ use histories::recorder::{self, Plan, Summary, Target};
 use histories::timeline;
 
 #[derive(Parser, Debug)]
-#[command(version, about = "Whether what concurrent clients were told can have happened")]
+#[command(version, about = "Checks whether the answers that concurrent clients got are possible")]
 struct Command {
     #[command(subcommand)]
     task: Task,
@@ -23,9 +23,9 @@ struct Command {
 
 #[derive(Subcommand, Debug)]
 enum Task {
-    /// Lets clients loose on a server and judges what they were told
+    /// Run clients against a server and judge the answers they get
     Run(RunCommand),
-    /// Judges a history that was saved
+    /// Judge a saved history
     Judge(JudgeCommand),
 }
 
@@ -37,7 +37,7 @@ struct RunCommand {
     /// Kill the server at random while clients work
     #[arg(long, conflicts_with = "connection_string")]
     kills: bool,
-    /// An endpoint to use instead; given several times, clients are spread over the front ends of one store
+    /// An endpoint to use instead; if given several times, clients are spread over the front ends of one store
     #[arg(long, value_name = "TEXT", env = "PARTITA_HISTORIES_CONNECTION_STRING", hide_env_values = true)]
     #[arg(conflicts_with = "binary")]
     connection_string: Vec<String>,
@@ -54,7 +54,7 @@ struct RunCommand {
     seed: Option<u64>,
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     clients: u32,
-    /// New ones each round; each gives a history
+    /// Partitions of each round; each gives one history
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     partitions: usize,
     /// Rows of each partition
@@ -63,13 +63,13 @@ struct RunCommand {
     /// Operations of each client in a round
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     operations: usize,
-    /// Places to look at in a history before it is called undecided
+    /// States to visit in a history before it is called undecided
     #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
     places: usize,
-    /// Where histories with a violation, and undecided ones, are left
+    /// Where to save histories with a violation, and undecided ones
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     save: PathBuf,
-    /// Write the summary there, as JSON
+    /// Write the summary to a file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ struct RunCommand {
 struct JudgeCommand {
     /// JSON lines, of any number of partitions
     file: PathBuf,
-    /// Places to look at in a history before it is called undecided
+    /// States to visit in a history before it is called undecided
     #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
     places: usize,
 }
@@ -123,7 +123,7 @@ fn run(command: RunCommand) -> Result<bool, String> {
     println!("--seed {seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("can't start threads: {error}"))?;
-    // Dropped, a run takes its server with it.
+    // Dropping the run also ends its server.
     let summary = runtime.block_on(async {
         tokio::select! {
             summary = recorder::run(target, plan) => summary,
@@ -139,7 +139,7 @@ fn run(command: RunCommand) -> Result<bool, String> {
     Ok(summary.is_good())
 }
 
-/// SIGINT or SIGTERM. Where signals can't be heard, the process just ends by them.
+/// Waits for SIGINT or SIGTERM. If signals can't be handled, they just end the process.
 async fn interrupted() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {

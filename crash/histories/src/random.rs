@@ -8,7 +8,7 @@ impl Random {
         Self(seed)
     }
 
-    /// One of many for the same seed.
+    /// One of many generators for the same seed.
     pub fn numbered(seed: u64, number: u64) -> Self {
         let first = Self(seed).draw();
         Self(Self(first.wrapping_add(number)).draw())

@@ -1,4 +1,4 @@
-//! Clients at work on real servers, and everything they were told.
+//! Runs clients against real servers, and records everything they were told.
 
 mod client;
 mod exchange;

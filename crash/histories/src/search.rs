@@ -1,10 +1,10 @@
-//! Looks for one order of steps that respects their times and explains what everyone saw.
+//! Looks for one order of steps that respects their times and explains every answer.
 //!
-//! The search of Wing and Gong with Lowe's memory: depth first, one step at a time out of those that no unfinished
-//! step precedes, never twice from the same place. A place is the open steps and the state: every step that began
-//! before the first end among them has either been taken or can't be any more, every later one has not. Two things
-//! keep it short: a step that changes nothing and agrees is taken at once, and versions of a row only grow, so that
-//! most wrong turns are known at once.
+//! This is Wing and Gong's search with Lowe's memoization: depth first, one step at a time out of those that no
+//! unfinished step precedes, and never twice from the same place. A place consists of the open steps and the state: of
+//! the steps that began before the first end among the open ones, each is open, taken, or no longer possible; no later
+//! step is taken. Two things keep the search short: a step that changes nothing and agrees is taken at once, and
+//! versions of a row only grow, so most wrong choices are noticed at once.
 
 use std::collections::HashSet;
 
@@ -14,33 +14,33 @@ use crate::step::Step;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// There is an order; so many places were looked at.
+    /// There is an order; this many places were visited.
     Order {
         places: usize,
     },
     None {
         places: usize,
     },
-    /// The budget was spent before either was known.
+    /// The limit was reached before either was known.
     Undecided,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Places to look at.
+    /// Places to visit.
     pub places: usize,
     /// Whether the versions of a row must grow with its writes.
     pub growing: bool,
 }
 
-/// A place in the search and what is still to be tried from it.
+/// A place in the search, and the steps that are still to be tried from it.
 struct Place {
     state: State,
-    /// Steps that may come next, by their starts.
+    /// Steps that may be next, in the order of their starts.
     open: Vec<usize>,
     /// The first step that is not open yet.
     next: usize,
-    /// The latest start among the steps taken: what ended before it can't come any more.
+    /// The latest start among the steps taken. A step that ended before it can't be taken any more.
     floor: Time,
     /// Positions in `open`, the most promising last.
     tries: Vec<usize>,
@@ -99,8 +99,8 @@ impl Search<'_> {
         self.settle(Place { state, open, next: from.next, floor, tries: Vec::new() })
     }
 
-    /// Opens what may come next, takes what needs no choice, and lists the choices. `None` where nothing good can
-    /// come of it.
+    /// Opens the steps that may be next, takes those that need no choice, and lists the choices. `None` if no order can
+    /// be found from here.
     fn settle(&self, mut place: Place) -> Option<Place> {
         loop {
             let required = place.open.iter().map(|open| &self.steps[*open]).filter(|step| step.required);
@@ -132,7 +132,7 @@ impl Search<'_> {
         Some(place)
     }
 
-    /// Whether some step that may or may not have happened could not come after this one.
+    /// Whether taking this step would exclude an open step that is not required.
     fn shuts_out(&self, open: &[usize], step: &Step) -> bool {
         open.iter().any(|other| !self.steps[*other].required && self.steps[*other].end < step.start)
     }
@@ -143,12 +143,13 @@ impl Search<'_> {
             .filter(|position| step(position).agrees_with(&place.state))
             .filter(|position| !self.limits.growing || !self.overtakes(&place.open, step(position)))
             .collect();
-        // What must come, and soonest, is tried first; what nobody has seen, last.
+        // Required steps are tried first, those with the earliest end before others; steps that were never seen are
+        // last.
         tries.sort_by_key(|position| std::cmp::Reverse((!step(position).required, step(position).end)));
         tries
     }
 
-    /// Whether a smaller version of one of its rows would have to come after it.
+    /// Whether an open required step has a smaller version of one of its rows, and would have to come after it.
     fn overtakes(&self, open: &[usize], step: &Step) -> bool {
         let required = open.iter().map(|open| &self.steps[*open]).filter(|other| other.required);
         required.flat_map(Step::parts).filter(|other| other.version != UNSEEN).any(|other| {

@@ -1,16 +1,16 @@
-//! Makes a contradiction as small as it can: weakens operations as long as what is left still has no order.
+//! Makes a violation as small as possible: weakens operations as long as the rest still has no order.
 //!
-//! To weaken a read or a refusal is to forget it. A write is never forgotten, since others may have seen it: it
-//! becomes one that may have been done at any time after its start, or never. Both only allow more orders, so what
-//! is left contradicts itself for a reason that is in the whole history too.
+//! A read or a refusal is weakened by dropping it. A write is never dropped, because other clients may have seen it: it
+//! becomes one that was done at any time after its start, or never. Both only allow more orders, so the rest is a
+//! violation for a reason that the whole history has too.
 
 use crate::history::{Operation, Outcome, Time};
 use crate::search::{Found, Limits, search};
 use crate::step::Step;
 
-/// A weaker history may have very many orders that don't work; it is then left as it was.
+/// A weaker history may have very many orders to try. Then the operation is not weakened.
 const LIMITS: Limits = Limits { places: 5_000, growing: true };
-/// An explanation that could be shorter is better than one that comes tomorrow.
+/// The limit of the whole work: a longer explanation now is better than the shortest one after hours.
 const PLACES_IN_ALL_MAX: usize = 1_000_000;
 
 /// The operations that could not be weakened.
@@ -39,9 +39,9 @@ pub fn shrink(history: &[Operation], steps: &[Step], rows: usize) -> Vec<usize> 
         }
         contradicts
     };
-    // What was never acknowledged says little by itself.
+    // First all unanswered operations, which rarely matter.
     attempt(&mut strong, &|index| matches!(history[steps[index].operation].outcome, Outcome::Unknown { .. }));
-    // What came after the first trouble.
+    // Then everything after the first contradiction.
     let mut ends: Vec<Time> = steps.iter().map(|step| step.end).collect();
     ends.sort_unstable();
     let (mut low, mut high) = (0, ends.len());
@@ -61,7 +61,7 @@ pub fn shrink(history: &[Operation], steps: &[Step], rows: usize) -> Vec<usize> 
         }
         length /= 2;
     }
-    // A second look at each: later ones may have been what made an earlier one needed.
+    // Each one again: it may no longer be needed now that later ones are weakened.
     for only in 0..steps.len() {
         attempt(&mut strong, &|index| index == only);
     }
@@ -71,7 +71,7 @@ pub fn shrink(history: &[Operation], steps: &[Step], rows: usize) -> Vec<usize> 
     core
 }
 
-/// Without the knowledge that a write without an answer was done because it was seen: the sight shall be part of the
+/// Steps in which an unanswered write is not required even if it was seen, so that the read becomes part of the
 /// explanation.
 fn unproven(history: &[Operation], steps: &[Step]) -> Vec<Step> {
     let forget = |step: &Step| match history[step.operation].outcome {

@@ -1,17 +1,17 @@
-//! A partition between two operations, and what an operation makes of it.
+//! The state of a partition between two operations, and how a write changes it.
 
 use crate::history::{EXTRAS, Refusal, Version};
 
-/// The number in `Writer` and in each of the `EXTRAS`; 0 where a property is not there.
+/// The number in `Writer` and in each of the `EXTRAS`; 0 for a missing property.
 pub type Values = [u32; 1 + EXTRAS.len()];
 
-/// The version of a write that was not acknowledged and that nobody ever saw. No ETag equals it.
+/// The version of a write that was not acknowledged and was never read. No ETag equals it.
 pub const UNSEEN: Version = 0;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Row {
     pub entity: Option<(Version, Values)>,
-    /// The greatest version the row has had, whether or not it is still there.
+    /// The greatest version that the row has had, also if it is deleted.
     pub latest: Version,
 }
 
@@ -38,7 +38,7 @@ pub struct Part {
     pub row: usize,
     pub condition: Condition,
     pub change: Change,
-    /// What it gave the row, as far as anyone knows.
+    /// The version that it gave the row; `UNSEEN` if it is not known.
     pub version: Version,
 }
 
@@ -71,7 +71,7 @@ impl Row {
         self.entity = Some((part.version, values));
     }
 
-    /// Whether the row can still come to carry a version it must be seen with, if versions only grow.
+    /// Whether the row has this version or can still get it, if versions only grow.
     pub fn may_become(&self, version: Version) -> bool {
         version > self.latest || self.entity.is_some_and(|(current, _)| current == version)
     }

@@ -1,4 +1,4 @@
-//! An operation as the search needs it: rows by number, versions bound to their writers, and only what counts.
+//! An operation as the search needs it: with numbered rows, with versions linked to their writes, and without the rest.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::versions::Versions;
 
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Where it stands in the history.
+    /// Its index in the history.
     pub operation: usize,
     pub start: Time,
-    /// It took effect no later than this, if it did.
+    /// If it was done, it was done no later than this.
     pub end: Time,
-    /// Whether it did for sure.
+    /// Whether it was certainly done.
     pub required: bool,
     pub kind: Kind,
 }
@@ -26,7 +26,7 @@ pub enum Kind {
         held: Vec<(usize, Condition)>,
         failed: Option<(usize, Condition, Refusal)>,
     },
-    /// Rows as they were seen; none is a row that was not there.
+    /// Rows as they were seen; `None` is a missing row.
     Look(Vec<(usize, Option<Seen>)>),
 }
 
@@ -47,7 +47,8 @@ pub fn rows(history: &[Operation]) -> Vec<String> {
     rows.into_iter().collect()
 }
 
-/// The steps of a history, by their starts. Reads without an answer are none, nor is what a busy server turned away.
+/// The steps of a history, in the order of their starts. Reads without an answer, and operations that a busy server
+/// turned away, are left out.
 pub fn steps(history: &[Operation], rows: &[String], versions: &Versions) -> Vec<Step> {
     let numbers: BTreeMap<&str, usize> =
         rows.iter().enumerate().map(|(number, row)| (row.as_str(), number)).collect();
@@ -72,7 +73,7 @@ pub fn steps(history: &[Operation], rows: &[String], versions: &Versions) -> Vec
 }
 
 fn kind(operation: &Operation, numbers: &BTreeMap<&str, usize>, versions: &Versions) -> Option<Kind> {
-    // `rows` has named every row there is in the history.
+    // `rows` has every row of the history.
     let number = |row: &str| numbers.get(row).copied();
     let condition = |write: &Write| Some((number(&write.row)?, condition(write)));
     match &operation.outcome {
@@ -151,7 +152,7 @@ impl Step {
         }
     }
 
-    /// Whether it can happen now, ending as it did.
+    /// Whether it can happen in this state with its outcome.
     pub fn agrees_with(&self, state: &State) -> bool {
         match &self.kind {
             Kind::Write(parts) => parts.iter().all(|part| state[part.row].refuses(part.condition).is_none()),
@@ -163,7 +164,7 @@ impl Step {
         }
     }
 
-    /// Whether it can still happen some time, if versions only grow.
+    /// Whether it can still happen in a later state, if versions only grow.
     pub fn may_come(&self, state: &State) -> bool {
         let conditions_may = |(row, condition): (usize, Condition)| match condition {
             Condition::Version(version) => state[row].may_become(version),
@@ -181,7 +182,7 @@ impl Step {
         }
     }
 
-    /// What it says of one row alone.
+    /// The part of the step that concerns one row; `None` if nothing does.
     pub fn onto(&self, row: usize) -> Option<Self> {
         let kind = match &self.kind {
             Kind::Write(parts) => {

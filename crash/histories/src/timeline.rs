@@ -1,4 +1,4 @@
-//! A violation as a person reads it: one operation a line, with a bar for when it was under way.
+//! A violation as text: one operation on each line, with a bar that shows when it ran.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use crate::judge::Violation;
 
 const BAR_WIDTH_MAX: usize = 48;
 
-/// Versions are told by their rank in the history, `v1` being the smallest.
+/// Versions are named by their rank in the history; `v1` is the smallest.
 pub fn render(history: &[Operation], violation: &Violation) -> String {
     let mut shown: Vec<usize> = violation.core.iter().chain(&violation.context).copied().collect();
     shown.sort_by_key(|index| history[*index].start);

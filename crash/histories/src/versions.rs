@@ -1,6 +1,6 @@
-//! Which write made which version, and what can be said against versions without any search.
+//! Links versions to the writes that made them, and finds violations that need no search.
 //!
-//! An acknowledgement says it, and so does every sight of an entity: its `Writer` and its ETag go together.
+//! An acknowledgement gives the version of a write. So does every read of an entity, by its `Writer` and its ETag.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use crate::state::UNSEEN;
 #[derive(Debug, Default)]
 pub struct Versions {
     by_number: HashMap<u32, Version>,
-    /// When a reader had first seen what a write left.
+    /// When a write was first seen by a reader.
     seen: HashMap<u32, Time>,
 }
 
-/// Operations that can't all be as they are, and why.
+/// Operations that contradict each other, and why.
 #[derive(Debug)]
 pub struct Contradiction {
     pub why: String,
     pub operations: Vec<usize>,
 }
 
-/// A version, the write that made it, and who says so.
+/// A version, the write that made it, and the operation that shows it.
 struct Bond<'a> {
     row: &'a str,
     number: u32,
@@ -30,12 +30,12 @@ struct Bond<'a> {
 }
 
 impl Versions {
-    /// The version of the entity that this write left, if anyone knows.
+    /// The version that this write made, if it is known.
     pub fn of(&self, number: u32) -> Version {
         self.by_number.get(&number).copied().unwrap_or(UNSEEN)
     }
 
-    /// By when this write must have taken effect, because somebody has seen it.
+    /// When this write was done at the latest, because a reader has seen it.
     pub fn seen_by(&self, number: u32) -> Option<Time> {
         self.seen.get(&number).copied()
     }
@@ -82,7 +82,7 @@ impl Versions {
         Ok(versions)
     }
 
-    /// An acknowledged write that began when another had ended has the greater version.
+    /// An acknowledged write that began after another had ended must have a greater version.
     fn check_growth(&self, history: &[Operation]) -> Result<(), Contradiction> {
         let done = |operation: &Operation| matches!(operation.outcome, Outcome::Done(_));
         let mut ended: HashMap<&str, Vec<(Time, Version, usize)>> = HashMap::new();
@@ -96,7 +96,7 @@ impl Versions {
         }
         for list in ended.values_mut() {
             list.sort_unstable();
-            // In the order of ends, each with the greatest version up to it.
+            // In the order of the ends, each with the greatest version so far.
             for at in 1..list.len() {
                 if list[at - 1].1 > list[at].1 {
                     (list[at].1, list[at].2) = (list[at - 1].1, list[at - 1].2);

@@ -1,4 +1,5 @@
-//! One client of a store with several front ends: asks any of them, keeps its ledger, and holds every answer against it.
+//! One client of a store with several front ends. It sends requests to any of them, keeps a ledger, and checks every
+//! answer against it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,23 +19,23 @@ const SHARED_PARTITIONS: u32 = 2;
 const ROWS: u32 = 40;
 const BATCHED_ROWS: u32 = 160;
 const BATCH_MAX: u32 = 100;
-/// A table that comes and goes is dropped when it holds so many rows.
+/// A brief table is dropped when it has this many rows.
 const BRIEF_ROWS: usize = 100;
 
-/// An endpoint where nobody is is left alone for so long.
+/// An endpoint that does not answer is not used for this time.
 const REST: Duration = Duration::from_secs(1);
-/// So is everybody when the service is too busy.
+/// The pause after an answer that the service is too busy.
 const TURNED_AWAY_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the clients of a run have in common.
 #[derive(Debug)]
 pub struct Office {
     pub targets: Vec<Arc<Target>>,
-    /// All tables of the run begin with it.
+    /// The prefix of all tables of the run.
     pub prefix: String,
     /// How long a client waits for an answer before it closes its connection; without it, as long as `request` does.
     pub give_up: Option<Duration>,
-    /// Of a hundred writes, those to tables that come and go.
+    /// The percentage of writes to brief tables, which are created and dropped again and again.
     pub brief_percent: u32,
     pub stop: AtomicBool,
     pub times: Mutex<Times>,
@@ -50,7 +51,7 @@ impl Office {
     }
 }
 
-/// How often each ending came.
+/// How often each outcome occurred.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Counts {
     pub acknowledged: u64,
@@ -68,7 +69,7 @@ pub struct Clerk {
     pub ledger: Ledger,
     pub counts: Counts,
     pub violation: Option<String>,
-    /// What the unknown outcomes looked like, with how often each came.
+    /// The kinds of unknown outcomes, and how often each occurred.
     pub unknown: std::collections::BTreeMap<String, u64>,
     office: Arc<Office>,
     clients: Vec<Client>,
@@ -77,7 +78,7 @@ pub struct Clerk {
     sequence: u32,
 }
 
-/// A read, and which rows it is about.
+/// A read, and the rows that it covers.
 enum Look {
     Row(String, Place),
     Partition(String, String),
@@ -102,7 +103,7 @@ impl Clerk {
         }
     }
 
-    /// Until it is told to stop, or hears what can't be right.
+    /// Runs until it is told to stop, or gets an answer that can't be right.
     pub async fn run(mut self) -> Self {
         while self.violation.is_none() && !self.office.stop.load(Ordering::Relaxed) {
             let Some(endpoint) = self.endpoint() else {
@@ -118,7 +119,7 @@ impl Clerk {
         self
     }
 
-    /// Any that is not resting.
+    /// An endpoint that is in use.
     fn endpoint(&mut self) -> Option<usize> {
         let now = Instant::now();
         let awake: Vec<usize> =
@@ -195,7 +196,7 @@ impl Clerk {
         }
     }
 
-    /// How many rows there were, and whether they are right.
+    /// The number of rows that were read, and whether they are right.
     async fn see(&mut self, endpoint: usize, look: &Look) -> Result<(u64, Result<(), String>), ReadFailure> {
         let (client, shared) = (&mut self.clients[endpoint], self.office.shared_table());
         match look {
@@ -229,12 +230,12 @@ impl Clerk {
         })
     }
 
-    /// Names that change with every doubt: what is in doubt is never written again.
+    /// A number for names that changes with every doubt, because rows in doubt are never written again.
     fn fresh(&self) -> usize {
         self.ledger.doubts()
     }
 
-    /// How the names of the tables that are this client's alone begin.
+    /// The prefixes of the tables that belong to this client alone.
     pub fn tables(&self) -> [String; 2] {
         ["Own", "Brief"].map(|kind| format!("{}{kind}{}x", self.office.prefix, self.ledger.writer))
     }
@@ -297,7 +298,7 @@ impl Clerk {
         self.one(table, Verb::Insert, place, Condition::None)
     }
 
-    /// The first row of a partition, and until it is deleted the only one.
+    /// The first row of a partition, which stays its only one.
     fn insert_alone(&mut self, table: String) -> Operation {
         let place = (format!("alone{:08}", self.sequence), self.row("only"));
         self.one(table, Verb::Insert, place, Condition::None)
@@ -310,14 +311,14 @@ impl Clerk {
         self.one(table, verb, place, Condition::None)
     }
 
-    /// A row that is there, with its timestamp.
+    /// An existing row with its timestamp.
     fn some_row(&mut self, table: &str) -> Option<(Place, Stamp)> {
         let rows = self.ledger.table(table).filter(|rows| !rows.is_empty())?;
         let (place, row) = rows.iter().nth(self.random.random_range(0..rows.len()))?;
         Some((place.clone(), row.stamp.clone()?))
     }
 
-    /// By its ETag, or by one it had long ago, which must be refused.
+    /// Changes a row by its ETag, or by a stale ETag, which must be refused.
     fn change_known(&mut self, table: String) -> Operation {
         let Some((place, stamp)) = self.some_row(&table) else { return self.insert_next(table) };
         let verb = if self.random.random_bool(0.5) { Verb::Replace } else { Verb::Merge };
@@ -356,7 +357,7 @@ impl Clerk {
         Operation::Write { table, changes }
     }
 
-    /// The last part must be refused, and all of it with it.
+    /// The last part must be refused, and so the whole batch.
     fn batch_with_a_failure(&mut self, table: String) -> Operation {
         let mut operation = self.batch(table, "batches");
         if let Operation::Write { changes, .. } = &mut operation
@@ -367,7 +368,7 @@ impl Clerk {
         operation
     }
 
-    /// Own rows in partitions that all write to.
+    /// Writes its own rows to partitions that all clients write to.
     fn shared(&mut self) -> Operation {
         let table = self.office.shared_table();
         let partition = format!("p{}", self.random.random_range(0..SHARED_PARTITIONS));
@@ -379,11 +380,11 @@ impl Clerk {
         self.one(table, Verb::Merge, place, Condition::None)
     }
 
-    /// A table that comes and goes.
+    /// An operation on a brief table.
     fn brief(&mut self) -> Operation {
         let table = self.brief_table();
         match self.ledger.table(&table).map(|rows| rows.len()) {
-            // A table that was dropped takes no more writes, whichever front end is asked and whatever it remembers.
+            // A dropped table accepts no more writes, through any front end and whatever it has cached.
             None if self.random.random_bool(0.3) => self.insert_next(table),
             None => Operation::Create { table },
             Some(0..BRIEF_ROWS) => self.batch(table, "batches"),
@@ -392,7 +393,7 @@ impl Clerk {
     }
 }
 
-/// `None` if it takes longer than that.
+/// `None` if the work takes longer than `patience`.
 async fn within<T>(patience: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
     match patience {
         Some(patience) => tokio::time::timeout(patience, work).await.ok(),
@@ -404,7 +405,7 @@ fn long_ago() -> Stamp {
     Stamp("2020-02-02T02:02:02.0000002Z".to_owned())
 }
 
-/// The beginning of a message, without what differs from one to the next.
+/// The kind of a message, without the parts that differ from one message to the next.
 fn kind_of(why: &str) -> String {
     let code = why.split("\"code\":\"").nth(1).and_then(|rest| rest.split('"').next());
     match code {

@@ -1,9 +1,9 @@
-//! What a disk may hold after the power fails, worked out from a journal.
+//! What a disk may contain after a power failure, computed from a journal.
 //!
-//! On the disk for certain is what was recorded before a sync of its file began, if that sync ended. Of all else each
-//! page of a file is there as of any moment since, each on its own, and a file's length is any that it had; pages that
-//! were given to a file and not written hold zeros or garbage. Names (files created, renamed, removed) are certain
-//! after a sync of their directory; see `Names` for the rest.
+//! Data is certain if it was recorded before a sync of its file began and that sync ended. Otherwise each page of a
+//! file may have its content of any moment since then, independently of other pages, and the file may have any length
+//! that it had. Pages that were allocated and not written contain zeros or garbage. Names (files created, renamed,
+//! removed) are certain after a sync of their directory; see `Names` for the rest.
 
 mod names;
 
@@ -22,19 +22,19 @@ const TRUNCATE: u32 = 0o1000;
 /// `FALLOC_FL_KEEP_SIZE`
 const KEEP_SIZE: u32 = 1;
 
-/// Contents of files that no name leads to any more are thrown away every so many records.
+/// The contents of files without a name are discarded every this many records.
 const SWEEP: u64 = 4096;
 
-/// What happens to names that no sync of their directory has made certain.
+/// What happens to changes of names that are not certain yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Names {
-    /// Those up to some moment are there, as a journaling file system leaves them.
+    /// All changes up to some moment are kept, as on a journaling file system.
     Prefix,
-    /// Any of them are, which is all that POSIX promises.
+    /// Any of the changes are kept, which is all that POSIX promises.
     Any,
 }
 
-/// What happens to the data that no sync has made certain.
+/// What happens to data that is not certain yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Data {
     Lost,
@@ -42,14 +42,14 @@ pub enum Data {
     Mixed,
 }
 
-/// The laws of one power cut.
+/// The rules of one power cut.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Laws {
     pub names: Names,
     pub data: Data,
-    /// What the disk writes at once: 4,096 or 512 bytes.
+    /// The unit that the disk writes at once: 4,096 or 512 bytes.
     pub page: usize,
-    /// Unwritten pages hold anything, not zeros.
+    /// Unwritten pages contain garbage, not zeros.
     pub garbage: bool,
 }
 
@@ -87,7 +87,7 @@ struct NameChange {
     at: u64,
     /// A sync of the directory covers it.
     durable: bool,
-    /// Set to the inode, or removed. A rename is two of them that come together.
+    /// The name gets the inode, or is removed. A rename is two entries that are kept or lost together.
     entries: Vec<(Place, Option<usize>)>,
 }
 
@@ -96,7 +96,7 @@ struct NameChange {
 pub struct Disk<'a> {
     inodes: Vec<Inode<'a>>,
     handles: HashMap<(u32, u64), usize>,
-    /// As the server sees them.
+    /// As the running server sees them.
     names: Tree,
     durable_names: Tree,
     pending_names: VecDeque<NameChange>,
@@ -120,7 +120,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// A disk that has been at rest: all of it is certain.
+    /// A disk on which everything is certain.
     pub fn at_rest(directory: &Path) -> Result<Self, String> {
         let mut disk = Self::new();
         disk.take_up(directory, names::ROOT_INODE)?;
@@ -165,7 +165,7 @@ impl<'a> Disk<'a> {
                 }
             }
             Kind::Rename => {
-                // What is not known is no file: the control socket.
+                // A name that is not known is the control socket, which is not a file.
                 if let Some(inode) = self.names.find(record.path) {
                     self.change_names(&[(record.path, None), (record.target, Some(inode))])?;
                 }
@@ -205,7 +205,7 @@ impl<'a> Disk<'a> {
                 self.change_names(&[(record.path, Some(inode))])?;
                 inode
             }
-            None => return Err(format!("{} was opened, but no record made it", record.path)),
+            None => return Err(format!("{} was opened, but no record created it", record.path)),
         };
         let key = (record.process, record.handle);
         self.handles.insert(key, inode);
@@ -230,7 +230,7 @@ impl<'a> Disk<'a> {
             let place = self.names.place(path);
             place
                 .map(|place| (place, *inode))
-                .ok_or_else(|| format!("no record made the directory of {path}"))
+                .ok_or_else(|| format!("no record created the directory of {path}"))
         });
         let entries = places.collect::<Result<Vec<_>, _>>()?;
         self.names.change(&entries);
@@ -240,7 +240,7 @@ impl<'a> Disk<'a> {
 
     fn sync(&mut self, key: (u32, u64)) -> Result<(), String> {
         let inode = self.handle(key)?;
-        // Of several at once the one that began first covers least.
+        // If several syncs run at once, the one that began first covers the least.
         let began = self.syncs.get_mut(&key).and_then(VecDeque::pop_front);
         let began = began.ok_or_else(|| format!("a sync of {key:?} ended that did not begin"))?;
         if !self.inodes[inode].directory {
@@ -257,7 +257,7 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
-    /// As Linux does: pages that could not be written are taken for written, and no later sync tries them again.
+    /// As on Linux: pages that could not be written count as written, and no later sync writes them again.
     fn fail_sync(&mut self, key: (u32, u64)) -> Result<(), String> {
         let inode = self.handle(key)?;
         if !self.inodes[inode].directory {
@@ -283,9 +283,9 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// One of the disks that a power cut here may leave, written to an empty directory.
+    /// Writes one of the states that a power cut here may leave to an empty directory.
     pub fn cut(&self, laws: Laws, random: &mut StdRng, into: &Path) -> Result<(), String> {
-        // Whatever lies in a directory that was lost is lost with it.
+        // If a directory is lost, everything in it is lost too.
         for (path, inode) in self.cut_names(laws.names, laws.data, random).paths() {
             let (place, inode) = (into.join(path), &self.inodes[inode]);
             let written = if inode.directory {
@@ -298,7 +298,7 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
-    /// All of it as the server sees it, written to an empty directory.
+    /// Writes everything as the running server sees it to an empty directory.
     pub fn write(&self, into: &Path) -> Result<(), String> {
         let laws = Laws { names: Names::Prefix, data: Data::Kept, page: 4096, garbage: false };
         self.cut(laws, &mut StdRng::seed_from_u64(0), into)
@@ -327,13 +327,13 @@ impl<'a> Disk<'a> {
         names
     }
 
-    /// The path that a handle was opened for, if a name still leads there.
+    /// The present path of an open file, if it still has a name.
     pub fn path_of(&self, process: u32, handle: u64) -> Option<String> {
         let inode = *self.handles.get(&(process, handle))?;
         self.names.paths().into_iter().find(|(_, named)| *named == inode).map(|(path, _)| path)
     }
 
-    /// Every file as the server sees it.
+    /// Every file as the running server sees it.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let laws = Laws { names: Names::Prefix, data: Data::Kept, page: 4096, garbage: false };
         let mut random = StdRng::seed_from_u64(0);
@@ -343,7 +343,7 @@ impl<'a> Disk<'a> {
 }
 
 impl Inode<'_> {
-    /// As the server sees it.
+    /// As the running server sees it.
     fn length(&self) -> usize {
         self.lengths().last().copied().unwrap_or(0)
     }
@@ -396,7 +396,7 @@ impl Inode<'_> {
             };
             let range = page * laws.page..((page + 1) * laws.page).min(longest);
             if versions > 0 && range.end > self.durable.len() {
-                // A page that is written at all is written whole, and new ones begin as zeros.
+                // A page is always written as a whole, and a new one begins with zeros.
                 content[range.start.max(self.durable.len())..range.end].fill(0);
             }
             for index in &changes[..versions] {

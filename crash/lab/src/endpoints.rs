@@ -1,7 +1,7 @@
-//! Load through several front ends of one store while somebody else takes its nodes away, and then the judgement.
+//! Load through several front ends of one store, while nodes fail, and then the judgement.
 //!
-//! Nothing is started or hurt here: who runs this does that meanwhile (`cassandra/rounds`). What was acknowledged through any
-//! front end must be what every front end shows, while the load goes on and when it is over.
+//! This starts and stops nothing; the caller does that meanwhile (`cassandra/rounds`). What was acknowledged through
+//! any front end must be what every front end shows, during the load and after it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ use crate::operation::{Operation, Outcome};
 use crate::request::{self, Failure, ReadFailure};
 
 const POLL: Duration = Duration::from_millis(100);
-/// When nobody does the service any harm, every read is answered within this time.
+/// Without failures, every read is answered within this time.
 const PATIENCE: Duration = Duration::from_secs(90);
 const READ_AGAIN: Duration = Duration::from_millis(500);
-/// Front ends may differ in what is in doubt as long as it is under way.
+/// Front ends may show different outcomes of an operation in doubt while it is still in flight.
 const COMPARISONS: usize = 4;
 const COMPARE_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub struct EndpointsCommand {
-    /// A front end; given several times, every client asks all of them
+    /// A front end; if given several times, every client uses all of them
     #[arg(
         long,
         value_name = "TEXT",
@@ -43,7 +43,8 @@ pub struct EndpointsCommand {
     r#while: Option<PathBuf>,
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     clients: usize,
-    /// A client closes its connection when there was no answer for so long; without this, that is a violation after a minute
+    /// A client closes its connection after this time without an answer [default: no answer for a minute is a
+    /// violation]
     #[arg(long, value_name = "SECONDS")]
     give_up: Option<u64>,
     /// Half of all writes are to tables that are created, dropped and created again, instead of one in twenty
@@ -80,7 +81,7 @@ pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<
     let targets = command.connection_string.iter().map(target).collect::<Result<Vec<_>, String>>()?;
     let office = Arc::new(Office {
         targets,
-        // A store of others may have the tables of another run.
+        // The store may have tables of another run.
         prefix: format!("Lab{:08x}", (seed ^ rand::random::<u64>()) as u32),
         give_up: command.give_up.map(Duration::from_secs),
         brief_percent: if command.tables { 50 } else { 5 },
@@ -137,21 +138,21 @@ async fn create_shared(office: &Office) -> Result<(), String> {
         let outcome = request::send(&mut client, 0, 0, &create).await;
         match outcome {
             Ok(Outcome::Done(_)) => return Ok(()),
-            // The name is this run's own, so the attempt that was not answered made it.
+            // Only this run uses the name, so the unanswered attempt has created the table.
             Ok(Outcome::Refused(409)) if unknown => return Ok(()),
             Ok(Outcome::Unknown(_)) if Instant::now() < deadline => unknown = true,
             Ok(Outcome::TurnedAway(_)) | Err(Failure::NotSent) if Instant::now() < deadline => {}
-            other => return Err(format!("can't make the table {}: {other:?}", office.shared_table())),
+            other => return Err(format!("can't create the table {}: {other:?}", office.shared_table())),
         }
         sleep(READ_AGAIN).await;
     }
 }
 
-/// Everything, through every front end: all must show the same, and that must be what was told.
+/// Reads everything through every front end. All must show the same, and it must be what was acknowledged.
 async fn judge(office: &Office, clerks: &[Clerk], report: &mut Report) -> Result<(), String> {
     let mut clients: Vec<Client> = office.targets.iter().cloned().map(Client::new).collect();
     for (table, place) in clerks.iter().flat_map(|clerk| clerk.ledger.places_in_doubt()) {
-        // Reading one row has the store finish or forget what was left half way.
+        // A read of one row makes the store finish or discard an unfinished operation.
         look(&mut clients[0], async |client| request::get(client, table, &place).await).await?;
     }
     for comparison in 1..=COMPARISONS {
@@ -167,7 +168,7 @@ async fn judge(office: &Office, clerks: &[Clerk], report: &mut Report) -> Result
         report.rows_judged = all.iter().flat_map(Found::values).map(Vec::len).sum();
         let Some(other) = all.iter().position(|found| *found != all[0]) else { return Ok(()) };
         if comparison == COMPARISONS {
-            return Err(format!("endpoint {other} shows something else than endpoint 0"));
+            return Err(format!("endpoint {other} does not show the same as endpoint 0"));
         }
         sleep(COMPARE_AGAIN).await;
     }
@@ -184,7 +185,7 @@ async fn read_all(client: &mut Client, prefix: &str) -> Result<Found, String> {
     Ok(found)
 }
 
-/// A read that must be answered in the end.
+/// Repeats a read until it is answered.
 async fn look<T>(
     client: &mut Client,
     read: impl AsyncFn(&mut Client) -> Result<T, ReadFailure>,
@@ -199,14 +200,14 @@ async fn look<T>(
     }
 }
 
-/// The store may be used again; what can't be dropped does no harm.
+/// Drops the tables of this run, because the store may be used again. A table that stays does no harm.
 async fn drop_tables(office: &Office) {
     let Some(target) = office.targets.first() else { return };
     let mut client = Client::new(target.clone());
     let Ok(tables) = request::table_names(&mut client).await else { return };
     for table in tables.into_iter().filter(|table| table.starts_with(&office.prefix)) {
         if let Err(failure) = request::send(&mut client, 0, 0, &Operation::Drop { table }).await {
-            println!("endpoints: a table of this run stays behind: {failure:?}");
+            println!("endpoints: a table of this run could not be dropped: {failure:?}");
         }
     }
 }
@@ -234,7 +235,7 @@ impl Report {
         }
     }
 
-    /// An earlier violation counts for more.
+    /// Does not replace an earlier violation.
     fn require_writes_at_end(&mut self, seconds: u64) {
         let since = self.load_seconds - seconds as f64;
         let silent =

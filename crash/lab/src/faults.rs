@@ -1,6 +1,6 @@
-//! The preloaded library: compiled here, told what to fail, and asked how often it did.
+//! The preloaded library: compiles it, tells it which calls to fail, and reads how many failed.
 //!
-//! The rule is a small file that both sides have mapped or open; its layout is `struct rule` in `faults.c`.
+//! The rule is a small file that one side maps and the other has open; its layout is `struct rule` in `faults.c`.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -56,7 +56,7 @@ pub enum Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Fail = 0,
-    /// Half of the first write that matches is written; what comes after it fails.
+    /// The first matching write writes half of its data; later ones fail.
     Short = 1,
 }
 
@@ -71,13 +71,13 @@ pub enum Errno {
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub calls: Vec<Call>,
-    /// Of paths within the data directory, as a shell would match them.
+    /// A shell pattern for paths within the data directory.
     pub pattern: &'static str,
     pub action: Action,
     pub error: Errno,
     /// Matching calls that still succeed.
     pub skip: u64,
-    /// And how many fail then.
+    /// How many calls fail after these.
     pub times: u64,
 }
 
@@ -107,7 +107,7 @@ impl Rule {
         }
         bytes[16..24].copy_from_slice(&fault.skip.to_ne_bytes());
         bytes[24..32].copy_from_slice(&fault.times.to_ne_bytes());
-        // One byte stays for the zero at its end.
+        // One byte is left for the zero at the end.
         let pattern = fault.pattern.as_bytes();
         bytes[PATTERN_AT..PATTERN_AT + pattern.len().min(PATTERN_BYTES - 1)].copy_from_slice(pattern);
         file.write_all_at(&bytes, 0).map_err(|error| format!("can't write {}: {error}", path.display()))?;
@@ -118,7 +118,7 @@ impl Rule {
         self.set(u32::from(armed))
     }
 
-    /// The server ends at its next call, as if it were killed, but between two records.
+    /// Makes the server end at its next call, as if it were killed, but between two records.
     pub fn die(&self) -> Result<(), String> {
         self.set(DYING)
     }
@@ -139,7 +139,7 @@ impl Rule {
 
     fn number(&self, at: u64) -> u64 {
         let mut bytes = [0; 8];
-        // The file was written whole by `create`; should it have vanished, nothing was injected by it either.
+        // `create` has written the whole file. If it is gone, nothing was injected by it either.
         match self.file.read_exact_at(&mut bytes, at) {
             Ok(()) => u64::from_ne_bytes(bytes),
             Err(_) => 0,

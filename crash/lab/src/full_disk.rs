@@ -1,4 +1,4 @@
-//! A disk that is really full: a small file system in memory, where the machine lets one be made.
+//! A disk that is really full: a small file system in memory, if this user may mount one.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::writer::Load;
 
 const SMALL: &str = "size=24m";
 const LARGE: &str = "size=512m";
-/// Until the disk is full and the server has said so.
+/// The longest time until the disk is full and the server has noticed.
 const FILL_TIME_MAX: Duration = Duration::from_secs(60);
 const LOAD: Duration = Duration::from_millis(300);
 
@@ -29,7 +29,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What can't be unmounted now goes with its last user.
+        // Lazily: what is still in use is unmounted when its last user ends.
         let _ = Command::new("umount").arg("-l").arg(&self.0).stderr(Stdio::null()).status();
     }
 }
@@ -42,7 +42,7 @@ fn mount(options: &[&str], place: &std::path::Path) -> bool {
 
 pub async fn run(lab: &Lab, totals: &mut Totals) -> Result<(), String> {
     let Some(disk) = Mount::new(lab.directory("full")?) else {
-        println!("faults: full disk: left out, since this user can't mount a file system");
+        println!("faults: full disk: skipped, because this user can't mount a file system");
         return Ok(());
     };
     totals.rounds += 1;
@@ -56,7 +56,7 @@ pub async fn run(lab: &Lab, totals: &mut Totals) -> Result<(), String> {
     Ok(())
 }
 
-/// The outer error is the lab's own trouble, the inner one a violation.
+/// The outer error is a failure of the lab, the inner one a violation.
 async fn fill(lab: &Lab, disk: &Mount, totals: &mut Totals) -> Result<Result<String, String>, String> {
     let launch = lab.launch(&disk.0.join("data"));
     let (mut random, mut writers) = (lab.random(), lab.writers());
@@ -76,10 +76,12 @@ async fn fill(lab: &Lab, disk: &Mount, totals: &mut Totals) -> Result<Result<Str
         Some(Ok(told)) => told,
         Some(Err(what)) => return Ok(Err(what)),
         None => {
-            return Ok(Err(format!("the disk was not full, or nobody noticed, within {FILL_TIME_MAX:?}")));
+            return Ok(Err(format!(
+                "the disk was not full, or the server did not notice, within {FILL_TIME_MAX:?}"
+            )));
         }
     };
-    // There is still no space: it may start or say why not, and must leave everything as it is.
+    // There is still no space. The server may start, or refuse with a reason, and must not change anything.
     let again = match launch.start() {
         Ok(Start::Ready(_)) => "started while the disk was full".to_owned(),
         Ok(Start::Ended { status, said }) => match well_ended(status, &said) {

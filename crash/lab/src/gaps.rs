@@ -1,4 +1,4 @@
-//! How long nobody was served: the gaps between acknowledgements, over all endpoints and at each of them.
+//! How long no request was served: the gaps between acknowledgements, over all endpoints and at each of them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub enum Kind {
     Write,
 }
 
-/// When requests were answered well, as milliseconds since the load began.
+/// When requests were answered successfully, in milliseconds since the load began.
 #[derive(Debug)]
 pub struct Times {
     began: Instant,
@@ -24,7 +24,7 @@ pub struct Gap {
     pub began: f64,
 }
 
-/// What was seen of the service at one endpoint, or at all of them together.
+/// The service at one endpoint, or at all of them together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Service {
     pub endpoint: Option<usize>,
@@ -59,7 +59,7 @@ impl Times {
         self.began
     }
 
-    /// Of the load's whole time, for all endpoints and for each.
+    /// For the whole time of the load: for all endpoints together, and for each.
     pub fn services(&self, endpoints: usize, time: Duration) -> Vec<Service> {
         let end = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         std::iter::once(None).chain((0..endpoints).map(Some)).map(|at| self.service(at, end)).collect()
@@ -92,7 +92,7 @@ fn longest(times: &[u64], end: u64) -> Gap {
     let starts = std::iter::once(0).chain(times.iter().copied());
     let ends = times.iter().copied().chain(std::iter::once(end));
     let gaps = starts.zip(ends).map(|(start, end)| (end.saturating_sub(start), start));
-    // The first of equals.
+    // The first of equally long gaps.
     let (length, start) = gaps.fold((0, 0), |longest, gap| if gap.0 > longest.0 { gap } else { longest });
     Gap { seconds: length as f64 / 1000.0, began: start as f64 / 1000.0 }
 }

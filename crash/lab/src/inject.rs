@@ -1,4 +1,5 @@
-//! Calls that fail: the server may refuse, end, or go on, but never lie; and without the fault all is well again.
+//! System calls that fail: the server may refuse, end or continue, but never give a wrong answer. Without the fault,
+//! everything must work again.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -20,14 +21,14 @@ use crate::totals::Totals;
 use crate::writer::{Load, Writer};
 
 const LOAD_BEFORE: Duration = Duration::from_millis(150);
-/// Some calls come rarely: a fault that is not met in this time is not met at all.
+/// Some calls are rare. If the fault does not happen within this time, it does not count.
 const FAULT_WAIT_MAX: Duration = Duration::from_millis(1500);
 const LOAD_AFTER: Duration = Duration::from_millis(200);
-/// Above what the server allows requests, metrics and a stalled commit together when it is told to stop.
+/// Longer than the server waits for requests, metrics and a stalled commit together when it is told to stop.
 const END_WAIT_MAX: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(2);
 
-/// The store that the cases go through, one after the other.
+/// The store that all cases use, one after the other.
 struct Bench<'a> {
     lab: &'a Lab,
     library: PathBuf,
@@ -77,7 +78,7 @@ pub async fn run(lab: &Lab, rounds: Option<usize>, only: &str) -> Result<Totals,
 }
 
 impl Bench<'_> {
-    /// The outer error is the lab's own trouble, the inner one a violation.
+    /// The outer error is a failure of the lab, the inner one a violation.
     async fn case(&mut self, case: &Case) -> Result<Result<String, String>, String> {
         let rule = Arc::new(Rule::create(self.lab.path("rule"), &case.fault)?);
         let mut launch = self.lab.launch(&self.data);
@@ -149,12 +150,12 @@ impl Bench<'_> {
         }
         sleep(LOAD_AFTER).await;
         let must_end = case.is_final && rule.injected() > 0;
-        // Writers that still get answers go on until they are told to stop.
+        // Writers that still get answers continue until they are told to stop.
         let ended = server.wait(if must_end { END_WAIT_MAX } else { Duration::ZERO });
         self.writers = working.finish().await?;
         Ok(match ended {
             Some(status) => well_ended(status, &server.said()),
-            None if must_end => Err("the log could not be written, and the server goes on".to_owned()),
+            None if must_end => Err("the log could not be written, but the server continues".to_owned()),
             None => self.end(&mut server).await,
         })
     }
@@ -180,8 +181,8 @@ impl Bench<'_> {
         })
     }
 
-    /// A server that goes on in spite of the fault is killed, or told to stop while calls still fail. One that answers
-    /// nothing any more is about to end.
+    /// Kills a server that continues in spite of the fault, or tells it to stop while calls still fail. A server that
+    /// no longer answers must be about to end.
     async fn end(&mut self, server: &mut Server) -> Result<String, String> {
         if request::table_names(&mut server.client()?).await.is_err() {
             let ended = server.wait(END_WAIT_MAX);
@@ -191,17 +192,17 @@ impl Bench<'_> {
         if self.random.random_bool(0.5) {
             server.kill();
             self.totals.kills += 1;
-            return Ok("went on and was killed".to_owned());
+            return Ok("continued and was killed".to_owned());
         }
         server.terminate()?;
         match server.wait(END_WAIT_MAX) {
-            Some(status) if status.code().is_some() => Ok("went on and was stopped".to_owned()),
+            Some(status) if status.code().is_some() => Ok("continued and was stopped".to_owned()),
             Some(status) => Err(format!("ended with {status} when told to stop: {}", server.said())),
             None => Err(format!("did not stop within {END_WAIT_MAX:?}")),
         }
     }
 
-    /// The store is evidence now; the next case begins with another.
+    /// Keeps the store as evidence; the next case begins with a new one.
     fn keep(&mut self, number: usize) -> Result<(), String> {
         let kept = self.lab.path(&format!("violation-{number}"));
         std::fs::rename(&self.data, &kept)
@@ -213,7 +214,7 @@ impl Bench<'_> {
     }
 }
 
-/// By its own decision and with a word of why, not by a signal or a panic.
+/// Whether it ended by itself and gave a reason, not by a signal or a panic.
 pub fn well_ended(status: ExitStatus, said: &str) -> Result<String, String> {
     let why = said.lines().rev().find_map(|line| line.strip_prefix("partita: "));
     match (status.code(), why) {

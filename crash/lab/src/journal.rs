@@ -1,8 +1,8 @@
 //! The journal of a recorded run: every change to the disk and every operation, in the order they happened.
 //!
-//! The preloaded library appends what the server does to its files, the lab what it asks for and is told. Both open
-//! the file for appending and write a record with one call, so that records stay whole and in order. The layout is
-//! `struct record` in `faults.c`.
+//! The preloaded library appends what the server does to its files; the lab appends its requests and their answers.
+//! Both open the file for appending and write a record with one call, so records are complete and in order. The layout
+//! is `struct record` in `faults.c`.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -54,10 +54,10 @@ const ANSWERED: u8 = 101;
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     pub kind: Kind,
-    /// Open files are numbered by each process for itself. For the lab's own records: the writer.
+    /// Each process numbers its open files by itself. In the lab's own records: the writer.
     pub process: u32,
     pub flags: u32,
-    /// For the lab's own records: the operation's number.
+    /// In the lab's own records: the number of the operation.
     pub handle: u64,
     pub offset: u64,
     pub path: &'a str,
@@ -65,7 +65,7 @@ pub struct Record<'a> {
     pub data: &'a [u8],
 }
 
-/// Takes a journal apart; an error names the place that can't be understood.
+/// Parses a journal; an error names the position that can't be read.
 pub fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>, String> {
     let (mut records, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -103,7 +103,7 @@ fn read_one(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
     Some((record, length))
 }
 
-/// The lab's own hand in a journal.
+/// Writes the lab's own records.
 #[derive(Debug)]
 pub struct JournalWriter(Mutex<File>);
 
@@ -123,7 +123,7 @@ impl JournalWriter {
     }
 
     fn append(&self, kind: u8, writer: usize, number: usize, data: &serde_json::Result<Vec<u8>>) {
-        // Names, numbers and texts: there is nothing in them that JSON can't hold.
+        // They consist of names, numbers and texts, all of which JSON can represent.
         let Ok(data) = data else { return };
         let mut record = Vec::with_capacity(HEAD + data.len());
         record.extend(((HEAD + data.len()) as u32).to_ne_bytes());
@@ -135,7 +135,7 @@ impl JournalWriter {
         record.extend((data.len() as u64).to_ne_bytes());
         record.extend(data);
         let Ok(mut file) = self.0.lock() else { return };
-        // A journal without this record would judge wrongly; better no journal.
+        // A journal without this record would lead to wrong judgements.
         file.write_all(&record).expect("the journal must be writable while a run is recorded");
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_reads_back_and_a_torn_end_is_told() {
+    fn records_are_read_back_and_a_torn_end_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         let journal = JournalWriter::open(&path).unwrap();

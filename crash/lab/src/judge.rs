@@ -1,7 +1,7 @@
-//! Reads everything back and holds it against what was acknowledged.
+//! Reads everything back and compares it with what was acknowledged.
 //!
-//! A writer's tables must be exactly what one of its possible worlds says: all that was acknowledged is there, each
-//! unknown operation wholly or not at all, and nothing else. In the shared table timestamps tell the order of commits.
+//! A writer's tables must match one of its possible worlds exactly: every acknowledged operation was done, each unknown
+//! one completely or not at all, and nothing else. In the shared table, timestamps show the order of commits.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::request;
 use crate::world::{Row, World};
 use crate::writer::Writer;
 
-/// Rows got one by one in each table, beside all that an unknown operation touched.
+/// Rows of each table that are read one by one, besides those of unknown operations.
 const GETS: usize = 40;
 
 pub type Rows = BTreeMap<Place, Value>;
 
-/// All that a server holds.
+/// Everything that a server has.
 #[derive(Debug, Default)]
 pub struct Found {
     pub tables: BTreeMap<String, Rows>,
@@ -38,14 +38,14 @@ impl Found {
     }
 }
 
-/// What became of the unknown operations.
+/// The outcomes of the unknown operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settled {
     pub unknown: u64,
     pub taken: u64,
 }
 
-/// A full scan of every table, and gets that must agree with it.
+/// Scans every table, and gets single rows, which must agree with the scan.
 pub async fn read_back(
     client: &mut Client,
     writers: &[Writer],
@@ -93,11 +93,11 @@ fn places_to_get(table: &str, rows: &Rows, writers: &[Writer], random: &mut StdR
     places
 }
 
-/// Judges, and settles what was unknown by what was found.
+/// Judges what was found, and settles the unknown operations by it.
 pub fn judge(writers: &mut [Writer], found: &Found) -> Result<Settled, String> {
     let mut settled = Settled::default();
     let mut tables: Vec<&String> = Vec::new();
-    // Before writers settle: an unknown operation on the shared table is one of many they may have.
+    // Before the writers are settled: their unknown operations may include some on the shared table.
     judge_shared(writers, found, &mut settled)?;
     for writer in writers.iter_mut() {
         judge_writer(writer, found, &mut settled)?;
@@ -131,7 +131,7 @@ fn judge_writer(writer: &mut Writer, found: &Found, settled: &mut Settled) -> Re
         }
     }
     let mut report =
-        format!("writer {}: what is there follows from no possible order of events", writer.number);
+        format!("writer {}: no possible outcome of its operations explains what was found", writer.number);
     for (taken, Difference { what, place }) in differences.iter().take(4) {
         report.push_str(&format!("\n  with {taken:?} of the unknown operations done: {what}"));
         if let Some((table, place)) = place {
@@ -139,7 +139,7 @@ fn judge_writer(writer: &mut Writer, found: &Found, settled: &mut Settled) -> Re
         }
     }
     if differences.is_empty() {
-        report.push_str("\n  what was acknowledged contradicts itself");
+        report.push_str("\n  the acknowledged operations contradict each other");
     }
     Err(report)
 }
@@ -225,7 +225,7 @@ fn judge_shared(writers: &mut [Writer], found: &Found, settled: &mut Settled) ->
             ));
         }
     }
-    // Unknown operations that left something, with the time of it.
+    // Unknown operations that wrote a row, with its timestamp.
     let mut seen: BTreeMap<(usize, usize), String> = BTreeMap::new();
     for (place, entity) in rows {
         let violation = |what: &str| {

@@ -14,14 +14,14 @@ use crate::server::{Launch, Server};
 use crate::totals::Totals;
 use crate::writer::{Load, Writer};
 
-/// When nothing of the kind happens in this time, the kill comes all the same.
+/// If the moment does not come within this time, the server is killed all the same.
 const MOMENT_WAIT_MAX: Duration = Duration::from_millis(1500);
 const POLL: Duration = Duration::from_micros(300);
 
 #[derive(Clone, Copy, Debug)]
 enum Moment {
     Any,
-    /// While a table is being dropped, or its space given back.
+    /// While a table is being dropped, or its space reclaimed.
     Drop,
     /// A flush or a compaction has begun to write a file.
     TableFile,
@@ -53,7 +53,7 @@ pub async fn run(lab: &Lab, rounds: u64) -> Result<Totals, String> {
             }
         }
     }
-    // A clean stop in between: what a close leaves is judged as well.
+    // With a clean stop in between, so that the state after a close is judged as well.
     for _ in 0..2 {
         if let Err(what) = close(&launch, &mut writers, &mut random, &mut totals).await {
             totals.violations.push(lab.violation(totals.rounds, what));
@@ -65,7 +65,7 @@ pub async fn run(lab: &Lab, rounds: u64) -> Result<Totals, String> {
     Ok(totals)
 }
 
-/// The outer error is the lab's own trouble, the inner one a violation.
+/// The outer error is a failure of the lab, the inner one a violation.
 async fn one_round(
     launch: &Launch,
     mut writers: Vec<Writer>,
@@ -98,7 +98,7 @@ async fn one_round(
     Ok(lab::complaint(&writers).map_or(Ok(writers), Err))
 }
 
-/// Once or more, before it can have recovered or just after.
+/// Kills the server one to three times, during recovery or just after it.
 fn kill_while_starting(launch: &Launch, random: &mut StdRng, totals: &mut Totals) -> Result<(), String> {
     for _ in 0..random.random_range(1..4) {
         let mut server = launch.spawn()?;

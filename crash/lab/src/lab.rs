@@ -1,4 +1,4 @@
-//! What all commands need: the binary, a place to work in, a seed, an end of time; and one round's steps.
+//! What all commands need: the binary, a work directory, a seed, a deadline, and the steps of one round.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::totals::{Totals, Violation};
 use crate::writer::{Load, Writer};
 
 pub const WRITERS: usize = 6;
-/// Small, so that flushes, compactions and new logs come by the second.
+/// Small, so that flushes, compactions and new logs happen every second.
 pub const CACHE_MIB: u32 = 1;
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Lab {
         }
     }
 
-    /// The work directory stays, for whoever wants to know why.
+    /// Keeps the work directory, so that a violation can be examined.
     pub fn keep(self) -> PathBuf {
         self.work.keep()
     }
@@ -120,7 +120,7 @@ pub async fn judge_all(
     Ok(settled)
 }
 
-/// Writers at work. The first has made the shared table before the others begin.
+/// Running writers. The first has created the shared table before the others begin.
 pub struct Working {
     tasks: Vec<tokio::task::JoinHandle<Writer>>,
     pub load: Arc<Load>,

@@ -1,7 +1,8 @@
-//! What one client was told of the rows that it alone writes: what is certain, and what is in doubt.
+//! What one client knows of the rows that only it writes: what is certain, and what is in doubt.
 //!
-//! An operation without an answer leaves its rows in doubt. They are never written again, so that any number of doubts can
-//! be judged, each by itself: done wholly or not at all, now or later. Everything else is known exactly at all times.
+//! An operation without an answer leaves its rows in doubt. They are never written again, so each doubt can be judged
+//! by itself, however many there are: done completely or not at all, now or later. Everything else is always known
+//! exactly.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::operation::{Operation, Outcome, Place, Stamp};
 use crate::world::{Row, Table, World};
 
-/// What was found: tables, and their rows in the order in which they came.
+/// What was read: tables, and their rows in the order of the answer.
 pub type Found = BTreeMap<String, Vec<(Place, Value)>>;
 
 #[derive(Debug)]
@@ -20,21 +21,21 @@ pub struct Ledger {
     doubts: Vec<Doubt>,
     /// Rows in doubt: which doubt, and which change of it.
     doubtful: BTreeMap<(String, Place), (usize, usize)>,
-    /// The latest stamp that each row was given, gone ones too.
+    /// The latest stamp of each row, also of deleted ones.
     stamps: BTreeMap<(String, Place), String>,
     operations: usize,
 }
 
-/// An operation that may have been done, with its rows before it and, if it can be done at all, after it.
+/// An operation that may have been done, with its rows before it and, unless it must be refused, after it.
 #[derive(Debug)]
 struct Doubt {
     number: usize,
     operation: Operation,
     before: Vec<Option<Row>>,
     after: Option<Vec<Option<Row>>>,
-    /// What a table certainly held whose drop is in doubt.
+    /// For the drop of a table: the rows that the table certainly had.
     dropped: Table,
-    /// The table is gone since, and the question with it.
+    /// The table was dropped since, so nothing is left to judge.
     moot: bool,
 }
 
@@ -50,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// The number that the next operation leaves in the rows it writes.
+    /// The number that the next operation writes into its rows.
     pub fn next_number(&self) -> usize {
         self.operations
     }
@@ -59,22 +60,22 @@ impl Ledger {
         self.doubts.len()
     }
 
-    /// Rows that are certain; `None` if the table is not there for sure.
+    /// The rows that are certain; `None` if it is not certain that the table exists.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.world.0.get(name)
     }
 
-    /// The table that is certainly there and whose name begins so.
+    /// The table with this prefix that certainly exists.
     pub fn table_named(&self, beginning: &str) -> Option<String> {
         self.world.0.keys().find(|name| name.starts_with(beginning)).cloned()
     }
 
-    /// A table that somebody else has made.
+    /// Adds a table that another client has created.
     pub fn share_table(&mut self, name: &str) {
         self.world.0.insert(name.to_owned(), Table::new());
     }
 
-    /// One row of each operation in doubt: whoever looks there makes the store decide.
+    /// One row of each operation in doubt. A read of it makes the store decide.
     pub fn places_in_doubt(&self) -> impl Iterator<Item = (&str, Place)> {
         self.doubts.iter().filter(|doubt| !doubt.moot).filter_map(|doubt| {
             let change = doubt.operation.changes().first()?;
@@ -91,7 +92,7 @@ impl Ledger {
             .is_some_and(|(writer, _)| writer.parse() == Ok(self.writer))
     }
 
-    /// Takes in what became of an operation; an error is an outcome that can't be right.
+    /// Records the outcome of an operation; an error is an outcome that can't be right.
     pub fn answered(&mut self, operation: Operation, outcome: &Outcome) -> Result<(), String> {
         let number = self.operations;
         self.operations += 1;
@@ -151,7 +152,7 @@ impl Ledger {
         self.doubts.push(Doubt { number, operation, before, after, dropped, moot: false });
     }
 
-    /// Holds rows of a certain table against what must be there: all of it, or of one partition.
+    /// Compares the rows of a table, or of one partition, with what must be there.
     pub fn check(
         &self,
         table: &str,
@@ -164,7 +165,7 @@ impl Ledger {
         }
         let asked = |place: &Place| partition.is_none_or(|partition| place.0 == partition);
         if let Some((place, _)) = rows.iter().find(|(place, _)| !asked(place)) {
-            return Err(format!("{table} shows {place:?}, though only {partition:?} was asked for"));
+            return Err(format!("{table} shows {place:?}, but only {partition:?} was asked for"));
         }
         let mine = rows.iter().filter(|(place, _)| !shared || self.owns(place));
         let found: BTreeMap<&Place, &Value> = mine.map(|(place, entity)| (place, entity)).collect();
@@ -182,7 +183,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same of one row.
+    /// The same for one row.
     pub fn check_row(&self, table: &str, place: &Place, entity: Option<&Value>) -> Result<(), String> {
         if self.doubtful.contains_key(&(table.to_owned(), place.clone())) {
             return self.check_doubtful(table, place, entity);
@@ -191,7 +192,7 @@ impl Ledger {
         if shows(self.writer, row, entity) { Ok(()) } else { Err(self.mismatch(table, place, row, entity)) }
     }
 
-    /// In doubt it may show either side; which one, and whether all rows of its operation agree, is asked at the end.
+    /// A row in doubt may be as before or as after. Whether all rows of its operation agree is checked at the end.
     fn check_doubtful(&self, table: &str, place: &Place, entity: Option<&Value>) -> Result<(), String> {
         let Some((doubt, at)) = self.doubtful.get(&(table.to_owned(), place.clone())) else {
             return Err(self.mismatch(table, place, None, entity));
@@ -209,8 +210,8 @@ impl Ledger {
         format!("writer {}: {table} {place:?}: expected {row:?}, found {entity:?}", self.writer)
     }
 
-    /// Holds everything that was found against everything that was told. Gives how many of the doubts were done.
-    /// Tables whose names begin as one of `mine` are this client's alone.
+    /// Compares everything that was read with everything that is known. Returns how many of the doubts were done.
+    /// Tables with one of the prefixes in `mine` belong to this client alone.
     pub fn judge(&self, mine: &[String], shared: &str, found: &Found) -> Result<usize, String> {
         for table in self.world.0.keys() {
             let rows = found.get(table).ok_or_else(|| format!("the table {table} is missing"))?;
@@ -233,11 +234,11 @@ impl Ledger {
         Ok(taken.collect::<Result<Vec<bool>, String>>()?.into_iter().filter(|taken| *taken).count())
     }
 
-    /// Whether an operation in doubt was done; an error if only in part.
+    /// Whether an operation in doubt was done; an error if it was done only in part.
     fn settle(&self, doubt: &Doubt, found: &Found) -> Result<bool, String> {
         let table = doubt.operation.table();
         let Some(rows) = found.get(table) else {
-            // Of writes to a table that is gone by now there is nothing to say.
+            // Writes to a table that no longer exists can't be judged.
             return Ok(matches!(doubt.operation, Operation::Drop { .. }));
         };
         let mut there: BTreeMap<&Place, &Value> = rows.iter().map(|(place, row)| (place, row)).collect();

@@ -1,5 +1,5 @@
-//! The crash lab: drives the real server under load, takes away its process, its disk or its power, and judges what is
-//! left. Knows of the server the protocol, the files it keeps and the calls it makes, and uses none of its code.
+//! The crash lab: puts the real server under load, takes away its process, its disk or its power, and judges what is
+//! left. It knows the server's protocol, its files and its system calls, and uses none of its code.
 
 mod cases;
 mod clerk;
@@ -58,7 +58,7 @@ struct Common {
     /// The server to drive [default: partita beside this program]
     #[arg(long, global = true, value_name = "FILE", env = "PARTITA_BINARY")]
     binary: Option<PathBuf>,
-    /// Where to work; in memory all goes faster [default: /dev/shm if there is one, else a temporary directory]
+    /// Where to work; memory is faster [default: /dev/shm if there is one, else a temporary directory]
     #[arg(long, global = true, value_name = "DIRECTORY")]
     work: Option<PathBuf>,
     /// Write the figures to a file as well
@@ -70,11 +70,12 @@ struct Common {
 enum Command {
     #[command(flatten)]
     OwnServer(Task),
-    /// Load on the front ends of one store, which others start and hurt, for --seconds; then everything is judged
+    /// Put load on the front ends of a store for --seconds, while others start and stop its parts; then judge
+    /// everything
     Endpoints(EndpointsCommand),
 }
 
-/// What is done to a server that the lab starts itself.
+/// Tasks with a server that the lab starts itself.
 #[derive(Subcommand, Debug)]
 enum Task {
     /// Kill the process at random and at chosen moments
@@ -87,9 +88,9 @@ enum Task {
         #[arg(long, default_value_t = 100)]
         rounds: u64,
     },
-    /// Have calls fail: no space, I/O errors, short writes, failed syncs
+    /// Make system calls fail: no space, I/O errors, short writes, failed syncs
     Faults {
-        /// Only so many, chosen by the seed [default: every combination]
+        /// Only this many cases, chosen by the seed [default: every combination]
         #[arg(long)]
         rounds: Option<usize>,
         /// Only cases whose name contains this
@@ -119,10 +120,10 @@ enum Task {
         /// How often the power is cut at each point, each time with other losses
         #[arg(long, default_value_t = 3)]
         times: usize,
-        /// Only so many points, chosen by the seed [default: all]
+        /// Only this many points, chosen by the seed [default: all]
         #[arg(long)]
         points: Option<usize>,
-        /// The fixture to upgrade: a store, with the answers it gave beside it
+        /// The fixture to upgrade: a store, with the recorded answers beside it
         #[arg(long, value_name = "DIRECTORY", default_value = upgrade::FIXTURE)]
         store: PathBuf,
         /// Cut a recorded upgrade again instead
@@ -153,7 +154,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all was as it must be.
+/// Whether nothing was violated.
 async fn run(cli: &Cli) -> Result<bool, String> {
     let common = &cli.common;
     let seed = common.seed.unwrap_or_else(rand::random);
@@ -177,7 +178,7 @@ async fn in_the_lab(task: &Task, common: &Common, seed: u64) -> Result<bool, Str
     println!("partita-lab: --seed {seed}, {}", lab.binary.display());
     let totals = match carry_out(task, &lab).await {
         Ok(totals) => totals,
-        // What stopped it may well be what it is looking for.
+        // What stopped the lab may be what it is looking for.
         Err(message) => return Err(format!("{message}\nkept in {}; --seed {seed}", lab.keep().display())),
     };
     totals.print();
@@ -221,13 +222,13 @@ fn binary(common: &Common) -> Result<PathBuf, String> {
     let found = std::path::absolute(&path).ok().filter(|path| path.is_file());
     found.ok_or_else(|| {
         format!(
-            "{} is no server; build it (cargo build --release -p partita-cli) or name it with --binary",
+            "{} is not a server; build it (cargo build --release -p partita-cli) or name it with --binary",
             path.display()
         )
     })
 }
 
-/// Of an upgrade, in a smoke test.
+/// The points of an upgrade at which a smoke test cuts the power.
 const UPGRADE_POINTS: usize = 24;
 
 async fn smoke(lab: &Lab) -> Result<Totals, String> {

@@ -1,15 +1,15 @@
-//! What a writer asks for, as the lab remembers it: small, since whole histories are kept, and exact, since the
-//! entities that come of it can be worked out again from nothing else.
+//! Operations as the lab remembers them: small, because whole histories are kept, and exact, because the resulting
+//! entities are computed from nothing else.
 
 use serde::{Deserialize, Serialize};
 
-/// The table that all writers write to; only ever by upserts, so that the latest timestamp tells who was last.
+/// The table that all writers write to. They only upsert, so the latest timestamp shows which write was last.
 pub const SHARED: &str = "Shared";
 
 /// A row's place: partition key and row key.
 pub type Place = (String, String);
 
-/// A Timestamp as the service spells it.
+/// A Timestamp in the service's notation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp(pub String);
 
@@ -39,7 +39,7 @@ pub enum Operation {
     Drop {
         table: String,
     },
-    /// One is sent alone, several as a batch.
+    /// One change is sent alone, several as a batch.
     Write {
         table: String,
         changes: Vec<Change>,
@@ -68,7 +68,7 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verb {
     Insert,
-    /// Without a condition these two insert what is missing.
+    /// Without a condition, this and `Merge` insert a missing row.
     Replace,
     Merge,
     Delete,
@@ -100,7 +100,7 @@ impl Change {
 
 pub const TRACES: usize = 3;
 
-/// A property that one write leaves: a merge keeps those of others beside it.
+/// A property that one write sets. A merge keeps those of other writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// Which of the properties `Trace0`, `Trace1`, `Trace2`.
@@ -111,13 +111,13 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Letters that no other write leaves, and that don't compress away.
+    /// Letters that are different for every write and do not compress well.
     pub fn text(self, writer: usize) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut state = (u64::from(self.sequence) << 8 | writer as u64) ^ 0x9E37_79B9_7F4A_7C15;
         let mut out = String::with_capacity(self.length as usize);
         for _ in 0..self.length {
-            // xorshift64*: any stream will do that differs from seed to seed.
+            // xorshift64*: any generator whose output depends on the seed is good enough.
             state ^= state >> 12;
             state ^= state << 25;
             state ^= state >> 27;
@@ -128,18 +128,18 @@ impl Trace {
     }
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Acknowledged, with the timestamps of its changes where the answer names them.
     Done(Vec<Option<Stamp>>),
     /// Refused with this status: nothing was done.
     Refused(u16),
-    /// No answer, or one that says that the server can't tell.
+    /// No answer, or an answer that does not tell the outcome.
     Unknown(String),
-    /// 503: the server was too busy and, it says, did nothing.
+    /// 503: by its answer, the server was too busy and did nothing.
     TurnedAway(String),
-    /// It was unknown; a look after the restart showed that it was not done.
+    /// It was unknown; a read after the restart showed that it was not done.
     NotTaken,
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_order_whatever_digits_are_left_out() {
+    fn timestamps_are_ordered_however_many_digits_they_have() {
         let stamp = |text: &str| Stamp(text.to_owned());
         let (whole, tenth, later) = (
             stamp("2026-01-01T00:00:00Z"),

@@ -1,7 +1,7 @@
-//! Power cuts: one run is recorded, and then the power fails at any point of it, again and again.
+//! Power cuts: one run is recorded, and then the power is cut at many points of it.
 //!
-//! Each cut leaves one of the disks that `disk` allows at that point. The real server is started on it and judged
-//! against what had been acknowledged before.
+//! Each cut leaves one of the states that `disk` allows at that point. The real server is started on it and judged
+//! against what was acknowledged before the cut.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,15 +20,16 @@ use crate::server::Launch;
 use crate::totals::Totals;
 use crate::writer::{Load, Writer};
 
-/// One in so many stores is written to, killed and judged once more.
+/// One of this many stores is written to, killed and judged a second time.
 const SECOND_LOOK: usize = 5;
-/// Cuts made in one pass over the journal. Each pass goes all over it, so that one cut short has missed no part.
+/// Cuts in one pass over the journal. Each pass covers the whole journal, so that a run that ends early has still
+/// reached every part.
 const PASS: usize = 100;
-/// In one of so many the power fails again while the server recovers.
+/// In one of this many cuts the power fails again while the server recovers.
 pub const SECOND_CUT: usize = 4;
 const RECOVERY_MICROS_MAX: u64 = 300_000;
 const SECOND_LOAD: Duration = Duration::from_millis(80);
-/// Files whose syncs fail, and how many of them succeed before.
+/// The files whose syncs fail, and how many syncs succeed before.
 const FAILING: [&str; 5] = ["db/*.log", "db/*.sst", "db/MANIFEST-*", "db", "*"];
 const SKIPS: [u64; 2] = [0, 9];
 
@@ -71,7 +72,7 @@ impl<'a> Replay<'a> {
         Self { disk: Disk::new(), writers: lab.writers(), pending, at: 0 }
     }
 
-    /// Up to this record.
+    /// Continues up to this record.
     fn advance(&mut self, records: &[Record<'a>], point: usize) -> Result<(), String> {
         for record in &records[self.at..point] {
             self.hear(record)?;
@@ -81,7 +82,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// What was sent and answered.
+    /// Takes note of what was sent and answered.
     fn hear(&mut self, record: &Record<'_>) -> Result<(), String> {
         let unreadable =
             |error: serde_json::Error| format!("an operation in the journal is unreadable: {error}");
@@ -107,7 +108,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// As the writers stand if nothing more is ever answered.
+    /// The writers' state if nothing more is ever answered.
     fn writers(&self) -> Vec<Writer> {
         let mut writers = self.writers.clone();
         for (writer, pending) in writers.iter_mut().zip(&self.pending) {
@@ -156,7 +157,7 @@ pub async fn run(lab: &Lab, journal: &Path, cuts: usize, only: Option<usize>) ->
     Ok(totals)
 }
 
-/// The laws of the cut and, within, what is wrong with what it left.
+/// The rules of the cut; the inner error says what is wrong after it.
 async fn one_cut(
     lab: &Lab,
     replay: &Replay<'_>,
@@ -181,14 +182,14 @@ async fn one_cut(
             let renamed = std::fs::rename(lab.path("image-kept"), &kept);
             renamed.map_err(|error| format!("can't keep {}: {error}", kept.display()))?;
         } else {
-            // The same again, as it was before the server was started on it.
+            // The same image again, as it was before the server was started on it.
             cut(&replay.disk, lab.seed, number, &kept)?;
         }
     }
     Ok((laws, seen))
 }
 
-/// One cut, the same one for the same seed and number.
+/// Makes one cut. The same seed and number always make the same cut.
 pub fn cut(disk: &Disk<'_>, seed: u64, number: usize, into: &Path) -> Result<(Laws, StdRng), String> {
     let mut random = StdRng::seed_from_u64(seed ^ (number as u64) << 20);
     let laws = Laws::choose(&mut random);
@@ -196,7 +197,7 @@ pub fn cut(disk: &Disk<'_>, seed: u64, number: usize, into: &Path) -> Result<(La
     Ok((laws, random))
 }
 
-/// Starts the server on what a cut has left and cuts the power again while it recovers, or soon after.
+/// Starts the server after a cut, and cuts the power again while it recovers or soon after.
 pub fn cut_recovery(
     lab: &Lab,
     image: &Path,
@@ -215,12 +216,12 @@ pub fn cut_recovery(
         disk.apply(record)?;
     }
     let laws = Laws::choose(random);
-    // Twice the same: one to start the server on, one to keep.
+    // Two equal images: one to start the server on, one to keep.
     disk.cut(laws, &mut random.clone(), &lab.directory("image-kept")?)?;
     disk.cut(laws, random, &lab.directory("image")?)
 }
 
-/// Starts the server on what is left and judges it; `again` after some more load and a kill.
+/// Starts the server on an image and judges it; with `again`, a second time after some load and a kill.
 async fn look(
     launch: &Launch,
     writers: &mut Vec<Writer>,
@@ -246,7 +247,7 @@ async fn look(
     server.stop()
 }
 
-/// Where to cut, in order within each pass: some anywhere, most close to a record of a kind where much is at stake.
+/// Where to cut, in order within each pass: some points are anywhere, most are close to a record of a critical kind.
 fn points(records: &[Record<'_>], cuts: usize, random: &mut StdRng) -> Vec<usize> {
     let of = |wanted: &[Kind]| {
         let numbers = records.iter().enumerate().filter(|(_, record)| wanted.contains(&record.kind));
@@ -275,7 +276,7 @@ fn points(records: &[Record<'_>], cuts: usize, random: &mut StdRng) -> Vec<usize
     points
 }
 
-/// The change to the disk that came last.
+/// The last change to the disk before this point.
 pub fn describe(disk: &Disk<'_>, records: &[Record<'_>], point: usize) -> String {
     let changes = records[..point].iter().rev().take(200);
     let last = changes.into_iter().find(|record| !matches!(record.kind, Kind::Sent | Kind::Answered));

@@ -1,7 +1,7 @@
-//! A run under the recording library: the journal that power cuts are made of.
+//! A run with the recording library, which writes the journal for the power cuts.
 //!
-//! A recording is worth something only if nothing escaped it, which is checked: replayed to its end it must give the
-//! very files that are on the disk.
+//! A recording must be complete. This is checked: replayed to its end, it must give exactly the files that are on the
+//! disk.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::server::{Launch, Server};
 use crate::totals::Totals;
 use crate::writer::{Load, Writer};
 
-/// A recorded run has this many stops, so that recovery and closing are recorded as well.
+/// The stops in a recorded run, so that recovery and closing are recorded as well.
 const STOPS: u32 = 4;
-/// Before a sync fails, and after.
+/// The time of load before a sync fails, and after it.
 const FAULTY_LOAD: Duration = Duration::from_millis(500);
 const DYING_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A server whose every change to the disk is written down.
+/// A server whose changes to the disk are all recorded.
 #[derive(Debug)]
 pub struct Recording {
     pub journal: PathBuf,
@@ -32,7 +32,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Of a data directory, in an empty journal.
+    /// Records the changes of a data directory in an empty journal.
     pub fn new(lab: &Lab, data: &Path, journal: &str, fault: &Fault) -> Result<Self, String> {
         let (journal, rule) = (lab.path(journal), Rule::create(lab.path("rule"), fault)?);
         std::fs::write(&journal, b"")
@@ -66,7 +66,7 @@ impl Recording {
     /// Kills it between two records.
     pub fn kill(&self, server: &mut Server) -> Result<(), String> {
         self.rule.die()?;
-        // One that makes no calls is idle, and may be killed at any time.
+        // A server that makes no calls is idle, and may be killed at any time.
         if server.wait(DYING_TIME_MAX).is_none() {
             server.kill();
         }
@@ -74,7 +74,7 @@ impl Recording {
     }
 }
 
-/// Runs the load with a kill or a stop now and then; gives the journal.
+/// Runs the load with several kills and stops. Returns the journal.
 pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
     let data = lab.directory("recorded")?;
     let recording = Recording::new(lab, &data, "journal", &Fault::NONE)?;
@@ -100,8 +100,8 @@ pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
     Ok(recording.journal)
 }
 
-/// Runs the load while one sync of a file fails, restarts the server and goes on; gives the journal. What the failed
-/// sync should have written may be lost though every later sync succeeds, as on Linux.
+/// Runs the load while one sync of a file fails, restarts the server and continues. Returns the journal. What the
+/// failed sync should have written may be lost although every later sync succeeds, as on Linux.
 pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<PathBuf, String> {
     let fault = Fault { calls: vec![Call::Sync], pattern, skip, times: 1, ..Fault::NONE };
     let recording = Recording::new(lab, &lab.directory("recorded")?, "journal", &fault)?;
@@ -128,7 +128,7 @@ pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<
     Ok(recording.journal)
 }
 
-/// Judges a server that was just started, and writes down what became of the operations that were unknown.
+/// Judges a server that was just started, and records the outcomes of the operations that were unknown.
 async fn settle(
     server: &Server,
     writers: &mut [Writer],
@@ -146,8 +146,8 @@ async fn settle(
     Ok(())
 }
 
-/// The journal, replayed to its end on the disk from before, must give the very files that are there; else something
-/// escaped the library, and no cut could be trusted.
+/// Checks that the journal, replayed on the disk from before, gives exactly the files that are there. Otherwise the
+/// library has missed something, and no cut could be trusted.
 pub fn compare(journal: &Path, before: Disk<'_>, data: &Path) -> Result<(), String> {
     let bytes =
         std::fs::read(journal).map_err(|error| format!("can't read {}: {error}", journal.display()))?;
@@ -159,12 +159,12 @@ pub fn compare(journal: &Path, before: Disk<'_>, data: &Path) -> Result<(), Stri
     for path in expected.keys().chain(found.keys()) {
         if expected.get(path) != found.get(path) {
             return Err(format!(
-                "the journal does not tell all that was done to {path}: {:?} bytes by the journal, {:?} on the disk",
+                "the journal is not complete for {path}: {:?} bytes by the journal, {:?} on the disk",
                 expected.get(path).map(Vec::len),
                 found.get(path).map(Vec::len)
             ));
         }
     }
-    println!("power: recorded {} bytes; {} files, all as the journal tells", bytes.len(), found.len());
+    println!("power: recorded {} bytes; {} files, all as in the journal", bytes.len(), found.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Operations to requests, and answers back to outcomes.
+//! Sends operations as requests, and turns answers into outcomes.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::operation::{Change, Condition, Operation, Outcome, Place, Stamp, Verb};
 use crate::world;
 
-/// Far beyond what the server allows itself: who waits that long has been forgotten.
+/// Much longer than any time limit of the server. A request without an answer for this time is lost.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\n";
@@ -21,7 +21,7 @@ const BATCH: &str =
 pub enum Failure {
     /// Nobody listened: it was never sent.
     NotSent,
-    /// The answer is none that a server may give.
+    /// An answer that a server must not give.
     Wrong(String),
 }
 
@@ -129,12 +129,13 @@ fn encode_change(
     (method, path, headers, Some(body))
 }
 
-/// The lab's own keys hold nothing that would have to be escaped.
+/// The lab's own keys need no escaping.
 fn entity_path(table: &str, partition: &str, row: &str) -> String {
     format!("/{table}(PartitionKey='{partition}',RowKey='{row}')")
 }
 
-/// Each part with its status and ETag; a batch that failed has one part that says why.
+/// The answer of a batch has a part with status and ETag for each change; if the batch failed, one part with the
+/// reason.
 fn batch_outcome(text: &str, expected: usize) -> Result<Outcome, Failure> {
     let mut stamps = Vec::new();
     for part in text.split("HTTP/1.1 ").skip(1) {
@@ -162,12 +163,12 @@ fn batch_outcome(text: &str, expected: usize) -> Result<Outcome, Failure> {
     Ok(Outcome::Done(stamps))
 }
 
-/// Why a read shows nothing.
+/// Why a read has no result.
 #[derive(Debug)]
 pub enum ReadFailure {
-    /// Nobody there, a connection that broke, or a 5xx: the next try may be answered.
+    /// No server, a broken connection, or a 5xx: the next try may be answered.
     Unanswered(String),
-    /// An answer that no server may give, or none at all.
+    /// An answer that a server must not give, or no answer within the time limit.
     Wrong(String),
 }
 
@@ -177,7 +178,7 @@ impl From<String> for ReadFailure {
     }
 }
 
-/// Where every read must be answered.
+/// For callers whose reads must all be answered.
 impl From<ReadFailure> for String {
     fn from(failure: ReadFailure) -> Self {
         match failure {
@@ -209,7 +210,7 @@ async fn read(
     Ok((answer.status, value, continuation))
 }
 
-/// Continuation tokens are letters, digits and these at most.
+/// Continuation tokens have only letters, digits and these characters.
 fn escaped(token: &str) -> String {
     token.replace('%', "%25").replace('+', "%2B").replace('/', "%2F").replace('=', "%3D").replace('!', "%21")
 }
@@ -223,7 +224,7 @@ pub async fn table_names(client: &mut Client) -> Result<Vec<String>, ReadFailure
     Ok(names.ok_or_else(|| format!("a table without a name in {answer}"))?)
 }
 
-/// Every entity of a table, page by page, in the order in which the service gives them.
+/// Every entity of a table, page by page, in the order of the answers.
 pub async fn scan(client: &mut Client, table: &str) -> Result<Vec<(Place, Value)>, ReadFailure> {
     query(client, table, "").await
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use connection::{Client, Endpoint, Target};
 
-/// Recovery of a few megabytes on a busy machine is far below this; what takes longer hangs.
+/// Recovery of a few megabytes takes far less, even on a busy machine; a server that takes longer hangs.
 pub const START_TIME_MAX: Duration = Duration::from_secs(60);
 /// The server shows only the published key. Clients of other accounts are made where their keys are known.
 const HIDDEN_KEY: &str = "<key>";
@@ -23,7 +23,7 @@ const SAID_BYTES_MAX: u64 = 4096;
 pub struct Launch {
     pub binary: PathBuf,
     pub data: PathBuf,
-    /// What it says on standard error is appended here.
+    /// Its standard error is appended here.
     pub log: PathBuf,
     pub cache_mib: u32,
     /// More arguments of `partita serve`.
@@ -34,7 +34,7 @@ pub struct Launch {
 #[derive(Debug)]
 pub enum Start {
     Ready(Server),
-    /// It ended before it was ready, and said this.
+    /// It ended before it was ready. `said` is the end of its log.
     Ended {
         status: ExitStatus,
         said: String,
@@ -50,7 +50,7 @@ impl Launch {
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some((_, connection)) = line.split_once("Connection string  ") {
-                    // Nobody waits any more if the time is over.
+                    // Fails only if the time is over and nobody waits any more.
                     let _ = send.send(connection.to_owned());
                 }
             }
@@ -73,7 +73,7 @@ impl Launch {
         }
     }
 
-    /// Starts it and waits for nothing.
+    /// Starts it without waiting.
     pub fn spawn(&self) -> Result<Server, String> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
         let log = log.map_err(|error| format!("can't write {}: {error}", self.log.display()))?;
@@ -99,7 +99,7 @@ pub struct Server {
     target: Option<Arc<Target>>,
     queue_authority: Option<String>,
     log: PathBuf,
-    /// What stands before it was said by another.
+    /// Where its part of the log begins.
     log_start: u64,
 }
 
@@ -128,7 +128,7 @@ impl Server {
 
     /// SIGTERM.
     pub fn terminate(&self) -> Result<(), String> {
-        // By the shell: not every system has a program for it.
+        // By the shell, because not every system has `kill` as a program.
         let process = self.child.id().to_string();
         let sent = Command::new("sh")
             .args(["-c", r#"kill -TERM "$1""#, "sh", &process])
@@ -137,7 +137,7 @@ impl Server {
         sent.map(drop).map_err(|error| format!("can't run sh: {error}"))
     }
 
-    /// How it ended, if it does in time.
+    /// How it ended; `None` if it did not end in time.
     pub fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + longest;
         loop {
@@ -151,7 +151,7 @@ impl Server {
         }
     }
 
-    /// SIGTERM, and it must end well.
+    /// SIGTERM. The server must end successfully.
     pub fn stop(mut self) -> Result<(), String> {
         self.terminate()?;
         match self.wait(START_TIME_MAX) {
@@ -161,7 +161,7 @@ impl Server {
         }
     }
 
-    /// The end of what it said, for a report.
+    /// The end of its log, for a report.
     pub fn said(&self) -> String {
         let read = || -> std::io::Result<String> {
             let mut file = File::open(&self.log)?;

@@ -1,4 +1,4 @@
-//! What a command did and found, for people and, as JSON, for documents.
+//! The results of a command, as text for people and as JSON for documents.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::judge::{Found, Settled};
 use crate::operation::{Entry, Outcome};
 use crate::writer::Writer;
 
-/// Something that must not happen, and where the evidence lies.
+/// Something that must not happen, and where the evidence is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Violation {
     pub round: u64,
@@ -55,7 +55,7 @@ impl Totals {
         self.unknown_done += settled.taken;
     }
 
-    /// Counts what the writers were told; once, at the end.
+    /// Counts the writers' answers; called once, at the end.
     pub fn answered(&mut self, writers: &[Writer]) {
         for Entry { outcome, .. } in writers.iter().flat_map(|writer| &writer.entries) {
             match outcome {

@@ -33,7 +33,7 @@ const FORMAT_AFTER: &str = "partita-store 2\n";
 /// What the data directory may have once the upgrade is finished and the server has stopped.
 const ENTRIES_AFTER: [&str; 4] = ["FORMAT", "LOCK", "committed", "db"];
 
-/// A store of format 1, and what its server answered.
+/// A store of format 1, and the recorded answers of its server.
 #[derive(Debug)]
 pub struct Fixture {
     store: PathBuf,
@@ -119,7 +119,7 @@ impl Fixture {
     }
 }
 
-/// Starts the server on a copy of the fixture and stops it again; gives the journal.
+/// Starts the server on a copy of the fixture and stops it again. Returns the journal.
 pub async fn record(lab: &Lab, fixture: &Fixture) -> Result<PathBuf, String> {
     let data = lab.directory("recorded")?;
     let before = Disk::at_rest(&fixture.store)?;
@@ -173,7 +173,7 @@ pub async fn run(lab: &Lab, fixture: &Fixture, journal: &Path, cuts: Cuts) -> Re
     Ok(totals)
 }
 
-/// The laws of the cut and, within, what is wrong with what the next start made of it.
+/// The rules of the cut; the inner error says what is wrong after the next start.
 async fn one_cut(
     lab: &Lab,
     fixture: &Fixture,
@@ -197,14 +197,14 @@ async fn one_cut(
             let renamed = std::fs::rename(lab.path("image-kept"), &kept);
             renamed.map_err(|error| format!("can't keep {}: {error}", kept.display()))?;
         } else {
-            // The same again, as it was before the server was started on it.
+            // The same image again, as it was before the server was started on it.
             power::cut(disk, lab.seed, number, &kept)?;
         }
     }
     Ok((laws, seen))
 }
 
-/// Starts the server on what is left, asks it for everything, and stops it.
+/// Starts the server on an image, asks it for everything, and stops it.
 async fn look(lab: &Lab, fixture: &Fixture, image: &Path, totals: &mut Totals) -> Result<(), String> {
     let server = lab::start(&fixture.launch(lab, image), totals)?;
     fixture.compare(&server, totals).await?;
@@ -234,7 +234,7 @@ fn finished(lab: &Lab, data: &Path) -> Result<(), String> {
     Err(format!("partita check: {}: {said}{}", check.status, String::from_utf8_lossy(&check.stderr)))
 }
 
-/// Numbers of records to cut after: all but those of RocksDB's own messages, which nobody reads.
+/// The numbers of the records to cut after: all except RocksDB's own messages, which are never read back.
 fn points(records: &[Record<'_>]) -> Vec<usize> {
     let mut messages = HashSet::new();
     let mut points = vec![0];
@@ -250,7 +250,7 @@ fn points(records: &[Record<'_>]) -> Vec<usize> {
     points
 }
 
-/// Indexes of so many of the points, in their order.
+/// The indexes of `count` points, in order.
 fn chosen(lab: &Lab, points: usize, count: Option<usize>) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..points).collect();
     if let Some(count) = count {

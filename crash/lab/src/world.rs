@@ -1,4 +1,4 @@
-//! What a writer's tables hold if exactly these operations were done: the model that a server is judged against.
+//! What a writer's tables contain after exactly these operations: the model that a server is judged against.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::operation::{
 
 pub type Table = BTreeMap<Place, Row>;
 
-/// The tables of one writer. Rows of the shared table are judged elsewhere and are not in here.
+/// The tables of one writer, without the rows of the shared table, which are judged elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World(pub BTreeMap<String, Table>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Which of the writer's operations wrote it last: for a batch, its number.
+    /// The number of the writer's operation that wrote it last.
     pub operation: usize,
     pub sequence: u32,
     pub traces: [Option<Trace>; TRACES],
@@ -25,14 +25,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// What the first write of a row leaves.
+    /// The row after its first write.
     pub fn written(number: usize, change: &Change, stamp: Option<Stamp>) -> Self {
         let mut traces = [None; TRACES];
         traces[usize::from(change.trace.slot)] = Some(change.trace);
         Self { operation: number, sequence: change.trace.sequence, traces, stamp }
     }
 
-    /// Whether an entity, as the service shows it without metadata, is this row.
+    /// Whether an entity, as the service returns it without metadata, is this row.
     pub fn is(&self, writer: usize, entity: &Value) -> bool {
         let Some(properties) = entity.as_object() else { return false };
         let traces = self.traces.iter().flatten();
@@ -55,7 +55,7 @@ pub fn name(slot: u8) -> &'static str {
 }
 
 impl World {
-    /// Does all of an operation or, with the status it must be refused with, nothing.
+    /// Applies the whole operation, or nothing: then the error is the status with which the server must refuse it.
     pub fn apply(
         &mut self,
         number: usize,
@@ -86,8 +86,8 @@ impl World {
         Ok(())
     }
 
-    /// Every world that these operations can have led to, with which of the unknown ones were done in it. What was
-    /// acknowledged is done in all of them.
+    /// Every state that these operations can have led to, with the unknown operations that were done in it.
+    /// Acknowledged operations are done in all of them.
     pub fn possible(&self, first: usize, entries: &[Entry]) -> Vec<(Self, Vec<usize>)> {
         let mut worlds = vec![(self.clone(), Vec::new())];
         for (index, entry) in entries.iter().enumerate() {
@@ -112,7 +112,7 @@ impl World {
         worlds
     }
 
-    /// Only what an operation touches, for trying it out.
+    /// A copy of only what an operation touches, to try it out.
     pub fn clone_for(&self, operation: &Operation) -> Self {
         let table = operation.table();
         Self(
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_done_wholly_or_not_at_all() {
+    fn a_batch_is_applied_completely_or_not_at_all() {
         let mut world = world();
         world.apply(1, &write(vec![change(Verb::Insert, "a", 1)]), &[]).unwrap();
         let before = world.clone();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_keeps_what_it_does_not_name() {
+    fn a_merge_keeps_the_other_properties() {
         let mut world = world();
         world.apply(1, &write(vec![change(Verb::Replace, "a", 1)]), &[]).unwrap();
         world.apply(2, &write(vec![change(Verb::Merge, "a", 2)]), &[]).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_may_be_done_or_not_and_what_is_acknowledged_is_done() {
+    fn unknown_operations_may_be_done_and_acknowledged_ones_are_done() {
         let unknown = |operation| Entry { operation, outcome: Outcome::Unknown(String::new()) };
         let done = |operation| Entry { operation, outcome: Outcome::Done(Vec::new()) };
         let insert = |row, sequence| write(vec![change(Verb::Insert, row, sequence)]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_is_compared_to_the_last_letter() {
+    fn an_entity_is_compared_completely() {
         let row =
             Row::written(7, &change(Verb::Insert, "a", 9), Some(Stamp("2026-01-01T00:00:00Z".to_owned())));
         let text = row.traces[0].unwrap().text(2);

@@ -1,7 +1,7 @@
-//! One client under load: what it asks for next, what was acknowledged to it, and what it can't know.
+//! One client under load: what it sends next, what was acknowledged, and what is unknown.
 //!
-//! It sends one operation after the other and owns its tables, so that their contents can be worked out exactly. All
-//! writers write the shared table.
+//! It sends one operation after the other and owns its tables, so their contents can be computed exactly. All writers
+//! write to the shared table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::operation::{Change, Condition, Entry, Operation, Outcome, SHARED, Sta
 use crate::request::{self, Failure};
 use crate::world::World;
 
-/// Every unknown operation doubles the worlds that may be true.
+/// Every unknown operation doubles the number of possible worlds.
 const UNKNOWN_MAX: usize = 5;
 const SHARED_PARTITIONS: u32 = 2;
 const SHARED_ROWS: u32 = 120;
@@ -28,14 +28,14 @@ const BATCH_MAX: u32 = 100;
 #[derive(Debug, Default)]
 pub struct Load {
     pub stop: AtomicBool,
-    /// Drops of tables that were about to be sent, for who wants to kill the server in the midst of one.
+    /// Drops of tables that were about to be sent, so that the server can be killed during one.
     pub drops: AtomicU64,
     pub journal: Option<JournalWriter>,
-    /// Calls are being made to fail by this.
+    /// The rule that makes calls fail.
     pub rule: Option<Arc<Rule>>,
-    /// After the first injected fault nothing sent later may be acknowledged.
+    /// Operations that are sent after the first injected fault must not be acknowledged.
     pub fault_is_final: bool,
-    /// Go on after an operation whose outcome is unknown.
+    /// Continue after an operation whose outcome is unknown.
     pub persist: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Writer {
     pub entries: Vec<Entry>,
     /// The first entry that is not in `world`.
     pub settled: usize,
-    /// The latest timestamp known; all new ones lie above it.
+    /// The latest known timestamp. All new ones must be above it.
     pub latest: String,
     pub violation: Option<String>,
     sequence: u32,
@@ -73,7 +73,7 @@ impl Writer {
         self.entries[self.settled..].iter().filter(unknown).count()
     }
 
-    /// Until it is told to stop, or there is nobody to talk to, or the worlds become too many.
+    /// Runs until it is told to stop, no server answers, or there are too many possible worlds.
     pub async fn run(mut self, mut client: Client, load: Arc<Load>) -> Self {
         let most = if load.persist { UNKNOWN_MAX } else { 1 };
         while self.violation.is_none() && self.unknown() < most && !load.stop.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ impl Writer {
         self
     }
 
-    /// Sends one operation and remembers what became of it; false if nobody is there.
+    /// Sends one operation and remembers its outcome; false if no server is there.
     pub async fn take(&mut self, client: &mut Client, load: &Load, operation: Operation) -> bool {
         let number = self.entries.len();
         if matches!(operation, Operation::Drop { .. }) {
@@ -96,7 +96,7 @@ impl Writer {
         }
         let injected = load.rule.as_ref().map_or(0, |rule| rule.injected());
         let outcome = match request::send(client, self.number, number, &operation).await {
-            // While its disk fails, nothing is asked of a server's 5xx.
+            // While the disk fails, a 5xx proves nothing.
             Ok(Outcome::TurnedAway(why)) => Outcome::Unknown(why),
             Ok(outcome) => outcome,
             Err(Failure::NotSent) => return false,
@@ -115,7 +115,7 @@ impl Writer {
         true
     }
 
-    /// Adds an operation and its outcome to the history, and complains of an outcome that can't be right.
+    /// Adds an operation and its outcome to the history. An outcome that can't be right is a violation.
     pub fn remember(&mut self, operation: Operation, outcome: Outcome) {
         let number = self.entries.len();
         let sequences = operation.changes().iter().map(|change| change.trace.sequence);
@@ -135,7 +135,7 @@ impl Writer {
         self.advance();
     }
 
-    /// An operation whose outcome was unknown was looked into after a restart.
+    /// Sets the outcome of an unknown operation after a restart has shown it.
     pub fn settle(&mut self, number: usize, outcome: Outcome) {
         if let Some(entry) = self.entries.get_mut(number) {
             entry.outcome = outcome;
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Takes into the world what is certain, up to the first operation that is not.
+    /// Applies the operations that are certain to the world, up to the first that is not.
     fn advance(&mut self) {
         while let Some(Entry { operation, outcome }) = self.entries.get(self.settled) {
             match outcome {
@@ -169,7 +169,7 @@ impl Writer {
         for stamp in stamps.iter().flatten() {
             let order = stamp.order();
             if order <= before {
-                self.complain(format!("timestamp {order} does not lie above {before}, given before"));
+                self.complain(format!("timestamp {order} is not above {before}, which was given before"));
             }
             if order > self.latest {
                 self.latest = order;
@@ -208,7 +208,7 @@ impl Writer {
     fn change(&mut self, verb: Verb, partition: &str, row: String, condition: Condition) -> Change {
         self.sequence += 1;
         let slot = self.random.random_range(0..3);
-        // Mostly small; some fill a block of the log, few a good part of a write buffer.
+        // Mostly small. Some fill a block of the log, a few fill much of a write buffer.
         let length = match self.random.random_range(0..100) {
             0..80 => self.random.random_range(0..300),
             80..98 => self.random.random_range(300..4_000),
@@ -232,14 +232,14 @@ impl Writer {
         Self::one(table, self.change(verb, "changed", row, Condition::None))
     }
 
-    /// A row that is there, with its timestamp.
+    /// An existing row with its timestamp.
     fn some_row(&mut self, table: &str) -> Option<(String, String, Stamp)> {
         let rows = self.world.0.get(table).filter(|rows| !rows.is_empty())?;
         let ((partition, row), found) = rows.iter().nth(self.random.random_range(0..rows.len()))?;
         Some((partition.clone(), row.clone(), found.stamp.clone()?))
     }
 
-    /// By its ETag, or by one it had long ago, which must be refused.
+    /// Changes a row by its ETag, or by a stale ETag, which must be refused.
     fn change_known(&mut self, table: String, stale: bool) -> Operation {
         let Some((partition, row, stamp)) = self.some_row(&table) else { return self.insert_next(table) };
         let verb = if self.random.random_bool(0.5) { Verb::Replace } else { Verb::Merge };
@@ -278,7 +278,7 @@ impl Writer {
         Operation::Write { table, changes }
     }
 
-    /// The last part must be refused, and all of it with it.
+    /// The last part must be refused, and so the whole batch.
     fn batch_with_a_failure(&mut self, table: String) -> Operation {
         let Operation::Write { table, mut changes } = self.batch(table) else { return self.shared() };
         let stale = Condition::Version(Stamp("2020-02-02T02:02:02.0000002Z".to_owned()));
@@ -297,7 +297,7 @@ impl Writer {
         Operation::Write { table: SHARED.to_owned(), changes }
     }
 
-    /// A table that comes and goes.
+    /// An operation on the table that is created and dropped again and again.
     fn brief(&mut self) -> Operation {
         let table = self.table("Brief");
         match self.world.0.get(&table).map(|rows| rows.len()) {
@@ -307,7 +307,7 @@ impl Writer {
         }
     }
 
-    /// What was asked for one row, oldest first; all of the table's creations and drops are a part of it.
+    /// The operations on one row, oldest first, with all creations and drops of its table.
     pub fn history(&self, table: &str, partition: &str, row: &str) -> String {
         let mut lines = Vec::new();
         for (number, entry) in

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_found_is_used_until_its_lease_ends_and_what_was_not_is_asked_again() {
+    async fn a_found_value_is_used_until_its_lease_ends_and_a_missing_one_is_read_again() {
         let source = Source(AtomicUsize::new(0));
         let cached = Cached::new(Duration::from_secs(600));
         assert_eq!(cached.get(&1, || source.read(false)).await, Ok(None));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_share_a_read_that_began_after_they_came() {
+    async fn waiting_callers_share_a_read_that_began_after_they_arrived() {
         let source = Arc::new(Source(AtomicUsize::new(0)));
         let cached = Arc::new(Cached::new(Duration::from_secs(600)));
         let tasks: Vec<_> = (0..50)

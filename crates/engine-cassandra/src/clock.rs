@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_observed_is_exceeded() {
+    fn new_stamps_and_epochs_are_above_those_observed() {
         let clock = clock(7, 0);
         let ahead = DateTime::now().ticks() + HOUR;
         clock.observe(ahead);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_given_beyond_the_lease() {
+    fn no_stamp_is_given_beyond_the_lease() {
         let (now, soon) = (DateTime::now().ticks(), Instant::now() + Duration::from_secs(600));
         let over = Clock::new(1, 0, Lease { below: i64::MAX, until: Instant::now() });
         assert_eq!(over.stamps(1), None);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_given_only_within_what_the_lease_reserves() {
+    fn no_epoch_is_given_beyond_the_lease() {
         let (now, soon) = (DateTime::now().ticks(), Instant::now() + Duration::from_secs(600));
         let over = Clock::new(1, 0, Lease { below: i64::MAX, until: Instant::now() });
         assert_eq!(over.epoch_above(0), None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn in_another_slot_all_goes_on_above_what_was_given_and_what_the_slot_had() {
+    fn stamps_and_epochs_still_grow_in_another_slot() {
         let (now, soon) = (DateTime::now().ticks(), Instant::now() + Duration::from_secs(600));
         let lease = Lease { below: i64::MAX, until: soon };
         for floor in [0, now + 2 * HOUR] {

@@ -1,4 +1,4 @@
-//! The engine itself: the parts put together, and the contract.
+//! Puts the parts of the engine together, and implements the `Engine` contract.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ pub struct CassandraEngine {
     health: Arc<Health>,
     freeze: Arc<Freeze>,
     closed: AtomicBool,
-    /// What runs beside requests, until the engine is closed.
+    /// The background tasks, until the engine is closed.
     background: Mutex<Option<Background>>,
 }
 
@@ -47,13 +47,13 @@ pub struct CassandraEngine {
 struct Background {
     health: JoinHandle<()>,
     janitor: Janitor,
-    /// Gives the slot back when it is stopped.
+    /// Returns the slot when it is stopped.
     slot: JoinHandle<Slot>,
     stop: tokio_util::sync::CancellationToken,
 }
 
 impl CassandraEngine {
-    /// On a session that `connect` made and a keyspace that `init` did.
+    /// Takes a session from `session::open`, and a keyspace that `init` made.
     pub fn open(session: Session, options: &Options) -> BoxFuture<'_, Result<Self, Trouble>> {
         Box::pin(Self::assemble(session, options))
     }
@@ -109,14 +109,14 @@ impl CassandraEngine {
         if self.closed.load(Ordering::Acquire) { Err(Fault::closed().into()) } else { Ok(()) }
     }
 
-    /// Held for as long as the write is under way.
+    /// The permit is held as long as the write is in flight.
     fn begin_write(&self) -> Result<WritePermit, Error> {
         self.check_open()?;
         self.freeze.begin()
     }
 
-    /// Has every server of the keyspace refuse writes. Takes as long as one that has begun may take, which is a few
-    /// seconds where no other server runs.
+    /// Makes every server of the keyspace refuse writes, and waits for the writes that have begun. This takes a few
+    /// seconds if no other server runs.
     pub fn freeze(&self) -> BoxFuture<'_, Result<(), Trouble>> {
         Box::pin(self.freeze.freeze())
     }

@@ -1,4 +1,4 @@
-//! Whether the cluster answers, asked all the time so that readiness can be told at once.
+//! Asks the cluster regularly whether it answers, so that readiness is known at any time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use crate::freeze::Freeze;
 use crate::trouble::Trouble;
 
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// A node that dies takes the requests under way with it; the next ones go elsewhere. Only silence longer than
-/// that is worth telling.
+/// When a node dies, its requests in flight get no answer, and the next ones go to other nodes. Only a longer silence
+/// is reported.
 const SILENT_AFTER: Duration = Duration::from_secs(6);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Health {
         Self { last: Mutex::new(Last { answered: Instant::now(), trouble: None }) }
     }
 
-    /// A fault if the cluster has been silent, or the right to write is lost.
+    /// A fault if the cluster has not answered for a while, or the right to write is lost.
     pub fn check(&self) -> Result<(), Fault> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &last.trouble {
@@ -39,14 +39,15 @@ impl Health {
                 Err(Fault::cluster(format!("the cluster has not answered for {seconds} s"))
                     .because(trouble.clone()))
             }
-            _ if last.answered.elapsed() > 3 * SILENT_AFTER => Err(Fault::cluster("the cluster is silent")),
+            _ if last.answered.elapsed() > 3 * SILENT_AFTER => {
+                Err(Fault::cluster("the cluster does not answer"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Asks for as long as it is polled.
-    ///
-    /// What is asked is whether writes are to be refused: every server has to know that, and it takes a quorum.
+    /// Asks as long as it is polled. The question is whether writes are frozen: every server has to know that, and the
+    /// answer takes a quorum.
     pub async fn watch(self: Arc<Self>, cluster: Arc<Cluster>, freeze: Arc<Freeze>) {
         loop {
             let trouble = match freeze.look().await {

@@ -69,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn after_the_longest_key_there_is_no_place() {
+    fn the_longest_key_has_no_place_after_it() {
         assert!(place_after(&KeyBytes::of(&"a".repeat(511))).is_some());
         assert!(place_after(&KeyBytes::of(&"a".repeat(512))).is_none());
     }

@@ -185,7 +185,7 @@ mod tests {
     use tokio::sync::Notify;
     use uuid::Uuid;
 
-    /// Panics over the first group, once it is told to; answers the others.
+    /// Panics on the first group when it is told to, and answers the others.
     #[derive(Default)]
     struct Fragile {
         began: Notify,
@@ -198,7 +198,7 @@ mod tests {
             if self.groups.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
                 self.began.notify_one();
                 self.go_on.notified().await;
-                panic!("as the test wants it");
+                panic!("the test wants this panic");
             }
             for waiting in group {
                 let _ = waiting.answer.send(Ok(Vec::new()));

@@ -1,24 +1,24 @@
-//! Reading a range of keys however many tombstones lie in it.
+//! Reads a range of keys however many tombstones are in it.
 //!
-//! A node gives up a read that has met 100,000 tombstones (`tombstone_failure_threshold`), and it meets them before
-//! the first row that could be given out, so that asking for fewer rows does not help. A part of the range holds fewer:
-//! it is divided until every part can be read.
+//! A node fails a read that has met 100,000 tombstones (`tombstone_failure_threshold`). It may meet them before the
+//! first row, so asking for fewer rows does not help. A part of the range has fewer tombstones, so the range is
+//! divided until every part can be read.
 
 use crate::trouble::Trouble;
 
-/// Times a range is divided in two at once. Keys often begin alike, and then all but one of the parts are empty and
-/// quickly read, while each read that fails takes long.
+/// How often a range is halved at once. Keys often have a common prefix. Then all parts but one are empty and are read
+/// quickly, whereas each failed read takes long.
 const DIVISIONS: u32 = 4;
-/// Reads that may fail before the range is given up. A byte that all keys begin with costs two.
+/// Failed reads after which the range is given up. Each byte of a common prefix costs two.
 const FAILURES_MAX: usize = 1000;
 
-/// Keys from the first up to the second, without it.
+/// The keys from the first up to, but without, the second.
 type Keys = (Vec<u8>, Vec<u8>);
 
-/// What is still to be read of a range, in order.
+/// The part of a range that is still to be read.
 #[derive(Debug)]
 pub struct Narrow {
-    /// The last comes next.
+    /// In reverse order: the last is read next.
     parts: Vec<Keys>,
     failures: usize,
     divide: fn(&[u8], &[u8]) -> Option<Vec<u8>>,
@@ -29,27 +29,28 @@ impl Narrow {
         Self { parts: vec![(from.to_vec(), to.to_vec())], failures: 0, divide: middle }
     }
 
-    /// Of keys that are ASCII.
+    /// The same for keys that are ASCII text.
     pub fn of_text(from: &str, to: &str) -> Self {
         Self { divide: middle_text, ..Self::new(from.as_bytes(), to.as_bytes()) }
     }
 
-    /// Whether tombstones kept the range from being read as it is.
+    /// Whether the range had too many tombstones for one read.
     pub fn was_divided(&self) -> bool {
         self.failures > 0
     }
 
-    /// The keys to ask for next; `None` after the last.
+    /// The keys to read next; `None` after the last.
     pub fn next(&self) -> Option<(&[u8], &[u8])> {
         self.parts.last().map(|(from, to)| (from.as_slice(), to.as_slice()))
     }
 
-    /// These were read to their end.
+    /// The keys of `next` were all read.
     pub fn passed(&mut self) {
         self.parts.pop();
     }
 
-    /// They could not be read. If tombstones are the reason, parts of them come next.
+    /// The keys of `next` could not be read. If tombstones are the reason, they are divided; otherwise the trouble is
+    /// returned.
     pub fn failed(&mut self, trouble: Trouble) -> Result<(), Trouble> {
         let (Trouble::Tombstones(_), Some((from, to))) = (&trouble, self.parts.last()) else {
             return Err(trouble);
@@ -65,7 +66,7 @@ impl Narrow {
     }
 }
 
-/// The same keys in several parts, in order; in one if there are none between.
+/// Divides the keys into several parts, in order; into one if no key lies between the two.
 pub fn parts(from: &[u8], to: &[u8]) -> Vec<Keys> {
     divided(from, to, middle)
 }
@@ -82,7 +83,7 @@ fn divided(from: &[u8], to: &[u8], divide: fn(&[u8], &[u8]) -> Option<Vec<u8>>) 
     parts
 }
 
-/// A key about half way between the two, which are read as fractions; `None` if there is none.
+/// A key about half way between the two, taken as fractions; `None` if there is none.
 fn middle(from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     middle_of(from, to, 256)
 }
@@ -92,9 +93,9 @@ fn middle_text(from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     middle_of(from, to, 128)
 }
 
-/// With digits below `base`.
+/// Takes the bytes of the keys as digits of this base.
 fn middle_of(from: &[u8], to: &[u8], base: u16) -> Option<Vec<u8>> {
-    // With one digit more than either has, the half of their sum is exact.
+    // With one digit more than the longer key, half of the sum is exact.
     let digits = from.len().max(to.len()) + 1;
     let digit = |of: &[u8], at: usize| of.get(at).map_or(0, |byte| u16::from(*byte).min(base - 1));
     let mut sum = vec![0; digits];
@@ -121,7 +122,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Keys in order, tombstones and rows, of which one read passes so many tombstones.
+    /// Reads all rows, where a read that meets more than `passes` tombstones fails. Returns the rows and the number of
+    /// reads.
     fn read_all(
         mut narrow: Narrow,
         tombstones: &BTreeSet<Vec<u8>>,
@@ -144,14 +146,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_middle_lies_between_unless_nothing_does(
+        fn the_middle_lies_between_the_two_unless_no_key_does(
             a in proptest::collection::vec(any::<u8>(), 0..6),
             b in proptest::collection::vec(any::<u8>(), 0..6),
         ) {
             let (from, to) = if a < b { (a, b) } else { (b, a) };
             match middle(&from, &to) {
                 Some(middle) => prop_assert!(from < middle && middle < to),
-                // Bytes of zero at the end are all that parts them.
+                // They differ only by zero bytes at the end.
                 None => prop_assert!(to.get(from.len()..).is_none_or(|rest| rest.iter().all(|b| *b == 0))),
             }
         }
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_keys_begin_with_costs_few_reads() {
+    fn a_common_prefix_costs_few_reads() {
         let prefix = "invoices-of-2024-";
         let named = |n: usize| format!("{prefix}{n:06}").into_bytes();
         let rows = BTreeSet::from([named(149_999), named(150_000)]);
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_trouble_is_told() {
+    fn other_trouble_is_returned() {
         let mut narrow = Narrow::new(&[1], &[2]);
         assert!(narrow.failed(Trouble::refused("")).is_err());
         let mut single = Narrow::new(b"a", b"a\0");

@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use crate::directory::Schedule;
 
-/// Which reads of one partition to ask the cluster for.
+/// The consistency of reads of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reads {
     /// Every read takes part in the consensus of its partition: what was seen once is seen by all later reads.
     #[default]
     Serial,
-    /// Cheaper. Two reads of different rows may see a transaction half way that has not been answered yet.
+    /// Cheaper. Two reads of different rows may see a part of a transaction that is not answered yet.
     Quorum,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// `host:port`; a port that is left out is Cassandra's own.
+    /// `host:port`; without a port, Cassandra's default.
     pub nodes: Vec<String>,
     pub keyspace: String,
     pub login: Option<Login>,
     pub tls: Option<Tls>,
-    /// Whose nodes to ask first; those of the others only while these are down.
+    /// The datacenter whose nodes are used. Others are used only while these are down.
     pub datacenter: Option<String>,
     pub reads: Reads,
-    /// How long a server may go on using what it knows of a table; dropping a table takes a little longer.
+    /// How long a server may use what it has read about a table. Dropping a table takes a little longer than this.
     pub table_lease: Duration,
     pub janitor: Schedule,
-    /// Writes sent to the cluster at one time.
+    /// The limit of writes in flight.
     pub writes_under_way: usize,
-    /// Whether writes of one partition that wait go together.
+    /// Whether waiting writes of one partition are combined.
     pub combine: bool,
-    /// Go on in spite of settings under which an acknowledged write can be lost (`safety`).
+    /// Accept settings under which an acknowledged write can be lost (`safety`).
     pub accept_unsafe: bool,
 }
 
@@ -43,11 +43,11 @@ pub struct Login {
     pub password: Password,
 }
 
-/// Never shown.
+/// Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
     Text(String),
-    /// A file that holds it and nothing else, read when the cluster is connected to.
+    /// A file that holds only the password. It is read when the session is opened.
     File(PathBuf),
 }
 
@@ -57,7 +57,7 @@ pub struct Tls {
     pub authority: Option<PathBuf>,
     /// This server's own certificate and key, in PEM, for a cluster that asks for one.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The name that every node's certificate has; without it, each has its node's IP address.
+    /// The name in every node's certificate; without it, each certificate must have the IP address of its node.
     pub server_name: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// For people: the way to the cluster, without what is secret.
+/// For people: the address without secrets.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map_or(String::new(), |login| format!("{}@", login.user));

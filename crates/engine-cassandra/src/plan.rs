@@ -145,7 +145,7 @@ pub fn plan(
 ) -> Result<WritePlan, Fault> {
     let operations: usize = group.iter().map(|transaction| transaction.operations().len()).sum();
     let first = stamps.first().copied().filter(|_| stamps.len() == operations);
-    let first = first.ok_or_else(|| stray("operations and stamps are not as many"))?;
+    let first = first.ok_or_else(|| stray("the numbers of operations and stamps differ"))?;
     let mut standings: HashMap<KeyBytes, GroupRow> = HashMap::new();
     let (mut wanted, mut bodies) = (BTreeSet::new(), BTreeSet::new());
     let mut bytes = 0;
@@ -205,8 +205,9 @@ pub fn plan(
                 None => {
                     bytes += weigh(&keys, &changes).sum::<usize>();
                     for (key, row) in keys.into_iter().zip(changes) {
-                        let standing =
-                            standings.get_mut(&key).ok_or_else(|| stray("a row was judged unseen"))?;
+                        let standing = standings
+                            .get_mut(&key)
+                            .ok_or_else(|| stray("a row was judged that is not known"))?;
                         let expected =
                             standing.changed.as_ref().map_or(standing.known.stamp, |write| write.expected);
                         let body = row.as_ref().map(|(_, row)| Bytes::copy_from_slice(row.as_bytes()));
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_judged_by_a_row_that_is_still_to_be_read_for_another() {
+    fn no_transaction_is_judged_by_a_row_that_is_not_read_yet() {
         let nothing = Knowledge::default();
         let group = [put("a", Condition::Anything), put("a", Condition::Exists), put("b", Condition::Absent)];
         assert_eq!(shown(&group, &nothing), "read a");
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_from_the_future_is_looked_up_before_it_is_believed() {
+    fn a_version_above_the_new_stamp_is_read_first() {
         let nothing = Knowledge::default();
         assert_eq!(shown(&[put("a", version(999))], &nothing), "put a if 999: yes");
         assert_eq!(shown(&[put("a", version(1000))], &nothing), "read a");
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_rests_on_one_reading() {
+    fn a_rejection_rests_on_one_reading() {
         let mut knowledge = Knowledge::default();
         knowledge.learn([&KeyBytes::of("a"), &KeyBytes::of("b")], vec![read("a", 5)]);
         assert_eq!(shown(&[put("a", Condition::Absent)], &knowledge), ": 0 Exists");
@@ -455,8 +456,8 @@ mod tests {
             condition,
             change: Change::Delete,
         };
-        // c is what the transaction expects it to be, and nothing is known of it: whether it or a is the first
-        // to refuse takes a reading of both.
+        // Nothing is known of `c` but what the transaction expects. One reading of both rows has to show whether `c` or
+        // `a` rejects it.
         let both = vec![operation("c", version(9)), operation("a", Condition::Absent)];
         let both = [Transaction::new(Key::parse("p").unwrap(), both).unwrap()];
         assert_eq!(shown(&both, &knowledge), "read a c");
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_group_read_refuses_no_one() {
+    fn rows_read_for_an_earlier_group_reject_no_transaction() {
         let mut knowledge = Knowledge::default();
         knowledge.learn([&KeyBytes::of("a")], vec![read("a", 5)]);
         knowledge.age();
@@ -476,14 +477,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_because_of_another_is_judged_again_after_it() {
+    fn a_transaction_that_conflicts_with_another_is_judged_again_after_it() {
         let nothing = Knowledge::default();
         let group = [put("a", version(5)), put("a", version(5)), put("b", Condition::Absent)];
         assert_eq!(shown(&group, &nothing), "put a if 5, put b if none: yes, later, yes");
     }
 
     #[test]
-    fn a_refused_transaction_leaves_no_trace() {
+    fn a_rejected_transaction_changes_nothing_for_the_next() {
         let mut knowledge = Knowledge::default();
         knowledge.learn([&KeyBytes::of("a"), &KeyBytes::of("b")], vec![read("a", 5)]);
         let operation = |row: &str, condition| RowOperation {
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusals_stamps_leave_a_body_that_still_holds() {
+    fn a_known_body_is_kept_while_its_stamp_is_the_same() {
         let mut knowledge = Knowledge::default();
         let stamp_only = |stamp| ReadRow { body: None, ..read("a", stamp) };
         knowledge.learn([&KeyBytes::of("a")], vec![read("a", 5)]);
@@ -529,20 +530,19 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_weighed_with_the_rows_that_are_merged_into() {
+    fn the_size_of_a_write_includes_the_merged_rows() {
         let rows: Vec<String> = (0..20).map(|n| format!("r{n:02}")).collect();
         let mut knowledge = Knowledge::default();
         let keys: Vec<KeyBytes> = rows.iter().map(|row| KeyBytes::of(row)).collect();
         knowledge.learn(&keys, rows.iter().map(|row| large_row(row)).collect());
-        // Four of these rows are as much as goes together. The fifth closes the group; no other is merged to be put
-        // off.
+        // Four of these rows fit into one write. The fifth closes the group, and those after it are not merged in vain.
         JUDGED.set(0);
         let singles: Vec<Transaction> = rows.iter().map(|row| merge(row, Condition::Exists)).collect();
         let shown_singles = shown(&singles, &knowledge);
         assert_eq!(shown_singles.matches("put").count(), 4, "{shown_singles}");
         assert_eq!(shown_singles.matches("later").count(), 16, "{shown_singles}");
         assert_eq!(JUDGED.get(), 5);
-        // A transaction is whole, up to what a node takes; one that no write can hold is refused.
+        // One transaction is not divided, up to the limit of a node; a larger one is rejected.
         let shown_twelve = shown(&[merges(&rows[..12])], &knowledge);
         assert!(
             shown_twelve.ends_with(": yes") && shown_twelve.matches("put").count() == 12,
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_whole_only_to_be_merged_into() {
+    fn only_rows_to_merge_are_read_with_their_bodies() {
         let operation = |row: &str, change| RowOperation {
             row: Key::parse(row).unwrap(),
             condition: Condition::Exists,

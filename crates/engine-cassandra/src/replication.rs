@@ -1,4 +1,4 @@
-//! How many copies a new keyspace keeps, and where; and the making of it from nothing but an address.
+//! How many copies a new keyspace keeps and where, and how it is created from an address.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use crate::session;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// This many in every datacenter that there is.
+    /// This many in every datacenter.
     Everywhere(usize),
-    /// This many in each of these.
+    /// This many in each of these datacenters.
     In(Vec<(String, usize)>),
 }
 
-/// Why a cluster can't keep so many copies.
+/// Why a cluster can't keep this many copies.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplicationError {
     #[error(
-        "datacenter {datacenter:?} has {nodes} of the {copies} nodes that keep the copies; add nodes, or set \
+        "datacenter {datacenter:?} has {nodes} of the {copies} nodes that the copies need; add nodes, or set \
          another number"
     )]
     TooFewNodes { datacenter: String, nodes: usize, copies: usize },
-    #[error("the cluster has no datacenter {datacenter:?}; there is {}", .known.join(", "))]
+    #[error("the cluster has no datacenter {datacenter:?}; it has {}", .known.join(", "))]
     NoDatacenter { datacenter: String, known: Vec<String> },
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Replication {
     }
 }
 
-/// Makes what is missing of the keyspace that the address names. Does nothing where all is there.
+/// Creates what is missing in the keyspace that the address names. Does nothing if it is complete.
 pub fn init_store<'a>(
     options: &'a Options,
     replication: &'a Replication,
@@ -59,7 +59,7 @@ async fn init_with(options: &Options, replication: &Replication) -> Result<Schem
     schema::init(&session, &options.keyspace, &replication.to_string()).await
 }
 
-/// Cassandra would make a keyspace with more copies than nodes, and then not take a single write.
+/// Cassandra would create a keyspace with more copies than nodes, and then refuse every write.
 fn fits(session: &Session, replication: &Replication) -> Result<(), ReplicationError> {
     let state = session.get_cluster_state();
     let mut nodes = std::collections::BTreeMap::<&str, usize>::new();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replication_is_written_as_cql_has_it() {
+    fn replication_is_written_in_cql() {
         for (replication, expected) in [
             (Replication::Everywhere(3), "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}"),
             (

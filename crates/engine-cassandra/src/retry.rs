@@ -1,12 +1,12 @@
-//! Requests that may be sent twice are sent to another node when the first one fails: reads, and writes that carry a
-//! timestamp of their own. A conditional write never is (`unknown`).
+//! If a node fails, requests that may be sent twice are sent to another node: reads, and writes that have their own
+//! timestamp. A conditional write is never sent again (`unknown`).
 
 use scylla::errors::{DbError, RequestAttemptError};
 use scylla::policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession};
 
 use crate::trouble::met_tombstones;
 
-/// Nodes asked besides the first: with three copies there are no more that have the row.
+/// Nodes that are tried after the first. With three copies, no other node has the row.
 const OTHER_NODES_MAX: usize = 2;
 
 #[derive(Debug)]
@@ -37,12 +37,12 @@ impl RetrySession for OtherNodeSession {
     }
 }
 
-/// Whether another node may answer where this one did not. A timeout is not of one node: the replicas it waited for are
-/// the same ones from everywhere, and the caller has waited long already.
+/// Whether another node may answer. After a timeout it is not tried: it would wait for the same replicas, and the
+/// caller has waited long already.
 fn is_of_the_node(error: &RequestAttemptError) -> bool {
     match error {
         RequestAttemptError::BrokenConnectionError(_) | RequestAttemptError::UnableToAllocStreamId => true,
-        // The replicas have the same tombstones from everywhere.
+        // Another node would ask the same replicas, which have the same tombstones.
         RequestAttemptError::DbError(error, why) if met_tombstones(error, why) => false,
         RequestAttemptError::DbError(error, _) => matches!(
             error,
@@ -62,7 +62,7 @@ mod tests {
     use scylla::statement::Consistency;
 
     #[test]
-    fn what_one_node_could_not_do_is_asked_of_another() {
+    fn a_failure_of_one_node_is_retried_on_another() {
         let serial = Consistency::Serial;
         let failure = |consistency| DbError::ReadFailure {
             consistency,

@@ -1,8 +1,8 @@
-//! Which accounts have tables, and which: read past the tombstones of those that they had.
+//! Lists the accounts and their tables, however many tombstones dropped tables have left.
 //!
-//! A dropped table's row is deleted, and its tombstone has to stay for as long as a node may be away. Reads of an
-//! account's tables go over them part by part (`narrow`). To ask which accounts there are is to ask for the first row
-//! of each, and that one is no table, and stays.
+//! The row of a dropped table is deleted, and its tombstone has to stay as long as a node may be down. So the tables of
+//! an account are read in parts if necessary (`narrow`). The list of accounts reads only the first row of each; that
+//! row is not a table, and it is never deleted.
 
 use scylla::statement::prepared::PreparedStatement;
 use uuid::Uuid;
@@ -15,11 +15,11 @@ use crate::trouble::{Trouble, undecodable};
 pub const LIVE: i8 = 1;
 pub const DOOMED: i8 = 2;
 
-/// Between the row that is no table (`Statements::seat_account`) and every stored name (`store::encoding::table_name`).
+/// Between the row that is not a table (`Statements::seat_account`) and every stored name (`store::encoding::table_name`).
 const BELOW_ALL: &str = "\"";
 const ABOVE_ALL: &str = "\u{7f}";
 
-/// A table of some account's.
+/// A table in the list of an account.
 #[derive(Debug)]
 pub struct RosterEntry {
     pub stored_name: String,
@@ -29,8 +29,8 @@ pub struct RosterEntry {
 }
 
 impl Cluster {
-    /// Up to `limit` of the account's tables of all services, from a stored name on, in order, also those being dropped.
-    /// Fewer only at the end.
+    /// Up to `limit` tables of the account, of all services, from a stored name on, in order, including those being dropped.
+    /// Returns fewer only at the end.
     pub async fn tables_of(
         &self,
         account: &str,
@@ -81,11 +81,12 @@ impl Cluster {
         Ok(tables)
     }
 
-    /// The accounts that have tables or had some, and those that have service metadata.
+    /// The accounts that have or had tables.
     pub async fn accounts_of_tables(&self) -> Result<Vec<String>, Trouble> {
         self.accounts_of(&self.statements.table_accounts).await
     }
 
+    /// The accounts that have service metadata.
     pub async fn accounts_of_services(&self) -> Result<Vec<String>, Trouble> {
         self.accounts_of(&self.statements.service_accounts).await
     }

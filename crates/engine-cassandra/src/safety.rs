@@ -1,7 +1,7 @@
-//! Whether a cluster keeps what it is told: asked of every node before the first request is served.
+//! Checks that a cluster's settings keep acknowledged writes. Every node is asked before the first request is served.
 //!
-//! Cassandra's defaults are not ours. A node that forgets its last seconds when the power fails forgets promises
-//! of its consensus with them, and then two writers can both be told yes.
+//! Cassandra's defaults are not safe enough. A node that loses its last seconds in a power failure also loses
+//! promises that it made in the consensus, and then two writers can both be told that they succeeded.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ mod facts;
 use facts::{Facts, NodeFacts};
 pub use facts::{find, schema_version};
 
-/// Replicas that keep a quorum when one of them is lost.
+/// With this many replicas, a quorum is left when one of them is lost.
 const REPLICAS_MIN: usize = 3;
 const VERSION_MIN: (u32, u32) = (5, 0);
-/// Servers and nodes tell the time to each other in timestamps; more than this is a clock that nobody sets.
+/// Servers and nodes exchange timestamps. If their clocks differ by more than this, one is not synchronized.
 const CLOCK_SKEW_MAX_MILLISECONDS: i64 = 5_000;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Works, but should not stay so.
+    /// Works, but should be changed.
     Advice,
     /// Works until something fails; then acknowledged writes can be lost.
     Unsafe,
@@ -29,7 +29,7 @@ pub enum Weight {
     Wrong,
 }
 
-/// One thing that is to be said against a cluster, with the way out.
+/// One thing that is wrong with a cluster, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub weight: Weight,
@@ -48,12 +48,12 @@ impl Findings {
         self.0.iter()
     }
 
-    /// Whether a server would refuse to start on it.
+    /// Whether a server would refuse to start on this cluster.
     pub fn is_refused(&self) -> bool {
         self.heaviest() >= Some(Weight::Unsafe)
     }
 
-    /// Refuses what is unsafe unless that is accepted; says in the log what is let pass.
+    /// Refuses unsafe findings, unless they are accepted, and wrong ones always. Logs the findings that it lets pass.
     pub fn judge(self, accept_unsafe: bool) -> Result<(), ConnectError> {
         match self.heaviest() {
             Some(Weight::Wrong) => Err(ConnectError::Wrong(self.of(Weight::Wrong))),
@@ -83,7 +83,7 @@ impl Findings {
     }
 }
 
-/// One a line.
+/// One finding on each line.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.0.iter().map(|finding| format!("  - {}", finding.text)).collect();
@@ -99,10 +99,7 @@ fn assess(facts: &Facts) -> Findings {
         match &node.state {
             Ok(state) => settings(&node.address, state, &mut found),
             Err(why) => {
-                found.add(
-                    Weight::Advice,
-                    format!("node {} can't be asked for its settings: {why}", node.address),
-                );
+                found.add(Weight::Advice, format!("can't read the settings of node {}: {why}", node.address));
             }
         }
     }
@@ -205,7 +202,7 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
         Some(other) => found.add(
             Weight::Unsafe,
             format!(
-                "node {address} acknowledges what is not on its disk yet (commitlog_sync: {other}); set \
+                "node {address} acknowledges writes before they are on its disk (commitlog_sync: {other}); set \
                  commitlog_sync: group and commitlog_sync_group_window: 2ms in its cassandra.yaml"
             ),
         ),
@@ -216,13 +213,13 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
         Some(other) => found.add(
             Weight::Unsafe,
             format!(
-                "node {address} uses the older consensus, which is not safe while nodes come and go \
+                "node {address} uses the older consensus, which is not safe while nodes join and leave \
                  (paxos_variant: {other}); set paxos_variant: v2 in its cassandra.yaml"
             ),
         ),
         None => found.add(Weight::Unsafe, unreadable(address, "paxos_variant")),
     }
-    // What a node does when its disk fails. One that goes on answers from what it has left, as if that were all.
+    // What a node does when its disk fails. If it continues, it answers from what is left, as if that were everything.
     for (name, safe) in [
         ("disk_failure_policy", &["die", "stop", "stop_paranoid"][..]),
         ("commit_failure_policy", &["die", "stop", "stop_commit"]),
@@ -231,7 +228,7 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
             found.add(
                 Weight::Unsafe,
                 format!(
-                    "node {address} goes on when its disk fails ({name}: {other}); set {name}: stop in its \
+                    "node {address} continues when its disk fails ({name}: {other}); set {name}: stop in its \
                      cassandra.yaml"
                 ),
             );
@@ -241,7 +238,7 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
         found.add(
             Weight::Advice,
             format!(
-                "node {address} forgets old consensus by the clock (paxos_state_purging: legacy); set \
+                "node {address} discards old consensus state by the clock (paxos_state_purging: legacy); set \
                  paxos_state_purging: gc_grace in its cassandra.yaml"
             ),
         );
@@ -253,7 +250,9 @@ fn settings(address: &str, node: &NodeFacts, found: &mut Findings) {
         let side = if ahead > 0 { "ahead of" } else { "behind" };
         found.add(
             Weight::Advice,
-            format!("the clock of node {address} is {seconds} s {side} this machine's; let NTP set both"),
+            format!(
+                "the clock of node {address} is {seconds} s {side} this machine's; synchronize both with NTP"
+            ),
         );
     }
 }

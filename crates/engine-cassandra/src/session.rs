@@ -1,4 +1,4 @@
-//! Connecting: one session with the whole cluster, and in words why there is none.
+//! Opens one session with the whole cluster, and explains in words why that failed.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::trouble::Trouble;
 
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no use to be made of the cluster.
+/// Why the cluster can't be used.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error("no node of the cluster can be used; tried {tried}: {why}")]
@@ -37,16 +37,17 @@ pub enum ConnectError {
     WrongPassword { user: String, why: String, source: Box<NewSessionError> },
     #[error("the cluster asks for a user and a password; add user=NAME&password-file=FILE to its address")]
     PasswordMissing { source: Box<NewSessionError> },
-    #[error("no TLS with the cluster: {0}")]
+    #[error("can't set up TLS with the cluster: {0}")]
     Tls(#[from] TlsError),
-    #[error("no TLS with the cluster: {why}")]
+    #[error("the TLS handshake with the cluster failed: {why}")]
     Handshake { why: String, source: Box<NewSessionError> },
     #[error("can't read password-file {}: {source}; check its path and its permissions", .path.display())]
     PasswordFile { path: PathBuf, source: io::Error },
     #[error("the cluster has no keyspace {0}; make it with `partita store init`")]
     KeyspaceMissing(String),
     #[error(
-        "this cluster would not keep what it is told; `unsafe=true` in its address accepts that, for tests:\n{0}"
+        "this cluster's settings do not guarantee durability; `unsafe=true` in its address accepts that, for \
+         tests:\n{0}"
     )]
     Unsafe(Findings),
     #[error("this cluster can't be used:\n{0}")]
@@ -56,7 +57,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether it may be otherwise in a moment, without anyone's doing: nodes that are still starting.
+    /// Whether waiting may help: nodes may still be starting.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -67,10 +68,10 @@ impl ConnectError {
 }
 
 impl CassandraEngine {
-    /// On a cluster that can be trusted with data, and a keyspace that `init` made.
+    /// Connects to a keyspace that `init` made. Refuses a cluster with unsafe settings, unless the options accept them.
     ///
-    /// Boxed, as all that is public here: the driver's futures are then compiled in this crate and not once more in
-    /// every crate that waits for them.
+    /// Boxed, like everything public here, so that the driver's futures are compiled in this crate and not again in
+    /// every crate that awaits them.
     pub fn connect(options: Options) -> BoxFuture<'static, Result<Self, ConnectError>> {
         Box::pin(async move {
             let session = open(&options).await?;
@@ -80,18 +81,19 @@ impl CassandraEngine {
     }
 }
 
-/// What is to be said against a cluster, without refusing it.
+/// Everything that is wrong with a cluster. Does not refuse it.
 pub fn check(options: &Options) -> BoxFuture<'_, Result<Findings, ConnectError>> {
     Box::pin(async move { safety::find(&open(options).await?, options).await })
 }
 
-/// A session that asks one node per partition, the same for every server, and nothing twice by itself.
+/// A session that sends all requests for a partition to one node, the same from every server, and never retries by
+/// itself.
 pub fn open(options: &Options) -> BoxFuture<'_, Result<Session, ConnectError>> {
     Box::pin(open_session(options))
 }
 
 async fn open_session(options: &Options) -> Result<Session, ConnectError> {
-    // One coordinator per partition: two of them would outbid each other's ballots.
+    // One coordinator per partition: two would invalidate each other's ballots.
     let mut policy = DefaultPolicy::builder().token_aware(true).enable_shuffling_replicas(false);
     if let Some(datacenter) = &options.datacenter {
         policy = policy.prefer_datacenter(datacenter.clone()).permit_dc_failover(true);
@@ -123,14 +125,14 @@ fn read_password(password: &Password) -> Result<String, ConnectError> {
     match password {
         Password::Text(text) => Ok(text.clone()),
         Password::File(path) => match std::fs::read_to_string(path) {
-            // Editors and `echo` end a file with a line's end.
+            // Editors and `echo` end a file with a line break.
             Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
             Err(source) => Err(ConnectError::PasswordFile { path: path.clone(), source }),
         },
     }
 }
 
-/// What of the address, if anything, has to be changed for the cluster to be of use.
+/// Why connecting failed, by what has to be changed in the address, if anything.
 enum ConnectFailure {
     Unreachable(String),
     WrongPassword { user: String, why: String },
@@ -190,7 +192,7 @@ fn reason(error: &NewSessionError, options: &Options) -> ConnectFailure {
     }
 }
 
-/// What the handshake failed of, if it did.
+/// Why the TLS handshake failed, and what to do; `None` for other errors.
 fn tls_error(error: &io::Error) -> Option<String> {
     use rustls::{CertificateError, Error, InvalidMessage};
     let error = error.get_ref()?.downcast_ref::<Error>()?;

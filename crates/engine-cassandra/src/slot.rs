@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_an_outage_makes_nobody_dead() {
+    fn looks_before_an_outage_do_not_count() {
         let (mut watch, start) = (Watch::default(), Instant::now());
         let after = |seconds| start + Duration::from_secs(seconds);
         let rows = [row(1, 1, 5), row(2, 2, 6)];
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(dead(&mut watch, &rows, after(10)), [0; 0]);
         // Nobody could renew, and nobody could look.
         assert_eq!(dead(&mut watch, &rows, after(100)), [0; 0]);
-        // Both are given as long as anyone; the first comes back, the second does not.
+        // Both get the full time again. The first renews, the second does not.
         for at in (110..=160).step_by(10) {
             assert_eq!(dead(&mut watch, &[row(1, 1, 9), row(2, 2, 6)], after(at)), [0; 0], "{at} s");
         }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_lease_is_that_of_a_server_that_may_still_run() {
+    fn the_longest_lease_ignores_free_slots() {
         let lease = |id, owner: Option<u128>, lease| (id, owner.map(Uuid::from_u128), Some(1), lease, None);
         assert_eq!(longest(&[]), Duration::ZERO);
         let rows = [lease(1, Some(1), Some(50)), lease(2, Some(2), Some(2000)), lease(3, None, Some(9000))];

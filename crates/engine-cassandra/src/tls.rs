@@ -13,14 +13,14 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use crate::options::Tls;
 
-/// What of an address keeps TLS from being set up.
+/// Why TLS can't be set up as the address says.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("{setting} {} can't be used: {source}; it takes a PEM file that this server may read", .path.display())]
     File { setting: &'static str, path: PathBuf, source: Box<dyn StdError + Send + Sync> },
     #[error("the system has no certificate authorities ({source}); name your own with ca=FILE")]
     NoAuthorities { source: VerifierBuilderError },
-    #[error("server-name {name:?} is no host name; name what the certificates have")]
+    #[error("server-name {name:?} is not a host name; use the name that the certificates have")]
     ServerName { name: String },
     #[error("can't set up TLS: {source}")]
     Setup { source: Error },
@@ -45,7 +45,7 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, TlsError> {
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|source| TlsError::Setup { source })?
-        // Checks all that the usual one does; only the name may be another than the address dialled.
+        // It checks everything that the usual one does. Only the name may differ from the dialled address.
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let Some((certificate, key)) = &tls.identity else { return Ok(Arc::new(config.with_no_client_auth())) };
@@ -65,7 +65,7 @@ fn roots(tls: &Tls) -> Result<RootCertStore, TlsError> {
             }
         }
         None => {
-            // Some of a system's certificates are always odd; what is left over decides.
+            // Systems often have certificates that can't be parsed. It is an error only if none is left.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
@@ -82,7 +82,8 @@ fn unusable(setting: &'static str, path: &Path, why: impl Into<Box<dyn StdError 
     TlsError::File { setting, path: path.to_owned(), source: why.into() }
 }
 
-/// The driver dials addresses that the nodes tell it and knows no names; certificates often have nothing else.
+/// Expects one name in all certificates. The driver dials addresses that it learns from the nodes and knows no names,
+/// whereas certificates often have only names.
 #[derive(Debug)]
 struct OneName {
     name: ServerName<'static>,

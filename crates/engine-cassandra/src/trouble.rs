@@ -26,8 +26,8 @@ pub enum Trouble {
 /// The reason that nodes give for it.
 const TOMBSTONES: &str = "TOO_MANY_TOMBSTONES";
 
-/// Whether the nodes gave a read up because of tombstones. Of a SERIAL one they do not say why: the coordinator's own
-/// part of it fails for an unknown reason. It asks all replicas, so that it fails only if most of them do.
+/// Whether a read failed because of tombstones. For a SERIAL read the nodes do not say why: the coordinator's own part
+/// fails for an unknown reason. Such a read asks all replicas, so it fails only if most of them do.
 pub fn met_tombstones(error: &DbError, why: &str) -> bool {
     match error {
         DbError::ReadFailure { consistency: Consistency::Serial | Consistency::LocalSerial, .. } => true,
@@ -76,7 +76,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(_) => f.write_str("the cluster refused")?,
-            Self::Unknown(_) => f.write_str("the cluster did not say what became of it")?,
+            Self::Unknown(_) => f.write_str("the outcome of the request is unknown")?,
             Self::Tombstones(_) => f.write_str("too many tombstones for one read")?,
             Self::Fault(fault) => return fault.fmt(f),
         }
@@ -125,14 +125,12 @@ impl From<ExecutionError> for Trouble {
             Meaning::Unknown => Self::unknown(error),
             Meaning::Tombstones => Self::tombstones(error),
             Meaning::Denied => {
-                let fault = Fault::cluster("the cluster does not let this server do its work").because(error);
+                let fault = Fault::cluster("the cluster denies what this server needs").because(error);
                 Self::Fault(
                     fault.advising("check the keyspace's tables and the rights of this server's role"),
                 )
             }
-            Meaning::Bug => {
-                Self::Fault(Fault::bug("the cluster was asked for what no cluster takes").because(error))
-            }
+            Meaning::Bug => Self::Fault(Fault::bug("a request to the cluster was malformed").because(error)),
         }
     }
 }
@@ -204,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_surely_was_not_done_is_refused() {
+    fn only_a_request_that_was_certainly_not_done_is_refused() {
         let timeout = DbError::WriteTimeout {
             consistency: Consistency::Serial,
             received: 0,
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_trying_again_does_not_change_is_a_fault_that_says_whose() {
+    fn an_error_that_a_retry_does_not_fix_is_a_fault_of_the_right_kind() {
         for (error, kind) in [
             (answer(DbError::Invalid), FaultKind::Cluster),
             (answer(DbError::Unauthorized), FaultKind::Cluster),

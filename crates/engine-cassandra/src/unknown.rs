@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_tells() {
+    fn the_fate_is_judged_by_what_is_stored() {
         use Fate::{Applied, NotApplied, Unknown};
         for (before, registers, seen, a, d, fate) in [
             // Its own mark, its own row, its own epoch.
@@ -181,10 +181,10 @@ mod tests {
             // Another mark, but a row that this write would have changed.
             (Some(5), false, state(6, 90), Some(5), None, NotApplied),
             (None, false, state(6, 90), None, Some(7), NotApplied),
-            // Others wrote over all that could tell.
+            // Others have overwritten every proof.
             (Some(5), false, state(6, 90), Some(200), None, Unknown),
             (None, false, state(6, 90), None, None, Unknown),
-            // In its own epoch's place another one: nobody can say who was first.
+            // There is another epoch instead of its own: the order can't be known.
             (None, true, state(8, 90), None, Some(9), Unknown),
         ] {
             let found = judged(before, registers, seen, a, d);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_an_earlier_load_has_left_do_not_prove_a_later_one() {
+    fn rows_of_an_earlier_load_do_not_prove_a_later_one() {
         let id = PartitionId { table: Uuid::nil(), key: KeyBytes::of("p") };
         let loaded = |at: i64| Some((stamp(at), number(1).stamp(stamp(at))));
         // An earlier load put `a`; this one puts it once more, and `b` with it.

@@ -1,12 +1,12 @@
-//! The directory's protocol, every step of it in every order.
+//! Checks the directory's protocol with its steps in every order.
 //!
-//! One partition of one table, the segments that list it one after the other, and servers that write, delete,
-//! tidy, move the segment and scan. A step is one request to the cluster. A server may give a request up, which
-//! then arrives at any later time or never, and start over: that is a timeout, and a crash. Epochs are small
+//! The model has one partition of one table, the segments that list it one after the other, and servers that write,
+//! delete, tidy, move the segment and scan. A step is one request to the cluster. A server may give up a request and
+//! start over, as after a timeout or a crash; the request then arrives at any later time or never. Epochs are small
 //! numbers; with `skew` a server's clock may be ahead.
 //!
-//! Each safeguard of the protocol can be left out, and then the checker has to find what goes wrong: that is how
-//! this test could fail.
+//! Each safeguard of the protocol can be left out. The checker then has to find a violation, which shows that this
+//! test can fail.
 //!
 //! `PARTITA_MODEL=large` checks more servers and losses at once, which takes far more time and memory.
 
@@ -19,14 +19,14 @@ use cluster::{Cluster, Registration, Request};
 use servers::{Server, janitor, mover, remover, scanner, writer};
 use stateright::{Checker, Model, Property};
 
-/// What keeps the promise.
+/// The rules that keep the promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Safeguard {
-    /// Who lists reads the map again afterwards.
+    /// A server that lists a partition reads the map again afterwards.
     MapReadAgain,
-    /// Rows are written on condition of the partition's epoch.
+    /// Writes of rows are conditional on the partition's epoch.
     EpochCondition,
-    /// Entries carry their epoch as timestamp; otherwise what arrives last wins.
+    /// Entries have their epoch as timestamp; otherwise the last one to arrive wins.
     EpochTimestamps,
     /// A listed partition that was never written moves to a new epoch before it is struck off.
     OrphanFence,
@@ -34,14 +34,14 @@ enum Safeguard {
     Closing,
     /// While a segment moves, entries are written to the old one and the new one.
     BothSegments,
-    /// Who scans reads the map again after a page of the directory.
+    /// A scan reads the map again after a page of the directory.
     ScanReadsAgain,
 }
 
 #[derive(Clone, Debug)]
 struct World {
     servers: Vec<Server>,
-    /// Requests that may be given up.
+    /// How many requests may be given up.
     losses: u8,
     skew: bool,
     without: Option<Safeguard>,
@@ -50,14 +50,14 @@ struct World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Moment {
     cluster: Cluster,
-    /// In order: it does not matter which of two like servers does something.
+    /// Sorted, because it does not matter which of two equal servers takes a step.
     servers: Vec<Server>,
-    /// On their way, with nobody waiting for them.
+    /// Requests that were given up and may still arrive.
     strays: Vec<Request>,
     losses: u8,
 }
 
-/// What happens next, and what is then.
+/// What happens next, and the state after it.
 #[derive(Clone, Debug, PartialEq)]
 struct Event {
     what: What,
@@ -142,7 +142,7 @@ impl Model for World {
         vec![
             Property::always(LISTED, |_, now: &Moment| !now.cluster.row || now.cluster.is_listed()),
             Property::always(SEEN, |_, now: &Moment| !now.servers.iter().any(Server::has_overlooked)),
-            // Or the above would mean nothing.
+            // Without these the properties above would prove nothing.
             Property::sometimes("a row is written", |_, now: &Moment| {
                 now.cluster.row && now.cluster.registration == Registration::Listed && now.cluster.epoch > 1
             }),
@@ -154,7 +154,7 @@ impl Model for World {
     }
 }
 
-const LISTED: &str = "a partition with a row is listed in the segment that counts";
+const LISTED: &str = "a partition with a row is listed in the current segment";
 const SEEN: &str = "a scan sees the partition of a row that was there throughout";
 
 fn world(servers: &[Server], losses: u8, skew: bool) -> World {

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_grow_though_the_clock_stands_or_was_set_back() {
+    fn stamps_grow_even_if_the_clock_stops_or_is_set_back() {
         let tomorrow = DateTime::now().plus(Duration::from_secs(86_400));
         let first = next_stamp(tomorrow);
         assert_eq!(first.ticks(), tomorrow.ticks() + 1);

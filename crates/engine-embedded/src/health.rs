@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_takes_too_long_is_told_of_until_it_ends() {
+    fn a_write_that_takes_too_long_is_reported_until_it_ends() {
         let long_ago = Instant::now().checked_sub(2 * STALLED).expect("the machine has been on for longer");
         let health = Health { born: long_ago, ..Health::new() };
         assert_eq!(health.stalled(), None);

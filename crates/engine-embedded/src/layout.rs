@@ -1,7 +1,7 @@
 //! Every byte this crate stores: file names, meta records, and the table id in front of each row key.
 //!
-//! What follows the table id, and the rows themselves, is `store::encoding`'s. `docs/storage-format.md` draws
-//! all of it; a change here is a new format version there.
+//! `store::encoding` defines what follows the table id, and the rows. `docs/storage-format.md` describes all of it; a
+//! change here is a new format version there.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -49,7 +49,7 @@ pub fn read_format(text: &str) -> Option<u32> {
     text.trim_end().strip_prefix(FORMAT_NAME)?.strip_prefix(' ')?.parse().ok()
 }
 
-/// The counter and, to tell it from a torn or foreign file, its complement.
+/// The counter and its complement, which shows whether the file is torn or not ours.
 pub fn committed_bytes(counter: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&counter.to_le_bytes());
@@ -63,7 +63,7 @@ pub fn read_committed(bytes: &[u8]) -> Option<u64> {
     (complement == (!counter).to_le_bytes()).then_some(counter)
 }
 
-/// A table's rows lie under 16 random bytes that no later table ever gets again.
+/// 16 random bytes before the keys of a table's rows. No later table gets the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableId([u8; TABLE_ID_BYTES]);
 
@@ -132,7 +132,7 @@ pub enum MetaKey {
     Commit,
     Dropping(TableId),
     Service(ServiceKind, AccountName),
-    /// The key itself is what tables are looked up by.
+    /// Tables are looked up by the key itself.
     Table,
 }
 
@@ -231,7 +231,7 @@ impl ServiceRecord {
     }
 }
 
-/// Written with every group: which commit it was, and the latest timestamp given so far.
+/// Written with every commit group: its number, and the latest timestamp so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitRecord {
     pub counter: u64,

@@ -1,4 +1,4 @@
-//! From a directory to an open database and what its meta records say.
+//! Opens the database of a data directory, and reads its meta records.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub enum OpenError {
         .directory.display()
     )]
     NotUpgraded { directory: PathBuf, source: Fault },
-    #[error("the data directory {} could not be looked through: {source}", .directory.display())]
+    #[error("the data directory {} could not be examined: {source}", .directory.display())]
     Interrupted { directory: PathBuf, source: Fault },
 }
 
@@ -133,7 +133,7 @@ pub fn open_at_pace(
     }
     let committed = directory.committed_file(found)?;
     if let Err(error) = checkpoint::clear(path) {
-        warn!(%error, "what an interrupted backup has left could not be removed");
+        warn!(%error, "could not remove what an interrupted backup has left");
     }
     if upgrade::is_needed(&directory, &records) {
         records =
@@ -204,8 +204,8 @@ pub fn meta_family<'a>(rocks: &'a DB, directory: &Path) -> Result<&'a ColumnFami
 
 fn current_missing(directory: &Path) -> OpenError {
     let detail =
-        "the file CURRENT is missing from its database, so that nothing says which of the other files \
-                  count; they were left as they are; restore a backup, or save what can be read of them"
+        "the file CURRENT is missing from its database, so it is not known which of the other files are \
+                  valid; they were not changed; restore a backup, or save what can be read of them"
             .to_owned();
     OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
 }

@@ -174,7 +174,7 @@ mod tests {
 
     /// The version of the crate has that of RocksDB after a plus sign.
     #[test]
-    fn the_version_shown_is_the_one_that_is_locked() {
+    fn the_version_shown_is_the_one_in_the_lock_file() {
         let lock = include_str!("../../../Cargo.lock");
         let (_, after) = lock.split_once("name = \"librocksdb-sys\"\nversion = \"").unwrap();
         let (version, _) = after.split_once('"').unwrap();

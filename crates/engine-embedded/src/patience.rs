@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_may_wait_and_no_more() {
+    fn as_many_reads_may_wait_as_there_are_workers() {
         let patience = Patience::new(2);
         let (first, second) = (patience.wait(), patience.wait());
         assert!(first.is_some() && second.is_some() && patience.wait().is_none());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_long_read_one_is_left_out_for_a_while() {
+    fn after_a_long_read_one_worker_is_kept_free_for_a_while() {
         let patience = Patience::new(2);
         let mut slow = patience.wait().expect("nobody waits");
         slow.since = Instant::now().checked_sub(2 * LONG).expect("the machine has been on for longer");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_share_a_slot_hide_no_change_of_each_other() {
+    fn a_change_is_noticed_although_keys_share_a_slot() {
         let mut touched = KeyCommits::with_slots(1);
         touched.note(b"a", 7);
         touched.note(b"b", 8);

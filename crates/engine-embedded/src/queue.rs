@@ -163,7 +163,7 @@ mod tests {
         large.become_large().await.unwrap();
         assert!(large.grow(usize::MAX) && !large.would_be_large(usize::MAX));
         let mut second = queue.reserve(100).unwrap();
-        assert!(queue.reserve(1).is_err(), "the small ones share what there is");
+        assert!(queue.reserve(1).is_err(), "the small ones share the limit");
         let waits = tokio::time::timeout(std::time::Duration::from_millis(1), second.become_large());
         assert!(waits.await.is_err());
         drop(large);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_alone_is_taken_whatever_its_size() {
+    fn a_request_alone_is_accepted_whatever_its_size() {
         let (queue, _queued) = queue(10, 100);
         let mut alone = queue.reserve(1000).unwrap();
         assert!(alone.grow(1000) && queue.reserve(1).is_err());

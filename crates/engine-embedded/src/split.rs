@@ -118,7 +118,7 @@ mod tests {
     use rand::Rng;
 
     #[test]
-    fn halfway_lies_strictly_between() {
+    fn the_middle_lies_strictly_between_the_two_keys() {
         const PAIRS: usize = 10_000;
         let (mut random, mut found) = (rand::rng(), 0);
         for _ in 0..PAIRS {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_about_as_large_as_wished() {
+    fn pieces_have_about_the_wanted_size() {
         for per_partition in [1, 10, 1_000, 100_000] {
             let key = |n| format!("a long partition key {:06}\0and a long row key {n:06}", n / per_partition);
             let mut keys = Keys((0..100_000).map(key).collect());

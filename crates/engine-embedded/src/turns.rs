@@ -79,7 +79,7 @@ impl Turns {
                 return Ok(self.turn());
             }
             if lines.len() >= self.waiting_max {
-                lines.forget_the_gone();
+                lines.remove_cancelled();
                 self.waiting.store(lines.len(), Ordering::Relaxed);
             }
             if lines.len() >= self.waiting_max {
@@ -143,7 +143,7 @@ impl Lines {
     }
 
     /// Removes scans whose clients no longer wait.
-    fn forget_the_gone(&mut self) {
+    fn remove_cancelled(&mut self) {
         self.partition.retain(|waiting| !waiting.is_closed());
         self.table.retain(|waiting| !waiting.is_closed());
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_to_the_next_in_line_and_not_to_one_who_has_left() {
+    fn a_turn_goes_to_the_next_scan_that_still_waits() {
         let turns = turns(1, 10);
         let held = poll(&mut ask!(turns, Reach::Table)).expect("nobody reads").expect("has room");
         let (mut gone, mut next) = (ask!(turns, Reach::Table), ask!(turns, Reach::Table));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn short_scans_pass_long_ones_but_not_for_ever() {
+    fn short_scans_go_before_long_ones_but_not_always() {
         let turns = turns(1, 100);
         let mut held = poll(&mut ask!(turns, Reach::Table)).expect("nobody reads").expect("has room");
         let mut waiting: Vec<_> = "ttpppppppp"
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_line_is_told_and_has_room_again_once_some_have_left() {
+    fn a_full_line_answers_busy_until_a_scan_stops_waiting() {
         let turns = turns(1, 2);
         let _held = poll(&mut ask!(turns, Reach::Table)).expect("nobody reads").expect("has room");
         let (mut first, mut second) = (ask!(turns, Reach::Table), ask!(turns, Reach::Partition));

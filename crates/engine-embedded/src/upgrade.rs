@@ -1,6 +1,6 @@
-//! From an older store format to the one of this version, when a store is opened.
+//! Upgrades a store of an older format to the format of this version, when it is opened.
 //!
-//! Only the meta records are rewritten; they are few. Rows stay as they are: their first byte tells how to read them.
+//! Only the meta records are rewritten; they are few. Rows stay as they are: their first byte says how to read them.
 //!
 //! The steps are ordered so that the process may end anywhere between or within them:
 //!
@@ -9,9 +9,9 @@
 //! | `Checkpoint` | `FORMAT` 1, perhaps a part of a checkpoint under its draft name | begins again |
 //! | `KeepCheckpoint` | the whole checkpoint under its draft name | begins again |
 //! | `Mark` | the whole checkpoint under its own name | begins again: an older program may have written since |
-//! | `Rewrite` | `FORMAT` 2, records of both formats; older programs refuse the store | goes on here |
-//! | `Flush`, `Verify` | all records are in the new format | goes on here |
-//! | `Seal` | the same | goes on here |
+//! | `Rewrite` | `FORMAT` 2, records of both formats; older programs refuse the store | continues here |
+//! | `Flush`, `Verify` | all records are in the new format | continues here |
+//! | `Seal` | the same | continues here |
 //! | `Clean` | the checkpoint under its draft name again, perhaps a part of it | removes it |
 //!
 //! So `FORMAT` 2 with a checkpoint under its own name is an upgrade that is not sealed. Until then the checkpoint is
@@ -71,7 +71,7 @@ pub fn is_needed(directory: &DataDirectory, records: &Records) -> bool {
 pub fn clear(directory: &Path) {
     match fs::remove_dir_all(draft(directory)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            warn!(%error, "what an upgrade has left could not be removed");
+            warn!(%error, "could not remove what an upgrade has left");
         }
         _ => {}
     }
@@ -168,7 +168,7 @@ impl Upgrade<'_, '_> {
         // Only the number of the last commit may differ, and nothing may be outdated any more.
         if !is_same_stamp || (Records { last: after.last, outdated: 0, ..before }) != after {
             let detail = format!(
-                "the upgrade did not keep what the meta records say; the store as it was is in {}",
+                "the upgrade changed what the meta records say; the store as it was is in {}",
                 kept(path).display()
             );
             return Err(OpenError::Damaged { directory: path.clone(), missing: None, detail, source: None });

@@ -98,7 +98,7 @@ async fn lively_store(directory: &Path) -> Vec<(String, u64)> {
 }
 
 #[tokio::test]
-async fn a_sound_store_is_clean_and_counted_and_left_as_it_was() {
+async fn an_undamaged_store_is_counted_and_not_changed() {
     let directory = TempDir::new().unwrap();
     let expected = lively_store(directory.path()).await;
     let before = listing(directory.path());
@@ -132,7 +132,7 @@ async fn a_store_with_many_levels_is_counted() {
 }
 
 #[tokio::test]
-async fn a_new_store_is_sound_and_no_store_is_no_answer() {
+async fn a_new_store_is_sound_and_a_missing_one_is_an_error() {
     let directory = TempDir::new().unwrap();
     let nothing = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
     assert!(matches!(nothing, OpenError::NoStore { .. }), "{nothing}");
@@ -148,7 +148,7 @@ async fn a_new_store_is_sound_and_no_store_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_whole_on_the_disk_but_means_nothing_is_named() {
+async fn a_row_with_a_right_checksum_but_unreadable_content_is_named() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), 100).await;

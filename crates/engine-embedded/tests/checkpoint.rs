@@ -13,7 +13,7 @@ use store_suite::{scan, table};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_checkpoint_has_all_that_was_acknowledged_before_it_and_whole_transactions_only() {
+async fn a_checkpoint_has_everything_acknowledged_before_it_and_only_complete_transactions() {
     const WRITERS: usize = 4;
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
@@ -78,7 +78,7 @@ async fn a_checkpoint_has_all_that_was_acknowledged_before_it_and_whole_transact
 }
 
 #[tokio::test]
-async fn what_an_interrupted_backup_left_is_removed() {
+async fn remains_of_an_interrupted_backup_are_removed() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), 100).await;

@@ -94,7 +94,7 @@ async fn measure(directory: &Path, rows: usize) -> (Reads, Blocks) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_million_rows_cost_what_a_thousand_do() {
+async fn gets_and_pages_cost_the_same_in_a_million_rows_as_in_a_thousand() {
     let mut found = Vec::new();
     for rows in [1_000, 1_000_000] {
         let directory = TempDir::new().unwrap();

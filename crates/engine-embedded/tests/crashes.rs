@@ -98,7 +98,7 @@ async fn check(directory: &Path, acknowledged: usize) {
 }
 
 #[tokio::test]
-async fn a_killed_process_loses_nothing_it_acknowledged() {
+async fn a_killed_process_loses_no_acknowledged_write() {
     for round in 0..8 {
         let directory = TempDir::new().unwrap();
         let mut victim = start(directory.path(), "");
@@ -111,7 +111,7 @@ async fn a_killed_process_loses_nothing_it_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_full_disk_ends_all_service_and_loses_nothing_acknowledged() {
+async fn a_full_disk_ends_the_service_and_loses_no_acknowledged_write() {
     let directory = TempDir::new().unwrap();
     // No file may grow beyond about a megabyte. Above that, a write fails and does not kill the process.
     let mut victim = start(directory.path(), "trap '' XFSZ; ulimit -f 2048;");

@@ -61,7 +61,7 @@ fn missing(directory: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_inside_the_log_is_noticed_and_nothing_is_touched() {
+async fn a_flipped_bit_inside_the_log_is_noticed_and_nothing_is_changed() {
     let (directory, log) = crashed().await;
     let middle = fs::metadata(&log).unwrap().len() as usize / 2;
     flip(&log, middle);
@@ -94,7 +94,7 @@ async fn an_acknowledged_commit_cut_off_the_log_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_commit_torn_before_it_was_acknowledged_is_as_if_it_had_not_been() {
+async fn a_commit_torn_before_it_was_acknowledged_is_ignored() {
     for torn in [1, 2, 30, 60] {
         let (directory, log) = crashed().await;
         note_committed(directory.path(), COMMITS as u64 - 1);
@@ -135,7 +135,7 @@ async fn a_counter_that_lags_or_is_unreadable_does_not_matter() {
 }
 
 #[tokio::test]
-async fn a_database_taken_away_is_noticed() {
+async fn a_missing_database_is_noticed() {
     let (directory, _) = crashed().await;
     fs::remove_dir_all(directory.path().join("db")).unwrap();
     assert_eq!(missing(directory.path()), COMMITS as u64);
@@ -156,7 +156,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_store_that_lost_current_is_refused_whatever_is_accepted_and_stays_as_it_is() {
+async fn a_store_without_current_is_always_refused_and_not_changed() {
     for closed in [false, true] {
         let (directory, _) = crashed().await;
         if closed {
@@ -187,7 +187,7 @@ async fn a_store_that_lost_current_is_refused_whatever_is_accepted_and_stays_as_
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_database_is_never_made_a_new_one() {
+async fn remains_of_a_database_never_become_a_new_one() {
     for left in ["000007.sst", "000008.log", "MANIFEST-000004", "LOG", "notes.txt"] {
         let directory = TempDir::new().unwrap();
         open(directory.path()).close().await;
@@ -206,7 +206,7 @@ async fn what_is_left_of_a_database_is_never_made_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_first_start_cut_short_anywhere_is_begun_again() {
+async fn a_first_start_that_is_interrupted_anywhere_is_repeated() {
     let directory = TempDir::new().unwrap();
     open(directory.path()).close().await;
     fs::remove_file(directory.path().join("committed")).unwrap();
@@ -223,7 +223,7 @@ async fn a_first_start_cut_short_anywhere_is_begun_again() {
 }
 
 #[tokio::test]
-async fn what_rocksdb_says_of_a_store_it_does_not_open_is_kept() {
+async fn the_error_of_rocksdb_is_kept_if_it_can_not_open_a_store() {
     let (directory, _) = crashed().await;
     open(directory.path()).close().await;
     fs::write(directory.path().join("db/CURRENT"), "nonsense").unwrap();

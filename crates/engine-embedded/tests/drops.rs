@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const ROWS: usize = 200_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
+async fn a_large_table_is_dropped_without_reading_it_and_its_space_is_reclaimed() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     let (books, other) = (table("Books"), table("Other"));
@@ -47,7 +47,7 @@ async fn a_large_table_is_dropped_unread_and_its_space_comes_back() {
 }
 
 #[tokio::test]
-async fn an_interrupted_drop_is_taken_up_at_open() {
+async fn an_interrupted_drop_is_continued_at_open() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -78,7 +78,7 @@ async fn an_interrupted_drop_is_taken_up_at_open() {
 }
 
 #[tokio::test]
-async fn rows_whose_tombstone_went_with_a_deleted_file_do_not_come_back() {
+async fn rows_whose_tombstone_was_deleted_with_its_file_do_not_come_back() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -109,7 +109,7 @@ async fn rows_whose_tombstone_went_with_a_deleted_file_do_not_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_close_does_not_wait_for_the_space_and_the_next_open_gives_it_back() {
+async fn a_close_does_not_wait_for_reclaiming_and_the_next_open_continues_it() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), ROWS).await;

@@ -39,7 +39,7 @@ async fn many_writers_share_few_syncs() {
 }
 
 #[tokio::test]
-async fn a_lone_writer_goes_at_once() {
+async fn a_single_writer_commits_each_write_at_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_lone_writer_goes_at_once() {
 }
 
 #[tokio::test]
-async fn a_row_that_nobody_else_changes_is_looked_for_once() {
+async fn a_row_that_no_other_transaction_changes_is_read_once() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_refused_transaction_costs_no_sync() {
 }
 
 #[tokio::test]
-async fn what_finds_the_queue_full_is_told_and_not_done() {
+async fn a_transaction_that_finds_the_queue_full_is_answered_busy_and_not_done() {
     let directory = TempDir::new().unwrap();
     let options = Options { queue_transactions: 4, ..Options::new(directory.path()) };
     let engine = Arc::new(EmbeddedEngine::open(options).unwrap());
@@ -127,7 +127,7 @@ async fn merge_at_once(engine: &Arc<EmbeddedEngine>, books: &TableRef, clients: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_committer_merges_nothing_into_rows_that_nobody_else_changes() {
+async fn the_committer_does_not_merge_rows_that_no_other_transaction_changes() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     let books = table("Books");

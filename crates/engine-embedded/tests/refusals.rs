@@ -92,7 +92,7 @@ fn a_directory_that_cannot_be_written() {
 }
 
 #[tokio::test]
-async fn a_first_start_cut_short_can_be_repeated() {
+async fn an_interrupted_first_start_can_be_repeated() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("LOCK"), "").unwrap();
     fs::write(directory.path().join("FORMAT.new"), "part").unwrap();
@@ -101,7 +101,7 @@ async fn a_first_start_cut_short_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_new_directory_is_its_owners_alone_and_one_that_is_there_stays_as_it_is() {
+async fn only_the_owner_can_read_a_new_directory_and_an_existing_one_is_not_changed() {
     use std::os::unix::fs::PermissionsExt as _;
     let parent = TempDir::new().unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

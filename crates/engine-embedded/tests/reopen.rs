@@ -63,7 +63,7 @@ async fn everything_survives_a_close() {
 }
 
 #[tokio::test]
-async fn everything_survives_an_end_without_a_close() {
+async fn everything_survives_a_process_that_ends_without_a_close() {
     let directory = TempDir::new().unwrap();
     for round in 0..3 {
         let engine = open(directory.path());
@@ -76,7 +76,7 @@ async fn everything_survives_an_end_without_a_close() {
 }
 
 #[tokio::test]
-async fn a_close_finishes_what_was_accepted() {
+async fn a_close_finishes_the_accepted_transactions() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_close_finishes_what_was_accepted() {
 }
 
 #[tokio::test]
-async fn timestamps_grow_over_a_restart_though_the_clock_went_back() {
+async fn timestamps_grow_over_a_restart_even_if_the_clock_was_set_back() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();

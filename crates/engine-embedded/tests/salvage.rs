@@ -120,7 +120,7 @@ fn lost(all: &Rows, left: &Rows) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_sound_store_is_salvaged_whole() {
+async fn an_undamaged_store_is_salvaged_completely() {
     let directory = TempDir::new().unwrap();
     let all = store(directory.path()).await;
     let (salvaged, engine, _place) = saved(directory.path()).await;
@@ -198,7 +198,7 @@ async fn rows_that_may_be_older_than_what_was_lost_are_saved_and_counted() {
 }
 
 #[tokio::test]
-async fn a_table_file_that_is_missing_or_cut_short_costs_what_it_held() {
+async fn a_missing_or_truncated_table_file_costs_only_its_own_rows() {
     for cut in [None, Some(5), Some(100_000)] {
         let directory = TempDir::new().unwrap();
         let all = store(directory.path()).await;
@@ -248,7 +248,7 @@ async fn a_damaged_manifest_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_hole_in_the_log_costs_what_was_in_it_and_not_what_came_after() {
+async fn a_hole_in_the_log_costs_only_the_commits_in_it() {
     let directory = TempDir::new().unwrap();
     store(directory.path()).await;
     let engine = open(directory.path());
@@ -275,7 +275,7 @@ async fn a_hole_in_the_log_costs_what_was_in_it_and_not_what_came_after() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_gone_is_noticed() {
+async fn a_missing_log_is_noticed() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_log_that_is_gone_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_torn_end_of_the_log_is_no_damage() {
+async fn a_torn_end_of_the_log_is_not_damage() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), 500).await;
@@ -342,7 +342,7 @@ async fn every_flipped_byte_of_a_table_file_is_found() {
 }
 
 #[tokio::test]
-async fn a_directory_with_something_in_it_is_not_written_to() {
+async fn a_directory_that_is_not_empty_is_not_written_to() {
     let (directory, target) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     store(directory.path()).await;
     fs::write(target.path().join("mine"), "").unwrap();

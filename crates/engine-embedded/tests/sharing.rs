@@ -88,7 +88,7 @@ async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_threads_fill_the_page_that_one_fills() {
+async fn two_threads_return_the_same_page_as_one() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), ROWS).await;
@@ -106,7 +106,7 @@ async fn two_threads_fill_the_page_that_one_fills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shared_scan_out_of_time_goes_on_where_it_stopped() {
+async fn a_shared_scan_that_runs_out_of_time_continues_where_it_stopped() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     load(&engine, &table("Books"), ROWS).await;

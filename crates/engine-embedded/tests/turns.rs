@@ -45,7 +45,7 @@ async fn loaded(concurrent_scans: usize, waiting_scans: usize) -> (TempDir, Arc<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_scan_gives_way_and_goes_on_where_it_was() {
+async fn a_long_scan_gives_way_and_continues_where_it_stopped() {
     let (_directory, engine) = loaded(1, 100).await;
     let (counted, long) = slow(Cut::start());
     let reader = engine.clone();
@@ -65,7 +65,7 @@ async fn a_long_scan_gives_way_and_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_scan_with_nobody_waiting_is_not_cut() {
+async fn a_long_scan_is_not_interrupted_if_no_other_waits() {
     let (_directory, engine) = loaded(1, 100).await;
     let page = engine.scan(&table("Books"), slow(Cut::start()).1).await.unwrap();
     assert_eq!((page.examined, page.next), (ROWS as u64, None));
@@ -73,7 +73,7 @@ async fn a_long_scan_with_nobody_waiting_is_not_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_scan_too_many_is_told_so() {
+async fn one_scan_too_many_is_answered_busy() {
     let (_directory, engine) = loaded(1, 1).await;
     let (counted, long) = slow(Cut::start());
     let reader = engine.clone();
@@ -95,7 +95,7 @@ async fn one_scan_too_many_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_nobody_waits_for_stops() {
+async fn a_scan_whose_caller_no_longer_waits_stops() {
     let (_directory, engine) = loaded(1, 100).await;
     let (counted, long) = slow(Cut::start());
     let gave_up = tokio::time::timeout(Duration::from_millis(50), engine.scan(&table("Books"), long)).await;
@@ -107,7 +107,7 @@ async fn a_scan_nobody_waits_for_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ranges_without_rows_take_time_as_rows_do() {
+async fn ranges_without_rows_count_towards_the_time_of_a_scan() {
     let (_directory, engine) = loaded(1, 100).await;
     // The first thousands of ranges are empty, and the last one has a partition.
     let empty = (0..4000).map(|n| KeyRange::entity("a", &format!("{n:05}")));

@@ -1,4 +1,4 @@
-//! Engines for tests that pass every call on to another engine, except those that the test wants to count, record or fail.
+//! Engines for tests. They pass every call to another engine, except those that the test counts, records or fails.
 
 use std::ops::Deref;
 

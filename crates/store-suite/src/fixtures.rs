@@ -1,4 +1,4 @@
-//! What the promises write and read, small enough to be written in one line.
+//! Short functions that make the tables, rows and scans of the promises.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub(crate) async fn filled(engine: &Shared) -> TableRef {
     table
 }
 
-/// The kind of the fault that something must have ended in.
+/// The kind of the fault; panics if the outcome is something else.
 pub fn fault_kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> FaultKind {
     match outcome {
         Err(Error::Fault(fault)) => fault.kind(),

@@ -1,8 +1,8 @@
 //! The promises of [`Engine`], one function each, run against every engine.
 //!
-//! An engine's crate calls `run` with a function that gives a fresh, empty engine. A broken promise panics.
+//! An engine's crate calls `run` with a function that returns a new, empty engine. A broken promise panics.
 
-#![allow(clippy::unwrap_used, reason = "a test by another name: what is unwrapped is what is asserted")]
+#![allow(clippy::unwrap_used, reason = "these are tests: what is unwrapped is asserted")]
 
 mod closing;
 mod concurrency;
@@ -38,27 +38,27 @@ where
     }
     promises!(
         tables::a_table_is_found_in_any_case_under_its_first_name,
-        tables::tables_of_accounts_are_apart,
+        tables::accounts_do_not_share_tables,
         tables::tables_are_listed_in_order_and_resumed,
         tables::tables_of_services_are_apart,
         tables::nothing_is_found_in_a_missing_table,
-        writes::conditions_hold_as_named,
+        writes::each_condition_does_what_its_name_says,
         writes::a_merge_overlays_and_a_put_replaces,
-        writes::a_merge_keeps_within_the_limits,
+        writes::a_merge_stays_within_the_limits,
         writes::a_failing_operation_is_named_and_nothing_is_changed,
         writes::timestamps_only_grow,
         scans::rows_come_in_utf16_order_each_once,
         scans::ranges_read_only_their_rows,
         scans::a_scan_ends_at_its_budget_and_resumes,
-        scans::a_filtered_scan_gives_what_its_filter_keeps,
-        tables::a_dropped_table_leaves_nothing_behind,
-        metadata::metadata_lives_and_dies_with_its_owner,
+        scans::a_filtered_scan_returns_the_rows_that_its_filter_keeps,
+        tables::a_dropped_table_leaves_nothing,
+        metadata::metadata_belongs_to_its_table_or_account,
         metadata::a_table_can_be_created_with_its_metadata,
-        metadata::table_metadata_is_replaced_only_if_it_is_what_was_expected,
-        metadata::service_metadata_is_replaced_only_if_it_is_what_was_expected,
+        metadata::table_metadata_is_replaced_only_if_it_is_as_expected,
+        metadata::service_metadata_is_replaced_only_if_it_is_as_expected,
         metadata::documents_of_two_services_do_not_disturb_each_other,
         metadata::accounts_with_tables_or_metadata_are_listed,
-        loading::loaded_rows_come_back_byte_for_byte,
+        loading::loaded_rows_are_read_back_byte_for_byte,
         loading::loading_replaces_and_removes,
         loading::later_timestamps_are_above_loaded_ones,
         loading::a_damaged_row_is_not_loaded,

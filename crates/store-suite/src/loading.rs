@@ -6,7 +6,7 @@ use store::{Change, Condition, Error, FaultKind, StoredRow, TableRef, Transactio
 use crate::Shared;
 use crate::fixtures::{account, created, draft, fault_kind, insert, key, keys, number, scan, value_of};
 
-/// A row as some engine may have it, of that long ago or, below zero, that far in the future.
+/// A row as another engine may have stored it, this many seconds ago or, if negative, in the future.
 fn stored(properties: &[(&str, Value)], seconds_ago: i64) -> StoredRow {
     let ticks = DateTime::now().ticks() - seconds_ago * 10_000_000;
     StoredRow::new(draft(properties).stamp(DateTime::from_ticks(ticks).unwrap()).as_bytes().to_vec())
@@ -23,7 +23,7 @@ async fn contents(engine: &Shared, table: &TableRef) -> Vec<(String, Vec<u8>)> {
     keys(&page).into_iter().zip(rows).collect()
 }
 
-pub async fn loaded_rows_come_back_byte_for_byte(engine: Shared) {
+pub async fn loaded_rows_are_read_back_byte_for_byte(engine: Shared) {
     let table = created(&engine, "Books").await;
     let shapes = [
         vec![],
@@ -42,7 +42,7 @@ pub async fn loaded_rows_come_back_byte_for_byte(engine: Shared) {
                 .map(|(row, stored)| (format!("{owner}|{}", row.as_str()), stored.raw().bytes().to_vec())),
         );
         let rows = rows.into_iter().map(|(row, stored)| (row, Some(stored))).collect::<Vec<_>>();
-        // Whoever got no answer asks again.
+        // A caller that got no answer tries again.
         engine.load(&table, &partition(owner), rows.clone()).await.unwrap();
         engine.load(&table, &partition(owner), rows).await.unwrap();
     }
@@ -62,7 +62,7 @@ pub async fn loading_replaces_and_removes(engine: Shared) {
     for row in ["a", "b", "c"] {
         engine.apply(&table, insert("p", row, 1)).await.unwrap();
     }
-    // Older than what it takes the place of.
+    // Older than the row that it replaces.
     let old = stored(&[("N", Value::Int32(7))], 1_000_000);
     let rows = vec![
         (partition("a"), Some(old.clone())),
@@ -78,7 +78,7 @@ pub async fn loading_replaces_and_removes(engine: Shared) {
     assert_eq!((found[2].0.as_str(), &found[2].1[..]), ("p|d", old));
     assert_eq!(found.len(), 3);
     let again = engine.apply(&table, insert("p", "b", 2)).await;
-    assert!(again.is_ok(), "a removed row is no longer there for a condition: {again:?}");
+    assert!(again.is_ok(), "a condition must not see the removed row: {again:?}");
     let rows = ["a", "b", "c", "d"].map(|row| (partition(row), None));
     engine.load(&table, &partition("p"), rows.to_vec()).await.unwrap();
     assert_eq!(contents(&engine, &table).await, []);

@@ -1,4 +1,4 @@
-//! What the service keeps beside the rows: of a table and of an account.
+//! The metadata that the service keeps with a table and with an account.
 
 use bytes::Bytes;
 use model::ServiceKind;
@@ -7,7 +7,7 @@ use store::{Error, TableRef};
 use crate::Shared;
 use crate::fixtures::{account, created, of_service, table};
 
-pub async fn metadata_lives_and_dies_with_its_owner(engine: Shared) {
+pub async fn metadata_belongs_to_its_table_or_account(engine: Shared) {
     let table = created(&engine, "Books").await;
     let (mine, theirs) = (account("devstoreaccount1"), account("another"));
     assert_eq!(engine.table_metadata(&table).await.unwrap(), None);
@@ -49,7 +49,7 @@ pub async fn a_table_can_be_created_with_its_metadata(engine: Shared) {
     assert_eq!(engine.table_metadata(&table).await.unwrap(), None);
 }
 
-pub async fn table_metadata_is_replaced_only_if_it_is_what_was_expected(engine: Shared) {
+pub async fn table_metadata_is_replaced_only_if_it_is_as_expected(engine: Shared) {
     let document = |text: &'static str| Bytes::from_static(text.as_bytes());
     let (table, other) = (created(&engine, "Books").await, created(&engine, "Authors").await);
     let replace = async |expected: Option<&'static str>, by| {
@@ -79,7 +79,7 @@ pub async fn table_metadata_is_replaced_only_if_it_is_what_was_expected(engine: 
     assert_eq!(replaced, 1);
 }
 
-pub async fn service_metadata_is_replaced_only_if_it_is_what_was_expected(engine: Shared) {
+pub async fn service_metadata_is_replaced_only_if_it_is_as_expected(engine: Shared) {
     let mine = account("devstoreaccount1");
     let document = |text: &'static str| Bytes::from_static(text.as_bytes());
     let replace = async |expected: Option<&'static str>, by| {
@@ -95,7 +95,7 @@ pub async fn service_metadata_is_replaced_only_if_it_is_what_was_expected(engine
     assert!(!replace(Some("other"), "two").await);
     assert_eq!(engine.service_metadata(&mine, ServiceKind::Table).await.unwrap(), Some(document("one")));
     assert!(replace(Some("one"), "two").await);
-    // Of many who start from the same, one gets through.
+    // If many replace the same document, only one succeeds.
     let attempts = (0..8).map(|n| {
         let (engine, mine) = (engine.clone(), mine.clone());
         let by = Bytes::from(format!("by {n}"));
@@ -136,7 +136,7 @@ pub async fn documents_of_two_services_do_not_disturb_each_other(engine: Shared)
     let mine = account("devstoreaccount1");
     let document = |service: ServiceKind, version: u8| Bytes::from(format!("{service:?} {version}"));
     for service in ServiceKind::ALL {
-        // What another service has stored is nothing that this one could expect.
+        // A document of another service does not fulfil the condition.
         assert_eq!(engine.service_metadata(&mine, service).await.unwrap(), None);
         for other in ServiceKind::ALL {
             let by = Bytes::from_static(b"never");

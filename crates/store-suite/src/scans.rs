@@ -43,7 +43,7 @@ pub async fn ranges_read_only_their_rows(engine: Shared) {
     for (ranges, expected) in cases {
         let page = engine.scan(&table, scan(ranges.clone(), 1000)).await.unwrap();
         assert_eq!(page.entities.len(), expected, "{ranges:?}");
-        assert_eq!(page.examined, expected as u64, "{ranges:?} must look at nothing else");
+        assert_eq!(page.examined, expected as u64, "{ranges:?} must examine nothing else");
         for entity in page.entities.iter() {
             let (partition, row) = (entity.partition, entity.row_key);
             assert!(ranges.iter().any(|range| range.contains(partition, row)), "{ranges:?}");
@@ -101,7 +101,7 @@ impl RowFilter for Even {
     }
 }
 
-pub async fn a_filtered_scan_gives_what_its_filter_keeps(engine: Shared) {
+pub async fn a_filtered_scan_returns_the_rows_that_its_filter_keeps(engine: Shared) {
     let table = filled(&engine).await;
     let page = engine
         .scan(&table, Scan { filter: Some(Arc::new(Even)), ..scan(vec![KeyRange::all()], 7) })

@@ -1,4 +1,4 @@
-//! Tables are made, found, listed and dropped.
+//! Tables are created, found, listed and dropped.
 
 use bytes::Bytes;
 use model::{KeyRange, ServiceKind};
@@ -15,7 +15,7 @@ pub async fn a_table_is_found_in_any_case_under_its_first_name(engine: Shared) {
     assert_eq!(value_of(&engine, &table("Books"), "p", "r").await, Some(7));
 }
 
-pub async fn tables_of_accounts_are_apart(engine: Shared) {
+pub async fn accounts_do_not_share_tables(engine: Shared) {
     let mine = created(&engine, "Books").await;
     let theirs = TableRef { account: account("another"), ..mine.clone() };
     assert!(matches!(engine.find_table(&theirs).await, Err(Error::TableNotFound)));
@@ -42,7 +42,7 @@ pub async fn tables_are_listed_in_order_and_resumed(engine: Shared) {
     assert_eq!(seen, ["alpha", "Beta", "betaMax", "delta", "Gamma"]);
     let page =
         engine.list_tables(&account("devstoreaccount1"), ServiceKind::Table, "betb", 10).await.unwrap();
-    assert_eq!(page.names.len(), 2, "a start that is no table stands for the next one");
+    assert_eq!(page.names.len(), 2, "if no table has the start's name, the list begins with the next one");
     assert_eq!(page.next, None);
 }
 
@@ -100,7 +100,7 @@ pub async fn nothing_is_found_in_a_missing_table(engine: Shared) {
     assert!(matches!(replaced, Err(Error::TableNotFound)));
 }
 
-pub async fn a_dropped_table_leaves_nothing_behind(engine: Shared) {
+pub async fn a_dropped_table_leaves_nothing(engine: Shared) {
     let table = filled(&engine).await;
     assert!(engine.replace_table_metadata(&table, None, Bytes::from_static(b"policies")).await.unwrap());
     engine.drop_table(&table).await.unwrap();

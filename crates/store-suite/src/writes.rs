@@ -7,7 +7,7 @@ use store::{Change, Condition, Error, Reason, RowDraft, Transaction};
 use crate::Shared;
 use crate::fixtures::{created, draft, group, insert, key, keys, number, scan, value_of, write};
 
-pub async fn conditions_hold_as_named(engine: Shared) {
+pub async fn each_condition_does_what_its_name_says(engine: Shared) {
     let table = created(&engine, "Books").await;
     let stored = engine.apply(&table, insert("p", "here", 1)).await.unwrap()[0];
     let stale = DateTime::from_ticks(stored.ticks() - 1).unwrap();
@@ -24,7 +24,7 @@ pub async fn conditions_hold_as_named(engine: Shared) {
     ];
     for (row, condition, expected) in cases {
         for change in [Change::Put(number(2)), Change::Merge(number(2)), Change::Delete] {
-            // A delete would spoil the later cases; each refusal is tried with it all the same.
+            // Only a put may succeed: a delete would spoil the later cases. Refusals are tried with all changes.
             if expected.is_none() && !matches!(change, Change::Put(_)) {
                 continue;
             }
@@ -71,7 +71,7 @@ pub async fn a_merge_overlays_and_a_put_replaces(engine: Shared) {
     assert_eq!(names().await, ["Z=Int32(1)", "A=String(\"old\")", "M=Boolean(true)"]);
 }
 
-pub async fn a_merge_keeps_within_the_limits(engine: Shared) {
+pub async fn a_merge_stays_within_the_limits(engine: Shared) {
     let table = created(&engine, "Books").await;
     let many = |prefix: &str| -> Vec<model::Property> {
         let property = |i| model::Property { name: format!("{prefix}{i}"), value: Value::Boolean(true) };

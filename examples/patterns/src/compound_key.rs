@@ -1,4 +1,4 @@
-//! Compound key: the employee and the year of a review make its row key, so that an employee's reviews lie side by side.
+//! Compound key: a review's row key consists of the employee and the year, so that an employee's reviews are adjacent.
 
 use partita_client::{partition_key, property, row_key};
 use partita_client_patterns::keys;
@@ -17,7 +17,7 @@ struct Review {
     department: String,
     #[serde(rename = "RowKey")]
     key: String,
-    /// Again, as a property: only for the comparison below.
+    /// Also as a property, only for the comparison below.
     employee: String,
     year: String,
     rating: i32,
@@ -61,7 +61,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("reviews of one year", year.cost.returned, EMPLOYEES)?;
     stage.scanned("one year", year.cost, all)?;
 
-    // A part must end where it ends: without the separator, `00002` begins ten numbers.
+    // A part must be complete: without the separator, `00002` is the prefix of ten numbers.
     let prefix = table.query().filter(sales().and(row_key().starts_with("00002")));
     let prefix = stage.look::<Review>(Class::Range, "a prefix that is no whole part", &prefix).await?;
     stage.same("reviews of numbers that begin so", prefix.cost.returned, 10 * years)?;

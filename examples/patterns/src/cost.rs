@@ -1,18 +1,18 @@
-//! What a query costs: its class, its requests, and the entities it looks at.
+//! The cost of a query: its class, its requests, and the entities that are examined.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What a query has to look through, the cheapest first.
+/// How much a query has to examine, the cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Both keys are given.
     Point,
-    /// A partition key, and a range of row keys or the whole partition because all of it is wanted.
+    /// A partition key and a range of row keys, or a whole partition if all of it is wanted.
     Range,
-    /// A partition key; the rest is asked of every entity of the partition.
+    /// A partition key; every entity of the partition is examined for the rest.
     PartitionScan,
-    /// No partition key: all of the table.
+    /// No partition key: the whole table is examined.
     TableScan,
 }
 
@@ -27,12 +27,12 @@ impl fmt::Display for Class {
     }
 }
 
-/// What it took to find something.
+/// The cost of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub requests: u32,
     pub returned: u64,
-    /// How many entities were looked at, where the server tells.
+    /// How many entities were examined, if the server reports it.
     pub examined: Option<u64>,
     pub time: Duration,
 }
@@ -43,7 +43,7 @@ impl Cost {
         costs.into_iter().fold(none, Self::and)
     }
 
-    /// Of one after the other.
+    /// The cost of both, one after the other.
     pub fn and(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
@@ -62,7 +62,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// A time, as wide as every other.
+/// A time with a fixed width.
 #[derive(Debug)]
 pub struct Shown(pub Duration);
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_once_is_not_told_in_all() {
+    fn a_sum_with_an_unreported_number_is_unreported() {
         let check = |examined: &[Option<u64>], expected| {
             let cost = |examined| Cost { requests: 1, returned: 2, examined, time: Duration::from_millis(3) };
             let sum = Cost::sum(examined.iter().map(|examined| cost(*examined)));

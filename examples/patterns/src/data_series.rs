@@ -1,4 +1,4 @@
-//! Data series: the values of a day in one entity, not in an entity each.
+//! Data series: the values of a day in one entity, instead of one entity for each value.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn time(hour: u32) -> DateTime {
     start.plus(Duration::from_secs(3600) * hour)
 }
 
-/// Messages that came in this hour.
+/// The number of messages in this hour.
 fn messages(hour: u32) -> i32 {
     i32::try_from(hour * 37 % 101).unwrap_or(0)
 }
@@ -49,7 +49,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let day = stage.get::<Entity>("one day", &days, "inbox", &keys::day(time(100))).await?;
     stage.same("values of a day", day.entities.iter().map(|day| day.properties.len()).sum(), 24)?;
 
-    // A value is added without a look at the others: a merge.
+    // A merge adds a value without reading the others.
     let next = time(HOURS);
     stage.timed("one more value", series.put("inbox", next, 7)).await?;
     let grown = series.day("inbox", next).await?;

@@ -1,4 +1,4 @@
-//! Denormalization: a department holds its manager's name and address, so that one read tells both.
+//! Denormalization: a department has its manager's name and address, so that one read is enough.
 
 use partita_client::{Entity, Match, Transaction, partition_key, row_key};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ struct Department {
     id: String,
     #[serde(rename = "RowKey")]
     key: String,
-    /// Where the manager is found: all that a normalized design keeps here.
+    /// The key of the manager. A normalized design has only this here.
     manager_key: String,
     manager_name: String,
     manager_email: String,

@@ -1,4 +1,5 @@
-//! Eventually consistent transactions: employees move from one table to another by a program that is killed again and again.
+//! Eventually consistent transactions: a program that is killed again and again moves employees from one table to
+//! another.
 //!
 //! The program is this one, started as `patterns archivist`.
 
@@ -15,7 +16,7 @@ use tokio::process::Command;
 use crate::stage::{Failure, Outcome, Stage, fill};
 
 const EMPLOYEES: usize = 400;
-/// Kills that hit somebody on the way are enough at this number; others leave nothing to heal.
+/// Kills in the middle of a move, after which the program stops. Other kills leave nothing to repair.
 const HITS: u32 = 3;
 const KILLS_MAX: u32 = 40;
 const DEPARTMENT: &str = "Sales";
@@ -25,12 +26,12 @@ fn row(number: usize) -> String {
 }
 
 fn archive(stage: &Stage) -> Outcome<Archive> {
-    // In life the lease is longer than any pause of a program; here it is what the healing has to wait for.
+    // A real lease is longer than any pause of a program. Here it is short, because the repair has to wait for it.
     let outbox = Outbox::new(stage.service(), &stage.name("Current"))?.lease_time(Duration::from_millis(300));
     Ok(Archive::with_outbox(outbox, &stage.name("Former"))?)
 }
 
-/// The program to be killed: moves everybody from `first` on, and tells whom it has moved.
+/// The program that is killed. It moves all employees from `first` on, and prints those that it has moved.
 pub async fn archivist(stage: &Stage, first: usize) -> Outcome {
     let archive = archive(stage)?;
     for number in first..EMPLOYEES {
@@ -52,7 +53,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     while hits < HITS && kills < KILLS_MAX {
         let told = moves_until_killed(stage, first, 3).await?;
         kills += 1;
-        // The next one was begun, or not; whoever comes after leaves it alone.
+        // The next move may have begun. The next program does not touch it.
         first = told.last().map_or(first, |last| last + 1);
         moved.extend(told);
         match archive.find::<Entity>(DEPARTMENT, &row(first)).await? {
@@ -73,10 +74,10 @@ pub async fn run(stage: &Stage) -> Outcome {
 
     let (tally, _) =
         stage.timed("a worker finishes what was begun", archive.outbox().run_until_empty()).await?;
-    // More than those seen on the way: who died between the last step and the end of the message left it too.
+    // There can be more than those seen in the middle: a kill after the last step also leaves its message.
     stage.holds("the worker finished those on the way", tally.handled >= u64::from(hits))?;
     stage.same("changes that still wait", archive.outbox().waiting().await?, 0)?;
-    // Behind `~` are the outbox's own rows.
+    // From `~` on, the rows belong to the outbox.
     let rows = async |table: &Table| -> Outcome<BTreeSet<String>> {
         let all = table.query().filter(row_key().lt("~")).all::<Entity>().await?;
         Ok(all.into_iter().map(|stored| stored.into_inner().row_key).collect())
@@ -91,7 +92,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("whose move was acknowledged and lost", lost.collect(), nobody)
 }
 
-/// Starts the program and kills it after some moves, at any moment of the next. Whom it has moved.
+/// Starts the program and kills it after some moves, at any moment of the next. Returns those that it has moved.
 async fn moves_until_killed(stage: &Stage, first: usize, moves: usize) -> Outcome<Vec<usize>> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["archivist", "--tables", stage.prefix(), "--first", &first.to_string()])
@@ -99,7 +100,7 @@ async fn moves_until_killed(stage: &Stage, first: usize, moves: usize) -> Outcom
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    // It is piped three lines above, and taken once.
+    // It is piped above, and taken once.
     let output = child.stdout.take().ok_or_else(|| Failure::Unexpected("no output to read".to_owned()))?;
     let mut lines = BufReader::new(output).lines();
     let mut told = Vec::new();
@@ -107,13 +108,13 @@ async fn moves_until_killed(stage: &Stage, first: usize, moves: usize) -> Outcom
     while told.len() < moves {
         let start = Instant::now();
         let Some(line) = lines.next_line().await? else { break };
-        // The last counts: the first waits for the program to start.
+        // Only the last one counts: the first includes the start of the program.
         pace = start.elapsed();
         told.extend(line.parse::<usize>().ok());
     }
     tokio::time::sleep(pace.mul_f64(rand::random())).await;
     child.kill().await?;
-    // What it said before it died counts.
+    // Everything that it printed before it was killed counts.
     while let Some(line) = lines.next_line().await? {
         told.extend(line.parse::<usize>().ok());
     }

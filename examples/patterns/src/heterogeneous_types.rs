@@ -1,4 +1,5 @@
-//! Heterogeneous types: a department, its employees and their reviews in one partition, told apart by key and by kind.
+//! Heterogeneous types: a department, its employees and their reviews in one partition, distinguished by key and by
+//! kind.
 
 use futures_util::TryStreamExt as _;
 use partita_client::{Entity, Match, StoredEntity, Transaction, partition_key, property, row_key};
@@ -30,7 +31,7 @@ struct Review {
     rating: i32,
 }
 
-/// What a row of the table can be. The service does not know and does not care.
+/// The types of rows in the table. The service does not know them.
 #[derive(Clone, Debug, PartialEq)]
 enum Row {
     Department(Department),
@@ -44,7 +45,7 @@ impl Row {
             Some("department") => entity.to().map(Self::Department),
             Some("employee") => entity.to().map(Self::Employee),
             Some("review") => entity.to().map(Self::Review),
-            // To guess would be to read one type as another.
+            // A guess could read one type as another.
             kind => {
                 Err(partita_client::Error::Unreadable(format!("row {} is of kind {kind:?}", entity.row_key)))
             }
@@ -99,7 +100,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("the same employees", by_kind.entities, by_key.entities)?;
     stage.scanned("one kind by property", by_kind.cost, all)?;
 
-    // Of two kinds, and still one change: the department is only replaced if nobody else hired meanwhile.
+    // One change of two kinds: the department is changed only if nobody else was hired meanwhile.
     let department = table.get::<Entity>("Sales", "department").await?;
     let mut hire = Transaction::new();
     hire.insert(&employee(EMPLOYEES + 1))?;

@@ -1,4 +1,4 @@
-//! High-volume delete: what goes together is in a table of its own, so that to be rid of it is one request.
+//! High-volume delete: entities that are deleted together are in their own table, so deleting them is one request.
 
 use partita_client::{DateTime, Entity, Match};
 use partita_client_patterns::bulk::Bulk;
@@ -6,7 +6,7 @@ use partita_client_patterns::daily::Daily;
 
 use crate::stage::{Outcome, Stage, complete, fill};
 
-/// Of each of the tables.
+/// In each of the tables.
 const LOGINS: u32 = 500;
 const USERS: u32 = 20;
 
@@ -57,7 +57,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let stays = daily.table(day(2))?.query().count().await?;
     stage.same("the day that stays", stays, u64::from(LOGINS))?;
 
-    // Twice as many rows went with the tables.
+    // Twice as many rows were in the dropped tables.
     let per_row = |time: std::time::Duration, rows: u32| time.as_secs_f64() * 1e6 / f64::from(rows);
     stage.say(&format!(
         "a row took {:.0} us one by one, {:.0} us by transactions, {:.1} us with its table",

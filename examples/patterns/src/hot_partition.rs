@@ -1,7 +1,8 @@
-//! Anti-pattern: everything that happens is appended to one partition. Its cure: buckets, and what they cost to read.
+//! Anti-pattern: all events are appended to one partition. The solution: buckets, and what it costs to read them.
 //!
-//! In the cloud a partition is served by one machine and held to 2,000 entities a second; `partita serve --throttle azure`
-//! holds to the same. Without it, one server on one machine may well show no difference, and then this says so.
+//! In the cloud one machine serves a partition, with a limit of 2,000 entities a second; `partita serve --throttle
+//! azure` has the same limit. Without it, one server on one machine may show no difference, and the output then says
+//! so.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -14,13 +15,13 @@ use crate::cost::{Class, Cost};
 use crate::stage::{Outcome, ReadResult, Stage, read};
 
 const WRITERS: u32 = 8;
-/// Of each writer in each of two rounds, each of so many events.
+/// Transactions of each writer in each of two rounds, and events in each.
 const TRANSACTIONS: u32 = 6;
 const EVENTS_EACH: u32 = 50;
 const EVENTS: u32 = 2 * WRITERS * TRANSACTIONS * EVENTS_EACH;
 const BUCKETS: u16 = 16;
 
-/// How it went, over all rounds.
+/// The results of all rounds.
 #[derive(Default)]
 struct Run {
     time: Duration,
@@ -39,7 +40,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let spread = Spread::new("events", BUCKETS)?;
     let (to_one, to_many) = (stage.impatient(&one)?, stage.impatient(&many)?);
     let (mut hot, mut cool) = (Run::default(), Run::default());
-    // One before and after the other, so that a machine that slows down or warms up favours neither.
+    // One runs before and after the other, so that a machine that becomes slower or faster favours neither.
     append(&mut cool, 1, &to_many, |id| spread.of(id)).await?;
     append(&mut hot, 1, &to_one, |_| "events".to_owned()).await?;
     append(&mut hot, 2, &to_one, |_| "events".to_owned()).await?;
@@ -68,7 +69,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.holds("no bucket holds a quarter of them", largest < EVENTS / 4)
 }
 
-/// Appends events, each under the time at which it happens.
+/// Appends events, with the present time in their keys.
 async fn append(run: &mut Run, round: u32, table: &Table, partition: impl Fn(&str) -> String) -> Outcome {
     let (busy, start) = (AtomicU32::new(0), Instant::now());
     let writer = async |writer: u32| {

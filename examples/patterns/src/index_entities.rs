@@ -1,4 +1,4 @@
-//! Index entities: lists of keys by another value, kept three ways.
+//! Index entities: lists of keys by another value, kept in three ways.
 
 use partita_client::{Entity, Match, StoredEntity, Table, partition_key, property};
 use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
@@ -10,7 +10,7 @@ use crate::cost::{Class, Cost};
 use crate::stage::{Failure, Outcome, Stage, at_once, fill};
 
 const EMPLOYEES: usize = 120;
-/// The share of them that each name has.
+/// Each name has the same share of the employees.
 const NAMES: [&str; 12] = [
     "Adams", "Baker", "Clark", "Davis", "Evans", "Green", "Hill", "Jones", "King", "Lewis", "Moore", "Young",
 ];
@@ -20,7 +20,7 @@ fn employee(partition: &str, number: usize) -> Entity {
     Entity::new(partition, format!("{number:06}")).with("LastName", NAMES[number % NAMES.len()])
 }
 
-/// One who is hired later.
+/// An employee who is hired later.
 fn new_jones(partition: &str) -> Entity {
     Entity::new(partition, "900000").with("LastName", "Jones")
 }
@@ -62,7 +62,7 @@ async fn one_partition(stage: &Stage) -> Outcome {
     stage.same("all called Jones now", found.len(), JONESES + 1)
 }
 
-/// Lists for all partitions, that follow in the end.
+/// Lists for all partitions, which are updated a little later.
 async fn another_table(stage: &Stage) -> Outcome {
     stage.say("");
     stage.say("lists in another table, kept by an outbox; employees in four partitions");
@@ -84,7 +84,7 @@ async fn another_table(stage: &Stage) -> Outcome {
     let list = stage.look::<Entity>(Class::Range, "the list", &list).await?;
     let named = employees.find::<Entity>("last", "Jones").await?;
     stage.same("all called Jones", rows(&named), rows(&scan.entities))?;
-    // `find` reads the list and those it names, and drops whoever no longer has the name.
+    // `find` reads the list and the employees in it, and leaves out those who no longer have the name.
     let keys: Vec<_> = named.iter().map(|row| (row.partition_key.clone(), row.row_key.clone())).collect();
     let found = stage.get_each::<Entity>("those it names", &table, &keys).await?;
     stage.scanned_nothing_else("a name by its list", list.cost.and(found.cost))?;
@@ -97,10 +97,10 @@ async fn another_table(stage: &Stage) -> Outcome {
     stage.holds("the new one is among them", found.contains(&"900000".to_owned()))
 }
 
-/// A list of any length as one value, made anew from time to time: where the cloud would use a blob.
+/// A list of any length as one value, rebuilt from time to time; in the cloud it would be a blob.
 async fn one_value(stage: &Stage) -> Outcome {
     stage.say("");
-    stage.say("a list of any length as a large value, made anew by a scan from time to time");
+    stage.say("a list of any length as a large value, rebuilt by a scan from time to time");
     let (table, lists) = (stage.table("Scanned").await?, stage.table("Values").await?);
     fill(&table, (0..EMPLOYEES).map(|number| employee(&format!("d{}", number % 4), number))).await?;
     let lists = Large::new(&lists);
@@ -111,15 +111,15 @@ async fn one_value(stage: &Stage) -> Outcome {
     stage.same("all called Jones", found.entities.len(), JONESES)?;
 
     table.insert(&new_jones("d9")).await?;
-    stage.same("the list does not know of a new one", read_list(&lists).await?.len(), JONESES)?;
+    stage.same("the list does not have the new one", read_list(&lists).await?.len(), JONESES)?;
     make_list(stage, &table, &lists).await?;
-    stage.same("until it is made anew", read_list(&lists).await?.len(), JONESES + 1)
+    stage.same("after it is rebuilt", read_list(&lists).await?.len(), JONESES + 1)
 }
 
 async fn make_list(stage: &Stage, table: &Table, lists: &Large) -> Outcome<Cost> {
     let jones = table.query().filter(property("LastName").eq("Jones")).select(["PartitionKey", "RowKey"]);
     let found = stage.look::<Entity>(Class::TableScan, "to make the list", &jones).await?;
-    // Keys hold no controls, so lines and tabs part them.
+    // Keys have no control characters, so line breaks and tabs can separate them.
     let line = |row: &StoredEntity<Entity>| format!("{}\t{}\n", row.partition_key, row.row_key);
     let list: String = found.entities.iter().map(line).collect();
     lists.put(&Entity::new("last", "Jones"), list.as_bytes()).await?;

@@ -1,4 +1,5 @@
-//! Inter-partition secondary index: copies under another partition key, in another table, that follow in the end.
+//! Inter-partition secondary index: copies with another partition key in another table, which are updated a little
+//! later.
 
 use partita_client::{Entity, Match, partition_key, property};
 use partita_client_patterns::indexed::IndexedTable;
@@ -43,7 +44,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let scan = stage.look::<Entity>(Class::TableScan, "without the index", &scan).await?;
     stage.scanned("an address without the index", scan.cost, table.query().count().await?)?;
 
-    // What `find` does is the first two of these.
+    // `find` does the first two of these.
     let by = async |email: &str| -> Outcome<Vec<String>> {
         let found = employees.find::<Entity>("email", email).await?;
         Ok(found.into_iter().map(|stored| stored.into_inner().row_key).collect())
@@ -56,7 +57,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("whom the old address finds", by("e17@example.org").await?, vec![])?;
     stage.same("changes that wait for a worker", employees.outbox().waiting().await?, 0)?;
 
-    // Who writes past the index leaves it behind. It then finds too few, and never somebody wrong.
+    // A write that bypasses the index makes it outdated. It then finds too few, but never a wrong employee.
     table.merge(&employee(17, "past@example.org"), Match::Any).await?;
     stage.same("whom the index finds for the old value", by("new@example.org").await?, vec![])?;
     stage.same("whom it finds for the new value", by("past@example.org").await?, vec![])?;

@@ -1,4 +1,4 @@
-//! Intra-partition secondary index: each entity is there twice, under its number and under its address, by one transaction.
+//! Intra-partition secondary index: one transaction writes each entity twice, under its number and under its address.
 
 use partita_client::{partition_key, property, row_key};
 use partita_client_patterns::intra_index::IntraIndex;

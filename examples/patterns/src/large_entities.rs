@@ -1,4 +1,4 @@
-//! Large entities: a value of any length in chunks, seen by readers only when all of it is there.
+//! Large entities: a value of any length in chunks, which readers see only when it is complete.
 
 use futures_util::TryStreamExt as _;
 use partita_client::{Entity, Error, Match, partition_key, row_key};
@@ -48,7 +48,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.holds("the new photo", read == Some(photo(2)))?;
     stage.same("chunks once the old are gone", chunks().count().await?, 2)?;
 
-    // Somebody's bytes in the middle of it: never mistaken for the photo.
+    // Other bytes in the middle are never taken for the photo.
     let middle = chunks().filter(row_key().eq("000001")).first::<Entity>().await?;
     let Some(middle) = middle else { return stage.holds("there is a second chunk", false) };
     let other = Entity::new(&middle.partition_key, &middle.row_key).with("D00", vec![0_u8; 65_536]);

@@ -1,4 +1,4 @@
-//! Log tail: row keys of inverted time, so that the newest come first and the last ten are the first ten.
+//! Log tail: row keys of inverted time, so that the newest entities are first, and a query finds the last ten at once.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Anti-pattern: a log whose keys do not hold the time, so that the last day is found by looking at every line. Its cures: a
-//! table for each day, and keys of inverted time.
+//! Anti-pattern: a log whose keys do not contain the time, so that every line is examined to find the last day. The
+//! solutions: a table for each day, and keys of inverted time.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let daily = Daily::new(stage.service(), &stage.name("Log"))?;
     fill(
         &timeless,
-        // An id that says nothing, as a Guid does.
+        // An id without meaning, like a Guid.
         (0..DAYS)
             .flat_map(lines)
             .map(|line| line.entity(&line.machine, format!("{:032x}", rand::random::<u128>()))),

@@ -1,4 +1,4 @@
-//! `patterns`: each of the table design patterns as a program that tells what it costs and checks its result.
+//! `patterns`: each of the table design patterns as a program that shows its cost and checks its result.
 //!
 //! `docs/patterns.md` says when to use which.
 
@@ -33,7 +33,7 @@ use stage::{Failure, Outcome, Stage};
 struct Command {
     #[command(subcommand)]
     task: Task,
-    /// The service to use; the tables made there are removed at the end
+    /// The service to use; the tables created there are removed at the end
     #[arg(long, global = true, value_name = "TEXT", default_value = "UseDevelopmentStorage=true")]
     #[arg(env = "PARTITA_CONNECTION_STRING", hide_env_values = true)]
     connection_string: String,
@@ -41,11 +41,11 @@ struct Command {
 
 #[derive(Subcommand, Debug)]
 enum Task {
-    /// Every one of them
+    /// All patterns
     All,
     #[command(flatten)]
     One(Pattern),
-    /// What `eventual-transaction` starts and kills
+    /// The program that `eventual-transaction` starts and kills
     #[command(hide = true)]
     Archivist {
         #[arg(long)]
@@ -63,17 +63,17 @@ enum Pattern {
     InterPartitionIndex,
     /// A change across tables by a program that is killed in the middle
     EventualTransaction,
-    /// Lists of keys by another value, kept three ways
+    /// Lists of keys by another value, kept in three ways
     IndexEntities,
     /// Several values in one row key: ranges by the first of them
     CompoundKey,
     /// The newest first, by keys of inverted time
     LogTail,
-    /// Copies where they are read, to spare the second read
+    /// Copies where they are read, to save a second read
     Denormalization,
     /// Entities of several types in one partition
     HeterogeneousTypes,
-    /// Departments and employees three ways
+    /// Departments and employees in three ways
     OneToMany,
     /// The values of a day in one entity
     DataSeries,
@@ -81,11 +81,11 @@ enum Pattern {
     WideEntities,
     /// Values longer than an entity can hold
     LargeEntities,
-    /// What goes together in a table of its own, to be dropped
+    /// Entities that are deleted together in their own table, which is dropped
     HighVolumeDelete,
-    /// Anti-pattern: appending to one partition; and buckets
+    /// Anti-pattern: appending to one partition; with buckets as the solution
     HotPartition,
-    /// Anti-pattern: a log without time in its keys; and its cures
+    /// Anti-pattern: a log without time in its keys; with two solutions
     LogWithoutTime,
 }
 
@@ -125,7 +125,7 @@ async fn main() -> ExitCode {
         Task::Archivist { tables, first } => return archivist(connection_string, &tables, first).await,
     };
     let mut failed = Vec::new();
-    // One for all, so that none is lost between two patterns.
+    // One for all patterns, so that no signal is lost between two of them.
     let mut interrupted = Box::pin(tokio::signal::ctrl_c());
     for pattern in patterns {
         if let Err(failure) = show(*pattern, connection_string, &mut interrupted).await {
@@ -141,10 +141,10 @@ async fn main() -> ExitCode {
         }
     }
     if failed.is_empty() {
-        println!("\nall of it is as it should be");
+        println!("\nall patterns gave the expected results");
         return ExitCode::SUCCESS;
     }
-    eprintln!("not as they should be: {}", failed.join(", "));
+    eprintln!("failed: {}", failed.join(", "));
     ExitCode::FAILURE
 }
 
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Command::command().debug_assert();
     }
 
     #[test]
-    fn every_pattern_is_called_as_it_is_named() {
+    fn every_pattern_has_a_command_of_its_name() {
         for pattern in Pattern::value_variants() {
             let command = Command::try_parse_from(["patterns", &pattern.name()]).unwrap();
             let Task::One(found) = command.task else { panic!("{} is no pattern", pattern.name()) };
@@ -205,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_has_its_place_in_the_documentation() {
+    fn every_pattern_is_in_the_documentation() {
         let documentation = include_str!("../../../docs/patterns.md");
         for pattern in Pattern::value_variants() {
             let link = format!("(#{}", pattern.name());
-            assert!(documentation.contains(&link), "docs/patterns.md leads nobody to {}", pattern.name());
+            assert!(documentation.contains(&link), "docs/patterns.md has no link to {}", pattern.name());
         }
     }
 }

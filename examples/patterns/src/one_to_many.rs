@@ -1,7 +1,7 @@
-//! One to many, three ways: departments with their employees in one partition, in two tables, and denormalized.
+//! One to many, in three ways: departments with their employees in one partition, in two tables, and denormalized.
 //!
-//! Each way reads a department with its employees, moves the department to another building, and hires somebody; what
-//! differs is what that takes.
+//! Each way reads a department with its employees, moves the department to another building, and hires an employee. The
+//! costs differ.
 
 use partita_client::{Entity, Match, Table, Transaction, partition_key};
 
@@ -13,14 +13,14 @@ const EMPLOYEES: u32 = 60;
 const BUILDING: &str = "Building";
 const DEPARTMENT: &str = "department";
 
-/// What a way takes, to be compared.
+/// The costs of one way, to be compared.
 struct Costs {
     read: Cost,
     moved: Written,
     hired: Written,
 }
 
-/// What a change takes, counted as it is made.
+/// The cost of a change, counted while it is made.
 #[derive(Default)]
 struct Written {
     requests: u32,
@@ -112,7 +112,7 @@ async fn one_partition(stage: &Stage) -> Outcome<Costs> {
 
 async fn two_tables(stage: &Stage) -> Outcome<Costs> {
     let (departments, staff) = (stage.table("Departments").await?, stage.table("Staff").await?);
-    // Each in a partition of its own, so that no one of them takes the writes of all.
+    // Each in its own partition, so that no partition gets all writes.
     fill(&departments, ids().map(|id| department(&id, ""))).await?;
     for id in ids() {
         fill(&staff, employees(&id)).await?;
@@ -125,7 +125,7 @@ async fn two_tables(stage: &Stage) -> Outcome<Costs> {
 
     let (mut moved, mut hired) = (Written::default(), Written::default());
     moved.merge(&departments, &Entity::new("d03", "").with(BUILDING, "South")).await?;
-    // Whoever looks between these two finds one employee more than the headcount says; see eventual-transaction.
+    // A reader between these two finds one employee more than the headcount; see eventual-transaction.
     hired.insert(&staff, &employee("d03", EMPLOYEES + 1)).await?;
     let headcount = Entity::new("d03", "").with("Headcount", i64::from(EMPLOYEES + 1));
     hired.merge(&departments, &headcount).await?;
@@ -148,7 +148,7 @@ async fn denormalized(stage: &Stage) -> Outcome<Costs> {
     stage.scanned("denormalized", found.cost, EMPLOYEES.into())?;
 
     let (mut moved, mut hired) = (Written::default(), Written::default());
-    // A hundred at a time: a department of more employees is, for a moment, in two buildings.
+    // A hundred at a time: a larger department is in two buildings for a moment.
     for group in found.entities.chunks(100) {
         let mut transaction = Transaction::new();
         for row in group {
@@ -156,7 +156,7 @@ async fn denormalized(stage: &Stage) -> Outcome<Costs> {
         }
         moved.submit(&table, transaction).await?;
     }
-    // The headcount is not kept at all: it is counted.
+    // The headcount is not stored; it is counted.
     hired.insert(&table, &employee("d03", EMPLOYEES + 1).with(BUILDING, "South")).await?;
     let rows = read::<Entity>(&of_one).await?.entities;
     let south = rows.iter().filter(|row| row.text(BUILDING) == Some("South")).count() as u32;

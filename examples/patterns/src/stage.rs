@@ -1,6 +1,6 @@
-//! What every pattern runs on: tables of its own, queries that tell what they cost, and checks.
+//! What every pattern uses: its own tables, queries that show their cost, and checks.
 //!
-//! Knows nothing of any pattern.
+//! It knows nothing about the patterns.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -17,14 +17,14 @@ use serde::de::DeserializeOwned;
 
 use crate::cost::{Class, Cost, Shown};
 
-/// Why a pattern was not carried through.
+/// Why a pattern failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
     Client(#[from] partita_client::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
-    /// It was carried through, with another result than it should have.
+    /// The result is not the expected one.
     #[error("{0}")]
     Unexpected(String),
     #[error("interrupted")]
@@ -32,7 +32,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// There is no server to clean up at, or to go on with.
+    /// There is no server, so nothing can be cleaned up and no other pattern can run.
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::Client(partita_client::Error::Unanswered(_)))
     }
@@ -40,14 +40,14 @@ impl Failure {
 
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// What was found, and what it took.
+/// The entities that were found, and the cost.
 #[derive(Debug)]
 pub struct ReadResult<T> {
     pub entities: Vec<StoredEntity<T>>,
     pub cost: Cost,
 }
 
-/// A service and tables whose names begin alike.
+/// A service, and tables with a common prefix.
 pub struct Stage {
     connection_string: String,
     service: TableService,
@@ -60,7 +60,7 @@ impl Stage {
         Self::with_prefix(connection_string, &format!("Pattern{:08x}", rand::random::<u32>()))
     }
 
-    /// On the tables of another process.
+    /// Uses the tables of another process.
     pub fn with_prefix(connection_string: &str, prefix: &str) -> Outcome<Self> {
         Ok(Self {
             connection_string: connection_string.to_owned(),
@@ -82,7 +82,7 @@ impl Stage {
         &self.prefix
     }
 
-    /// How many checks were made, and so held.
+    /// How many checks were made. All of them held.
     pub fn checks(&self) -> u32 {
         self.checks.get()
     }
@@ -92,14 +92,14 @@ impl Stage {
         format!("{}{name}", self.prefix)
     }
 
-    /// A table of this run, made if it is missing.
+    /// A table of this run, created if it is missing.
     pub async fn table(&self, name: &str) -> Outcome<Table> {
         let table = self.service.table(&self.name(name))?;
         table.create_if_missing().await?;
         Ok(table)
     }
 
-    /// The same table by a client that does not try again, so that it sees every refusal.
+    /// The same table with a client that never retries, so that it sees every refusal.
     pub fn impatient(&self, table: &Table) -> Outcome<Table> {
         let service = TableService::builder(&self.connection_string)?.retry(RetryPolicy::never()).build()?;
         Ok(service.table(table.name())?)
@@ -132,7 +132,7 @@ impl Stage {
         partition: &str,
         row: &str,
     ) -> Outcome<ReadResult<T>> {
-        // Not `Table::get`, since only a query is told what it looks at.
+        // Not `Table::get`: only the answer to a query has the number of entities examined.
         let both = partition_key().eq(partition).and(row_key().eq(row));
         let found = self.look(Class::Point, what, &table.query().filter(both)).await?;
         self.same(&format!("{partition}/{row} is one entity"), found.entities.len(), 1)?;
@@ -158,7 +158,7 @@ impl Stage {
         Ok(ReadResult { entities, cost })
     }
 
-    /// All that a query finds, and what it takes.
+    /// Everything that a query finds, and its cost.
     pub async fn look<T: DeserializeOwned>(
         &self,
         class: Class,
@@ -170,7 +170,7 @@ impl Stage {
         Ok(found)
     }
 
-    /// One page of what a query finds: for those that `take` the first.
+    /// One page of a query: for queries that `take` the first entities.
     pub async fn look_first<T: DeserializeOwned>(
         &self,
         class: Class,
@@ -189,7 +189,7 @@ impl Stage {
         println!("  {class:<20}  {cost}  {what}");
     }
 
-    /// Waits for a change and tells how long it took.
+    /// Waits for a change and prints how long it took.
     pub async fn timed<T, E>(
         &self,
         what: &str,
@@ -205,7 +205,7 @@ impl Stage {
         Ok((done, time))
     }
 
-    /// What was found is what it should be.
+    /// Checks that the result is the expected one.
     pub fn same<T: Debug + PartialEq>(&self, what: &str, found: T, expected: T) -> Outcome {
         if found == expected {
             self.checks.set(self.checks.get() + 1);
@@ -218,12 +218,12 @@ impl Stage {
         self.same(what, held, true)
     }
 
-    /// No entity was looked at in vain, if the server tells.
+    /// Checks that only the returned entities were examined, if the server reports it.
     pub fn scanned_nothing_else(&self, what: &str, cost: Cost) -> Outcome {
         self.scanned(what, cost, cost.returned)
     }
 
-    /// So many entities were looked at, if the server tells.
+    /// Checks how many entities were examined, if the server reports it.
     pub fn scanned(&self, what: &str, cost: Cost, expected: u64) -> Outcome {
         match cost.examined {
             Some(examined) => self.same(&format!("entities scanned for {what}"), examined, expected),
@@ -232,7 +232,7 @@ impl Stage {
     }
 }
 
-/// All that a query finds.
+/// Everything that a query finds.
 pub async fn read<T: DeserializeOwned>(query: &Query) -> Outcome<ReadResult<T>> {
     let query = query.clone().examined();
     let start = Instant::now();
@@ -254,7 +254,7 @@ pub async fn read<T: DeserializeOwned>(query: &Query) -> Outcome<ReadResult<T>> 
     Ok(ReadResult { entities, cost })
 }
 
-/// Work of one kind, eight at a time; the results are in no order.
+/// Runs futures, eight at a time. The results are in no order.
 pub async fn at_once<T, F: Future<Output = partita_client::Result<T>>>(
     work: impl IntoIterator<Item = F>,
 ) -> Outcome<Vec<T>> {
@@ -266,7 +266,7 @@ pub async fn fill<T: Serialize>(table: &Table, entities: impl IntoIterator<Item 
     complete(Bulk::new(table).write(BulkWrite::Insert, entities).await).map(drop)
 }
 
-/// How many rows a report says are done, if it says so of all.
+/// How many rows are done; an error if some are not.
 pub fn complete(report: Report) -> Outcome<u64> {
     if report.is_complete() {
         return Ok(report.done);
@@ -279,16 +279,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_a_failure_that_names_both() {
+    fn a_difference_is_a_failure_that_names_both_values() {
         let stage = Stage::new("UseDevelopmentStorage=true").unwrap();
         stage.same("a sum", 4, 4).unwrap();
         assert_eq!(stage.same("a sum", 5, 4).unwrap_err().to_string(), "a sum: expected 4, found 5");
         assert!(stage.holds("a promise", false).is_err());
-        assert_eq!(stage.checks(), 1, "only what holds is counted");
+        assert_eq!(stage.checks(), 1, "only checks that hold are counted");
     }
 
     #[test]
-    fn too_many_entities_scanned_are_a_failure_where_they_are_told() {
+    fn too_many_scanned_entities_are_a_failure_if_they_are_reported() {
         let stage = Stage::new("UseDevelopmentStorage=true").unwrap();
         let cost = |examined| Cost { examined, ..Cost::sum([]) };
         assert!(stage.scanned("it", cost(Some(7)), 7).is_ok());

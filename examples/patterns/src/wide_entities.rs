@@ -1,4 +1,4 @@
-//! Wide entities: more properties than an entity can have, over several rows that are written together.
+//! Wide entities: more properties than an entity can have, in several rows that are written together.
 
 use partita_client::{Entity, Error, Match, StoredEntity, partition_key, row_key};
 use partita_client_patterns::wide;
@@ -21,9 +21,9 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.say(&format!("a survey of {ANSWERS} answers; an entity has 252 properties at most"));
     match table.insert(&survey(ANSWERS)).await {
         Err(error) => stage.same("the survey as one entity", error.status(), Some(400))?,
-        // Azurite does.
+        // Azurite accepts it.
         Ok(etag) => {
-            stage.say("this service takes it as one entity nevertheless; do not rely on it");
+            stage.say("this service accepts it as one entity; do not rely on it");
             table.delete("surveys", "2026", etag).await?;
         }
     }
@@ -39,7 +39,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let others = all.clone().filter(row_key().starts_with("2026~"));
     let others = stage.look::<Entity>(Class::Range, "its other rows", &others).await?;
     stage.scanned("a wide entity", first.cost.and(others.cost), 3)?;
-    // What `wide::get` does is those two.
+    // `wide::get` does these two.
     let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
     stage.same("the survey, joined", &found.entity, &survey(ANSWERS))?;
 
@@ -51,13 +51,13 @@ pub async fn run(stage: &Stage) -> Outcome {
     let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
     stage.same("the shorter one", &found.entity, &survey(300))?;
 
-    // Whoever writes one row by itself makes it unreadable, and not a mixture of two writes.
+    // If only one row is written, the wide entity is unreadable, but never a mixture of two writes.
     table.merge(&Entity::new("surveys", "2026~1").with("WideGeneration", "another"), Match::Any).await?;
     let torn = wide::get::<Entity>(&table, "surveys", "2026").await;
     stage.holds("a torn one is refused", matches!(torn, Err(Error::Unreadable(_))))?;
     wide::put(&table, &survey(ANSWERS)).await?;
     let found: StoredEntity<Entity> = wide::get(&table, "surveys", "2026").await?;
-    stage.same("written anew", &found.entity, &survey(ANSWERS))?;
+    stage.same("written again", &found.entity, &survey(ANSWERS))?;
     stage.holds("deleted", wide::delete(&table, "surveys", "2026").await?)?;
     stage.same("rows after it", all.count().await?, 0)
 }

@@ -1,6 +1,6 @@
-//! Partitions come and go, segments split and merge, janitors are killed at work, and scans miss nothing.
+//! Partitions are filled and emptied, segments split and merge, janitors are killed, and scans miss nothing.
 //!
-//! `PARTITA_FIRE_SECONDS` makes it longer.
+//! `PARTITA_FIRE_SECONDS` sets the length.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,11 +18,11 @@ use uuid::Uuid;
 
 const PARTITIONS: u32 = 160;
 const WRITERS: u32 = 8;
-/// All writers fill the table up to this many partitions, then empty it down to that many, and so on: segments
-/// split on the way up and are merged on the way down.
+/// All writers fill the table up to `FULL` partitions, then empty it down to `EMPTY`, and so on. Segments are split on
+/// the way up and merged on the way down.
 const FULL: usize = 140;
 const EMPTY: usize = 25;
-/// Before it is filled again, so that janitors find the small segments that are left.
+/// The pause before the table is filled again, so that janitors find the small segments.
 const REST: Duration = Duration::from_secs(1);
 
 /// Partitions whose row certainly exists, each with the number of its insertion.
@@ -81,7 +81,7 @@ async fn every_scan_sees_every_partition_that_was_there_throughout() {
 }
 
 impl Truth {
-    /// Before the row is deleted. Whether it was there.
+    /// Called before the row is deleted. Returns whether it was there.
     fn remove(&self, partition: &str) -> bool {
         self.rows.lock().unwrap().remove(partition).is_some()
     }
@@ -99,7 +99,7 @@ impl Truth {
     }
 }
 
-/// Fills its partitions and empties most of them again. Those whose number ends in zero stay once they are there.
+/// Fills its partitions and empties most of them again. Those whose number ends in zero are never emptied.
 async fn write(engine: Arc<CassandraEngine>, table: TableRef, truth: Arc<Truth>, writer: u32) {
     let mine: Vec<u32> = (0..PARTITIONS).filter(|n| n % WRITERS == writer).collect();
     while !truth.over.load(Ordering::Acquire) {
@@ -127,7 +127,7 @@ async fn write(engine: Arc<CassandraEngine>, table: TableRef, truth: Arc<Truth>,
     }
 }
 
-/// Until it certainly is done.
+/// Repeats the transaction until it is certainly done.
 async fn apply(engine: &CassandraEngine, table: &TableRef, transaction: Transaction) {
     loop {
         match engine.apply(table, transaction.clone()).await {
@@ -143,13 +143,13 @@ async fn scan_all_the_time(engine: Arc<CassandraEngine>, table: TableRef, truth:
         let before = truth.rows.lock().unwrap().clone();
         let seen = scan_through(&engine, &table).await;
         let after = truth.rows.lock().unwrap().clone();
-        assert!(seen.is_sorted_by(|a, b| a < b), "in order, and each once: {seen:?}");
+        assert!(seen.is_sorted_by(|a, b| a < b), "not in order, or not each once: {seen:?}");
         let seen: BTreeSet<&String> = seen.iter().collect();
         for (partition, insertion) in before {
             if after.get(&partition) == Some(&insertion) {
                 assert!(
                     seen.contains(&partition),
-                    "{partition} was there throughout, and only {seen:?} were seen"
+                    "{partition} was there throughout, but only {seen:?} were seen"
                 );
             }
         }
@@ -178,7 +178,7 @@ async fn scan_through(engine: &CassandraEngine, table: &TableRef) -> Vec<String>
     }
 }
 
-/// Servers that do nothing but tidy, and end wherever they are.
+/// Servers that only run their janitors, and are stopped at a random moment.
 async fn start_and_kill_janitors(options: Options, truth: Arc<Truth>) {
     while !truth.over.load(Ordering::Acquire) {
         let server = open(&options).await;
@@ -188,8 +188,8 @@ async fn start_and_kill_janitors(options: Options, truth: Arc<Truth>) {
     }
 }
 
-/// What lies in the cluster, read past the engine: partitions with rows are listed where it counts, and in the
-/// end, with all janitors' work done, no others are. The map's version.
+/// Checks what is stored in the cluster, without the engine: partitions with rows are listed in the current segment
+/// and, once the janitors have done their work, no others are. Returns the version of the map.
 async fn audit(options: &Options, truth: &Truth) -> i64 {
     let session = connect(options).await.unwrap();
     session.use_keyspace(&options.keyspace, true).await.unwrap();
@@ -247,7 +247,7 @@ async fn audit(options: &Options, truth: &Truth) -> i64 {
             return map[0].2;
         }
         assert!(Instant::now() < until, "empty partitions stay listed: {:?}", listed.difference(&with_rows));
-        // Finds the empty ones, as any reader does.
+        // A scan reports empty partitions to the janitor.
         scan_through(&engine, &store_suite::table("Fire")).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! What the janitor clears away by itself, seen past the engine.
+//! What the janitor removes by itself, as it is stored in the cluster.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn wait_until_empty(session: &Session, of: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_dropped_table_nothing_stays() {
+async fn nothing_of_a_dropped_table_stays() {
     let Some(nodes) = nodes() else { return };
     let (options, session) = eager(&nodes).await;
     let engine = open(&options).await;
@@ -98,7 +98,7 @@ async fn a_partition_whose_last_row_is_deleted_is_struck_off() {
         tokio::time::sleep(patience.pause()).await;
     }
     engine.apply(&table, insert("a", "r", 2)).await.unwrap();
-    assert_eq!(listed(&session).await, 1, "and listed again with the next");
+    assert_eq!(listed(&session).await, 1, "the next row lists it again");
     engine.close().await;
     drop_keyspace(&options).await;
 }

@@ -1,4 +1,4 @@
-//! Small merges into large rows: the requests are small, the writes are not.
+//! Small merges into large rows: the requests are small, but the writes are large.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use testing::Patience;
 use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drop_waits_for_the_server_that_relies_longest_on_what_it_knows() {
+async fn a_drop_waits_for_the_server_with_the_longest_lease() {
     let Some(nodes) = nodes() else { return };
     let options = fresh_keyspace(&nodes).await;
     let brief = open(&options).await;
@@ -20,7 +20,7 @@ async fn a_drop_waits_for_the_server_that_relies_longest_on_what_it_knows() {
     let table = table("Books");
     brief.create_table(&table, None).await.unwrap();
     for row in 0..3 {
-        // From here on it uses what it has read of the table, for the length of its own lease.
+        // From here on it uses its cached table for the length of its own lease.
         patient.apply(&table, insert("p", &format!("{row}"), 1)).await.unwrap();
     }
     brief.drop_table(&table).await.unwrap();
@@ -33,10 +33,10 @@ async fn a_drop_waits_for_the_server_that_relies_longest_on_what_it_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_freeze_is_answered_once_every_server_has_said_that_it_is_quiet() {
+async fn a_freeze_is_answered_once_every_server_is_quiet() {
     let Some(nodes) = nodes() else { return };
     let options = fresh_keyspace(&nodes).await;
-    // The second one would go on writing for a minute by what it knows of the switch.
+    // With its long lease, the second one could continue to write for a minute if the freeze relied on leases.
     let first = open(&options).await;
     let second = open(&Options { table_lease: Duration::from_secs(60), ..options.clone() }).await;
     let table = table("Books");

@@ -1,7 +1,7 @@
-//! The engine on a real cluster: what it believes of Cassandra, the promises of every engine, and what becomes of
-//! them when requests are lost and directories change.
+//! The engine on a real cluster: what it expects of Cassandra, and that it keeps the promises of every engine while
+//! requests are lost and directories change.
 
-#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+#![allow(clippy::unwrap_used, reason = "these are tests: what is unwrapped is asserted")]
 
 mod directory_under_fire;
 mod janitor;

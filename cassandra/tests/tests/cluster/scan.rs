@@ -1,4 +1,4 @@
-//! Scans of partitions that take more than one read, while they change.
+//! Scans that take more than one read of a partition, while it changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use store_suite::{draft, key, number, table};
 
 const ROWS: usize = 90;
 
-/// All rows of the partition become this version, in one transaction of some 2 MiB.
+/// Puts this version into all rows of the partition, in one transaction of about 2 MiB.
 fn round(version: i32) -> Transaction {
     let filler = Value::Binary(vec![7; 24 * 1024]);
     let change = |n: usize| RowOperation {
@@ -49,7 +49,7 @@ async fn write_rounds(engine: Arc<CassandraEngine>, table: TableRef, over: Arc<A
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_takes() {
+async fn one_page_never_shows_two_states_of_a_partition() {
     let Some(nodes) = nodes() else { return };
     let options = fresh_keyspace(&nodes).await;
     let engine = open(&options).await;
@@ -63,7 +63,7 @@ async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_ta
     let over = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn(write_rounds(engine.clone(), table.clone(), over.clone()));
 
-    // One range, all partitions, and ranges apart.
+    // One partition, all partitions, and separate ranges.
     let odd_rows = (0..ROWS / 2).map(|n| KeyRange::entity("large", &format!("{:03}", 2 * n + 1)));
     let parts = [("000", "020"), ("040", "060"), ("070", "089")];
     let parts =
@@ -83,7 +83,7 @@ async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_ta
                 Ok(page) => {
                     let versions = versions(&page);
                     assert!(versions.len() <= 1, "{versions:?} in one page of {ranges:?}");
-                    assert!(page.next.is_none() || !page.entities.is_empty(), "every page gets on");
+                    assert!(page.next.is_none() || !page.entities.is_empty(), "every page advances");
                     whole += usize::from(page.next.is_none());
                 }
                 Err(Error::Busy) => {}
@@ -103,7 +103,7 @@ async fn one_page_never_shows_two_states_of_a_partition_however_many_reads_it_ta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_without_time_gets_on_page_by_page() {
+async fn a_scan_without_time_advances_page_by_page() {
     let Some(nodes) = nodes() else { return };
     let options = fresh_keyspace(&nodes).await;
     let engine = open(&options).await;

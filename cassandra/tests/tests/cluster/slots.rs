@@ -36,7 +36,7 @@ async fn hurry(engine: &CassandraEngine, table: &TableRef, row: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
+async fn a_server_that_lost_its_slot_takes_another_and_continues_to_write() {
     let Some(nodes) = nodes() else { return };
     let options = fresh_keyspace(&nodes).await;
     let session = connect(&options).await.unwrap();
@@ -56,12 +56,12 @@ async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
             }
             tokio::time::sleep(patience.pause()).await;
         };
-        assert_ne!(taken.1, lost.1, "another owner, so that what the first one sent late is refused");
+        assert_ne!(taken.1, lost.1, "another owner, so that late requests of the first one are refused");
         let patience = Patience::new("the server writes again");
         for row in 0.. {
             match engine.apply(&table, insert("p", &format!("{loss}-{row}"), 1)).await {
                 Ok(stamps) => {
-                    assert!(stamps[0] > last, "stamps go on from the last");
+                    assert!(stamps[0] > last, "stamps continue from the last");
                     last = stamps[0];
                     break;
                 }
@@ -72,6 +72,6 @@ async fn a_server_that_lost_its_slot_takes_another_and_writes_on() {
         assert!(engine.check_health().is_ok());
     }
     engine.close().await;
-    assert_eq!(held_slots(&session).await, [], "the slot it has at the end is given back");
+    assert_eq!(held_slots(&session).await, [], "a closed server releases its slot");
     drop_keyspace(&options).await;
 }

@@ -1,4 +1,4 @@
-//! The promises that every engine keeps, kept on a cluster.
+//! The engine keeps the promises of every engine on a cluster.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ async fn keeps_every_promise() {
     drop_keyspace(&options).await;
 }
 
-/// A keyspace takes seconds to make, so one is used again for every promise.
+/// Empties the keyspace for the next promise: creating a new one would take seconds.
 async fn empty(engine: &dyn Engine, session: &Session) {
     for account in ["devstoreaccount1", "another"] {
-        // What the service keeps of an account is never removed by the engine itself.
+        // The engine itself never removes the documents of an account.
         session.query_unpaged("DELETE FROM services WHERE account = ?", (account,)).await.unwrap();
         let account = store_suite::account(account);
         for service in ServiceKind::ALL {

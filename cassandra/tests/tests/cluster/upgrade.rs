@@ -112,7 +112,7 @@ async fn seen(engine: &CassandraEngine) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
+async fn a_keyspace_of_schema_1_is_upgraded_and_keeps_its_data() {
     let Some(nodes) = nodes() else { return };
     let (options, session) = make_schema_1(&nodes).await;
     fill(&session, &nodes).await;
@@ -141,7 +141,7 @@ async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
     assert_eq!(engine.list_accounts().await.unwrap(), std::slice::from_ref(&books.account));
     assert!(engine.get(&books, &key("p", "r")).await.unwrap().is_some());
     assert_eq!(seen(&engine).await, ["p|r"]);
-    // The partition that is there, the one that was struck off, and one that never was.
+    // An existing partition, one that was struck off, and a new one.
     for partition in ["p", "q", "s"] {
         engine.apply(&books, insert(partition, "new", 1)).await.unwrap();
     }
@@ -155,7 +155,7 @@ async fn a_keyspace_of_schema_1_is_upgraded_with_all_that_is_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_keyspace_of_schema_2_keeps_its_properties_and_gets_room_for_those_of_other_services() {
+async fn a_keyspace_of_schema_2_is_upgraded_and_keeps_its_service_properties() {
     let Some(nodes) = nodes() else { return };
     let (options, session) = make_schema_2(&nodes).await;
     fill(&session, &nodes).await;

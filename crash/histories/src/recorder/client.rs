@@ -1,4 +1,4 @@
-//! One client of a round: one operation after the other, each with its times.
+//! One client of a round. It performs one operation after the other and records the times of each.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +10,11 @@ use crate::choice::Chooser;
 use crate::history::{Action, Operation, Outcome, Time};
 use crate::random::Random;
 
-/// Times a client asks again when nobody takes its request: a minute and more, for a front end that starts again.
+/// How often a client tries again if no server accepts its request: for more than a minute, so that a front end can
+/// restart.
 const NOT_SENT_MAX: usize = 80;
 
-/// A busy server is left alone for so long.
+/// The pause after an answer that the server is busy.
 const TURNED_AWAY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The one clock of a run.
@@ -35,21 +36,21 @@ pub struct Client {
     pub number: u32,
     pub exchange: Exchange,
     pub clock: Clock,
-    /// Whether the server is there to be asked.
+    /// Whether the server is running.
     pub up: watch::Receiver<bool>,
 }
 
-/// What all clients of a round are given.
+/// What all clients of a round have in common.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub partitions: Arc<[String]>,
     pub operations: usize,
 }
 
-/// Why a client could not go on.
+/// Why a client could not continue.
 #[derive(Debug)]
 pub enum Stopped {
-    /// An answer that is wrong in any order, and its operation.
+    /// An answer that is impossible in any order, and its operation.
     Strange(String, Box<Operation>),
     Unreachable(String),
 }
@@ -82,9 +83,9 @@ impl Client {
     pub async fn perform(&mut self, partition: String, action: Action) -> Result<Operation, Stopped> {
         let mut why = String::new();
         for _ in 0..NOT_SENT_MAX {
-            // An error means that nobody ever kills this server.
+            // An error means that this server is never killed.
             if self.up.has_changed().unwrap_or(false) {
-                // What is sent to a server that is gone is known to nobody, and says nothing.
+                // A request that no running server received has no outcome to record.
                 self.exchange.reconnect();
             }
             let _ = self.up.wait_for(|up| *up).await;

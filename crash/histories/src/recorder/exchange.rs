@@ -1,4 +1,4 @@
-//! One action over one connection: the request it takes, and what the answer says in the words of a history.
+//! One action over one connection: makes its request, and turns the answer into an outcome of the history.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::history::{Action, Found, Outcome, Refusal, Verb, Version, Write};
 
-/// A request without an answer for so long is given up, and its outcome not known.
+/// A request without an answer is given up after this time. Its outcome is unknown.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 const NO_METADATA: &str = "Accept: application/json;odata=nometadata\r\n";
-/// Its entities carry their ETags.
+/// Its entities have their ETags.
 const MINIMAL_METADATA: &str = "Accept: application/json;odata=minimalmetadata\r\n";
 const JSON: &str = "Content-Type: application/json\r\nPrefer: return-no-content\r\n";
 const MULTIPART: &str = "Content-Type: multipart/mixed; boundary=batch_histories\r\n";
@@ -23,9 +23,9 @@ const MULTIPART: &str = "Content-Type: multipart/mixed; boundary=batch_histories
 #[derive(Debug)]
 pub enum Heard {
     Outcome(Outcome),
-    /// Nobody was there to take the request.
+    /// No server accepted the request.
     NotSent(String),
-    /// An answer that has no place in a history: wrong whatever the order.
+    /// An answer that can't be part of any history: impossible in any order.
     Strange(String),
 }
 
@@ -36,7 +36,7 @@ pub struct Exchange {
     table: String,
 }
 
-/// A request with what it owns.
+/// A request that owns its texts.
 struct Message {
     method: &'static str,
     path: String,
@@ -50,7 +50,7 @@ impl Exchange {
         Self { client: Client::new(target.clone()), target, table: table.to_owned() }
     }
 
-    /// The next request gets a new connection.
+    /// Uses a new connection for the next request.
     pub fn reconnect(&mut self) {
         self.client = Client::new(self.target.clone());
     }
@@ -109,7 +109,7 @@ impl Exchange {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.client.send(request, Instant::now())).await {
             Ok(response) => response.map(read).map(Some),
             Err(_) => {
-                // The answer may still come, and must not be taken for that to another request.
+                // The answer may still arrive, and must not be taken for the answer to another request.
                 self.reconnect();
                 Ok(None)
             }
@@ -213,7 +213,7 @@ fn understand(action: &Action, response: &Response<'_>) -> Result<Outcome, Strin
             Some((_, Refusal::ResourceNotFound)) => Ok(Outcome::Found(Vec::new())),
             _ => strange(),
         },
-        // A page that ends early leaves no sight of the whole partition.
+        // A page that ends early does not show the whole partition.
         (200, Action::Query) if response.next_partition_key.is_some() => Ok(Outcome::Unknown { until: None }),
         (200, Action::Query) => page(&json(response.body)?).map(Outcome::Found),
         (201 | 204, Action::Write(write)) => {
@@ -298,7 +298,7 @@ fn version(etag: &str) -> Result<Version, String> {
     }
 }
 
-/// The refusals a history knows, and which operation of a batch the message names.
+/// The refusals that a history has, and the index that the message of a batch names.
 fn refusal(status: u16, body: &str) -> Option<(Option<usize>, Refusal)> {
     let document: Value = serde_json::from_str(&body[body.find('{')?..=body.rfind('}')?]).ok()?;
     let error = &document["odata.error"];

@@ -11,7 +11,7 @@ use crate::random::Random;
 
 const PAUSE_MILLIS_MAX: usize = 60;
 
-/// When a server was killed: not before `sent`, and it was gone at `gone`.
+/// When a server was killed: not before `sent`, and it had ended at `gone`.
 #[derive(Clone, Copy, Debug)]
 pub struct Kill {
     pub sent: Time,
@@ -27,12 +27,12 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Until told to stop; the server is there when this returns.
+    /// Kills until it is told to stop. The server is running when this returns.
     pub async fn work(&mut self, mut stop: watch::Receiver<bool>) -> Result<Vec<Kill>, String> {
         let mut kills = Vec::new();
         loop {
             let pause = Duration::from_millis(1 + self.random.below(PAUSE_MILLIS_MAX) as u64);
-            // An error means that the round is gone, and so has nothing more to kill for.
+            // An error means that the round has ended.
             let stopped = tokio::time::timeout(pause, stop.wait_for(|stop| *stop)).await.is_ok();
             if stopped && (!kills.is_empty() && self.random.chance(50)) {
                 return Ok(kills);
@@ -44,7 +44,7 @@ impl Killer {
         }
     }
 
-    /// Once, and now and then again as soon as it is back.
+    /// Kills and restarts the server once, and sometimes again right after the restart.
     fn kill(&mut self, kills: &mut Vec<Kill>) -> Result<(), String> {
         loop {
             let sent = self.clock.now();
@@ -61,7 +61,7 @@ impl Killer {
     }
 }
 
-/// What was under way when the server was killed was done before it was gone, or never.
+/// An operation that was in flight when the server was killed was done before the process ended, or never.
 pub fn bound(history: &mut [Operation], kills: &[Kill]) {
     for operation in history {
         let Outcome::Unknown { until: until @ None } = &mut operation.outcome else { continue };
@@ -76,15 +76,15 @@ mod tests {
     use crate::history::Action;
 
     #[test]
-    fn a_kill_bounds_what_was_under_way() {
+    fn a_kill_bounds_the_operations_in_flight() {
         let kills = [Kill { sent: 100, gone: 110 }, Kill { sent: 200, gone: 210 }];
         for (start, end, expected) in [
             (50, 90, None),        // broke before any kill
-            (50, 105, Some(110)),  // seen before the process was known to be gone
-            (50, 150, Some(110)),  // seen late
+            (50, 105, Some(110)),  // noticed before the process had ended
+            (50, 150, Some(110)),  // noticed late
             (50, 250, Some(210)),  // sent again, or waiting through both
             (120, 150, None),      // nothing was killed meanwhile
-            (205, 220, Some(210)), // sent to a process that was about to go
+            (205, 220, Some(210)), // sent to a process that was about to end
         ] {
             let (partition, outcome) = (String::new(), Outcome::Unknown { until: None });
             let mut history =

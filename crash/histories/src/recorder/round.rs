@@ -1,4 +1,4 @@
-//! A round: all clients at work on some new partitions, then one look at each of them.
+//! A round: all clients work on some new partitions, then each partition is read once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -16,11 +16,11 @@ use crate::random::Random;
 pub struct Recorded {
     pub operations: Vec<Operation>,
     pub kills: usize,
-    /// Answers that are wrong in any order.
+    /// Answers that are impossible in any order.
     pub strange: Vec<String>,
 }
 
-/// A client or the killer that can't go on ends the run; what clients heard that is wrong does not.
+/// If a client or the killer can't continue, the run ends. Impossible answers do not end it.
 pub async fn record(
     clients: &mut Vec<Client>,
     killer: &mut Option<Killer>,

@@ -1,4 +1,4 @@
-//! A run: rounds against one server of our own or some endpoints, each judged as soon as it is recorded.
+//! A run: rounds against one own server or some endpoints. Each round is judged as soon as it is recorded.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -20,7 +20,7 @@ use crate::judge::{Verdict, judge};
 use crate::random::Random;
 use crate::timeline;
 
-/// Whom to ask.
+/// The servers to use.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A server that this run starts, and kills if `kills` says so.
@@ -36,13 +36,13 @@ pub struct Plan {
     pub clients: u32,
     pub partitions: usize,
     pub rows: usize,
-    /// Of each client in each round.
+    /// Operations of each client in each round.
     pub operations: usize,
-    /// Places the judge may look at in a history.
+    /// Places that the judge may visit in a history.
     pub places: usize,
-    /// Where histories with a violation are left.
+    /// Where histories with a violation are saved.
     pub save: PathBuf,
-    /// No round begins when this is gone.
+    /// No round begins after this file is removed.
     pub watched: Option<PathBuf>,
 }
 
@@ -60,13 +60,13 @@ pub struct Summary {
     pub kills: u64,
     /// Reads and writes that a busy server did not do.
     pub turned_away: u64,
-    /// Writes whose outcome no client knows.
+    /// Writes with an unknown outcome.
     pub unknown: u64,
     pub undecided: u64,
     pub violations: u64,
-    /// Answers that are wrong in any order.
+    /// Answers that are impossible in any order.
     pub strange: u64,
-    /// The most places a history took that was found to have an order.
+    /// The most places that a linearizable history took.
     pub places_most: usize,
     pub seconds: f64,
     pub judging_seconds: f64,
@@ -78,14 +78,14 @@ impl Summary {
     }
 }
 
-/// Prints a line a round; `Err` if it could not go on, whatever the verdicts.
+/// Prints a line for each round. `Err` if the run could not continue, whatever the verdicts are.
 pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
     let started = Instant::now();
     let data = tempfile::tempdir().map_err(|error| format!("can't make a temporary directory: {error}"))?;
     let clock = Clock::start();
     let (up, is_up) = watch::channel(true);
     let mut killer = None;
-    // Its drop ends the server, before its directory goes.
+    // Dropped before its directory, so that the server ends first.
     let mut _server = None;
     let foreign = matches!(target, Target::Endpoints { .. });
     let targets = match target {
@@ -103,7 +103,7 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
             targets(&connection_strings, authority.as_deref())?
         }
     };
-    // A store of others may have the table of another run.
+    // The store may have the table of another run.
     let table = format!("histories{:08x}", (plan.seed ^ epoch_nanos()) as u32);
     let mut clients: Vec<Client> = (0..plan.clients)
         .map(|number| {
@@ -127,9 +127,9 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
         summary.seconds = started.elapsed().as_secs_f64();
     }
     if let Some(first) = clients.first_mut().filter(|_| foreign) {
-        // Verdicts do not depend on it, and others may be hurting the store just now.
+        // Verdicts do not depend on it, and the store may be failing on purpose just now.
         if let Err(why) = first.exchange.delete_table().await {
-            println!("a table of this run stays behind: {why}");
+            println!("a table of this run could not be deleted: {why}");
         }
     }
     Ok(summary)
@@ -156,7 +156,7 @@ impl Summary {
         self.kills += recorded.kills as u64;
         for answer in &recorded.strange {
             self.strange += 1;
-            println!("round {round}: wrong in any order: {answer}");
+            println!("round {round}: impossible in any order: {answer}");
         }
         for (partition, history) in history::by_partition(recorded.operations) {
             self.count(&history);

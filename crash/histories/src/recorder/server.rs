@@ -1,4 +1,4 @@
-//! A server of our own: the real binary on a directory, killed and started again at the same port.
+//! A server that the run starts: the real binary on a directory, killed and restarted on the same port.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ impl Server {
         Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, port })
     }
 
-    /// kill -9; it is gone when this returns.
+    /// kill -9. The process has ended when this returns.
     pub fn kill(&mut self) -> Result<(), String> {
         let ended = self.child.kill().and_then(|()| self.child.wait());
         ended.map(|_| ()).map_err(|error| format!("can't kill the server: {error}"))
     }
 
-    /// Again, after a kill.
+    /// Starts it again after a kill.
     pub fn restart(&mut self) -> Result<(), String> {
         (self.child, _) = launch(&self.binary, &self.data, self.port)?;
         Ok(())
@@ -44,11 +44,11 @@ impl Drop for Server {
     }
 }
 
-/// Waits for the banner and gives the connection string in it.
+/// Starts it, waits for the banner, and returns the connection string in it.
 fn launch(binary: &Path, data: &Path, port: u16) -> Result<(Child, String), String> {
     let cant = |why: &dyn std::fmt::Display| format!("can't start {}: {why}", binary.display());
     let mut command = Command::new(binary);
-    // Settings of the machine are none of ours.
+    // Settings from the environment must not change the test.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
         command.env_remove(name);
     }

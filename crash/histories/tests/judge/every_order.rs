@@ -1,4 +1,4 @@
-//! The judge beside a search that tries every order one by one: slow, and too simple to be wrong.
+//! Compares the judge with a search that tries every order one by one: slow, but simple enough to be trusted.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::simulator::{Losses, Simulator, Store};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
-    /// Times are shuffled after the fact, so that about half of the histories have no order.
+    /// Times are changed afterwards, so that about half of the histories have no order.
     #[test]
     fn the_judge_agrees_with_trying_every_order(seed: u64, clients in 2..4_usize, rows in 1..3_usize) {
         let mut simulator = Simulator::new(seed, clients, rows);
@@ -101,7 +101,7 @@ fn happens(
         if write.verb == Verb::Delete {
             continue;
         }
-        // A version that nobody was told equals no other.
+        // A version that is not known equals no other.
         store.rows.get_mut(&write.row).unwrap().0 = version.unwrap_or(-i64::from(write.number));
         if let Some(version) = version
             && latest.insert(write.row.clone(), version).is_some_and(|before| before >= version)

@@ -1,4 +1,4 @@
-//! Histories with one fault in them are rejected, all of them. The faults are such that no order can excuse them.
+//! Every history with an injected fault is rejected. The faults are such that no order explains them.
 
 use histories::history::{Action, Operation, Outcome, Verb, Write};
 use histories::judge::{PLACES_MAX, is_linearizable};
@@ -49,7 +49,7 @@ proptest! {
             };
             simulator.store.last_version += 10;
             simulator.alone(Action::Batch(batch), outcome);
-            simulator.alone_rightly(Action::Query);
+            simulator.alone_and_correct(Action::Query);
         });
     }
 
@@ -77,9 +77,9 @@ proptest! {
             let before = simulator.store.clone();
             let verb = if deletes { Verb::Delete } else { Verb::InsertOrMerge };
             let write = simulator.write(verb, &row, None);
-            simulator.alone_rightly(Action::Write(write));
+            simulator.alone_and_correct(Action::Write(write));
             simulator.store.rows = before.rows;
-            simulator.alone_rightly(Action::Get { row });
+            simulator.alone_and_correct(Action::Get { row });
         });
     }
 
@@ -89,7 +89,7 @@ proptest! {
             let row = simulator.rows[0].clone();
             let before = simulator.store.rows.get(&row).cloned();
             simulator.upsert(&row);
-            // Nobody else touches the row for a while.
+            // No other write touches the row for a while.
             let others: Vec<String> = simulator.rows[1..].to_vec();
             for _ in 0..30 {
                 let other = simulator.random.pick(&others);
@@ -99,7 +99,7 @@ proptest! {
                 Some(before) => simulator.store.rows.insert(row.clone(), before),
                 None => simulator.store.rows.remove(&row),
             };
-            simulator.alone_rightly(Action::Query);
+            simulator.alone_and_correct(Action::Query);
         });
     }
 
@@ -109,7 +109,7 @@ proptest! {
             let row = simulator.rows[0].clone();
             if simulator.store.rows.contains_key(&row) {
                 let delete = simulator.write(Verb::Delete, &row, None);
-                simulator.alone_rightly(Action::Write(delete));
+                simulator.alone_and_correct(Action::Write(delete));
             }
             let start = simulator.clock + 1;
             for offset in [0, 3] {
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_condition_that_was_not_looked_at_is_caught(seed: u64, deletes: bool) {
+    fn an_ignored_condition_is_caught(seed: u64, deletes: bool) {
         faulty(seed, |simulator| {
             let row = simulator.rows[0].clone();
             simulator.upsert(&row);
@@ -144,17 +144,17 @@ proptest! {
             let refusal = simulator.store.refusal(&write).unwrap();
             simulator.store.write(&write);
             simulator.alone(Action::Write(write), Outcome::Refused { index: 0, refusal });
-            simulator.alone_rightly(Action::Get { row });
+            simulator.alone_and_correct(Action::Get { row });
         });
     }
 
     #[test]
-    fn a_merge_that_forgets_is_caught(seed: u64) {
+    fn a_merge_that_loses_a_property_is_caught(seed: u64) {
         faulty(seed, |simulator| {
             let row = simulator.rows[0].clone();
             simulator.upsert(&row);
             let merge = Write { extras: vec!["B".to_owned()], ..simulator.write(Verb::Merge, &row, None) };
-            simulator.alone_rightly(Action::Write(merge));
+            simulator.alone_and_correct(Action::Write(merge));
             let Outcome::Found(mut rows) = simulator.store.execute(&Action::Get { row: row.clone() }) else {
                 unreachable!()
             };
@@ -174,20 +174,20 @@ proptest! {
     }
 
     #[test]
-    fn a_write_that_comes_back_after_a_kill_is_caught(seed: u64) {
+    fn a_write_that_appears_after_a_kill_is_caught(seed: u64) {
         faulty(seed, |simulator| {
             let row = simulator.rows[0].clone();
             let write = simulator.write(Verb::InsertOrReplace, &row, None);
             let until = Some(simulator.clock + 10);
             simulator.alone(Action::Write(write.clone()), Outcome::Unknown { until });
-            simulator.alone_rightly(Action::Query);
+            simulator.alone_and_correct(Action::Query);
             simulator.store.write(&write);
-            simulator.alone_rightly(Action::Query);
+            simulator.alone_and_correct(Action::Query);
         });
     }
 }
 
-/// A history in order, a fault while nothing else goes on, and more history on top of what the fault left.
+/// A correct history, a fault while nothing else is in flight, and more history after it.
 fn faulty(seed: u64, fault: impl Fn(&mut Simulator)) {
     let mut random = Random::new(seed);
     let (clients, rows) = (2 + random.below(5), 3 + random.below(3));
@@ -204,7 +204,7 @@ fn faulty(seed: u64, fault: impl Fn(&mut Simulator)) {
 impl Simulator {
     fn upsert(&mut self, row: &str) {
         let write = self.write(Verb::InsertOrReplace, row, None);
-        self.alone_rightly(Action::Write(write));
+        self.alone_and_correct(Action::Write(write));
     }
 
     /// Upserts of two rows or more.

@@ -1,4 +1,4 @@
-//! Small histories, each with the one thing it is about, and the verdict a person comes to.
+//! Small histories, each about one thing, with the verdict that a person would give.
 
 use histories::history::{Action, Found, Operation, Outcome, Refusal, Time, Verb, Version, Write};
 use histories::judge::{PLACES_MAX, Verdict, judge};
@@ -91,17 +91,17 @@ fn an_empty_history_is_fine() {
 }
 
 #[test]
-fn a_read_may_come_before_or_after_a_write_beside_it() {
+fn a_read_may_be_before_or_after_a_concurrent_write() {
     let write = at(0, 10, upsert("a", 1), done(5));
     accepts(&[write.clone(), at(5, 6, get("a"), saw(&[]))]);
     accepts(&[write.clone(), at(5, 6, get("a"), saw(&[("a", 5, 1)]))]);
-    // But not back again.
+    // Not in the other direction.
     accepts(&[write.clone(), at(3, 4, get("a"), saw(&[])), at(5, 6, get("a"), saw(&[("a", 5, 1)]))]);
     rejects(&[write, at(3, 4, get("a"), saw(&[("a", 5, 1)])), at(5, 6, get("a"), saw(&[]))], &[1, 2]);
 }
 
 #[test]
-fn an_acknowledged_write_is_seen_by_all_that_come_later() {
+fn an_acknowledged_write_is_seen_by_all_later_reads() {
     let write = at(0, 10, upsert("a", 1), done(5));
     accepts(&[write.clone(), at(11, 12, get("a"), saw(&[("a", 5, 1)]))]);
     rejects(&[write.clone(), at(11, 12, get("a"), saw(&[]))], &[0, 1]);
@@ -157,7 +157,7 @@ fn if_match_lets_one_of_two_through() {
 }
 
 #[test]
-fn a_delete_takes_the_row_away_and_a_write_brings_another() {
+fn a_row_can_be_written_again_after_a_delete() {
     let base = at(0, 1, upsert("a", 1), done(5));
     let delete = at(2, 3, write_if(Verb::Delete, "a", 2, 5), deleted());
     let again = at(4, 5, write(Verb::Insert, "a", 3), done(6));
@@ -168,7 +168,7 @@ fn a_delete_takes_the_row_away_and_a_write_brings_another() {
 }
 
 #[test]
-fn a_merge_keeps_what_it_does_not_name() {
+fn a_merge_keeps_the_other_properties() {
     let base = [at(0, 1, merge("a", 1, "A"), done(5)), at(2, 3, merge("a", 2, "B"), done(6))];
     let look = |values| at(4, 5, get("a"), Outcome::Found(vec![found("a", 6, values)]));
     accepts(&[base[0].clone(), base[1].clone(), look(&[("Writer", 2), ("A", 1), ("B", 2)])]);
@@ -190,7 +190,7 @@ fn nobody_sees_half_a_batch() {
         let query = at(3, 4, Action::Query, saw(rows));
         if whole { accepts(&[batch.clone(), query]) } else { rejects(&[batch.clone(), query], &[1]) }
     }
-    // Two gets one after the other tell as much as a query.
+    // Two gets one after the other show as much as a query.
     let gets = [at(3, 4, get("a"), saw(&[("a", 5, 1)])), at(5, 6, get("b"), saw(&[]))];
     rejects(&[batch.clone(), gets[0].clone(), gets[1].clone()], &[1, 2]);
     let gets = [at(3, 4, get("b"), saw(&[])), at(5, 6, get("a"), saw(&[("a", 5, 1)]))];
@@ -198,7 +198,7 @@ fn nobody_sees_half_a_batch() {
 }
 
 #[test]
-fn a_batch_without_an_answer_is_whole_as_well() {
+fn a_batch_without_an_answer_is_done_all_or_none() {
     let batch = at(0, 10, both(1, 2), unknown());
     accepts(&[batch.clone(), at(20, 21, Action::Query, saw(&[]))]);
     accepts(&[batch.clone(), at(20, 21, Action::Query, saw(&[("a", 5, 1), ("b", 6, 2)]))]);
@@ -241,7 +241,7 @@ fn a_write_that_was_turned_away_is_never_there() {
 }
 
 #[test]
-fn a_write_cut_off_by_a_kill_is_there_at_the_restart_or_never() {
+fn a_write_in_flight_at_a_kill_is_there_after_the_restart_or_never() {
     let lost = at(0, 5, upsert("a", 1), Outcome::Unknown { until: Some(6) });
     let (absent, there) = (at(10, 11, get("a"), saw(&[])), at(20, 21, get("a"), saw(&[("a", 5, 1)])));
     accepts(&[lost.clone(), there.clone()]);
@@ -250,7 +250,7 @@ fn a_write_cut_off_by_a_kill_is_there_at_the_restart_or_never() {
 }
 
 #[test]
-fn what_nobody_saw_still_explains_what_others_saw() {
+fn a_write_that_was_never_seen_can_explain_other_answers() {
     let base = at(0, 1, upsert("a", 1), done(5));
     let lost = at(2, 3, upsert("a", 2), unknown());
     let stale = at(4, 5, write_if(Verb::Replace, "a", 3, 5), refused(UpdateConditionNotSatisfied));
@@ -259,21 +259,21 @@ fn what_nobody_saw_still_explains_what_others_saw() {
 }
 
 #[test]
-fn versions_are_of_one_write_and_grow() {
+fn a_version_belongs_to_one_write_and_versions_grow() {
     let first = at(0, 1, upsert("a", 1), done(5));
     accepts(&[first.clone(), at(2, 3, upsert("a", 2), done(6))]);
-    // Rows have their own.
+    // Each row has its own versions.
     accepts(&[first.clone(), at(2, 3, upsert("b", 2), done(5))]);
     rejects(&[first.clone(), at(2, 3, upsert("a", 2), done(5))], &[0, 1]);
     rejects(&[first.clone(), at(2, 3, upsert("a", 2), done(4))], &[0, 1]);
     rejects(&[first.clone(), at(2, 3, get("a"), saw(&[("a", 6, 1)]))], &[0, 1]);
     rejects(&[first.clone(), at(2, 3, get("a"), saw(&[("a", 6, 7)]))], &[1]);
-    // Of two beside each other, the one with the greater version came last.
+    // Of two concurrent writes, the one with the greater version was last.
     let beside = [at(0, 9, upsert("a", 1), done(6)), at(0, 9, upsert("a", 2), done(5))];
     let last = |version, number| at(10, 11, get("a"), saw(&[("a", version, number)]));
     accepts(&[beside[0].clone(), beside[1].clone(), last(6, 1)]);
     rejects(&[beside[0].clone(), beside[1].clone(), last(5, 2)], &[0, 2]);
-    // A reader of the smaller version comes before the write of the greater, whoever ended first.
+    // A read of the smaller version is before the write of the greater one, whichever ended first.
     let second = at(0, 9, upsert("a", 2), done(6));
     let reads = [at(2, 3, get("a"), saw(&[("a", 6, 2)])), at(4, 5, get("a"), saw(&[("a", 5, 1)]))];
     rejects(&[first.clone(), second.clone(), reads[0].clone(), reads[1].clone()], &[2, 3]);
@@ -281,7 +281,7 @@ fn versions_are_of_one_write_and_grow() {
 }
 
 #[test]
-fn an_entity_goes_to_the_row_it_was_written_to() {
+fn an_entity_is_in_the_row_it_was_written_to() {
     let history = [at(0, 1, upsert("a", 1), done(5)), at(2, 3, get("b"), saw(&[("b", 5, 1)]))];
     rejects(&history, &[0, 1]);
 }
@@ -309,7 +309,7 @@ fn noise_is_left_out_of_the_explanation() {
 }
 
 #[test]
-fn a_violation_reads_as_a_timeline() {
+fn a_violation_is_shown_as_a_timeline() {
     let history = [
         at(0, 30, both(1, 2), Outcome::Done(vec![Some(50), Some(60)])),
         at(5, 6, get("b"), saw(&[])),

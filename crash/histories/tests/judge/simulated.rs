@@ -1,4 +1,4 @@
-//! What really happened in some order is accepted, all of it.
+//! Every history that really happened in some order is accepted.
 
 use histories::judge::{PLACES_MAX, is_linearizable};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_happened_in_some_order_is_accepted(seed: u64, clients in 1..9_usize, rows in 1..7_usize) {
+    fn a_history_that_has_an_order_is_accepted(seed: u64, clients in 1..9_usize, rows in 1..7_usize) {
         let mut simulator = Simulator::new(seed, clients, rows);
         simulator.run(300 / clients, Losses::Bounded);
         let history = simulator.finish();
@@ -17,7 +17,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_late_is_accepted(seed: u64, clients in 1..7_usize, rows in 1..5_usize) {
+    fn a_history_with_late_writes_is_accepted(seed: u64, clients in 1..7_usize, rows in 1..5_usize) {
         let mut simulator = Simulator::new(seed, clients, rows);
         simulator.run(60 / clients, Losses::Any);
         let history = simulator.finish();

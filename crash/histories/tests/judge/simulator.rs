@@ -1,5 +1,5 @@
-//! A store that does one thing after the other, each at a moment of its interval: its histories have an order by
-//! the way they are made. Written without a look at the judge, so that the two can be compared.
+//! A store that does one operation after the other, each at one moment of its interval, so its histories always have an
+//! order. It shares no code with the judge, so that the two can be compared.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Whatever the conditions say.
+    /// Writes without checking the condition.
     pub fn write(&mut self, write: &Write) -> Option<Version> {
         let old = self.rows.remove(&write.row);
         if write.verb == Verb::Delete {
@@ -79,9 +79,9 @@ impl Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Losses {
     None,
-    /// With a server that was killed: done before a known time or never.
+    /// By a killed server: the operation was done before a known time or never.
     Bounded,
-    /// Some of them done long after their client gave up.
+    /// Some operations are done long after their client has given up.
     Any,
 }
 
@@ -114,7 +114,7 @@ impl Simulator {
         Self { store, history: Vec::new(), clock: 0, random, rows, numbers, choosers }
     }
 
-    /// Every client does so many operations; when it returns, nothing is under way.
+    /// Every client does this many operations. When it returns, nothing is in flight.
     pub fn run(&mut self, operations_each: usize, losses: Losses) {
         let mut left = vec![operations_each; self.choosers.len()];
         let mut pending: BTreeMap<usize, Outcome> = BTreeMap::new();
@@ -159,7 +159,7 @@ impl Simulator {
                     let recorded = &mut self.history[operation];
                     match recorded.outcome {
                         Outcome::Unknown { .. } => {}
-                        // Points come before ends in the order of events, also at the same time.
+                        // A point is before its end in the order of events, even at the same time.
                         _ => recorded.outcome = pending[&operation].clone(),
                     }
                     self.choosers[client].learn(PARTITION, &recorded.action, &recorded.outcome);
@@ -175,7 +175,7 @@ impl Simulator {
         self.clock + 1 + self.random.below(most) as Time
     }
 
-    /// One operation while nothing else is under way, with an outcome that the store may never have had.
+    /// Adds one operation while nothing else is in flight, with any outcome, also one that the store would not give.
     pub fn alone(&mut self, action: Action, outcome: Outcome) {
         let (start, end) = (self.clock + 1, self.clock + 10);
         self.record(start, end, action, outcome);
@@ -187,7 +187,7 @@ impl Simulator {
         self.clock = self.clock.max(end + 1);
     }
 
-    pub fn alone_rightly(&mut self, action: Action) -> Outcome {
+    pub fn alone_and_correct(&mut self, action: Action) -> Outcome {
         let outcome = self.store.execute(&action);
         self.alone(action, outcome.clone());
         outcome

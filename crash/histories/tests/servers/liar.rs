@@ -1,4 +1,4 @@
-//! A proxy in front of a real server that now and then does not do what it says.
+//! A proxy in front of a real server that sometimes gives a false answer.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Lie {
-    /// A get is answered with what the one before it was answered with.
+    /// A get is answered with the answer of the previous one.
     OldAnswer,
-    /// A write is acknowledged as the last one was, and thrown away.
+    /// A write is acknowledged like the last one, but not sent on.
     WriteNotDone,
     /// `If-Match` with an ETag is sent on as `*`.
     ConditionNotSent,
 }
 
-/// One in so many requests that could be lied about is.
+/// One of this many suitable requests gets a false answer.
 const LIE_EVERY: usize = 5;
 
 pub struct Liar {
@@ -67,7 +67,7 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
         };
         let told = match lie {
             Lie::OldAnswer if get && lies() => memory.lock().unwrap().answers.get(&line).cloned(),
-            // The version of another row's write may come back, or one that no write of this row had.
+            // The answer may have the version of another row's write, or one that no write of this row has.
             Lie::WriteNotDone if upsert && lies() => later(memory.lock().unwrap().answers.get("PUT")),
             Lie::ConditionNotSent => {
                 if let Some(condition) = condition.filter(|_| lies()) {
@@ -89,7 +89,7 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
     }
 }
 
-/// The same acknowledgement with an ETag a little later, which looks like any other.
+/// The same acknowledgement with a slightly later ETag, which looks like a real one.
 fn later(answer: Option<&Vec<u8>>) -> Option<Vec<u8>> {
     let text = String::from_utf8(answer?.clone()).unwrap();
     let end = text.find("Z'\"")?;

@@ -1,4 +1,4 @@
-//! Clients and judge on the real server: as it is, killed, and behind a proxy that lies.
+//! Clients and judge with the real server: undisturbed, killed, and behind a proxy that gives false answers.
 //!
 //! `PARTITA_SEED` repeats the choices of a run (not its timing), `PARTITA_ROUNDS` sets its rounds.
 
@@ -18,7 +18,7 @@ const OPERATIONS: usize = 40;
 const CLIENTS: u32 = 6;
 
 #[test]
-fn what_clients_hear_has_an_order() {
+fn the_answers_of_a_server_have_an_order() {
     let plan = plan(20);
     let (rounds, operations) = (plan.rounds, u64::from(CLIENTS) * OPERATIONS as u64 + plan.partitions as u64);
     let summary = run(Target::Binary { path: binary(), kills: false }, plan);
@@ -27,7 +27,7 @@ fn what_clients_hear_has_an_order() {
 }
 
 #[test]
-fn what_clients_hear_has_an_order_across_kills() {
+fn the_answers_of_a_killed_server_have_an_order() {
     let plan = plan(10);
     let rounds = plan.rounds;
     let summary = run(Target::Binary { path: binary(), kills: true }, plan);
@@ -78,7 +78,7 @@ fn run(target: Target, plan: Plan) -> Summary {
     runtime.block_on(recorder::run(target, plan)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Beside this test, where a build of the workspace puts it; built if it is not there.
+/// The server in the target directory of this test. It is built if it is missing.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("partita");

@@ -1,5 +1,5 @@
-//! Names and what they lead to. Each belongs to its directory, not to a path, so what lies in a directory that is renamed
-//! comes along.
+//! Names and their inodes. A name belongs to its directory, not to a path, so the contents of a directory follow it
+//! when it is renamed.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub type Place = (usize, String);
 pub struct Tree(BTreeMap<Place, usize>);
 
 impl Tree {
-    /// The inode that a path leads to.
+    /// The inode of a path.
     pub fn find(&self, path: &str) -> Option<usize> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names
@@ -22,7 +22,7 @@ impl Tree {
             .try_fold(ROOT_INODE, |directory, name| self.0.get(&(directory, name.to_owned())).copied())
     }
 
-    /// Where the last name of a path stands, if its directory is there.
+    /// The place of a path's last name, if its directory exists.
     pub fn place(&self, path: &str) -> Option<Place> {
         let (directory, name) = path.rsplit_once('/').unwrap_or((ROOT, path));
         Some((self.find(directory)?, name.to_owned()))
@@ -42,8 +42,8 @@ impl Tree {
         self.0.values().copied()
     }
 
-    /// Every path that leads from the root to an inode, each directory before what it holds. What lies in a directory
-    /// without a name is not among them.
+    /// Every path with its inode, each directory before its contents. The contents of a directory without a name are
+    /// left out.
     pub fn paths(&self) -> Vec<(String, usize)> {
         let mut paths = vec![(ROOT.to_owned(), ROOT_INODE)];
         let mut next = 0;

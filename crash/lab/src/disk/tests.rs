@@ -21,7 +21,7 @@ fn disk<'a>(records: &[Record<'a>]) -> Disk<'a> {
     disk
 }
 
-/// Every image that many seeds leave, as path and content.
+/// The images of many cuts with different seeds, as paths and contents.
 fn images(disk: &Disk<'_>, laws: impl Fn(&mut StdRng) -> Laws) -> BTreeSet<Vec<(String, Vec<u8>)>> {
     let image = |seed| {
         let mut random = StdRng::seed_from_u64(seed);
@@ -48,7 +48,7 @@ fn any(random: &mut StdRng) -> Laws {
 
 const LOG: &str = "a.log";
 
-/// A file that is there with two letters in it, for certain.
+/// A file with two letters that is certain.
 fn synced() -> Vec<Record<'static>> {
     vec![
         record(Kind::Open, 1, LOG, "", 0, b""),
@@ -70,12 +70,12 @@ fn file(content: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_synced_is_there_after_every_cut() {
+fn synced_data_is_there_after_every_cut() {
     assert_eq!(images(&disk(&synced()), any), BTreeSet::from([file(b"ab")]));
 }
 
 #[test]
-fn what_was_not_synced_is_there_or_not_or_zeros() {
+fn unsynced_data_is_there_or_missing_or_zeros() {
     let records = with(&[record(Kind::Write, 1, "", "", 2, b"cd")]);
     let expected = BTreeSet::from([file(b"ab"), file(b"abcd"), file(b"ab\0\0")]);
     assert_eq!(images(&disk(&records), any), expected);
@@ -89,7 +89,7 @@ fn a_write_during_a_sync_is_not_covered_by_it() {
     assert!(images(&disk(&during), any).contains(&file(b"ab")));
     let before = with(&[write, sync(Kind::SyncBegin), sync(Kind::SyncEnd)]);
     assert_eq!(images(&disk(&before), any), BTreeSet::from([file(b"abcd")]));
-    // And one that did not end covers nothing.
+    // A sync that did not end covers nothing.
     let unfinished = with(&[write, sync(Kind::SyncBegin)]);
     assert!(images(&disk(&unfinished), any).contains(&file(b"ab")));
 }
@@ -102,14 +102,14 @@ fn a_name_is_certain_only_after_a_sync_of_its_directory() {
 }
 
 #[test]
-fn a_rename_is_there_wholly_or_not_at_all() {
+fn a_rename_is_kept_completely_or_not_at_all() {
     let records = with(&[record(Kind::Rename, 0, LOG, "b.log", 0, b"")]);
     let renamed = vec![("b.log".to_owned(), b"ab".to_vec())];
     assert_eq!(images(&disk(&records), any), BTreeSet::from([file(b"ab"), renamed]));
 }
 
 #[test]
-fn what_lies_in_a_renamed_directory_comes_along() {
+fn the_contents_of_a_renamed_directory_follow_it() {
     let records = [
         record(Kind::Mkdir, 0, "new", "", 0, b""),
         record(Kind::Open, 1, "new/a", "", 0, b""),
@@ -126,7 +126,7 @@ fn what_lies_in_a_renamed_directory_comes_along() {
 }
 
 #[test]
-fn only_without_a_journaling_file_system_may_a_later_name_outlive_an_earlier_one() {
+fn only_without_a_journaling_file_system_may_a_later_name_survive_without_an_earlier_one() {
     let records = with(&[record(Kind::Open, 3, "b", "", 0, b""), record(Kind::Open, 4, "c", "", 0, b"")]);
     let disk = disk(&records);
     let has = |names, wanted: &[&str]| {
@@ -138,12 +138,12 @@ fn only_without_a_journaling_file_system_may_a_later_name_outlive_an_earlier_one
 }
 
 #[test]
-fn what_a_failed_sync_left_unwritten_is_not_saved_by_the_next() {
+fn pages_lost_by_a_failed_sync_are_not_written_by_the_next() {
     let sync = |kind| record(kind, 1, "", "", 0, b"");
     let write = record(Kind::Write, 1, "", "", 2, b"cd");
     let mut lost = 0;
     for filler in 0..64 {
-        // Which pages are lost hangs on where in the journal the failure stands.
+        // Which pages are lost depends on the place of the failure in the journal.
         let mut records = with(&vec![sync(Kind::SyncBegin); filler]);
         records.extend([write, sync(Kind::SyncFailed), sync(Kind::SyncBegin)]);
         records.extend(vec![sync(Kind::SyncEnd); filler + 1]);

@@ -30,7 +30,7 @@ fn unknown() -> Outcome {
     Outcome::Unknown("it broke".to_owned())
 }
 
-/// Two writers, of which the first has made the shared table, and each a table of its own.
+/// Two writers, each with its own table. The first has also created the shared table.
 fn writers() -> Vec<Writer> {
     let mut writers = vec![Writer::new(1, 0), Writer::new(1, 1)];
     writers[0].remember(Operation::Create { table: SHARED.to_owned() }, done(&[]));
@@ -72,7 +72,7 @@ fn check(
 }
 
 #[test]
-fn what_was_acknowledged_is_there_as_it_was_acknowledged() {
+fn acknowledged_rows_are_there_unchanged() {
     let mut writers = writers();
     writers[1].remember(write("Own1", &[("a", 1)]), done(&[1]));
     writers[1].remember(write("Own1", &[("a", 2)]), done(&[2]));
@@ -84,7 +84,7 @@ fn what_was_acknowledged_is_there_as_it_was_acknowledged() {
 }
 
 #[test]
-fn an_unknown_batch_is_there_wholly_or_not_at_all() {
+fn an_unknown_batch_is_there_completely_or_not_at_all() {
     let mut writers = writers();
     writers[1].remember(write("Own1", &[("a", 1)]), done(&[1]));
     writers[1].remember(write("Own1", &[("a", 2), ("b", 3)]), unknown());
@@ -121,7 +121,7 @@ fn in_the_shared_table_the_latest_acknowledged_write_wins() {
 }
 
 #[test]
-fn in_the_shared_table_an_unknown_batch_is_whole_except_where_a_later_write_covers_it() {
+fn an_unknown_batch_on_the_shared_table_is_complete_except_under_later_writes() {
     let mut writers = writers();
     writers[0].remember(write(SHARED, &[("a", 1), ("b", 2)]), unknown());
     writers[1].remember(write(SHARED, &[("b", 1)]), done(&[5]));
@@ -133,7 +133,7 @@ fn in_the_shared_table_an_unknown_batch_is_whole_except_where_a_later_write_cove
 }
 
 #[test]
-fn tables_are_those_that_were_created() {
+fn exactly_the_created_tables_are_there() {
     let mut dropped = writers();
     dropped[1].remember(Operation::Drop { table: "Own1".to_owned() }, done(&[]));
     check(&dropped, &[], Err("Own1 should not be there"));
@@ -143,7 +143,7 @@ fn tables_are_those_that_were_created() {
     let mut creating = writers();
     creating[1].remember(Operation::Create { table: "Brief1".to_owned() }, done(&[]));
     check(&creating, &[], Err("Brief1 is missing"));
-    // The shared table is the first writer's to create.
+    // Only the first writer creates the shared table.
     let mut sharing = vec![Writer::new(1, 0)];
     sharing[0].remember(Operation::Create { table: SHARED.to_owned() }, unknown());
     let mut found = Found::default();

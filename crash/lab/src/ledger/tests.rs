@@ -1,4 +1,4 @@
-//! What a ledger accepts and what it does not, with the store played by hand.
+//! What a ledger accepts and rejects, with handmade answers of a store.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn stamp(second: u32) -> Option<Stamp> {
     Some(Stamp(format!("2026-01-01T00:00:{second:02}Z")))
 }
 
-/// The entity that such a change leaves.
+/// The entity after such a change.
 fn entity(operation: usize, change: &Change, second: u32) -> (Place, Value) {
     let mut entity = json!({
         "PartitionKey": change.partition, "RowKey": change.row, "Writer": 3, "Operation": operation,
@@ -60,7 +60,7 @@ fn judge(ledger: &Ledger, rows: &[(Place, Value)]) -> Result<usize, String> {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_and_nothing_else() {
+fn exactly_the_acknowledged_rows_are_there() {
     let (ledger, rows) = ledger();
     assert_eq!(judge(&ledger, &rows), Ok(0));
     assert!(judge(&ledger, &rows[1..]).unwrap_err().contains("expected Some"));
@@ -73,7 +73,7 @@ fn what_was_acknowledged_is_there_and_nothing_else() {
 }
 
 #[test]
-fn rows_come_in_order_and_once() {
+fn rows_are_in_order_and_each_once() {
     let (ledger, rows) = ledger();
     let turned = [rows[1].clone(), rows[0].clone()];
     assert!(judge(&ledger, &turned).unwrap_err().contains("before"));
@@ -82,7 +82,7 @@ fn rows_come_in_order_and_once() {
 }
 
 #[test]
-fn a_refusal_must_have_been_due() {
+fn a_refusal_must_be_right() {
     let (mut ledger, rows) = ledger();
     let again = write(vec![change(Verb::Insert, "a", 3)]);
     ledger.answered(again.clone(), &Outcome::Refused(409)).unwrap();
@@ -95,17 +95,17 @@ fn a_refusal_must_have_been_due() {
 }
 
 #[test]
-fn a_rows_timestamps_grow_also_across_its_deletion() {
+fn the_timestamps_of_a_row_grow_even_after_a_delete() {
     let (mut ledger, _) = ledger();
     ledger.answered(write(vec![change(Verb::Delete, "b", 3)]), &Outcome::Done(vec![None])).unwrap();
     let again = write(vec![change(Verb::Insert, "b", 4)]);
     assert!(ledger.answered(again, &Outcome::Done(vec![stamp(2)])).unwrap_err().contains("timestamp"));
-    // Rows have their own.
+    // Each row has its own timestamps.
     ledger.answered(write(vec![change(Verb::Insert, "c", 5)]), &Outcome::Done(vec![stamp(1)])).unwrap();
 }
 
 #[test]
-fn an_unknown_batch_was_done_wholly_or_not_at_all() {
+fn an_unknown_batch_was_done_completely_or_not_at_all() {
     let (mut ledger, rows) = ledger();
     let batch =
         vec![change(Verb::Replace, "a", 3), change(Verb::Delete, "b", 4), change(Verb::Insert, "c", 5)];
@@ -120,7 +120,7 @@ fn an_unknown_batch_was_done_wholly_or_not_at_all() {
         vec![rows[0].clone()],
     ] {
         assert!(judge(&ledger, &half).unwrap_err().contains("in part"), "{half:?}");
-        // While the load goes on, a look may fall between.
+        // During the load, a read may see a moment between the two.
         assert_eq!(ledger.check(OWN, None, &half, false), Ok(()));
     }
     let stranger = [entity(9, &change(Verb::Insert, "a", 9), 7), rows[1].clone()];
@@ -129,7 +129,7 @@ fn an_unknown_batch_was_done_wholly_or_not_at_all() {
 }
 
 #[test]
-fn what_had_to_be_refused_can_not_turn_out_done() {
+fn an_unknown_operation_that_must_be_refused_can_not_be_done() {
     let (mut ledger, rows) = ledger();
     let batch = vec![change(Verb::Insert, "c", 3), change(Verb::Insert, "a", 4)];
     let done = [entity(3, &batch[1], 7), rows[1].clone(), entity(3, &batch[0], 7)];
@@ -139,7 +139,7 @@ fn what_had_to_be_refused_can_not_turn_out_done() {
 }
 
 #[test]
-fn what_was_turned_away_is_not_there() {
+fn an_operation_that_was_turned_away_is_not_done() {
     let (mut ledger, rows) = ledger();
     let insert = change(Verb::Insert, "c", 3);
     let done = [&rows[..], &[entity(3, &insert, 7)]].concat();
@@ -149,7 +149,7 @@ fn what_was_turned_away_is_not_there() {
 }
 
 #[test]
-fn a_table_in_doubt_is_there_whole_or_gone() {
+fn a_table_in_doubt_is_complete_or_missing() {
     let (mut ledger, rows) = ledger();
     ledger.answered(Operation::Drop { table: OWN.to_owned() }, &unknown()).unwrap();
     assert_eq!(judge(&ledger, &rows), Ok(0));
@@ -182,12 +182,12 @@ fn a_doubt_ends_with_its_table() {
     assert_eq!(dropped.judge(&mine, SHARED, &Found::new()), Ok(0));
     dropped.answered(Operation::Create { table: OWN.to_owned() }, &Outcome::Done(Vec::new())).unwrap();
     assert_eq!(judge(&dropped, &[]), Ok(0));
-    // What was meant for the old table has no place in the new one.
+    // A write to the old table must not appear in the new one.
     assert!(judge(&dropped, &late[2..]).is_err());
 }
 
 #[test]
-fn in_a_shared_table_others_have_their_rows() {
+fn rows_of_other_clients_in_a_shared_table_are_ignored() {
     let mut ledger = Ledger::new(3);
     ledger.share_table(SHARED);
     let others =

@@ -34,7 +34,7 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_TLS_LISTEN")]
     pub(super) tls_listen: Option<String>,
     /// Address and port to serve queues with HTTPS on, or off
-    /// [default: 127.0.0.1:10004, or a free port if --tls-listen has port 0; off with --queue-listen off]
+    /// [default: 127.0.0.1:10005, or a free port if --tls-listen has port 0; off with --queue-listen off]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_QUEUE_TLS_LISTEN")]
     pub(super) queue_tls_listen: Option<String>,
     /// Serve HTTPS only

@@ -65,14 +65,14 @@ fn queues_are_served_beside_tables() {
         let over_tls = config.tls.and_then(|tls| tls.queue_listen);
         assert_eq!([config.queue_listen.as_deref(), over_tls.as_deref()], expected, "{file}");
     };
-    check("", [Some("127.0.0.1:10001"), Some("127.0.0.1:10004")]);
+    check("", [Some("127.0.0.1:10001"), Some("127.0.0.1:10005")]);
     check("queue-listen = 'h:1'\nqueue-tls-listen = 'h:2'", [Some("h:1"), Some("h:2")]);
     check("listen = 'h:0'\ntls-listen = '[::1]:0'", [Some("h:0"), Some("[::1]:0")]);
-    check("listen = 'h:10'", [Some("127.0.0.1:10001"), Some("127.0.0.1:10004")]);
+    check("listen = 'h:10'", [Some("127.0.0.1:10001"), Some("127.0.0.1:10005")]);
     check("queue-listen = 'off'", [None, None]);
     check("queue-listen = 'off'\nqueue-tls-listen = 'h:2'", [None, Some("h:2")]);
     check("queue-tls-listen = 'off'", [Some("127.0.0.1:10001"), None]);
-    check("no-http = true", [None, Some("127.0.0.1:10004")]);
+    check("no-http = true", [None, Some("127.0.0.1:10005")]);
     let flags = Flags { queue_listen: Some("off".to_owned()), ..Flags::default() };
     assert_eq!(config("queue-listen = 'h:1'", flags).unwrap().queue_listen, None);
 }

@@ -1,5 +1,5 @@
-//! The standing guard: every kind of request in its largest legal form and in the worst that is known, many at once, and
-//! the server's peak memory held to the bound that `SECURITY.md` states.
+//! Sends every kind of request in its largest legal form and in its worst known form, many at once, and checks the
+//! server's peak memory against the bound in `SECURITY.md`.
 
 use super::kit::{BATCH, JSON, JSON_BODY, Target, change_set, query_batch};
 use crate::support::Client;
@@ -7,11 +7,11 @@ use crate::support::Client;
 const CACHE_MIB: u64 = 64;
 const REQUEST_MIB: u64 = 64;
 const CONNECTIONS: u64 = 64;
-/// `SECURITY.md`: what each connection may take beside the memory for requests, and all else together.
+/// `SECURITY.md`: the memory of each connection besides the memory for requests, and of everything else together.
 const CONNECTION_KIB: u64 = 64;
 const ELSE_MIB: u64 = 192;
 
-/// At once, and so often.
+/// Connections at once, and requests on each.
 const AT_ONCE: usize = 12;
 const ROUNDS: usize = 2;
 
@@ -19,7 +19,8 @@ const ATOM: (&str, &str) = ("Accept", "application/atom+xml");
 const OLD: (&str, &str) = ("x-ms-version", "2013-08-15");
 const XML: (&str, &str) = ("Content-Type", "application/xml");
 
-/// Rows of about a megabyte: of controls, which JSON writes six times as long; of flags with short names, which Atom does.
+/// Writes rows of about a megabyte: with control characters, which are six times as long in JSON; with flags of short
+/// names, which become long in Atom; and with wide rows.
 pub fn fill(target: &Target, client: &mut Client) {
     for row in 0..8 {
         let text = "\\u0001".repeat(30_000);
@@ -37,7 +38,7 @@ fn name(n: usize) -> String {
     format!("{}{}", (b'a' + (n / 26) as u8) as char, (b'a' + (n % 26) as u8) as char)
 }
 
-/// A word again and again, up to so many bytes.
+/// Repeats a word, up to this many bytes.
 fn repeated(word: impl Fn(usize) -> String, bytes: usize) -> String {
     let mut out = String::new();
     for n in 0.. {
@@ -53,7 +54,7 @@ fn repeated(word: impl Fn(usize) -> String, bytes: usize) -> String {
 const URL: usize = 60_000;
 const BODY: usize = 4 * 1024 * 1024 - 4096;
 
-/// Every one by its name.
+/// The requests, each with a name.
 pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
     let get = |path: &str, headers: &[(&str, &str)]| client.signed("GET", path, headers, b"");
     let long_key = format!(
@@ -186,7 +187,7 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
         ),
     ));
     let mut chunks = client.signed("POST", "/Big", &[JSON_BODY, JSON, ("Transfer-Encoding", "chunked")], b"");
-    // Each of them costs the server a microsecond and more, and a request has 30 seconds, also on a busy machine.
+    // Each chunk costs the server more than a microsecond, and a request has only 30 seconds, even on a busy machine.
     chunks.extend(b"1\r\n \r\n".repeat(256 * 1024));
     chunks.extend(b"0\r\n\r\n");
     forms.push(("a body in pieces of one byte", chunks));
@@ -207,11 +208,11 @@ fn the_peak_of_every_kind_of_request_is_within_the_stated_bound() {
         statuses.sort_unstable();
         statuses.dedup();
         println!("{name}: {grown} MiB, {statuses:?}");
-        // 0: closed in the midst of a body that there was no room for.
+        // 0: the connection was closed while the body was sent, because there was no memory for it.
         assert!(statuses.iter().all(|status| matches!(status, 0 | 200..=499 | 503)), "{name}: {statuses:?}");
         target.is_well();
         let bound = CACHE_MIB + REQUEST_MIB + CONNECTIONS * CONNECTION_KIB / 1024 + ELSE_MIB;
         let peak = target.server.peak_memory_kib() / 1024;
-        assert!(peak <= bound, "{name}: {peak} MiB, where {bound} MiB is the bound");
+        assert!(peak <= bound, "{name}: {peak} MiB is above the bound of {bound} MiB");
     }
 }

@@ -1,4 +1,4 @@
-//! A server whose peak memory is read, and requests that are made to cost much.
+//! A server whose peak memory is measured, and helpers for expensive requests.
 
 use std::fmt::Write as _;
 use std::io::{BufReader, Write};
@@ -49,10 +49,10 @@ impl Target {
         assert_eq!(answer.status, 204, "{}", answer.text());
     }
 
-    /// By how much the process's peak lies above what it holds now, once this is done. In MiB.
+    /// How much the work raises the peak memory of the process above the present memory, in MiB.
     pub fn peak_of(&self, work: impl FnOnce()) -> u64 {
         let process = self.server.process_id();
-        // Resets the peak to what is held at this moment.
+        // Resets the peak to the present memory.
         std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
         let before = self.server.memory_kib();
         work();
@@ -62,7 +62,7 @@ impl Target {
         grown
     }
 
-    /// The same request on so many connections at once, so often on each; the statuses they were answered with.
+    /// Sends the same request on several connections at once, `rounds` times on each. Returns the statuses.
     pub fn flood(&self, connections: usize, rounds: usize, request: &[u8]) -> Vec<u16> {
         thread::scope(|threads| {
             let senders: Vec<_> =
@@ -76,7 +76,7 @@ impl Target {
         let mut statuses = Vec::new();
         for _ in 0..rounds {
             let connection = stream.get_or_insert_with(|| BufReader::new(self.connect()));
-            // A server that refuses early need not read on; its answer is there all the same.
+            // A server that refuses early may stop reading; its answer can still be read.
             let _ = connection.get_mut().write_all(request);
             match read_answer(connection, false) {
                 Ok(answer) => statuses.push(answer.status),
@@ -112,7 +112,7 @@ pub fn query_batch(target: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A change set of these parts, each its request line's method and target, its headers and its body.
+/// A change set of these parts: method, target, headers and body of each.
 pub fn change_set<'a>(parts: impl IntoIterator<Item = (&'a str, String, &'a str, String)>) -> Vec<u8> {
     let mut out = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n".to_owned();
     for (method, target, headers, body) in parts {
@@ -125,7 +125,7 @@ pub fn change_set<'a>(parts: impl IntoIterator<Item = (&'a str, String, &'a str,
     out.into_bytes()
 }
 
-/// What is percent-encoded in a query.
+/// Percent-encodes a text for a query string.
 pub fn encode(text: &str) -> String {
     text.replace('%', "%25").replace(' ', "%20").replace('\'', "%27")
 }

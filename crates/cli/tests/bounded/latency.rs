@@ -1,4 +1,5 @@
-//! How others fare while one token does its worst. Prints figures and judges none: run it by hand, on a release build.
+//! How fast other clients are served while one token sends the most expensive requests. Prints figures and checks
+//! nothing: run it by hand, with a release build.
 //!
 //!     cargo test --release -p partita-cli --test all bounded::latency -- --ignored --nocapture
 
@@ -11,13 +12,13 @@ use super::kit::{JSON, JSON_BODY, Target};
 use crate::support::{ACCOUNT, Client, KEY};
 
 const OTHER: &str = "other";
-/// How long each form is sent, on how many connections.
+/// How long each request is sent, and on how many connections.
 const TIME: Duration = Duration::from_secs(8);
 const CONNECTIONS: usize = 8;
 
 #[test]
-#[ignore = "measures, and proves nothing"]
-fn others_are_answered_while_one_token_does_its_worst() {
+#[ignore = "prints measurements and checks nothing"]
+fn others_are_answered_while_one_token_sends_expensive_requests() {
     let accounts = [format!("{ACCOUNT}:{KEY}"), format!("{OTHER}:{KEY}")];
     let target = Target::start_with(&["--account", &accounts[0], "--account", &accounts[1]]);
     let mut client = target.client();

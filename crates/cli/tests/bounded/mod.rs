@@ -1,7 +1,7 @@
-//! What one request, or a few at once, may take of the server: the process's peak memory is measured, not guessed.
+//! Measures how much memory the server takes for one request, or for several at once: the peak of the process.
 //!
-//! Every form here is legal for whoever holds a token of few rights. `SECURITY.md` states the bound; `guard` holds the
-//! server to it for every kind of request together.
+//! Every request here is legal, and a token with few rights is enough for it. `SECURITY.md` states the bound; `guard`
+//! checks it for every kind of request.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 

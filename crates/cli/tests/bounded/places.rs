@@ -1,4 +1,4 @@
-//! Places for connections, and lines in the log: what strangers can take without a credential.
+//! What clients without credentials can use up: connections, and lines in the log.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::support::Partita;
 
 const PLACES: usize = 4;
 
-/// How many of them are still open, whatever they have heard.
+/// How many of them are still open, whatever they have received.
 fn open(streams: &mut [TcpStream]) -> usize {
     let is_open = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
@@ -24,19 +24,19 @@ fn open(streams: &mut [TcpStream]) -> usize {
     streams.iter_mut().filter_map(|stream| is_open(stream).then_some(())).count()
 }
 
-/// Answered, although every place was taken, and though all but one of those who took them are still there.
+/// Checks that a new connection is answered although all were in use, and that only one of the others was closed.
 fn is_let_in(mut newcomer: TcpStream, others: &mut [TcpStream]) {
-    // Sooner than a handshake that takes too long is given up, which makes room by itself after ten seconds.
+    // Shorter than the limit of ten seconds for a handshake, which would also close a connection.
     newcomer.set_read_timeout(Some(Duration::from_secs(6))).unwrap();
     newcomer.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = [0; 12];
     newcomer.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
-    assert_eq!(open(others), PLACES - 1, "one made room for the newcomer, and no other ended");
+    assert_eq!(open(others), PLACES - 1, "one was closed for the new connection, and no other");
 }
 
 #[test]
-fn a_silent_tls_handshake_gives_its_place_to_a_newcomer() {
+fn a_silent_tls_handshake_is_closed_for_a_new_connection() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().display().to_string();
     let places = PLACES.to_string();
@@ -53,13 +53,13 @@ fn a_silent_tls_handshake_gives_its_place_to_a_newcomer() {
     let (_, https) = server.banner.split_once("https://").unwrap();
     let https: std::net::SocketAddr = https.split('/').next().unwrap().parse().unwrap();
     let mut silent: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(https).unwrap()).collect();
-    // Idle for less is not idle: this is the time itself, and nothing tells that it has passed.
+    // A connection counts as idle only after this time, and nothing signals that it has passed.
     thread::sleep(Duration::from_millis(1200));
     is_let_in(TcpStream::connect(server.address).unwrap(), &mut silent);
 }
 
 #[test]
-fn a_refused_body_gives_its_place_to_a_newcomer() {
+fn a_connection_with_a_refused_body_is_closed_for_a_new_one() {
     let server = Partita::start(&["--in-memory", "--max-connections", &PLACES.to_string()]);
     let mut refused: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(server.address).unwrap()).collect();
     for stream in &mut refused {
@@ -67,7 +67,7 @@ fn a_refused_body_gives_its_place_to_a_newcomer() {
             .write_all(b"POST /devstoreaccount1/T HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
             .unwrap();
     }
-    // Idle for less is not idle: this is the time itself, and nothing tells that it has passed.
+    // A connection counts as idle only after this time, and nothing signals that it has passed.
     thread::sleep(Duration::from_millis(1200));
     is_let_in(TcpStream::connect(server.address).unwrap(), &mut refused);
 }

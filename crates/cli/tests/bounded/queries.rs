@@ -14,9 +14,9 @@ fn filter_of_a_long_partition(key: usize, bytes: usize) -> String {
 }
 
 #[test]
-fn a_filter_takes_memory_by_its_length_and_not_by_its_ranges() {
+fn the_memory_of_a_filter_depends_on_its_length_and_not_on_its_ranges() {
     let target = Target::start(&[]);
-    // As a client would send them; blanks as `+`, or there would be no room for them in a URL.
+    // As a client would send them, with blanks as `+`, which keeps the URL short enough.
     for (key, bytes) in [(500, 60_000), (30_000, 60_000)] {
         let filter =
             encode(&filter_of_a_long_partition(key, bytes - 3000).replace(' ', "+")).replace("%27", "'");
@@ -28,7 +28,7 @@ fn a_filter_takes_memory_by_its_length_and_not_by_its_ranges() {
 }
 
 #[test]
-fn a_filter_of_many_partitions_and_rows_is_no_product() {
+fn a_filter_of_many_partitions_and_rows_is_not_multiplied_out() {
     let target = Target::start(&[]);
     let long = |n: usize| format!("{n}{}", "k".repeat(490));
     let partitions: Vec<_> = (0..50).map(|n| format!("PartitionKey eq '{}'", long(n))).collect();
@@ -40,7 +40,7 @@ fn a_filter_of_many_partitions_and_rows_is_no_product() {
 }
 
 #[test]
-fn a_part_of_a_batch_has_no_longer_target_than_a_request() {
+fn the_target_of_a_batch_part_has_the_same_limit_as_that_of_a_request() {
     let target = Target::start(&[]);
     let mut client = target.client();
     let send = |client: &mut crate::support::Client, bytes: usize| {
@@ -57,7 +57,7 @@ fn a_part_of_a_batch_has_no_longer_target_than_a_request() {
 }
 
 #[test]
-fn selected_names_that_no_entity_has_are_counted_in_a_page() {
+fn selected_names_that_no_entity_has_count_towards_the_size_of_a_page() {
     let target = Target::start(&["--request-mib", "64"]);
     let mut client = target.client();
     let parts = |from: usize| {
@@ -77,7 +77,7 @@ fn selected_names_that_no_entity_has_are_counted_in_a_page() {
     let path = format!("/Big()?$select={select}");
     let page = client.send("GET", &path, &[JSON], b"");
     assert!(page.body.len() <= 9 * 1024 * 1024, "{} bytes", page.body.len());
-    // All of them are shown, in as many pages as it takes.
+    // All rows are shown, on as many pages as necessary.
     let (mut shown, mut from) = (0, String::new());
     loop {
         let page = client.send(
@@ -113,7 +113,7 @@ fn fill_a_page(target: &Target) {
 }
 
 #[test]
-fn queries_in_batches_are_held_to_the_memory_for_requests() {
+fn queries_in_batches_stay_within_the_memory_for_requests() {
     let target = Target::start(&["--request-mib", "16"]);
     fill_a_page(&target);
     let client = target.client();
@@ -121,10 +121,10 @@ fn queries_in_batches_are_held_to_the_memory_for_requests() {
     let grown = target.peak_of(|| {
         let mut unread: Vec<_> = (0..64).map(|_| target.connect()).collect();
         for stream in &mut unread {
-            // Pipelined, so that the kernel's buffers fill up; a connection that was closed has been answered.
+            // Pipelined, so that the kernel's buffers fill up. A connection that is closed was answered before.
             let _ = std::io::Write::write_all(stream, &request.repeat(3));
         }
-        // Answered only once those before it have been.
+        // Answered only after those before it.
         let statuses = target.flood(4, 4, &request);
         assert!(statuses.iter().all(|status| matches!(status, 202 | 503)), "{statuses:?}");
     });

@@ -1,4 +1,4 @@
-//! Writes: conditions on large rows, merges, bodies in many pieces.
+//! Writes: conditions on large rows, merges, bodies in many chunks.
 
 use std::io::Write;
 
@@ -14,11 +14,11 @@ fn large_rows(target: &Target) {
 }
 
 #[test]
-fn a_condition_needs_no_row() {
-    // No cache holds the rows, so that whoever reads one has to take memory for it.
+fn a_condition_does_not_read_the_whole_row() {
+    // The cache is too small for the rows, so reading one would take memory.
     let target = Target::start_with(&["--cache-mib", "8"]);
     large_rows(&target);
-    // Refused, because the last row is not there: nothing changes, however often it is sent.
+    // Refused because the last row is missing, so nothing changes however often it is sent.
     let parts = (0..21).map(|row| {
         let target = format!("/Big(PartitionKey='p',RowKey='{row}')");
         ("PUT", target, "If-Match: *\r\n", "{}".to_owned())
@@ -30,7 +30,7 @@ fn a_condition_needs_no_row() {
 }
 
 #[test]
-fn merges_into_large_rows_hold_what_they_make_one_transaction_at_a_time() {
+fn merges_into_large_rows_take_memory_for_one_transaction_at_a_time() {
     let target = Target::start(&[]);
     large_rows(&target);
     let parts = (0..20).map(|row| {
@@ -43,13 +43,13 @@ fn merges_into_large_rows_hold_what_they_make_one_transaction_at_a_time() {
         assert!(statuses.iter().all(|status| matches!(status, 202 | 503)), "{statuses:?}");
         assert!(statuses.contains(&202), "{statuses:?}");
     });
-    // One of them at a time, its batch and its memtable; and the write buffers, which are the cache's.
+    // One transaction at a time with its batch and its memtable, and the write buffers, which belong to the cache.
     assert!(grown <= 224, "{grown} MiB");
     target.is_well();
 }
 
 #[test]
-fn a_body_in_pieces_of_one_byte_takes_no_more_than_its_length() {
+fn a_body_in_chunks_of_one_byte_takes_no_more_memory_than_its_length() {
     let target = Target::start(&[]);
     let headers = [JSON_BODY, JSON, ("Transfer-Encoding", "chunked")];
     let head = target.client().signed("POST", "/Big", &headers, b"");
@@ -59,7 +59,7 @@ fn a_body_in_pieces_of_one_byte_takes_no_more_than_its_length() {
         for stream in &mut unfinished {
             stream.write_all(&head).unwrap();
         }
-        // No more of them: a request has 30 seconds, also on a busy machine.
+        // Not more chunks, because a request has 30 seconds, even on a busy machine.
         for _ in 0..4 {
             for stream in &mut unfinished {
                 stream.write_all(&pieces).unwrap();
@@ -76,7 +76,7 @@ fn a_body_in_pieces_of_one_byte_takes_no_more_than_its_length() {
 }
 
 #[test]
-fn a_body_of_nothing_but_members_is_not_kept_as_that() {
+fn a_body_with_very_many_members_does_not_take_memory_for_each() {
     let target = Target::start(&[]);
     let client = target.client();
     let members = r#""a":0,"#.repeat(690_000);

@@ -1,4 +1,4 @@
-//! Tokens, signed by code of the test's own as a second witness, and requests that use them.
+//! Tokens, signed by the test's own code to check that of the server, and requests that use them.
 
 use wire::signing::AccountKey;
 
@@ -35,7 +35,7 @@ pub fn value<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
     fields.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value)
 }
 
-/// The string a table's token signs (access-and-service 2.3).
+/// The string to sign of a table's token (access-and-service 2.3).
 pub fn table_string(account: &str, fields: &[(&str, &str)]) -> String {
     let of = |name| value(fields, name).to_owned();
     let version = of("sv");
@@ -49,7 +49,7 @@ pub fn table_string(account: &str, fields: &[(&str, &str)]) -> String {
     lines.join("\n")
 }
 
-/// The string an account's token signs (access-and-service 2.7).
+/// The string to sign of an account's token (access-and-service 2.7).
 pub fn account_string(account: &str, fields: &[(&str, &str)]) -> String {
     let mut text = format!("{account}\n");
     for name in ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"] {
@@ -82,12 +82,12 @@ pub fn signature(account: &str, key: &str, fields: &[(&str, &str)]) -> String {
     AccountKey::parse(key).unwrap().sign(&string)
 }
 
-/// A token with these fields, rightly signed.
+/// A correctly signed token with these fields.
 pub fn sign(fields: &[(&str, &str)]) -> String {
     query(fields, &signature(ACCOUNT, KEY, fields))
 }
 
-/// The fields with some set to other values, and those set to nothing left out.
+/// The fields with these changes. A field with an empty value is removed.
 pub fn with<'a>(fields: &[(&'a str, &'a str)], changes: &[(&'a str, &'a str)]) -> Fields<'a> {
     let mut all = fields.to_vec();
     for (name, value) in changes {
@@ -110,7 +110,7 @@ pub fn account_token(changes: &[(&str, &str)]) -> String {
     sign(&with(&ACCOUNT_TOKEN, changes))
 }
 
-/// Sends a request with nothing but the token to speak for it.
+/// Sends a request with only the token for authorization.
 pub fn send(client: &mut Client, token: &str, request: &Request) -> Answer {
     let joint = if request.path.contains('?') { '&' } else { '?' };
     let target = format!("/{}{}{joint}{token}", client.account, request.path);
@@ -149,7 +149,7 @@ pub fn part(request: &Request) -> String {
     text + &format!("\r\n{}\r\n", request.body)
 }
 
-/// `ok`, or status and code; a batch is what its failing part is.
+/// `ok`, or status and code; for a batch, those of the part that failed.
 pub fn outcome(answer: &Answer) -> String {
     let text = answer.text();
     let statuses: Vec<u16> = text.split("HTTP/1.1 ").skip(1).map(|part| part[..3].parse().unwrap()).collect();
@@ -186,12 +186,12 @@ pub fn request(method: &'static str, path: &str, body: &str) -> Request {
     Request { method, path: path.to_owned(), headers, body: body.to_owned() }
 }
 
-/// An operation on entities and the permissions it takes.
+/// An operation on entities, and the permissions that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operation {
     pub name: &'static str,
     pub method: &'static str,
-    /// `If-Match`, or the verb a POST stands for.
+    /// `If-Match`, or the method that a POST stands for.
     pub header: Option<(&'static str, &'static str)>,
     pub needs: &'static str,
 }
@@ -239,7 +239,7 @@ impl Operation {
         out
     }
 
-    /// The entity is there before, unless it is to be inserted.
+    /// Makes sure that the entity exists, or that it does not if it is to be inserted.
     pub fn prepare(self, client: &mut Client, partition: &str, row: &str) {
         let key = format!("/Rows(PartitionKey='{partition}',RowKey='{row}')");
         if self.name == "insert" {
@@ -260,8 +260,8 @@ pub fn stored(client: &mut Client, partition: &str, row: &str) -> Option<i64> {
     (answer.status == 200).then(|| answer.json()["V"].as_i64().unwrap())
 }
 
-/// Runs the operation alone and as the one part of a batch, and says what came of it; what was refused must have
-/// changed nothing, what was not must have done its work.
+/// Runs the operation alone and as the only part of a batch, and returns the outcomes. Checks that a refused operation
+/// has changed nothing, and that a successful one was done.
 pub fn run(
     client: &mut Client,
     token: &str,

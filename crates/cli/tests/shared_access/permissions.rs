@@ -1,4 +1,4 @@
-//! What letters and resource types let one do.
+//! What the permission letters and resource types of a token allow.
 
 use super::kit::{
     ACCEPT, FAILURE, FAILURE_TEXT, NOT_FOUND, NOT_FOUND_TEXT, OPERATIONS, PAST, PERMISSION, TYPE, TYPE_TEXT,
@@ -37,7 +37,7 @@ fn an_accounts_token_does_what_its_letters_and_types_say() {
             for operation in OPERATIONS {
                 let allowed = operation.needs.chars().all(|letter| permissions.contains(letter));
                 if !types.contains('o') {
-                    // A batch is refused as a whole before any of its parts is looked at.
+                    // A batch is refused as a whole before any of its parts is read.
                     let answer = send(&mut client, &token, &operation.at("p", "r"));
                     expect(&answer, 403, TYPE, TYPE_TEXT);
                     let batch = request("POST", "/$batch", "");
@@ -58,13 +58,13 @@ fn an_accounts_token_does_what_its_letters_and_types_say() {
 }
 
 #[test]
-fn an_accounts_token_reaches_tables_and_the_service_by_type_and_letter() {
+fn an_accounts_token_needs_the_type_and_letter_for_tables_and_the_service() {
     const PROPERTIES: &str = "/?restype=service&comp=properties";
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
     let set = "<StorageServiceProperties><Cors/></StorageServiceProperties>";
-    // Request, the types that serve, the letters that do.
+    // A request, the resource types that allow it, and the letters that allow it.
     let table = [
         (get(PROPERTIES), "s", "r"),
         (request("PUT", PROPERTIES, set), "s", "w"),
@@ -77,7 +77,7 @@ fn an_accounts_token_reaches_tables_and_the_service_by_type_and_letter() {
         for permission in "rwdlacu".chars().map(|letter| letter.to_string()) {
             let token = account_token(&[("srt", types), ("sp", &permission)]);
             for (request, serving, letters) in &table {
-                // New is there only for its deletion.
+                // The table `New` exists only before it is deleted.
                 owner(&mut client, "DELETE", "/Tables('New')", "");
                 if request.method == "DELETE" {
                     create(&mut client, "New");
@@ -94,7 +94,7 @@ fn an_accounts_token_reaches_tables_and_the_service_by_type_and_letter() {
             }
         }
     }
-    // The statistics are the secondary's.
+    // Statistics are read from the secondary.
     let statistics = |client: &mut Client, token: String| {
         let target = format!("/{ACCOUNT}-secondary/?restype=service&comp=stats&{token}");
         outcome(&client.send_raw("GET", &target, &[ACCEPT], b"").unwrap())
@@ -109,7 +109,7 @@ fn an_accounts_token_reaches_tables_and_the_service_by_type_and_letter() {
 }
 
 #[test]
-fn policies_are_the_owners_and_a_tables_token_stays_in_its_table() {
+fn only_the_owner_reads_policies_and_a_tables_token_works_only_in_its_table() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -136,18 +136,18 @@ fn policies_are_the_owners_and_a_tables_token_stays_in_its_table() {
     ] {
         let answer = send(&mut client, &table_token(&[]), &refused);
         expect(&answer, 403, FAILURE, FAILURE_TEXT);
-        // Older tokens are told that there is nothing.
+        // With older tokens the answer is that the resource does not exist.
         let old = send(&mut client, &table_token(&[("sv", "2015-02-21")]), &refused);
         expect(&old, 404, NOT_FOUND, NOT_FOUND_TEXT);
     }
     assert_eq!(owner(&mut client, "GET", "/Tables('Rows')", "").status, 200);
-    // In a batch: the part that strays makes the whole fail.
+    // In a batch, a part for another table makes the whole batch fail.
     let stray = [request("POST", "/Rows", insert), request("POST", "/Others", insert)];
     expect(&send_batch(&mut client, &table_token(&[]), &stray), 403, FAILURE, &format!("1:{FAILURE_TEXT}"));
     assert_eq!(stored(&mut client, "p", "r"), None);
     let answer = send_batch(&mut client, &table_token(&[]), &[get("/Others()")]);
     expect(&answer, 403, FAILURE, FAILURE_TEXT);
-    // A table's name has no case; what it holds need not be there.
+    // Table names are compared without case; the table need not exist.
     for (name, path, expected) in [
         ("ROWS", "/Rows()", "ok"),
         ("rows", "/rOWs()", "ok"),
@@ -159,7 +159,7 @@ fn policies_are_the_owners_and_a_tables_token_stays_in_its_table() {
     }
 }
 
-/// A condition that can't be read must not pass for one when permissions are asked, and for none when writing.
+/// An unreadable condition must not count as a condition for the permission check and as none for the write.
 #[test]
 fn a_token_for_updates_inserts_nothing_whatever_the_condition_says() {
     let server = Partita::in_memory();
@@ -183,7 +183,7 @@ fn a_token_for_updates_inserts_nothing_whatever_the_condition_says() {
             (&["*", "é"], &unreadable, &unreadable),
             (&["", "é"], &unreadable, &unreadable),
             (&["*"], "404 ResourceNotFound", "404 ResourceNotFound"),
-            // Empty is as good as absent.
+            // An empty header is the same as none.
             (&[""], "403 AuthorizationPermissionMismatch", "ok"),
             (&[], "403 AuthorizationPermissionMismatch", "ok"),
         ];
@@ -209,7 +209,7 @@ fn a_token_for_updates_inserts_nothing_whatever_the_condition_says() {
 }
 
 #[test]
-fn refusals_come_from_the_table_server_or_the_front_end() {
+fn refusals_have_the_headers_of_the_table_server_or_of_the_front_end() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -231,7 +231,7 @@ fn refusals_come_from_the_table_server_or_the_front_end() {
         let cached = answer.header("cache-control").is_some();
         assert!(cached || !of_permission, "{:?} {}", answer.headers, answer.text());
     }
-    // As recorded for an insert outside of its range.
+    // As recorded from the service for an insert outside of the range.
     let answer = send(&mut client, &table_token(&outside), &OPERATIONS[2].at("p", "r"));
     assert_eq!(answer.header("cache-control"), Some("no-cache"));
 }

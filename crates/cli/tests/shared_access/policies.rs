@@ -1,4 +1,4 @@
-//! Stored access policies behind tokens.
+//! Stored access policies that tokens refer to.
 
 use super::kit::{
     FAILED, FAILED_TEXT, FAILURE, FAILURE_TEXT, FUTURE, OPERATIONS, PAST, PERMISSION, create, expect, get,
@@ -7,7 +7,7 @@ use super::kit::{
 use crate::support::Client;
 use crate::support::Partita;
 
-/// A stored policy's XML, with what is not empty.
+/// The XML of a stored policy, without the terms that are empty.
 fn policy(id: &str, start: &str, expiry: &str, permissions: &str) -> String {
     let terms: String = [("Start", start), ("Expiry", expiry), ("Permission", permissions)]
         .iter()
@@ -23,17 +23,17 @@ fn set_policies(client: &mut Client, table: &str, policies: &str) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-/// A token that leaves to the policy `p` all that is not given here.
+/// A token that refers to the policy `p` for everything that is not given here.
 fn policy_token(changes: &[(&str, &str)]) -> String {
     sign(&with(&[("sv", "2019-02-02"), ("tn", "Rows"), ("si", "p")], changes))
 }
 
 #[test]
-fn a_policy_and_its_token_say_each_thing_once() {
+fn each_term_is_in_the_policy_or_in_the_token_but_not_in_both() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
-    // The policy's start, expiry and permissions; the token's; what comes of a query.
+    // Start, expiry and permissions of the policy and of the token, and the outcome of a query.
     for (stored, own, expected) in [
         (["", FUTURE, "r"], ["", "", ""], "ok"),
         ([PAST, FUTURE, "r"], ["", "", ""], "ok"),
@@ -58,19 +58,19 @@ fn a_policy_and_its_token_say_each_thing_once() {
         let found = outcome(&send(&mut client, &token, &get("/Rows()")));
         assert_eq!(found, expected, "policy {stored:?}, token {own:?}");
     }
-    // A range is the token's alone, and goes with a policy.
+    // Only the token has a range; it can be combined with a policy.
     set_policies(&mut client, "Rows", &policy("p", "", FUTURE, "raud"));
     let token = policy_token(&[("spk", "B"), ("epk", "B")]);
     let insert = OPERATIONS[2];
     assert_eq!(outcome(&send(&mut client, &token, &insert.at("B", "1"))), "ok");
     expect(&send(&mut client, &token, &insert.at("C", "1")), 403, FAILURE, FAILURE_TEXT);
-    // Names of policies have case.
+    // The names of policies are case-sensitive.
     let other = policy_token(&[("si", "P")]);
     expect(&send(&mut client, &other, &get("/Rows()")), 403, FAILED, FAILED_TEXT);
 }
 
 #[test]
-fn a_policy_that_goes_takes_its_tokens_along_at_once() {
+fn tokens_are_invalid_as_soon_as_their_policy_is_removed() {
     let directory = tempfile::tempdir().unwrap();
     for server in [Partita::in_memory(), Partita::in_directory(directory.path())] {
         let mut client = server.client();
@@ -98,7 +98,7 @@ fn a_policy_that_goes_takes_its_tokens_along_at_once() {
         set_policies(&mut client, "Rows", "");
         set_policies(&mut client, "Others", &good);
         check(&mut client, &refused);
-        // A dropped table takes its policies along.
+        // The policies are dropped with their table.
         set_policies(&mut client, "Rows", &good);
         check(&mut client, "ok");
         assert_eq!(owner(&mut client, "DELETE", "/Tables('Rows')", "").status, 204);
@@ -107,14 +107,14 @@ fn a_policy_that_goes_takes_its_tokens_along_at_once() {
         check(&mut client, &refused);
         let policies = owner(&mut client, "GET", "/Rows?comp=acl", "").text();
         assert!(policies.ends_with("<SignedIdentifiers />"), "{policies}");
-        // A policy made again revives its tokens.
+        // If a policy is created again, its tokens are valid again.
         set_policies(&mut client, "Rows", &good);
         check(&mut client, "ok");
     }
 }
 
 #[test]
-fn policies_and_properties_outlive_the_process() {
+fn policies_and_properties_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     let mut client = server.client();

@@ -1,4 +1,4 @@
-//! What key ranges let one see and touch.
+//! What a token with a key range may read and write.
 
 use wire::token;
 
@@ -11,7 +11,7 @@ use crate::support::Partita;
 use crate::support::random::Random;
 use crate::support::random::seed;
 
-/// A range as its fields, and whether a key lies in it: worked out as the documentation words it.
+/// Whether a key lies in the range of these fields, computed as the documentation describes it.
 fn in_range(fields: &[(&str, &str)], partition: &str, row: &str) -> bool {
     let units = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
     let of = |name| value(fields, name);
@@ -26,7 +26,7 @@ fn in_range(fields: &[(&str, &str)], partition: &str, row: &str) -> bool {
     after_start && before_end
 }
 
-/// All one-sided and two-sided ranges, one partition, one entity, and one that holds nothing.
+/// All one-sided and two-sided ranges, one partition, one entity, and an empty range.
 const RANGES: [&[(&str, &str)]; 12] = [
     &[],
     &[("spk", "B")],
@@ -42,12 +42,12 @@ const RANGES: [&[(&str, &str)]; 12] = [
     &[("spk", "D"), ("epk", "B")],
 ];
 
-/// On each edge, a hair outside of it, well inside, in other partitions.
+/// Keys on each edge, just outside of it, well inside, and in other partitions.
 const PARTITIONS: [&str; 6] = ["A~", "B", "B0", "C", "D", "D0"];
 const ROWS: [&str; 3] = ["4~", "5", "50"];
 
 #[test]
-fn entities_outside_of_the_range_are_out_of_reach() {
+fn entities_outside_of_the_range_can_not_be_read_or_written() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -73,7 +73,7 @@ fn entities_outside_of_the_range_are_out_of_reach() {
 }
 
 #[test]
-fn whether_the_table_is_there_is_told_inside_of_the_range_only() {
+fn only_a_request_inside_of_the_range_learns_whether_the_table_exists() {
     let server = Partita::in_memory();
     let mut client = server.client();
     let token = table_token(&[("spk", "B"), ("epk", "B")]);
@@ -85,13 +85,13 @@ fn whether_the_table_is_there_is_told_inside_of_the_range_only() {
 }
 
 #[test]
-fn refusals_outside_of_the_range_have_their_words() {
+fn refusals_outside_of_the_range_have_their_own_code_and_text() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
     let token = table_token(&[("spk", "B"), ("epk", "B")]);
     for operation in OPERATIONS.into_iter().filter(|operation| operation.writes()) {
-        // Whether the entity is there makes no difference.
+        // It makes no difference whether the entity exists.
         for prepared in [false, true] {
             if prepared {
                 operation.prepare(&mut client, "C", "1");
@@ -100,7 +100,7 @@ fn refusals_outside_of_the_range_have_their_words() {
         }
     }
     expect(&send(&mut client, &token, &OPERATIONS[1].at("C", "1")), 404, NOT_FOUND, NOT_FOUND_TEXT);
-    // One bad part, and none of the good ones happened.
+    // One refused part, and none of the others was done.
     let token = table_token(&[("spk", "C"), ("srk", "5"), ("epk", "C"), ("erk", "7")]);
     for operation in OPERATIONS.into_iter().filter(|operation| operation.writes()) {
         operation.prepare(&mut client, "C", "8");
@@ -111,7 +111,7 @@ fn refusals_outside_of_the_range_have_their_words() {
         expect(&answer, 403, FAILURE, &format!("2:{FAILURE_TEXT}"));
         assert_eq!([stored(&mut client, "C", "5"), stored(&mut client, "C", "6")], [None, None]);
         assert_eq!(stored(&mut client, "C", "8"), before);
-        // The same without permission rather than out of range.
+        // The same for a missing permission instead of a key outside of the range.
         if operation.needs != "a" {
             let token = table_token(&[("sp", "a")]);
             let answer = send_batch(&mut client, &token, &parts);
@@ -123,7 +123,8 @@ fn refusals_outside_of_the_range_have_their_words() {
 
 type Keys = Vec<(String, String)>;
 
-/// All keys a query gives, page by page, through a token or else as the owner. No page may point out of the range.
+/// All keys that a query returns, page by page, with a token or as the owner. No continuation may be outside of the
+/// range.
 fn pages(client: &mut Client, token: Option<&str>, range: &[(&str, &str)], options: &str) -> Keys {
     let mut keys = Vec::new();
     let mut next = String::new();
@@ -142,13 +143,13 @@ fn pages(client: &mut Client, token: Option<&str>, range: &[(&str, &str)], optio
         let row = answer.header("x-ms-continuation-NextRowKey");
         let Some((partition, row)) = partition.zip(row) else { return keys };
         let named = (token::decode(partition).unwrap(), token::decode(row).unwrap());
-        assert!(in_range(range, &named.0, &named.1), "{range:?} goes on at {named:?}");
+        assert!(in_range(range, &named.0, &named.1), "{range:?} continues at {named:?}");
         next = format!("&NextPartitionKey={partition}&NextRowKey={row}");
     }
 }
 
 #[test]
-fn queries_see_the_range_and_nothing_else() {
+fn a_query_returns_only_entities_of_the_range() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -164,7 +165,7 @@ fn queries_see_the_range_and_nothing_else() {
         }
         let batch = send_batch(&mut client, &token, &[get("/Rows()")]).text();
         assert_eq!(batch.matches("\"PartitionKey\"").count(), inside.len(), "{range:?}: {batch}");
-        // Filters and tokens that name what lies outside find nothing of it.
+        // Filters and continuation tokens for keys outside of the range find nothing there.
         for (partition, row) in &all {
             let point = format!("&$filter=PartitionKey+eq+'{partition}'+and+RowKey+eq+'{row}'");
             let found = pages(&mut client, Some(&token), range, &point);
@@ -180,7 +181,7 @@ fn queries_see_the_range_and_nothing_else() {
 }
 
 #[test]
-fn a_query_under_a_range_is_the_whole_query_cut_to_it() {
+fn a_query_with_a_range_returns_the_same_as_the_owners_query_within_the_range() {
     const KEYS: [&str; 8] = ["a", "aa", "ab", "b", "é", "z", "\u{ff5e}", "\u{1f600}"];
     let seed = seed();
     println!("PARTITA_SEED={seed}");

@@ -1,4 +1,4 @@
-//! What makes a token a token: its fields, versions, keys, and what the log says of it.
+//! What makes a token valid: its fields, versions and keys, and what the log says about it.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use crate::support::KEY;
 use crate::support::Partita;
 use crate::support::batch::Request;
 
-/// Every field there is, and another value for it.
+/// Every field with a value and another value.
 const TABLE_FIELDS: [(&str, &str, &str); 12] = [
     ("sv", "2019-02-02", "2019-07-07"),
     ("tn", "Rows", "Others"),
@@ -44,7 +44,7 @@ const ACCOUNT_FIELDS: [(&str, &str, &str); 9] = [
 ];
 
 #[test]
-fn a_token_with_anything_changed_is_worth_nothing() {
+fn a_token_with_any_change_is_refused() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -67,7 +67,7 @@ fn a_token_with_anything_changed_is_worth_nothing() {
                 expect(&try_one(&token), 403, FAILED, FAILED_TEXT);
             }
         }
-        // And with a field more.
+        // With one field more.
         let few = if all.len() == 12 { TABLE_TOKEN.to_vec() } else { ACCOUNT_TOKEN.to_vec() };
         let few = with(&few, &[("sv", value(&full, "sv"))]);
         assert_eq!(outcome(&try_one(&sign(&few))), "ok");
@@ -86,7 +86,7 @@ fn a_token_with_anything_changed_is_worth_nothing() {
 }
 
 #[test]
-fn what_a_token_must_say_it_must_say_well() {
+fn a_token_with_a_missing_or_malformed_field_is_refused() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -132,7 +132,7 @@ fn what_a_token_must_say_it_must_say_well() {
 }
 
 #[test]
-fn tokens_hold_for_an_address_a_protocol_and_a_service() {
+fn a_token_is_valid_for_an_address_a_protocol_and_a_service() {
     const ADDRESS: &str = "AuthorizationSourceIPMismatch";
     const ADDRESS_TEXT: &str =
         "This request is not authorized to perform this operation using this source IP 127.0.0.1.";
@@ -171,7 +171,7 @@ fn tokens_hold_for_an_address_a_protocol_and_a_service() {
     for services in ["t", "bt", "tb", "btqf"] {
         assert_eq!(outcome(&send(&mut client, &account_token(&[("ss", services)]), &get("/Rows()"))), "ok");
     }
-    // Before 2015-04-05 a token knows neither address nor protocol, and does not sign them.
+    // Before 2015-04-05 a token has neither address nor protocol, and does not sign them.
     for changes in [[("sip", "127.0.0.2")], [("spr", "https")]] {
         let token = table_token(&[&[("sv", "2015-02-21")][..], &changes].concat());
         assert_eq!(outcome(&send(&mut client, &token, &get("/Rows()"))), "ok", "{changes:?}");
@@ -204,7 +204,7 @@ fn each_version_signs_in_its_own_layout() {
             assert_eq!(answer.status, 200, "{version} {}", answer.text());
             assert_eq!(answer.header("x-ms-version"), Some(version));
         }
-        // Without permission: told so, or told that there is nothing.
+        // Without permission, the answer says so or, in older versions, that the resource does not exist.
         let token = table_token(&[("sv", version), ("sp", "a")]);
         let answer = client.send_raw("GET", &format!("/{ACCOUNT}/Rows()?{token}"), &[json], b"").unwrap();
         let expected = if version < "2015-04-05" { (404, NOT_FOUND) } else { (403, PERMISSION) };
@@ -221,7 +221,7 @@ fn the_specifications_tokens_are_accepted() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "MyTable");
-    // T1, T2, T7, T8, A1, A3, A4 of access-and-service 2.10; the first once more with its `/` left as it is.
+    // T1, T2, T7, T8, A1, A3, A4 of access-and-service 2.10; the first one also with an unescaped `/`.
     for token in [
         "sv=2019-02-02&tn=MyTable&sp=raud&se=2030-01-01T00%3A00%3A00Z&sig=VH1kJ2dMcGJPJnFMefVZ3HMd1fedSci%2F031kWIgJz0w%3D",
         "sv=2019-02-02&tn=MyTable&sp=raud&se=2030-01-01T00:00:00Z&sig=VH1kJ2dMcGJPJnFMefVZ3HMd1fedSci/031kWIgJz0w=",
@@ -238,7 +238,7 @@ fn the_specifications_tokens_are_accepted() {
 }
 
 #[test]
-fn a_token_says_in_which_version_it_is_served() {
+fn a_token_decides_the_version_of_the_answer() {
     let server = Partita::in_memory();
     let mut client = server.client();
     create(&mut client, "Rows");
@@ -290,7 +290,7 @@ fn either_key_of_the_account_signs_tokens() {
             assert_eq!(outcome(&answer), expected, "{name} {key} {fields:?}");
         }
     }
-    // The secondary takes the same tokens, to read.
+    // The secondary accepts the same tokens for reading.
     let token = query(&TABLE_TOKEN, &signature("acct1", FIRST_KEY, &TABLE_TOKEN));
     let read = client.send_raw("GET", &format!("/acct1-secondary/Rows()?{token}"), &[ACCEPT], b"").unwrap();
     assert_eq!(read.status, 200, "{}", read.text());
@@ -313,7 +313,7 @@ fn a_header_wins_over_a_token() {
         (&good, format!("{}&sp=r&sp=r", table_token(&[])), "ok"),
         ("SharedKeyLite devstoreaccount1:wrong", table_token(&[]), "403 AuthenticationFailed"),
         ("nonsense", table_token(&[]), "400 InvalidAuthenticationInfo"),
-        // An empty header is none.
+        // An empty header is the same as none.
         ("", table_token(&[]), "ok"),
     ] {
         let target = format!("/{ACCOUNT}/Rows()?{token}");
@@ -374,10 +374,10 @@ fn the_log_names_what_failed_and_never_a_key_or_signature() {
         assert!(outcome(&answer).starts_with("403 "), "{why}: {}", answer.text());
         let text = std::fs::read_to_string(&log).unwrap();
         let told = text[start..].lines().any(|line| line.contains("access refused") && line.contains(why));
-        assert!(told, "not told: {why}\n{}", &text[start..]);
+        assert!(told, "not in the log: {why}\n{}", &text[start..]);
         signatures.push(signature);
     }
-    // A wrong signature: what was to be signed is told, what would have been right is not.
+    // For a wrong signature, the log has the string to sign, but not the correct signature.
     let wrong = "d3Jvbmcgd3JvbmcgIHdyb25nIHdyb25nICB3cm9uZyE=";
     send(&mut client, &query(&TABLE_TOKEN, wrong), &get("/Rows()"));
     signatures.extend([wrong.to_owned(), signature(ACCOUNT, KEY, &TABLE_TOKEN)]);
@@ -385,7 +385,7 @@ fn the_log_names_what_failed_and_never_a_key_or_signature() {
     server.stop();
 
     let text = std::fs::read_to_string(&log).unwrap();
-    assert!(text.contains("/table/devstoreaccount1/rows"), "the string to sign is not told:\n{text}");
+    assert!(text.contains("/table/devstoreaccount1/rows"), "the string to sign is not in the log:\n{text}");
     assert!(!text.contains(KEY) && !text.contains(&KEY[..20]), "a key is in the log");
     for signature in signatures {
         let encoded = encode(&signature);

@@ -1,4 +1,4 @@
-//! Entity group transactions from the client's side: parts to a multipart body, and the answers out of one.
+//! Batches from the client's side: writes parts into a multipart body, and reads the answers.
 
 use std::fmt::Write as _;
 use std::io::{BufReader, Read};
@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use super::http::read_answer;
 use super::{Answer, Client};
 
-/// A request as it will be sent, alone or within a change set. The path lies behind the account.
+/// A request that is sent alone or within a change set. The path follows the account.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: &'static str,
@@ -22,7 +22,7 @@ impl Request {
     }
 }
 
-/// Sends a change set. The outer answer must be a 202; what comes back are the answers to the parts.
+/// Sends a change set, whose answer must be a 202. Returns the answers to the parts.
 pub fn send(client: &mut Client, parts: &[Request]) -> std::io::Result<Vec<Answer>> {
     let content_type = "multipart/mixed; boundary=batch_outer";
     let body = change_set(&format!("http://{}/{}", client.address, client.account), parts);

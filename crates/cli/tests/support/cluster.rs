@@ -1,4 +1,4 @@
-//! A keyspace of a test's own on a cluster that `PARTITA_TEST_CASSANDRA` names.
+//! A keyspace for one test, on the cluster that `PARTITA_TEST_CASSANDRA` names.
 
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ pub fn nodes() -> Option<String> {
     testing::needed("PARTITA_TEST_CASSANDRA", "`./test rust` starts a Cassandra node and sets it")
 }
 
-/// An address of a keyspace that nobody else has, and that is not there yet. One copy of everything will do.
+/// The address of a unique keyspace that does not exist yet.
 pub fn new_address(nodes: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -19,7 +19,7 @@ pub fn new_address(nodes: &str) -> String {
     format!("cassandra://{nodes}/test_{:x}_{process}_{number}", now.as_millis())
 }
 
-/// A keyspace ready for servers, and the address that they take.
+/// Creates a keyspace with one copy of everything. Returns its address for servers.
 pub fn new_store(nodes: &str) -> String {
     let address = new_address(nodes);
     let output = partita(&["store", "init", &address, "--replication-factor", "1"]);

@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 client over one connection: signs with Shared Key Lite unless told otherwise, and adds
-//! nothing that was not asked for.
+//! A small HTTP/1.1 client over one connection. It signs with Shared Key Lite unless told otherwise, and adds nothing
+//! else by itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ pub struct Client {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Behind the status.
+    /// The reason phrase after the status.
     pub reason: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -63,7 +63,7 @@ impl Client {
         Self { address, account: account.to_owned(), service, key, connection: None }
     }
 
-    /// Sends `method path` (the path behind the account, with its query) with these headers, signed.
+    /// Sends a signed request with these headers. `path` follows the account and includes the query.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
@@ -102,7 +102,7 @@ impl Client {
         [request.as_bytes(), body].concat()
     }
 
-    /// As `try_send`, but the target is the whole of it: for host style, and for the secondary.
+    /// As `try_send`, but with the whole target: for host-style addresses, and for the secondary.
     pub fn send_signed(
         &mut self,
         method: &str,
@@ -153,8 +153,8 @@ impl Client {
         format!("SharedKeyLite {}:{signature}", self.account)
     }
 
-    /// Sends just this, with `Host` and `Content-Length` if they are not given; `!` before a name keeps that
-    /// header out.
+    /// Sends only this, with `Host` and `Content-Length` if they are not given. `!` before the name of a header leaves
+    /// it out.
     pub fn send_raw(
         &mut self,
         method: &str,
@@ -194,7 +194,7 @@ impl Client {
             self.connection = Some(BufReader::new(stream));
         }
         let connection = self.connection.as_mut().unwrap();
-        // A server that refuses early may close its side; its answer is still there to be read.
+        // A server that refuses early may close its side; its answer can still be read.
         let written = connection.get_mut().write_all(request);
         match read_answer(connection, no_body) {
             Ok(answer) => {
@@ -208,12 +208,12 @@ impl Client {
     }
 }
 
-/// Whether a header is said to be there or not to be there.
+/// Whether this entry sets the header or, with `!`, leaves it out.
 fn names(name: &str, wanted: &str) -> bool {
     name.strip_prefix('!').unwrap_or(name).eq_ignore_ascii_case(wanted)
 }
 
-/// Reads one answer off a stream.
+/// Reads one answer from a stream.
 pub fn read_answer(stream: &mut impl BufRead, no_body: bool) -> std::io::Result<Answer> {
     let bad = |text: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, text.to_owned());
     let mut line = String::new();

@@ -114,7 +114,7 @@ impl Partita {
         self.status_kib("VmRSS:")
     }
 
-    /// The most resident memory there has been.
+    /// The peak of resident memory.
     pub fn peak_memory_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }
@@ -131,7 +131,7 @@ impl Partita {
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM and waits. Returns how it ended.
     pub fn stop(mut self) -> ExitStatus {
         self.terminate();
         let deadline = Instant::now() + Duration::from_secs(60);

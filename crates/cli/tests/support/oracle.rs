@@ -1,4 +1,4 @@
-//! What the server ought to do, said a second time and simply: maps in memory, no code of the product.
+//! A second, simple implementation of what the server must do: maps in memory, without code of the product.
 
 pub mod filter;
 pub mod show;
@@ -67,13 +67,13 @@ pub struct Write {
     pub properties: Vec<(String, Option<Value>)>,
 }
 
-/// A no: status, code and the start of the message.
+/// A refusal: status, code and the start of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: u16,
     pub code: &'static str,
     pub text: &'static str,
-    /// Whether a change set of one names its index.
+    /// Whether the message has the index also in a change set of one part.
     pub indexed_alone: bool,
 }
 
@@ -131,9 +131,9 @@ impl Account {
         self.0.get_mut(&name.to_lowercase()).ok_or(TABLE_NOT_FOUND)
     }
 
-    /// What a single write, or a change set, is answered with: the first offence and its index.
+    /// The answer to a single write or a change set: the first refusal and its index.
     pub fn judge(&self, table: &str, writes: &[Write]) -> Result<(), (usize, Refusal)> {
-        // All parts are read before any is tried.
+        // All parts are decoded before any is applied.
         for (index, write) in writes.iter().enumerate() {
             self.table(table).map_err(|refusal| (index, refusal))?;
             if write.verb == Verb::Delete && write.if_match.is_none() {
@@ -169,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Does what was judged possible and has been acknowledged with this timestamp.
+    /// Applies a write that was judged possible and was acknowledged with this timestamp.
     pub fn commit(&mut self, write: &Write, timestamp: &str) {
         let place = place(&write.partition, &write.row);
         let old = self.rows.remove(&place);
@@ -194,7 +194,7 @@ impl Table {
 }
 
 impl Write {
-    /// As a request that asks for this metadata level; inserts show nothing if `quiet`.
+    /// The request of this write, with a metadata level. With `quiet`, the answer to an insert has no body.
     pub fn request(&self, table: &str, level: &str, quiet: bool) -> Request {
         let mut headers = vec![("Accept", format!("application/json;odata={level}"))];
         let mut members = Vec::new();
@@ -243,7 +243,7 @@ pub fn etag(timestamp: &str) -> String {
     format!("W/\"datetime'{}'\"", timestamp.replace(':', "%3A"))
 }
 
-/// The timestamp an ETag spells.
+/// The timestamp in an ETag.
 pub fn timestamp_of(etag: &str) -> String {
     let inner = etag.strip_prefix("W/\"datetime'").and_then(|rest| rest.strip_suffix("'\""));
     inner.unwrap_or_else(|| panic!("no ETag: {etag}")).replace("%3A", ":")

@@ -1,4 +1,4 @@
-//! Wire tests as text: requests and the answers expected, in `conformance/wire/*.http`.
+//! Wire tests as text: requests and expected answers, in `conformance/wire/*.http`.
 //!
 //! ```text
 //! ### a name for the belief
@@ -10,24 +10,24 @@
 //! > Content-Type: application/json
 //! >
 //! > {"PartitionKey":"p","RowKey":"r"}
-//! < 201                                  the answer: status, headers that must be so, blank, body
+//! < 201                                  the answer: status, headers that must be there, blank, body
 //! < ETag: {etag:first}
 //! < !DataServiceVersion                  a header that must not be there
 //! <
 //! < {"PartitionKey":"p",…}
 //! ```
 //!
-//! In an answer `{any}`, `{time}`, `{date}` (as HTTP writes it), `{etag}` and `{guid}` stand for such a value, and with a name
-//! behind a colon keep it; `{name}` gives it back, in requests too. `{base}` is the account's address with a slash,
-//! `{host}` its host and port, `{account}` its name. Bodies are compared byte for byte; an answer without a
-//! body section may have any body. `<~ text` asks for a body that contains the text instead. A body line may
-//! end in `\r` written out, for CRLF. Each case starts with an empty account. Files whose names begin with `queue_` are
-//! about queues, and are sent to their port.
+//! In an answer, `{any}`, `{time}`, `{date}` (as HTTP writes it), `{etag}` and `{guid}` stand for such a value. With a colon
+//! and a name, the value is stored, and `{name}` stands for it later, also in requests. `{base}` is the account's address
+//! with a slash, `{host}` its host and port, `{account}` its name. Bodies are compared byte for byte; an answer without a
+//! body section may have any body. With `<~ text` the body must contain the text instead. A body line that ends with the
+//! two characters `\r` ends with CRLF. Each case starts with an empty account. Files whose names begin with `queue_` are
+//! about queues and are sent to their port.
 //!
-//! A path lies behind the account and is signed; `^/path` is signed but begins at the host's root, `@/path` is
-//! sent as it is, unsigned. `{3*text}` is the text three times over, with each `#` in it the count from 0;
-//! `{bom}` is a byte order mark. `> !x-ms-version` keeps a header out that would be added. `{etag:first}` also
-//! gives `{first.time}`, the Timestamp it was made of, and `{first.json}` and `{first.xml}`, escaped.
+//! A path follows the account and is signed. `^/path` is signed but begins at the root of the host; `@/path` is sent
+//! unchanged and unsigned. `{3*text}` is the text three times, with each `#` in it replaced by the count from 0.
+//! `{bom}` is a byte order mark. `> !x-ms-version` leaves out a header that would be added. `{etag:first}` also stores
+//! `{first.time}`, its Timestamp, and `{first.json}` and `{first.xml}`, escaped.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ use front::ServiceKind;
 
 use super::{ACCOUNT, Answer, Client};
 
-/// Runs all cases of a file and gives back what went wrong.
+/// Runs all cases of a file. Returns their number and the failures.
 pub fn run_file(client: &mut Client, name: &str, text: &str) -> (usize, Vec<String>) {
     let mut failures = Vec::new();
     let mut cases = 0;
@@ -96,7 +96,7 @@ fn run_case(client: &mut Client, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes out every `{3*text}`.
+/// Expands every `{3*text}`.
 fn repeat(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -119,7 +119,7 @@ fn repeat(text: &str) -> String {
     out
 }
 
-/// The lines from `at` on that start with the mark, without it and one blank.
+/// The lines from `at` on that start with the mark, without the mark and one blank.
 fn block<'l>(lines: &[&'l str], at: usize, mark: char) -> (Vec<&'l str>, usize) {
     let count = lines[at..].iter().take_while(|line| line.starts_with(mark)).count();
     let strip = |line: &&'l str| line[1..].strip_prefix(' ').unwrap_or(&line[1..]);
@@ -230,7 +230,7 @@ fn compare(known: &mut HashMap<String, String>, answer: &Answer, expected: &[&st
     }
 }
 
-/// Matches a pattern with placeholders, keeping what the named ones stand for.
+/// Matches a pattern with placeholders, and stores the values of the named ones.
 fn matches(known: &mut HashMap<String, String>, pattern: &str, text: &str) -> Result<(), String> {
     let (mut pattern_rest, mut text_rest) = (pattern, text);
     let mut shown = String::new();
@@ -274,7 +274,7 @@ fn matches(known: &mut HashMap<String, String>, pattern: &str, text: &str) -> Re
     if pattern_rest == text_rest { Ok(()) } else { Err(differs(&shown, pattern_rest, text_rest)) }
 }
 
-/// The first placeholder: its kind, its name if it keeps one, what stands before it and after.
+/// The first placeholder: its kind, its name if it has one, and the text before and after it.
 fn placeholder<'p>(
     pattern: &'p str,
     known: &HashMap<String, String>,

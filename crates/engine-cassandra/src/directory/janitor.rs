@@ -78,7 +78,7 @@ impl Janitor {
         Self { tasks }
     }
 
-    /// May be dropped anywhere: another janitor continues.
+    /// May stop the work anywhere: another janitor continues.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
@@ -178,7 +178,7 @@ impl Round {
         Ok(())
     }
 
-    /// Finishes what a server that died has begun.
+    /// Finishes the drop of a table that a dead server has begun.
     async fn finish_drop(&self, account: &str, name: &str, table: Uuid) -> Result<(), Trouble> {
         let cluster = &self.directory.cluster;
         cluster.write(&cluster.statements.add_purge, (table,)).await?;

@@ -135,9 +135,9 @@ fn assemble(rows: Vec<Columns>) -> Result<Option<Map>, Trouble> {
     }
     match segments.first() {
         Some(first) if first.start <= KeyBytes::lowest() => Ok(Some(Map { version, segments })),
-        _ => {
-            Err(Trouble::damaged(format!("a directory map of version {version} does not begin at its start")))
-        }
+        _ => Err(Trouble::damaged(format!(
+            "a directory map of version {version} does not begin at the lowest key"
+        ))),
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_listed_where_it_counts_and_where_it_is_going() {
+    fn a_key_is_listed_in_the_current_segment_and_in_the_one_it_is_copied_to() {
         for (key, targets) in [
             ("", vec![1]),
             ("ezzz", vec![1]),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_does_not_begin_at_the_start_is_damaged() {
+    fn a_map_that_does_not_begin_at_the_lowest_key_is_damaged() {
         let row = |start: &str, state| {
             let start = Some(KeyBytes::of(start).as_bytes().to_vec());
             (Some(1), start, Some(id(1)), Some(state), None, None, None, None)

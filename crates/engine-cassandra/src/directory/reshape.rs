@@ -25,7 +25,7 @@ const CHANGES_MAX: usize = 1000;
 /// Keys remembered of a segment, to find one near its middle.
 const SAMPLES_MAX: usize = 1024;
 
-/// When segments are split and merged: keys in one, and in each of two neighbours.
+/// The number of keys above which a segment is split, and below which each of two neighbours is merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub split_above: usize,
@@ -40,8 +40,7 @@ impl Sizes {
     }
 }
 
-/// Of the partitions passed on a walk, those to look at more closely: listed at one of these epochs and then
-/// maybe never written.
+/// The partitions that a walk checks: those listed in one of these epochs. They may never have been written.
 #[derive(Clone, Debug)]
 pub struct Suspects {
     pub epochs: Range<i64>,
@@ -163,7 +162,7 @@ impl Directory {
                 self.cluster.change_map(table, Some(map.version), &halves, &[]).await?;
             }
             SegmentState::Moving { into } => {
-                // None of them has anything retired: that is cleared before they are moved (`merge`).
+                // None of them has retired segments: those are deleted before a move begins (`merge`).
                 let moving: Vec<&Segment> =
                     segments[at..].iter().take_while(|other| other.state == segment.state).collect();
                 let mut retired = Vec::with_capacity(moving.len());
@@ -247,7 +246,7 @@ fn merge(map: &Map, segment: &Segment) -> Vec<Segment> {
     [before, segment].map(|segment| Segment { state: state.clone(), ..segment.clone() }).to_vec()
 }
 
-/// How many keys a segment has, and evenly spaced ones of them; and how many are struck off.
+/// The number of keys in a segment with evenly spaced samples of them, and the number of struck-off entries.
 #[derive(Debug)]
 struct Measure {
     keys: usize,

@@ -1,4 +1,4 @@
-//! The directory on a real cluster: stopped at every request, and gone on with by another server.
+//! The directory on a real cluster. A server is stopped at every request, and another one continues.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -16,7 +16,7 @@ use crate::statements::Statements;
 
 const NODES: &str = "PARTITA_TEST_CASSANDRA";
 
-/// Servers that know nothing of each other, on one keyspace of their own.
+/// Independent servers on a keyspace of their own.
 struct Servers {
     directories: Vec<Directory>,
     options: Options,
@@ -49,7 +49,7 @@ impl Servers {
 
     async fn end(self) {
         let session = connect(&self.options).await.unwrap();
-        // A busy node may take longer over this than anyone waits, and does it all the same.
+        // A busy node may take longer than the timeout, and still does it.
         let _ = session.query_unpaged(format!("DROP KEYSPACE {}", self.options.keyspace), ()).await;
     }
 }
@@ -86,7 +86,7 @@ impl Directory {
         self.cluster.partition_state(id).await.unwrap()
     }
 
-    /// As a writer would leave it, but for the row.
+    /// Registers the partition as a writer does, without a row.
     async fn register(&self, id: &PartitionId) {
         let state = self.state(id).await;
         let epoch = self.cluster.clock.epoch_above(state.epoch.unwrap_or(0)).unwrap();
@@ -103,7 +103,7 @@ const NOBODY: Suspects = Suspects { epochs: 0..0, quiet: Duration::ZERO };
 const SPLIT: Sizes = Sizes { split_above: 10, merge_below: 0 };
 const MERGE: Sizes = Sizes { split_above: 1000, merge_below: 100 };
 
-/// A server that is killed the so manieth time it has to wait. What it sent is on its way all the same.
+/// A server that may wait `waits` times and is killed at the next. What it has sent still arrives.
 struct Killed<F> {
     waits: usize,
     work: F,
@@ -124,7 +124,7 @@ impl<F: Future + Unpin> Future for Killed<F> {
     }
 }
 
-/// Whether it came to its end before it was killed.
+/// Whether the work ended before it was killed.
 async fn killed_after<T>(waits: usize, work: impl Future<Output = Result<T, Trouble>>) -> bool {
     Killed { waits, work: pin!(work) }.await.map(Result::unwrap).is_some()
 }
@@ -143,7 +143,7 @@ async fn a_split_or_merge_killed_anywhere_loses_no_partition_and_is_finished_by_
             }
             let done = killed_after(waits, first.walk(table, sizes, &NOBODY)).await;
             assert_eq!(second.all_listed(table).await, keys(&names), "killed at wait {waits}");
-            // What was sent may still be under way, and what is listed now has to outlast it.
+            // Requests of the killed server may still arrive, and must not undo this listing.
             second.list(&id(table, "p007x"), second.cluster.clock.epoch_above(0).unwrap()).await.unwrap();
             second.walk(table, sizes, &NOBODY).await.unwrap();
             let mut expected = keys(&names);
@@ -172,7 +172,7 @@ async fn a_janitor_killed_anywhere_leaves_the_partition_to_the_next() {
         let id = id(table, &format!("p{waits}"));
         first.register(&id).await;
         let done = killed_after(waits, first.tidy(&id, Duration::ZERO)).await;
-        // More than one look: the request that was under way may arrive between those of the other.
+        // More than once: the last request of the killed server may arrive between those of the second.
         for _ in 0..3 {
             second.tidy(&id, Duration::ZERO).await.unwrap();
         }
@@ -188,7 +188,7 @@ async fn a_janitor_killed_anywhere_leaves_the_partition_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_back_is_listed_again_whatever_the_janitor_was_at() {
+async fn a_partition_that_is_written_again_is_listed_wherever_the_janitor_stopped() {
     let Some(servers) = Servers::start(2).await else { return };
     let (janitor, writer) = servers.two();
     let table = janitor.table_of(&[]).await;
@@ -197,7 +197,7 @@ async fn who_comes_back_is_listed_again_whatever_the_janitor_was_at() {
         let id = id(table, &format!("p{waits}"));
         writer.register(&id).await;
         let done = killed_after(waits, janitor.tidy(&id, Duration::ZERO)).await;
-        // As the write path does: list unless it is so already, then move on from the epoch that was seen.
+        // As the write path does: lists the partition if it is not listed, then changes the epoch that it has read.
         loop {
             let state = writer.state(&id).await;
             let epoch = writer.cluster.clock.epoch_above(state.epoch.unwrap_or(0)).unwrap();
@@ -218,7 +218,7 @@ async fn who_comes_back_is_listed_again_whatever_the_janitor_was_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_that_nobody_came_to_write_is_struck_off_by_a_walk() {
+async fn a_partition_that_was_never_written_is_struck_off_by_a_walk() {
     let Some(servers) = Servers::start(2).await else { return };
     let (first, second) = servers.two();
     let names = names(3);
@@ -226,18 +226,18 @@ async fn a_partition_that_nobody_came_to_write_is_struck_off_by_a_walk() {
     first.register(&id(table, "p001")).await;
     let young = Suspects { epochs: 0..i64::MAX, quiet: Duration::from_secs(600) };
     second.walk(table, SPLIT, &young).await.unwrap();
-    assert_eq!(second.all_listed(table).await.len(), 3, "its writer may be about to come");
+    assert_eq!(second.all_listed(table).await.len(), 3, "its writer may still continue");
     let late = first.cluster.clock.epoch_above(0).unwrap();
     first.list(&id(table, "p002"), late).await.unwrap();
     second.walk(table, SPLIT, &Suspects { quiet: Duration::ZERO, ..young }).await.unwrap();
     assert_eq!(second.all_listed(table).await, vec![KeyBytes::of("p001")]);
     let committed = first.cluster.change_epoch(&id(table, "p002"), None, late, Registration::Listed).await;
-    assert!(!committed.unwrap(), "whoever listed it is kept from going on");
+    assert!(!committed.unwrap(), "the writer that listed it can't continue");
     servers.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worn_segment_is_written_anew_with_all_its_partitions() {
+async fn a_worn_segment_is_rewritten_with_all_its_partitions() {
     const SIZES: Sizes = Sizes { split_above: 20, merge_below: 0 };
     let Some(servers) = Servers::start(2).await else { return };
     let (first, second) = servers.two();
@@ -252,7 +252,7 @@ async fn a_worn_segment_is_written_anew_with_all_its_partitions() {
     let (before, _) = entries().await;
     assert_eq!(first.changed(SIZES), vec![(table, KeyBytes::lowest())], "with so many listed");
     for (n, name) in struck.iter().enumerate() {
-        // As many as are left alone, counted by all servers together.
+        // Up to four struck-off entries are left alone, whichever server has struck them off.
         second.walk(table, SIZES, &NOBODY).await.unwrap();
         assert_eq!(entries().await.0, before, "{n} are struck off");
         assert_eq!(first.changed(SIZES).len(), usize::from(n == 3), "after two of its own");
@@ -261,14 +261,14 @@ async fn a_worn_segment_is_written_anew_with_all_its_partitions() {
         assert!(!striker.tidy(&id(table, name), Duration::ZERO).await.unwrap(), "once");
     }
     assert_eq!(first.all_listed(table).await, keys(kept));
-    assert_eq!(entries().await.1.len(), 12, "those that are struck off are passed over");
+    assert_eq!(entries().await.1.len(), 12, "struck-off entries are skipped");
     second.walk(table, SIZES, &NOBODY).await.unwrap();
     let (after, left) = entries().await;
     assert_ne!(before, after);
     assert_eq!(left.len(), 7);
-    // The first still has the old map in mind, and its old segment is gone.
+    // The first server still has the old map in its cache, but the old segment is gone.
     assert_eq!(first.all_listed(table).await, keys(kept));
-    // A listing that was struck off arrives late: harmless, and cleared away again.
+    // An old listing arrives after the partition was struck off. It is harmless, and is struck off again.
     first.list(&id(table, "p001"), 2).await.unwrap();
     assert!(second.tidy(&id(table, "p001"), Duration::ZERO).await.unwrap());
     assert_eq!(first.all_listed(table).await, keys(kept));
@@ -300,7 +300,7 @@ async fn a_purge_killed_anywhere_is_finished_by_another_and_leaves_nothing() {
         if done {
             break;
         }
-        // More requests than are worth stopping at each of.
+        // There are too many requests to stop at each.
         waits += 1 + waits / 8;
     }
     servers.end().await;

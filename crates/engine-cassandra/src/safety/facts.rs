@@ -1,4 +1,4 @@
-//! Asks the cluster, and every node of it by itself, for what `safety` judges.
+//! Reads what `safety` judges: from the cluster, and from each of its nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Facts {
     pub keyspace: String,
     pub durable_writes: bool,
-    /// Copies in each datacenter, or in the cluster whatever its datacenters.
+    /// Copies in each datacenter; `None` stands for the whole cluster.
     pub replicas: Vec<(Option<String>, usize)>,
     /// `None`: the keyspace has no such table, or it is empty.
     pub schema_version: Option<i32>,
-    /// The one that was asked for.
+    /// The datacenter that the address names.
     pub datacenter: Option<String>,
     pub nodes: Vec<Node>,
 }
@@ -37,7 +37,7 @@ pub struct Facts {
 pub struct Node {
     pub address: String,
     pub datacenter: Option<String>,
-    /// Or why it did not say.
+    /// Or why it could not be read.
     pub state: Result<NodeFacts, Trouble>,
 }
 
@@ -48,13 +48,13 @@ pub struct NodeFacts {
     pub clock_ahead_milliseconds: Option<i64>,
 }
 
-/// All that is to be said against the keyspace and its cluster.
+/// Everything that is wrong with the keyspace and its cluster.
 pub async fn find(session: &Session, options: &Options) -> Result<Findings, ConnectError> {
     let keyspace = &options.keyspace;
     let text = "SELECT durable_writes, replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let rows = rows(session, statement(text, Consistency::One), (keyspace,)).await?;
     let row = rows.maybe_first_row::<(bool, HashMap<String, String>)>();
-    let Some((durable_writes, replication)) = row.map_err(undecodable("what the cluster says of itself"))?
+    let Some((durable_writes, replication)) = row.map_err(undecodable("the settings of the keyspace"))?
     else {
         return Err(ConnectError::KeyspaceMissing(keyspace.clone()));
     };
@@ -74,7 +74,7 @@ pub async fn find(session: &Session, options: &Options) -> Result<Findings, Conn
     }))
 }
 
-/// The number that `init` left, if it has been there.
+/// The version that `init` has stored; `None` if it did not run yet.
 pub async fn schema_version(session: &Session, keyspace: &str) -> Result<Option<i32>, Trouble> {
     let text = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
     let found = rows(session, statement(text, Consistency::One), (keyspace, "schema_version")).await?;
@@ -82,15 +82,14 @@ pub async fn schema_version(session: &Session, keyspace: &str) -> Result<Option<
         return Ok(None);
     }
     let text = format!("SELECT version FROM {keyspace}.schema_version WHERE id = 0");
-    // Written by consensus, so read by it.
+    // It is written by consensus, so it is read by consensus.
     let found = rows(session, statement(&text, Consistency::Serial), ()).await?;
-    let row =
-        found.maybe_first_row::<(Option<i32>,)>().map_err(undecodable("what the cluster says of itself"))?;
+    let row = found.maybe_first_row::<(Option<i32>,)>().map_err(undecodable("the version of the schema"))?;
     Ok(row.and_then(|(version,)| version))
 }
 
-/// As Cassandra writes it: `{'class': …, 'replication_factor': '3'}`, or a name and a number a datacenter. Of
-/// `3/1`, one copy is given up when the others are in step, and is none to count on.
+/// Parses Cassandra's notation: `{'class': …, 'replication_factor': '3'}`, or a name and a number for each datacenter.
+/// `3/1` means that one of the three copies is dropped when the others are in step, so it does not count.
 fn replicas(replication: &HashMap<String, String>) -> Vec<(Option<String>, usize)> {
     let mut replicas: Vec<_> = replication
         .iter()
@@ -121,7 +120,7 @@ async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Resul
     let settings = ask("SELECT name, value FROM system_views.settings WHERE name IN \
          ('commitlog_sync', 'paxos_variant', 'paxos_state_purging', 'disk_failure_policy', 'commit_failure_policy')")
     .await
-    .map_err(|trouble| tracing::warn!(node = %node.address, %trouble, "no settings"));
+    .map_err(|trouble| tracing::warn!(node = %node.address, %trouble, "can't read the settings of a node"));
     let settings = settings.ok().map_or(Ok(Vec::new()), |rows| {
         let rows = rows.rows::<(String, Option<String>)>().map_err(undecodable("the settings of a node"))?;
         let pairs = rows.filter_map(|row| row.map(|(name, value)| Some((name, value?))).transpose());
@@ -130,11 +129,11 @@ async fn ask_node(session: &Session, node: &Arc<scylla::cluster::Node>) -> Resul
     Ok(NodeFacts { version, settings, clock_ahead_milliseconds: ahead(now, before, after) })
 }
 
-/// How far the node's clock is ahead of ours, which read `before` and `after` around its answer.
+/// How far the node's clock is ahead of ours. `before` and `after` are our clock before and after its answer.
 fn ahead(now: CqlTimeuuid, before: i64, after: i64) -> Option<i64> {
     let (seconds, nanos) = now.as_ref().get_timestamp()?.to_unix();
     let theirs = i64::try_from(seconds).ok()?.checked_mul(1_000_000)? + i64::from(nanos / 1000);
-    // Anything between the two readings may be right.
+    // A time between the two may be exact.
     let micros = if theirs < before { theirs - before } else { (theirs - after).max(0) };
     Some(micros / 1000)
 }
@@ -153,7 +152,7 @@ async fn rows(
     values: impl scylla::serialize::row::SerializeRow + Sync,
 ) -> Result<QueryRowsResult, Trouble> {
     let result = driver::query(session, statement, &values).await?;
-    result.into_rows_result().map_err(undecodable("what the cluster says of itself"))
+    result.into_rows_result().map_err(undecodable("an answer about the cluster's settings"))
 }
 
 #[cfg(test)]
@@ -161,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_counted_as_cassandra_writes_them() {
+    fn cassandras_notation_of_replication_is_parsed() {
         let check = |pairs: &[(&str, &str)], expected: &[(Option<&str>, usize)]| {
             let map = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let expected: Vec<_> =

@@ -18,7 +18,7 @@ fn node(datacenter: &str) -> Node {
     Node { address: "10.0.0.1:9042".into(), datacenter: Some(datacenter.into()), state: Ok(facts) }
 }
 
-fn sound() -> Facts {
+fn safe() -> Facts {
     Facts {
         keyspace: "k".into(),
         durable_writes: true,
@@ -29,9 +29,9 @@ fn sound() -> Facts {
     }
 }
 
-/// What is found once `change` has been made to a sound cluster.
+/// Changes a safe cluster and checks the findings.
 fn check(change: impl FnOnce(&mut Facts), expected: &[(Weight, &str)]) {
-    let mut facts = sound();
+    let mut facts = safe();
     change(&mut facts);
     let found = assess(&facts);
     let weights: Vec<Weight> = found.iter().map(|finding| finding.weight).collect();
@@ -54,7 +54,7 @@ fn set(name: &'static str, value: &'static str) -> impl FnOnce(&mut NodeFacts) {
 }
 
 #[test]
-fn a_sound_cluster_is_left_in_peace() {
+fn a_safe_cluster_has_no_findings() {
     check(|_| {}, &[]);
     check(|facts| facts.datacenter = Some("east".into()), &[]);
     check(|facts| facts.replicas = vec![(None, 3)], &[]);
@@ -67,7 +67,7 @@ fn a_sound_cluster_is_left_in_peace() {
 }
 
 #[test]
-fn what_loses_acknowledged_writes_is_unsafe() {
+fn settings_that_can_lose_acknowledged_writes_are_unsafe() {
     use Weight::Unsafe;
     check_node(set("commitlog_sync", "periodic"), &[(Unsafe, "commitlog_sync: group")]);
     check_node(set("paxos_variant", "v1"), &[(Unsafe, "paxos_variant: v2")]);
@@ -94,7 +94,7 @@ fn what_loses_acknowledged_writes_is_unsafe() {
 }
 
 #[test]
-fn what_can_not_work_is_never_accepted() {
+fn a_cluster_that_can_not_work_is_never_accepted() {
     check(|facts| facts.schema_version = None, &[(Weight::Wrong, "partita store init")]);
     check(|facts| facts.schema_version = Some(1), &[(Weight::Wrong, "run `partita store init`")]);
     check(|facts| facts.schema_version = Some(77), &[(Weight::Wrong, "has schema 77")]);
@@ -105,7 +105,7 @@ fn what_can_not_work_is_never_accepted() {
 }
 
 #[test]
-fn a_node_that_is_down_and_a_wrong_clock_are_only_told() {
+fn a_node_that_is_down_and_a_wrong_clock_are_only_advice() {
     check(
         |facts| facts.nodes[2].state = Err(Trouble::refused("no answer")),
         &[(Weight::Advice, "no answer")],
@@ -116,7 +116,7 @@ fn a_node_that_is_down_and_a_wrong_clock_are_only_told() {
 }
 
 #[test]
-fn only_what_is_unsafe_can_be_accepted() {
+fn only_unsafe_findings_can_be_accepted() {
     let of = |weights: &[Weight]| {
         Findings(
             weights.iter().map(|weight| Finding { weight: *weight, text: format!("{weight:?}") }).collect(),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_read_stays_small_whatever_the_rows() {
+    fn the_size_of_one_read_is_limited_whatever_the_rows() {
         for row in [1, 100, 1000, 65_536, 1_048_576] {
             let mut pace = ReadPace::default();
             assert!(pace.rows(1001) <= ROWS_AT_FIRST, "nothing is known yet");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_partitions_are_read_side_by_side_and_few_large_ones_are_not() {
+    fn many_small_partitions_are_read_concurrently_and_few_large_ones_are_not() {
         let mut pace = ReadPace::default();
         assert_eq!(pace.parallel(1000), 1, "nothing is known yet");
         (0..30).for_each(|_| pace.saw(1, 200));

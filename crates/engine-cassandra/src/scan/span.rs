@@ -11,7 +11,7 @@ pub struct Span {
     high: Option<Edge>,
 }
 
-/// Everything at or above this partition and row lies behind it.
+/// A position before this partition and row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Edge {
     partition: KeyBytes,
@@ -22,11 +22,11 @@ struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub from: KeyBytes,
-    /// The first row behind it; `None`: all rows there are.
+    /// The first row behind it; `None` if it has no end.
     pub to: Option<KeyBytes>,
 }
 
-/// No key is as long as this. Of a longer text, which only a range can hold, this much orders all keys.
+/// Longer than any key. A range may contain a longer text; this much of it decides the order against all keys.
 const KEY_BYTES_MAX: usize = 3 * model::limits::KEY_UNITS_MAX + 2;
 
 impl Span {
@@ -37,7 +37,7 @@ impl Span {
         high.as_ref().is_none_or(|high| low < *high).then_some(Self { low, high })
     }
 
-    /// The partition all of it lies in, if it does.
+    /// The partition, if the whole span lies in one.
     pub fn partition(&self) -> Option<&KeyBytes> {
         let low = &self.low.partition;
         let high = self.high.as_ref()?;
@@ -46,13 +46,13 @@ impl Span {
         within.then_some(low)
     }
 
-    /// The first partition key that may lie in it.
+    /// The first partition key that may lie in the span.
     pub fn first_partition(&self) -> &KeyBytes {
         &self.low.partition
     }
 
-    /// The rows of a partition that lie in it; `None` if the partition, and then every later one, lies behind
-    /// it. The partition is not before it.
+    /// The rows of a partition that lie in the span; `None` if this partition, and so every later one, lies behind the
+    /// span. The partition must not lie before the span.
     pub fn rows_in(&self, partition: &KeyBytes) -> Option<Stretch> {
         let from = if *partition == self.low.partition { self.low.row.clone() } else { KeyBytes::lowest() };
         match &self.high {
@@ -93,7 +93,7 @@ impl Stretch {
         self.from <= KeyBytes::lowest() && self.to.is_none()
     }
 
-    /// The one row it can hold, if that is all.
+    /// The row, if the stretch can hold only one.
     pub fn point(&self) -> Option<&KeyBytes> {
         (self.to.as_ref() == Some(&self.from.successor())).then_some(&self.from)
     }
@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn a_range_of_one_partition_is_seen_as_one(p in key(), a in key(), b in key()) {
+        fn a_range_within_one_partition_is_recognized(p in key(), a in key(), b in key()) {
             for (range, point) in [
                 (KeyRange::partition(&p), false),
                 (KeyRange::entity(&p, &a), true),

@@ -9,7 +9,7 @@ use crate::directory::Directory;
 use crate::keys::KeyBytes;
 use crate::trouble::Trouble;
 
-/// Partitions asked of the directory at a time, growing from the first number to the second.
+/// Partitions read from the directory at a time: first this many, then twice as many each time, up to `PAGE_MAX`.
 const PAGE_AT_FIRST: usize = 32;
 const PAGE_MAX: usize = 512;
 
@@ -18,11 +18,11 @@ const PAGE_MAX: usize = 512;
 pub struct Visit {
     pub partition: KeyBytes,
     pub stretches: Vec<Stretch>,
-    /// The directory named it, among others. Otherwise the scan's ranges did.
+    /// Whether the directory lists it. Otherwise the scan's ranges name it.
     pub listed: bool,
 }
 
-/// How far the directory was asked for the first span.
+/// How far the directory was read for the first span.
 #[derive(Debug)]
 enum ListingProgress {
     NotYet,
@@ -35,11 +35,11 @@ pub struct Visits<'a> {
     directory: &'a Directory,
     table: Uuid,
     spans: VecDeque<Span>,
-    /// Partitions of the first span that the directory named.
+    /// Partitions of the first span that the directory lists.
     found: VecDeque<KeyBytes>,
     asked: ListingProgress,
     page: usize,
-    /// Made already; the next may be of the same partition, and then they are one.
+    /// The next visit to return. It is joined with the one after it if both are of the same partition.
     held: Option<Visit>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Visits<'a> {
         }
     }
 
-    /// `None` after the last. May be asked again after trouble, or when the asking was given up.
+    /// `None` after the last. May be called again after trouble, or when an earlier call was cancelled.
     pub async fn next(&mut self) -> Result<Option<Visit>, Trouble> {
         loop {
             let Some(visit) = self.produce().await? else { return Ok(self.held.take()) };
@@ -93,7 +93,7 @@ impl<'a> Visits<'a> {
             }
             let from = match &self.asked {
                 ListingProgress::NotYet => span.first_partition(),
-                // Beyond the span there may be a whole table to list in vain.
+                // Behind the span, a whole table may be listed that the scan does not need.
                 ListingProgress::UpTo(from) if span.rows_in(from).is_some() => from,
                 ListingProgress::UpTo(_) | ListingProgress::ToTheEnd => {
                     self.next_span();

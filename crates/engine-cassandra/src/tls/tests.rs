@@ -83,7 +83,7 @@ fn deliver<A: SideData, B: SideData>(
 }
 
 #[test]
-fn a_node_is_trusted_by_its_authority_and_its_address() {
+fn a_node_is_checked_by_its_authority_and_its_address() {
     let (ours, other) = (Authority::new(), Authority::new());
     let trusting = |authority: &Authority, server_name: Option<&str>| Tls {
         authority: Some(authority.file("ca.pem")),
@@ -97,7 +97,7 @@ fn a_node_is_trusted_by_its_authority_and_its_address() {
         (trusting(&ours, Some("other.example")), "127.0.0.1", Err("not valid for")),
         (trusting(&other, None), "127.0.0.1", Err("invalid peer certificate")),
         (trusting(&other, Some("nodes.example")), "127.0.0.1", Err("invalid peer certificate")),
-        // The system knows nothing of our authority.
+        // The system does not trust our authority.
         (Tls::default(), "127.0.0.1", Err("")),
     ] {
         let outcome = shake_hands(&tls, ours.node(false), address);
@@ -110,7 +110,7 @@ fn a_node_is_trusted_by_its_authority_and_its_address() {
 }
 
 #[test]
-fn a_node_that_asks_for_a_certificate_is_shown_one() {
+fn a_node_that_asks_for_a_certificate_gets_one() {
     let authority = Authority::new();
     let node = authority.node(true);
     authority.sign(&["partita"]);

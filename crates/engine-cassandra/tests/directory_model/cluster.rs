@@ -1,6 +1,6 @@
-//! What the cluster holds, and what each request makes of it.
+//! The state of the cluster, and how each request changes it.
 
-/// Of one partition key: what the partition says of itself, its entries in the segments, and the map.
+/// For one partition key: the partition's own state, its entries in the segments, and the map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cluster {
     /// Zero: nothing was ever written.
@@ -20,21 +20,21 @@ pub enum Registration {
     Closing,
 }
 
-/// The later timestamp wins, and the grave of two that are equal.
+/// The later timestamp wins. If two are equal, the one that is not listed wins, as a tombstone does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 struct Entry {
     timestamp: u8,
     listed: bool,
 }
 
-/// Where the partition's entry counts, and where it is on its way to. Splits, merges and rewrites look the same
-/// to one key.
+/// The current segment of the partition, and whether it is moving to the next. For one key, splits, merges and rewrites
+/// are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Map {
     pub version: u8,
     pub at: u8,
     pub moving: bool,
-    /// The segment before may still be there.
+    /// The previous segment may still exist.
     pub retired: bool,
 }
 
@@ -52,7 +52,7 @@ pub enum Request {
         segment: u8,
         epoch: u8,
     },
-    /// On condition of the epoch, unless `anyway`.
+    /// Conditional on the epoch, unless `anyway`.
     Change {
         from: u8,
         to: u8,
@@ -60,7 +60,7 @@ pub enum Request {
         row: Option<bool>,
         anyway: bool,
     },
-    /// On condition of the version before.
+    /// Conditional on the previous version.
     ChangeMap {
         to: Map,
     },
@@ -92,7 +92,7 @@ impl Cluster {
         cluster
     }
 
-    /// A writer listed it, at an epoch ahead of the partition's, and never came back.
+    /// A writer listed it in an epoch ahead of the partition's, and never continued.
     pub fn emptied() -> Self {
         let mut cluster = Self::untouched();
         (cluster.epoch, cluster.registration) = (1, Registration::None);
@@ -104,7 +104,7 @@ impl Cluster {
         self.entry(self.map.at).is_some()
     }
 
-    /// The epoch it is listed at in a segment, if it is.
+    /// The epoch in which it is listed in a segment, if it is.
     pub fn entry(&self, segment: u8) -> Option<u8> {
         let entry = self.entries[usize::from(segment)];
         entry.listed.then_some(entry.timestamp / 2)
@@ -115,7 +115,7 @@ impl Cluster {
         !entry.listed && entry.timestamp > listed_at(1)
     }
 
-    /// Whether it did what it was to do.
+    /// Applies a request. False if its condition failed.
     pub fn take(&mut self, request: Request, epoch_timestamps: bool) -> bool {
         match request {
             Request::List { segment, epoch } => self.put(segment, listed_at(epoch), true, epoch_timestamps),
@@ -144,7 +144,7 @@ impl Cluster {
 
     fn put(&mut self, segment: u8, timestamp: u8, listed: bool, by_timestamp: bool) {
         let entry = &mut self.entries[usize::from(segment)];
-        // What arrives last wins, were it not for the epochs.
+        // Without epochs as timestamps, the last one to arrive wins.
         let timestamp = if by_timestamp { timestamp } else { entry.timestamp.saturating_add(2) };
         if timestamp > entry.timestamp {
             *entry = Entry { timestamp, listed };

@@ -1,4 +1,4 @@
-//! What servers do, one request after the other, as `src/directory` and `src/round.rs` do it.
+//! What servers do, request by request, as in `src/directory` and `src/round.rs`.
 
 use super::cluster::{Cluster, Map, Registration, Request, SEGMENTS};
 use super::{Safeguard, World};
@@ -21,7 +21,7 @@ pub enum Writing {
         to: u8,
         registration: Registration,
     },
-    /// What became of the write is unknown, so that it is made impossible before anything else is tried.
+    /// The outcome of the write is unknown. It is made impossible before anything else is tried.
     Fence {
         from: u8,
         registration: Registration,
@@ -40,7 +40,7 @@ pub enum Removing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tidying {
     Start,
-    /// Listed at this epoch: has it rows?
+    /// Listed in this epoch: does it have rows?
     Look {
         epoch: u8,
     },
@@ -48,7 +48,7 @@ pub enum Tidying {
         from: u8,
         to: u8,
     },
-    /// Closing at this epoch: has it rows?
+    /// Closing in this epoch: does it have rows?
     LookAgain {
         epoch: u8,
     },
@@ -57,7 +57,7 @@ pub enum Tidying {
         to: u8,
         empty: bool,
     },
-    /// Not listed, it says: is it all the same?
+    /// Its state says that it is not listed: is there an entry all the same?
     Find {
         epoch: u8,
     },
@@ -73,10 +73,10 @@ pub enum Tidying {
     Done,
 }
 
-/// Writing an entry to every segment that counts or will, and looking whether these still are the ones.
+/// Writes an entry to the current and the next segment, and checks that the map has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entering {
-    /// To the old segment and the new one, in any order; true: still to do.
+    /// To the old and the new segment, in any order. `to` says which are still to be written.
     Write {
         from: u8,
         epoch: u8,
@@ -113,7 +113,7 @@ pub enum Scanning {
     Done { row_throughout: bool, listed: bool },
 }
 
-/// Servers remember the map as it was at the start, however long ago that is.
+/// Servers begin with the first map in their cache, however old it is.
 pub fn writer() -> Server {
     Server::Writer { map: Map::FIRST, at: Writing::Start }
 }
@@ -126,7 +126,7 @@ pub fn janitor() -> Server {
     Server::Janitor { map: Map::FIRST, at: Tidying::Start }
 }
 
-/// One that moves the segment so often.
+/// A server that moves the segment this many times.
 pub fn mover(times: u8) -> Server {
     Server::Mover { left: times, at: Moving::Start }
 }
@@ -136,7 +136,7 @@ pub fn scanner() -> Server {
 }
 
 impl Server {
-    /// All that can come of its next request being answered now.
+    /// Everything that can follow if its next request is answered now.
     pub fn step(&self, world: &World, cluster: &Cluster, go_on: &mut impl FnMut(Cluster, Self)) {
         match *self {
             Self::Writer { map, at } => step_writer(world, cluster, map, at, go_on),
@@ -147,7 +147,7 @@ impl Server {
         }
     }
 
-    /// The changes it has asked for and not heard of.
+    /// The changes that it has sent and that are not answered.
     pub fn under_way(&self, world: &World) -> Vec<Request> {
         match *self {
             Self::Writer { map, at: Writing::Entry(Entering::Write { epoch, to, .. }) } => {
@@ -166,8 +166,8 @@ impl Server {
         }
     }
 
-    /// As after a timeout. After a crash, nobody makes sure of what was written; that is another server that does
-    /// not go on.
+    /// Continues as after a timeout. After a crash nobody settles the outcome of the write; that is the same as a
+    /// server that takes no more steps.
     pub fn start_over(&self) -> Self {
         match *self {
             Self::Writer { map, at: Writing::Commit { from, registration, .. } } => {
@@ -184,7 +184,7 @@ impl Server {
         }
     }
 
-    /// The row that a scan might have had to see.
+    /// The row is deleted, so a running scan need not see it.
     pub fn row_is_gone(&mut self) {
         if let Self::Scanner { at, .. } = self {
             match at {
@@ -205,9 +205,9 @@ fn targets(map: Map, to: [bool; 2]) -> impl Iterator<Item = u8> {
     (0..2).filter(move |&i| to[usize::from(i)]).map(move |i| map.at + i)
 }
 
-/// The row, and with it the epoch if that changes.
+/// Writes the row, and the epoch if it changes.
 fn commit(world: &World, from: u8, to: u8) -> Request {
-    // Only a write within its epoch could do without the condition: the other one is what makes the epoch.
+    // Only a write that keeps the epoch can do without the condition: the other one sets the epoch.
     let anyway = from == to && !world.has(Safeguard::EpochCondition);
     Request::Change { from, to, registration: Registration::Listed, row: Some(true), anyway }
 }
@@ -217,13 +217,13 @@ fn remove(world: &World, epoch: u8, registration: Registration) -> Request {
     Request::Change { from: epoch, to: epoch, registration, row: Some(false), anyway }
 }
 
-/// Where a server goes on from with a map that it has: writing to one segment or two.
+/// The first step of writing an entry with this map: to one segment or to two.
 fn entering(world: &World, map: Map, from: u8, epoch: u8) -> Entering {
     let both = map.moving && world.has(Safeguard::BothSegments);
     Entering::Write { from, epoch, to: [true, both] }
 }
 
-/// Entries written, as listed or as struck off, up to where the map is still the same: `None`.
+/// Writes entries, as listed or as struck off. The next step is `None` once the map was found unchanged.
 fn step_entry(
     world: &World,
     cluster: &Cluster,
@@ -329,7 +329,7 @@ fn step_remover(world: &World, cluster: &Cluster, at: Removing, go_on: &mut impl
     }
 }
 
-/// Moves the partition on from an epoch, so that nothing held to it can arrive any more.
+/// Moves the partition to another epoch, so that a write conditional on the old one can't be applied any more.
 fn fence(
     world: &World,
     cluster: &Cluster,
@@ -344,7 +344,7 @@ fn fence(
     }
 }
 
-/// The change of epoch that a janitor asks for at this point.
+/// The change of epoch that a janitor sends at this point.
 fn change_of(at: Tidying) -> Option<Request> {
     let (from, to, registration) = match at {
         Tidying::Close { from, to } => (from, to, Registration::Closing),
@@ -424,7 +424,7 @@ fn step_janitor(
     }
 }
 
-/// The change that a mover asks for at this point.
+/// The change that a mover sends at this point.
 fn request_of(at: Moving) -> Option<Request> {
     let changed = |map: Map, change: fn(&mut Map)| {
         let mut to = Map { version: map.version + 1, ..map };
@@ -453,7 +453,7 @@ fn step_mover(
         after.take(request, world.has(Safeguard::EpochTimestamps));
     }
     let (left, next) = match at {
-        // Whatever the map says comes next.
+        // The map says what comes next.
         Moving::Start => match cluster.map {
             map if map.retired => (left, Moving::Drop(map)),
             map if map.moving => (left, Moving::Read(map)),
@@ -466,7 +466,7 @@ fn step_mover(
         }
         Moving::Copy { map, .. } => (left, Moving::Swap(map)),
         Moving::Drop(map) => (left, Moving::Clear(map)),
-        // Changed or not: the map tells.
+        // Whether it was applied or not, the map says what comes next.
         Moving::Announce(_) | Moving::Swap(_) | Moving::Clear(_) => (left, Moving::Start),
         Moving::Done => return,
     };

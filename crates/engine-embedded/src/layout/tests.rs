@@ -1,4 +1,4 @@
-//! Stored bytes read back, those of older formats too, and damaged ones do not.
+//! Stored bytes can be read back, also those of older formats. Damaged bytes are refused.
 
 use super::*;
 use crate::fields;
@@ -10,7 +10,7 @@ fn books(id: TableId) -> TableRecord {
 }
 
 #[test]
-fn format_names_are_told_from_others() {
+fn only_our_own_format_files_are_recognized() {
     assert_eq!(read_format(&format_text(FORMAT_VERSION)), Some(FORMAT_VERSION));
     assert_eq!(read_format("partita-store 12\n"), Some(12));
     for foreign in ["", "partita-store", "partita-stores 1", "partita-store one", "rocksdb 1"] {
@@ -33,7 +33,7 @@ fn a_damaged_committed_file_reads_as_none() {
 }
 
 #[test]
-fn records_read_back_and_a_record_cut_short_does_not() {
+fn records_can_be_read_back_and_an_incomplete_record_is_damaged() {
     let commit = CommitRecord { counter: 9, last_stamp: DateTime::MIN_STORED };
     assert_eq!(CommitRecord::decode(&commit.encode()), Some(commit));
     assert_eq!(CommitRecord::decode(&commit.encode()[..16]), None);
@@ -121,7 +121,7 @@ fn a_record_without_a_service_is_of_the_table_service() {
 }
 
 #[test]
-fn meta_keys_read_back() {
+fn meta_keys_can_be_read_back() {
     let (account, id) = (AccountName::parse("devstoreaccount1").unwrap(), TableId::random());
     assert_eq!(MetaKey::read(COMMIT_KEY), Ok(MetaKey::Commit));
     assert_eq!(MetaKey::read(&dropping_key(id)), Ok(MetaKey::Dropping(id)));

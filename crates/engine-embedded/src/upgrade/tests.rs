@@ -222,7 +222,7 @@ async fn an_upgrade_that_ends_before_any_step_is_finished_by_the_next_open() {
             }
             UpgradeStep::Rewrite(_) | UpgradeStep::Flush | UpgradeStep::Verify | UpgradeStep::Seal => {
                 assert_eq!(format(&data), "partita-store 2\n", "before {step:?}");
-                // The way back.
+                // The checkpoint is the way back.
                 assert!(check(&kept(&data), &mut |_| {}).unwrap().is_sound(), "before {step:?}");
                 assert_eq!(contents_of_format_1(&kept(&data)), expected, "before {step:?}");
             }
@@ -247,7 +247,7 @@ async fn an_upgrade_that_ends_before_any_step_is_finished_by_the_next_open() {
 }
 
 #[tokio::test]
-async fn two_upgrades_that_end_early_leave_the_third_one_a_whole_store() {
+async fn after_two_interrupted_upgrades_the_third_one_finds_a_complete_store() {
     let (_place, data, expected) = fixture();
     for first in 0.. {
         let mut seconds = 0;
@@ -332,7 +332,7 @@ fn a_dropped_table_is_still_dropped_after_the_upgrade() {
 }
 
 #[tokio::test]
-async fn an_upgrade_whose_checkpoint_was_taken_away_is_finished() {
+async fn an_upgrade_whose_checkpoint_was_removed_is_finished() {
     let (_place, data, expected) = fixture();
     assert!(matches!(stop_before(&data, 4), Some(UpgradeStep::Rewrite(_))));
     fs::remove_dir_all(kept(&data)).unwrap();

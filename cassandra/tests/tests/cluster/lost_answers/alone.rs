@@ -1,4 +1,4 @@
-//! No other server writes: then every outcome can be settled, and every write is done once.
+//! No other server writes, so every outcome can be settled, and every write is done once.
 
 use store::{Engine as _, Error};
 
@@ -10,7 +10,7 @@ use crate::lost_answers::between::{Aim, MARK};
 use crate::lost_answers::cases::{ALL, Case, GROUP, OPENING};
 use crate::lost_answers::straggler::deliver;
 
-/// Every way in which the first write is lost, and up to `more` of those that the engine sends after it.
+/// Every combination of mishaps for the first write and for up to `more` writes that the engine sends after it.
 fn sequences(first: &[Mishap], then: &[Mishap], more: usize) -> Vec<Vec<Mishap>> {
     let mut all: Vec<Vec<Mishap>> = first.iter().map(|mishap| vec![*mishap]).collect();
     let mut last = all.clone();
@@ -35,7 +35,7 @@ async fn check(ground: &mut Ground, partition: &str, case: &Case, mishaps: &[Mis
     let cut = mishaps.iter().any(|mishap| matches!(mishap, RequestCut | AnswerCut));
     match &outcome {
         Ok(stamps) => case.assert_done(ground, partition, stamps, &what).await,
-        // Without a connection there may be no second try; but then there was no first one either.
+        // Without a connection the engine may not try again. Then the first try must not have been applied either.
         Err(Error::Busy) if cut => assert_eq!(ground.values(partition).await, case.found(), "{what}"),
         Err(error) => panic!("{what}: {error}"),
     }
@@ -48,10 +48,10 @@ async fn check(ground: &mut Ground, partition: &str, case: &Case, mishaps: &[Mis
 async fn a_write_is_done_once_whichever_requests_and_answers_are_lost() {
     let Some(mut ground) = Ground::new().await else { return };
     let then = [None, RequestLost, AnswerLost];
-    // All that were ever thought of take minutes: PARTITA_LOST_ANSWERS=all.
+    // PARTITA_LOST_ANSWERS=all tries more sequences, which takes minutes.
     let all = usize::from(std::env::var("PARTITA_LOST_ANSWERS").is_ok_and(|which| which == "all"));
     for (c, case) in ALL.iter().enumerate() {
-        // The simplest write and the one with everything in it are lost in more ways than the others.
+        // The simplest write and the one with every kind of operation get longer sequences than the others.
         let more = all + usize::from([OPENING.name, GROUP.name].contains(&case.name));
         for (s, mishaps) in sequences(&[RequestLost, AnswerLost], &then, more).iter().enumerate() {
             check(&mut ground, &format!("{MARK}{c}-{s}"), case, mishaps).await;
@@ -73,9 +73,9 @@ async fn a_write_is_done_once_or_not_at_all_when_connections_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_write_counts_until_it_has_been_made_impossible() {
+async fn a_late_write_is_applied_until_it_is_made_impossible() {
     let Some(mut ground) = Ground::new().await else { return };
-    // The second write the engine sends makes the first impossible; the third is the first once more.
+    // The engine's second write makes the first one impossible; the third repeats the first.
     let moments: [(&[Mishap], bool); 2] =
         [(&[RequestLost, LateAtGate], true), (&[RequestLost, None, LateAtGate], false)];
     for (c, case) in ALL.iter().enumerate() {

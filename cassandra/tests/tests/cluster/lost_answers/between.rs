@@ -11,8 +11,7 @@ use scylla_proxy::{
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Which conditional writes meet with mishaps. The engine has some of its own, which come when they like: the
-/// renewal of its slot.
+/// Which conditional writes have mishaps. The engine also sends some of its own at any time, to renew its slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Aim {
     /// Those of partitions whose key begins with `MARK`.
@@ -20,14 +19,14 @@ pub enum Aim {
     All,
 }
 
-/// What the keys of partitions begin with that the proxy is aimed at.
+/// The prefix of the partition keys that `Aim::Rows` means.
 pub const MARK: &str = "lost-";
 
-/// What becomes of one conditional write. All but the first leave the engine without a verdict.
+/// What happens to one conditional write. After all but `None` and `LateAtGate` the engine does not know the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
     None,
-    /// It does not arrive, or not now: `lost` keeps it.
+    /// It does not arrive; `lost` keeps it, so that a test can deliver it later.
     RequestLost,
     /// It is done, but the answer is a timeout.
     AnswerLost,
@@ -35,9 +34,9 @@ pub enum Mishap {
     RequestCut,
     /// It is done, and the connection ends before the answer.
     AnswerCut,
-    /// As `RequestLost`, but the engine hears of it only when the gate is opened.
+    /// As `RequestLost`, but the engine gets the timeout only when the gate is opened.
     RequestLostAtGate,
-    /// As `AnswerLost`, likewise.
+    /// As `AnswerLost`, but the engine gets the timeout only when the gate is opened.
     AnswerLostAtGate,
     /// It arrives once the gate is opened, and is answered.
     LateAtGate,
@@ -55,10 +54,10 @@ pub struct Between {
     lost: UnboundedReceiver<Kept>,
 }
 
-/// A request, and the shard that it was for, of which Cassandra has none.
+/// A request and its shard. Cassandra has no shards.
 pub type Kept = (RequestFrame, Option<u16>);
 
-/// Where one frame waits until the test lets it go on.
+/// Where one frame waits until the test lets it pass.
 pub struct Gate {
     arrived: UnboundedReceiver<()>,
     open: mpsc::Sender<()>,
@@ -70,7 +69,7 @@ impl Gate {
     }
 
     pub fn open(self) {
-        // If nobody waits there any more, the test that opens it finds out by itself.
+        // If nothing waits there any more, the test notices by itself.
         let _ = self.open.send(());
     }
 }
@@ -93,8 +92,8 @@ fn gate() -> (Gate, Bar) {
 
 impl Between {
     pub async fn start(node: SocketAddr) -> Self {
-        // Not the node's port: a driver looks for the node's peers, which have no proxy, at the same port.
-        // On the node's own address: the driver asks every node at the port it began with.
+        // On the node's own address but another port: the driver uses one port for all nodes, and the peers have no
+        // proxy at this one.
         let free = TcpListener::bind((node.ip(), 0)).await.unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
@@ -104,7 +103,7 @@ impl Between {
         Self { proxy: proxy.run().await.unwrap(), address: address.to_string(), keep, lost }
     }
 
-    /// What becomes of the next conditional writes, one after the other; those after them go through.
+    /// The mishaps of the next conditional writes, in order. Later writes pass.
     pub fn expect(&mut self, aim: Aim, mishaps: &[Mishap]) -> Gate {
         let (gate, bar) = gate();
         let (mut requests, mut answers) = (Vec::new(), Vec::new());
@@ -130,7 +129,7 @@ impl Between {
         self.set(vec![request], vec![answer]);
     }
 
-    /// The first requests about something arrive, and from the next one on none. Gives those that did not.
+    /// Lets the first `steps` requests about something arrive, and none after them. Returns those that did not arrive.
     pub fn lose_after(&mut self, steps: usize, about: &Condition) -> UnboundedReceiver<Kept> {
         let (tried, lost) = unbounded_channel();
         let arrive = about.clone().and(Condition::TrueForLimitedTimes(steps));
@@ -141,7 +140,7 @@ impl Between {
     }
 
     fn set(&mut self, requests: Vec<RequestRule>, answers: Vec<ResponseRule>) {
-        let [node] = self.proxy.running_nodes.as_mut_slice() else { panic!("one node was asked for") };
+        let [node] = self.proxy.running_nodes.as_mut_slice() else { panic!("there must be one node") };
         node.change_request_rules(Some(requests));
         node.change_response_rules(Some(answers));
     }
@@ -197,7 +196,7 @@ fn write(aim: Aim) -> Condition {
     }
 }
 
-/// The answer to a conditional write; it names the table written to.
+/// The answer to a conditional write, which names the table.
 fn verdict(aim: Aim) -> Condition {
     match aim {
         Aim::Rows => contains("[applied]").and(contains("entities")),

@@ -1,4 +1,4 @@
-//! Writes to try, each with what it finds and what it leaves.
+//! Writes to try, each with the rows before it and after it.
 
 use model::{DateTime, Key};
 use store::{Change, Condition, Engine as _, RowOperation, Transaction};
@@ -11,7 +11,7 @@ pub enum If {
     Absent,
     Exists,
     Anything,
-    /// The version that is there before.
+    /// The version that the row has before the write.
     Current,
 }
 
@@ -86,7 +86,7 @@ pub const GROUP: Case = Case {
 pub const ALL: [Case; 8] = [OPENING, INSERT, REPLACE, UPSERT, MERGE, DELETE, EMPTYING, GROUP];
 
 impl Case {
-    /// Puts into the partition what the case finds there, and gives the write.
+    /// Writes the rows that the case begins with, and returns its write.
     pub async fn prepare(&self, ground: &Ground, partition: &str) -> Transaction {
         let found =
             |(row, value): &(&str, i32)| operation(row, Condition::Absent, Change::Put(number(*value)));
@@ -121,14 +121,14 @@ impl Case {
         self.before.iter().map(|(row, value)| format!("{row}={value}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the rows are what the write leaves, under the stamps it was answered with.
+    /// Checks that the write was done, with the stamps of its answer.
     pub async fn assert_done(&self, ground: &Ground, partition: &str, stamps: &[DateTime], what: &str) {
         assert_eq!(ground.values(partition).await, self.after, "{what}");
         let rows = ground.rows(partition).await;
         for ((row, _, change), stamp) in self.operations.iter().zip(stamps) {
             if !matches!(change, Delete) {
                 let (.., stored) = rows.iter().find(|(name, ..)| name == row).unwrap();
-                assert_eq!(stored, stamp, "{what}: {row} carries another version than was told");
+                assert_eq!(stored, stamp, "{what}: {row} has another version than the answer");
             }
         }
     }

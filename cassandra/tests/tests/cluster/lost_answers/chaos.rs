@@ -1,5 +1,5 @@
-//! Several clients of two servers, and a network that loses every fifth write and every fifth answer. What was
-//! lost arrives a little later, whether it is still wanted or not.
+//! Several clients of two servers, and a network that loses every fifth write and every fifth answer. Lost writes
+//! arrive a little later, whether they are still wanted or not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ const PARTITIONS: usize = 2;
 const CLIENTS: usize = 6;
 const LOSS: f64 = 0.2;
 
-/// What became of a client's steps, by their own account.
+/// The outcomes of a client's steps, as it was told.
 #[derive(Default)]
 struct Account {
     done: BTreeSet<String>,
     unknown: BTreeSet<String>,
 }
 
-/// One step of a partition's counter, and a row of its own to tell it by: both or none.
+/// One step of a partition's counter, with a row that proves this step: both or none.
 fn step(partition: &str, name: &str, count: i32, version: Option<model::DateTime>) -> Transaction {
     let condition = version.map_or(Condition::Absent, Condition::Version);
     let row = |text: &str| key(partition, text).row;
@@ -42,7 +42,7 @@ async fn client(engine: Arc<CassandraEngine>, table: TableRef, me: usize, steps:
     let mut account = Account::default();
     for n in 0..steps {
         let (partition, name) = (format!("{MARK}{}", (me + n) % PARTITIONS), format!("step-{me}-{n}"));
-        // Until it is done, or nobody can say.
+        // Until it is done, or its outcome is unknown.
         loop {
             let Ok(row) = engine.get(&table, &key(&partition, "counter")).await else { continue };
             let count = row.as_ref().map(|row| match row.raw().open().unwrap().property("N") {
@@ -59,7 +59,7 @@ async fn client(engine: Arc<CassandraEngine>, table: TableRef, me: usize, steps:
                     account.unknown.insert(format!("{partition}/{name}"));
                     break;
                 }
-                // The counter has moved on. Of its own row, index 1, nobody else knows.
+                // Another client has changed the counter. The step's own row, index 1, can't be the reason.
                 Err(Error::Rejected { index: 0, reason: Reason::VersionDiffers | Reason::Exists }) => {}
                 Err(Error::Busy) => {}
                 Err(other) => panic!("{name}: {other}"),
@@ -126,10 +126,10 @@ async fn nothing_is_lost_and_nothing_is_done_twice() {
             names.iter().filter(|name| name.starts_with(&format!("{partition}/"))).cloned().collect()
         };
         let lost: Vec<String> = mine(&done).difference(&there).cloned().collect();
-        assert!(lost.is_empty(), "{partition}: told as done, but not there: {lost:?}");
+        assert!(lost.is_empty(), "{partition}: answered as done, but missing: {lost:?}");
         let allowed: BTreeSet<String> = mine(&done).union(&mine(&unknown)).cloned().collect();
         let extra: Vec<String> = there.difference(&allowed).cloned().collect();
-        assert!(extra.is_empty(), "{partition}: there, but told as not done: {extra:?}");
+        assert!(extra.is_empty(), "{partition}: present, but answered as not done: {extra:?}");
     }
     engine.close().await;
     ground.finish().await;

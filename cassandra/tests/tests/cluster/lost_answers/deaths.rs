@@ -24,7 +24,7 @@ const AN_HOUR: Duration = Duration::from_secs(3600);
 const AT_ONCE: Duration = Duration::from_millis(10);
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Does nothing by itself.
+/// A janitor that does nothing by itself.
 const IDLE: Schedule = Schedule {
     split_above: 2,
     merge_below: 1,
@@ -33,20 +33,20 @@ const IDLE: Schedule = Schedule {
     walk_every: AN_HOUR,
     purge_after: AN_HOUR,
 };
-/// Ends what others left, as soon as it sees it.
+/// A janitor that finishes the work of others as soon as it sees it.
 const EAGER: Schedule =
     Schedule { look_every: AT_ONCE, walk_every: AT_ONCE, purge_after: Duration::ZERO, ..IDLE };
-/// Removes dropped tables, and nothing else.
+/// A janitor that only removes dropped tables.
 const PURGING: Schedule = Schedule { look_every: AT_ONCE, purge_after: Duration::ZERO, ..IDLE };
-/// Splits segments and leaves dropped tables alone.
+/// A janitor that splits segments and leaves dropped tables alone.
 const SPLITTING: Schedule = Schedule { purge_after: AN_HOUR, ..EAGER };
 
-/// A keyspace, a server behind a proxy that can be made to die, and a way past all servers.
+/// A keyspace, a proxy that can stop the requests of a server, and a session that is connected to the node directly.
 struct Ground {
     options: Options,
     session: Session,
     between: Between,
-    /// To reach the node through the proxy.
+    /// Options that connect through the proxy.
     through: Options,
 }
 
@@ -65,12 +65,12 @@ impl Ground {
         open(&Options { janitor, ..self.options.clone() }).await
     }
 
-    /// A server that dies where the proxy loses its requests.
+    /// A server behind the proxy. It dies when the proxy loses its requests.
     async fn mortal(&self, janitor: Schedule) -> Arc<CassandraEngine> {
         open(&Options { janitor, ..self.through.clone() }).await
     }
 
-    /// What became of the work, if the server did not die before.
+    /// The outcome of the work; `None` if the server died first.
     async fn until_death<T>(
         &mut self,
         steps: usize,
@@ -91,7 +91,7 @@ impl Ground {
         drop_keyspace(&self.options).await;
     }
 
-    /// Rows of one of the keyspace's tables. That an account was there once is a row of its own, and stays.
+    /// The number of rows in one of the keyspace's tables, without the row of an account, which is never deleted.
     async fn count(&self, of: &str) -> usize {
         let text = match of {
             "tables" => "SELECT account FROM tables WHERE state > 0 ALLOW FILTERING".to_owned(),
@@ -142,7 +142,7 @@ async fn partitions(engine: &CassandraEngine, table: &TableRef) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_its_creation_ends_a_table_can_be_used_or_made() {
+async fn wherever_its_creation_ends_a_table_exists_or_can_be_created() {
     let Some(mut ground) = Ground::new().await else { return };
     let (mortal, witness) = (ground.mortal(IDLE).await, ground.server(IDLE).await);
     let any_step = Condition::RequestOpcode(RequestOpcode::Batch);
@@ -164,20 +164,20 @@ async fn wherever_its_creation_ends_a_table_can_be_used_or_made() {
         }
         deaths += 1;
     }
-    assert_eq!(deaths, 2, "the directory and the table are made by a step each");
-    // Of each death a directory may stay that no table has; nothing leads to it.
+    assert_eq!(deaths, 2, "the directory and the table are created in one step each");
+    // Each death may leave a directory without a table. Nothing refers to it.
     assert!(ground.count("segments").await <= ground.count("tables").await + deaths);
     mortal.close().await;
     witness.close().await;
     ground.finish().await;
 }
 
-/// What a server that died left of a filled table that it was to drop.
+/// What is left of a table after the server that dropped it has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     All,
     Nothing,
-    /// And the drop was answered.
+    /// Nothing, and the drop was answered.
     NothingAsSaid,
 }
 
@@ -191,7 +191,7 @@ async fn drop_and_die(
     fill(witness, name).await;
     let about = ground.about(name).await;
     let dropped = ground.until_death(steps, &about, mortal.drop_table(name)).await;
-    // What the witness remembers, it may use no longer than its lease.
+    // The witness may use its cached table for the length of its lease.
     tokio::time::sleep(ground.options.table_lease * 2).await;
     match (dropped, witness.find_table(name).await) {
         (None, Ok(_)) => {
@@ -205,7 +205,7 @@ async fn drop_and_die(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_its_drop_ends_a_table_is_whole_or_another_server_clears_it_away() {
+async fn wherever_its_drop_ends_a_table_is_complete_or_removed_by_another_server() {
     let Some(mut ground) = Ground::new().await else { return };
     let (mortal, witness) = (ground.mortal(IDLE).await, ground.server(IDLE).await);
     let mut seen = Vec::new();
@@ -223,7 +223,7 @@ async fn wherever_its_drop_ends_a_table_is_whole_or_another_server_clears_it_awa
             break;
         }
     }
-    // It is read, doomed, noted for removal and forgotten.
+    // The steps of a drop: read, doom, note for purging, forget.
     assert_eq!(seen, [Left::All, Left::All, Left::Nothing, Left::Nothing, Left::NothingAsSaid]);
     mortal.close().await;
     witness.close().await;
@@ -266,7 +266,7 @@ async fn wherever_its_drop_ends_the_name_of_a_table_can_be_used_for_a_new_one() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_its_purge_ends_another_server_ends_it() {
+async fn wherever_its_purge_ends_another_server_finishes_it() {
     let Some(mut ground) = Ground::new().await else { return };
     let witness = ground.server(SPLITTING).await;
     let kept = table("Kept");
@@ -277,7 +277,7 @@ async fn wherever_its_purge_ends_another_server_ends_it() {
         let name = table(&format!("Purged{steps}"));
         witness.create_table(&name, None).await.unwrap();
         fill(&witness, &name).await;
-        // The new table's is split in two.
+        // The segment of the new table is split in two.
         ground.await_count("segments", 3).await;
         let about = ground.about(&name).await;
         witness.drop_table(&name).await.unwrap();
@@ -306,7 +306,7 @@ async fn wherever_its_purge_ends_another_server_ends_it() {
     }
     assert!(
         deaths >= 9,
-        "its map, two segments, three partitions and what is noted of it go one by one: {deaths}"
+        "the map, two segments, three partitions and the note for purging are removed one by one: {deaths}"
     );
     witness.close().await;
     ground.finish().await;

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 const KEYSPACE: &str = "partita_lost_answers";
 
-/// An engine behind a proxy, and one that speaks to the node itself.
+/// An engine behind a proxy, and another that is connected to the node directly.
 struct Ground {
     options: Options,
     node: SocketAddr,
@@ -94,7 +94,7 @@ impl Ground {
     }
 }
 
-/// One for all tests, new with every run: to make one takes longer than most tests.
+/// One keyspace for all tests, new in every run: creating one takes longer than most tests.
 async fn make_keyspace(nodes: &[String]) {
     let profile = ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(120))).build();
     let session = SessionBuilder::new()

@@ -9,7 +9,7 @@ use crate::lost_answers::between::Mishap::{self, AnswerLostAtGate, RequestLostAt
 use crate::lost_answers::between::{Aim, MARK};
 use crate::lost_answers::cases::{Case, DELETE, INSERT, REPLACE};
 
-/// What the caller may hear.
+/// The answer that the caller gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     Done,
@@ -19,30 +19,30 @@ enum Heard {
 
 use Heard::{Done, Exists, Unknown};
 
-/// A write, what becomes of it, what another does to which row before the engine knows, and what is then heard
-/// and found.
+/// A write, its mishap, what another server does to which row before the engine settles the outcome, and the allowed
+/// answers and the rows after it.
 type Meanwhile = (Case, Mishap, (String, Change), &'static [Heard], &'static str);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_did_meanwhile_stays() {
+async fn writes_of_others_stay() {
     let Some(mut ground) = Ground::new().await else { return };
     let put = |row: &str, value| (row.to_owned(), Change::Put(number(value)));
     let delete = |row: &str| (row.to_owned(), Change::Delete);
     let cases: Vec<Meanwhile> = vec![
-        // Done, and its traces wiped out before the engine looks.
+        // Done, but the proof is overwritten before the engine looks.
         (INSERT, AnswerLostAtGate, delete("a"), &[Done, Unknown], "b=5"),
         (INSERT, AnswerLostAtGate, put("a", 50), &[Done, Unknown], "a=50 b=5"),
         (REPLACE, AnswerLostAtGate, put("a", 50), &[Done, Unknown], "a=50 b=2"),
         (REPLACE, AnswerLostAtGate, delete("a"), &[Done, Unknown], "b=2"),
         (DELETE, AnswerLostAtGate, put("a", 50), &[Done, Unknown], "a=50 b=2"),
         (DELETE, AnswerLostAtGate, put("b", 20), &[Done, Unknown], "b=20"),
-        // Done, and still to be seen.
+        // Done, and the proof is still there.
         (INSERT, AnswerLostAtGate, put("b", 20), &[Done], "a=1 b=20"),
         (REPLACE, AnswerLostAtGate, put("b", 20), &[Done], "a=10 b=20"),
-        // Not done, and someone else has the place by now.
+        // Not done, and another server has written the row meanwhile.
         (INSERT, RequestLostAtGate, put("a", 50), &[Unknown, Exists], "a=50 b=5"),
         (REPLACE, RequestLostAtGate, delete("a"), &[Unknown], "b=2"),
-        // Not done, which the row itself shows: it is tried again.
+        // Not done, and the row shows it: the write is tried again.
         (REPLACE, RequestLostAtGate, put("b", 20), &[Done], "a=10 b=20"),
         (DELETE, RequestLostAtGate, put("b", 20), &[Done], "b=20"),
     ];

@@ -1,4 +1,4 @@
-//! A write that arrives late: sent to the node as the engine meant it, over a connection of its own.
+//! Delivers a late write: sends the engine's own bytes to the node over a new connection.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ const BATCH: u8 = 0x0d;
 
 /// A string map of one entry.
 const OPTIONS: &[u8] = b"\x00\x01\x00\x0bCQL_VERSION\x00\x053.0.0";
-/// A column of booleans, then one row that says true: how the answer to an applied write ends.
+/// The end of the answer to an applied write: a column of booleans, and one row with `true`.
 const APPLIED: &[u8] = b"[applied]\x00\x04\x00\x00\x00\x01\x00\x00\x00\x01\x01";
 
-/// Whether it was applied.
+/// Returns whether it was applied.
 pub async fn deliver(node: SocketAddr, write: &[u8]) -> bool {
     let mut connection = TcpStream::connect(node).await.unwrap();
     assert_eq!(ask(&mut connection, STARTUP, OPTIONS).await.0, READY);

@@ -1,4 +1,4 @@
-//! Tables that are created and dropped, and what is stored with them, without an answer.
+//! Lost answers while tables are created and dropped, and while metadata is written.
 
 use bytes::Bytes;
 use model::ServiceKind;
@@ -10,7 +10,7 @@ use crate::lost_answers::between::Mishap::{AnswerLost, None, RequestLost};
 use crate::lost_answers::between::{Aim, MARK};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_hears_that_his_own_table_was_there_before() {
+async fn a_lost_answer_does_not_make_ones_own_table_a_conflict() {
     let Some(mut ground) = Ground::new().await else { return };
     // A table's directory is written before the table.
     let sequences: [&[_]; 6] = [
@@ -39,7 +39,7 @@ async fn nobody_hears_that_his_own_table_was_there_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_hears_that_the_table_he_drops_was_gone_before() {
+async fn a_lost_answer_does_not_make_ones_own_drop_a_missing_table() {
     let Some(mut ground) = Ground::new().await else { return };
     let sequences: [&[_]; 5] =
         [&[AnswerLost], &[RequestLost], &[None, AnswerLost], &[None, RequestLost], &[AnswerLost, AnswerLost]];
@@ -63,7 +63,7 @@ async fn nobody_hears_that_the_table_he_drops_was_gone_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_that_arrive_late_do_not_come_back_over_later_ones() {
+async fn late_policies_do_not_overwrite_later_ones() {
     let Some(mut ground) = Ground::new().await else { return };
     let (table, account) = (ground.table.clone(), ground.table.account.clone());
     let revoked = Bytes::from_static(b"revoked");

@@ -1,4 +1,4 @@
-//! What a refused batch tells: which rows, and which columns of them.
+//! What the answer to a refused batch contains: which rows, and which of their columns.
 
 use scylla::value::CqlValue;
 
@@ -9,7 +9,7 @@ async fn an_applied_batch_answers_with_one_column() {
     let Some(p) = partition().await else { return };
     for (steps, what) in [
         (vec![Put("a", 1, None), Register(1, 100, None)], "into nothing"),
-        (vec![Put("a", 2, Some(1)), Put("b", 2, None), Mark(2, Some(100))], "rows that are and are not"),
+        (vec![Put("a", 2, Some(1)), Put("b", 2, None), Mark(2, Some(100))], "existing and missing rows"),
         (vec![Delete("a", Some(2)), Mark(3, Some(100))], "a delete"),
         (vec![Epoch(200, Some(100))], "the partition alone"),
     ] {
@@ -19,7 +19,7 @@ async fn an_applied_batch_answers_with_one_column() {
 }
 
 #[tokio::test]
-async fn a_refusal_where_nothing_exists_says_no_more_than_that() {
+async fn a_refusal_where_nothing_exists_has_no_columns() {
     let Some(p) = partition().await else { return };
     for steps in [
         vec![Put("a", 1, None), Mark(1, Some(100))],
@@ -39,14 +39,14 @@ async fn a_refusal_has_the_rows_that_exist_in_key_order_with_the_epoch_in_each()
     for (steps, expected) in [
         // A row's condition fails.
         (vec![Put("a", 9, None), Mark(9, Some(100))], vec!["false T P a 1 100"]),
-        // The epoch alone fails: the row is told all the same.
+        // Only the epoch fails; the row is in the answer all the same.
         (vec![Put("a", 9, Some(1)), Mark(9, Some(77))], vec!["false T P a 1 100"]),
-        // Rows come in key order, not in the order of the statements; those without conditions do not come.
+        // Rows are in key order, not in the order of the statements. Rows without conditions are not in the answer.
         (
             vec![Put("c", 9, None), Put("a", 9, Some(1)), Mark(9, Some(100))],
             vec!["false T P a 1 100", "false T P c 3 100"],
         ),
-        // Missing rows are left out, and nothing is put in their place.
+        // Missing rows are left out.
         (
             vec![Put("a0", 9, Some(5)), Put("b", 9, Some(2)), Put("z", 9, Some(5)), Mark(9, Some(100))],
             vec!["false T P b 2 100"],
@@ -60,7 +60,7 @@ async fn a_refusal_has_the_rows_that_exist_in_key_order_with_the_epoch_in_each()
 }
 
 #[tokio::test]
-async fn a_refusal_without_existing_rows_still_tells_the_epoch() {
+async fn a_refusal_without_existing_rows_still_has_the_epoch() {
     let Some(p) = partition().await else { return };
     p.given(&[Epoch(100, None)]).await;
     for steps in [
@@ -70,7 +70,7 @@ async fn a_refusal_without_existing_rows_still_tells_the_epoch() {
         let answer = p.batch(&steps).await;
         assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P - - 100"], "{steps:?}");
     }
-    // Rows there are, but none that was asked for.
+    // There are rows, but none that a condition names.
     p.given(&[Put("z", 1, None), Mark(1, Some(100))]).await;
     let answer = p.batch(&[Put("a", 9, Some(1)), Mark(9, Some(100))]).await;
     assert_eq!(answer, ["[applied] tid pk rk stamp epoch", "false T P - - 100"]);
@@ -92,22 +92,22 @@ async fn a_single_statement_is_refused_without_its_keys() {
     p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
     assert_eq!(p.single(&Put("a", 9, None)).await, ["[applied] stamp", "false 1"]);
     assert_eq!(p.single(&Mark(9, None)).await, ["[applied] epoch", "false 100"]);
-    // And without a word of the partition, if only a row that is missing was asked for.
+    // If the condition names only a missing row, the answer has nothing of the partition either.
     assert_eq!(p.single(&Put("b", 9, Some(5))).await, REFUSED_BY_NOTHING);
     assert_eq!(p.batch(&[Put("a", 9, None)]).await, ["[applied] tid pk rk stamp", "false T P a 1"]);
 }
 
 #[tokio::test]
-async fn columns_come_in_the_order_the_statements_name_them() {
+async fn columns_are_in_the_order_of_the_statements() {
     let Some(p) = partition().await else { return };
     p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
-    // Why answers are read by name.
+    // This is why answers are read by column name.
     let answer = p.batch(&[Mark(9, Some(77)), Put("a", 9, Some(1))]).await;
     assert_eq!(answer, ["[applied] tid pk rk epoch stamp", "false T P a 100 1"]);
 }
 
 #[tokio::test]
-async fn a_refusal_tells_all_that_the_partition_says_of_itself() {
+async fn a_refusal_has_the_whole_state_of_the_partition() {
     const REFUSED: &str = "UPDATE entities SET body = 0x WHERE tid = ? AND pk = ? AND rk = 0x00 \
          IF epoch = -1 AND registered = -1 AND written = -1 AND stamp = null";
     const COLUMNS: &str = "[applied] tid pk rk stamp epoch registered written";
@@ -119,7 +119,7 @@ async fn a_refusal_tells_all_that_the_partition_says_of_itself() {
     assert_eq!(refusal().await, REFUSED_BY_NOTHING);
     p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
     assert_eq!(refusal().await, [COLUMNS, "false T P - - 100 1 1"]);
-    // With the row that is none, and without any other.
+    // With the row that is not an entity (`0x00`), and without any other.
     p.given(&[Delete("a", Some(1)), Mark(2, Some(100))]).await;
     p.given(&[Epoch(200, Some(100))]).await;
     assert_eq!(refusal().await, [COLUMNS, "false T P 0x00 - 200 1 2"]);

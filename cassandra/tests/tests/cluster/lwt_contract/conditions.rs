@@ -1,4 +1,4 @@
-//! Which conditions a batch may carry, and what they see.
+//! Which conditions a batch may have, and what they see.
 
 use scylla::errors::DbError;
 use scylla::statement::batch::{Batch, BatchType};
@@ -36,7 +36,7 @@ async fn null_in_a_condition_means_absent() {
     let Some(p) = partition().await else { return };
     assert_eq!(p.state().await, None);
     p.given(&[Put("a", 1, None), Mark(1, None)]).await;
-    // Written to by now, but no epoch was ever set.
+    // The partition has been written, but its epoch was never set.
     p.given(&[Delete("b", None), Mark(2, None)]).await;
     p.given(&[Delete("a", Some(1)), Register(3, 100, None)]).await;
     p.given(&[Put("a", 4, None), Mark(4, Some(100))]).await;
@@ -54,9 +54,9 @@ async fn an_unset_value_in_a_condition_is_refused() {
 }
 
 #[tokio::test]
-async fn conditions_see_what_was_before_the_batch() {
+async fn conditions_see_the_state_before_the_batch() {
     let Some(p) = partition().await else { return };
-    // Each order: the epoch is moved by one statement and asked for by another.
+    // In both orders: one statement changes the epoch, and another has a condition on it.
     p.given(&[Register(1, 100, None), Put("a", 1, None), Mark(1, None)]).await;
     p.given(&[Mark(2, Some(100)), Put("a", 2, Some(1)), Register(2, 200, Some(100))]).await;
     assert_eq!(p.rows().await, ["a 2"]);
@@ -64,7 +64,7 @@ async fn conditions_see_what_was_before_the_batch() {
 }
 
 #[tokio::test]
-async fn a_statement_may_ask_for_its_row_and_its_partition() {
+async fn one_condition_may_name_columns_of_the_row_and_of_the_partition() {
     let Some(p) = three_rows().await else { return };
     let both = "UPDATE entities SET stamp = ? WHERE tid = ? AND pk = ? AND rk = ? IF stamp = ? AND epoch = ?";
     for (stamp, epoch, applied) in [(1, 77, false), (7, 100, false), (1, 100, true)] {
@@ -88,14 +88,14 @@ async fn a_batch_over_two_partitions_is_refused() {
 }
 
 #[tokio::test]
-async fn a_conditional_statement_takes_no_timestamp_of_ours() {
+async fn a_conditional_statement_can_not_have_its_own_timestamp() {
     let Some(p) = partition().await else { return };
     let text = "UPDATE entities USING TIMESTAMP 5 SET written = 1 WHERE tid = ? AND pk = ? IF epoch = 1";
     assert!(p.session.prepare(text).await.is_err());
     let mut batch = Batch::new(BatchType::Unlogged);
     batch.append_statement(p.prepare(MARK_WRITTEN).await);
     batch.set_timestamp(Some(5));
-    // One in the request's frame is not refused, but not used either.
+    // A timestamp in the request's frame is accepted but not used.
     let result = p.session.batch(&batch, ((1_i64, p.tid, &p.pk, None::<i64>),)).await.unwrap();
     assert_eq!(p.show(result), APPLIED);
     let text = "SELECT DISTINCT writetime(written) FROM entities WHERE tid = ? AND pk = ?";
@@ -106,12 +106,12 @@ async fn a_conditional_statement_takes_no_timestamp_of_ours() {
 #[tokio::test]
 async fn a_row_whose_cells_are_gone_is_gone() {
     let Some(p) = three_rows().await else { return };
-    // An UPDATE leaves no marker of the row itself: taking its cells takes the row.
+    // An UPDATE leaves no marker of the row itself, so the row is gone with its cells.
     let (text, mut values) = p.bind(&Put("a", 1, Some(1)));
     (values[0], values[1]) = (None, None);
     assert_eq!(p.ask(text, values).await, APPLIED);
     assert_eq!(p.rows().await, ["b 2", "c 3"]);
-    // So an absent row and one that was deleted are the same to a condition.
+    // So a condition can't tell a deleted row from one that never existed.
     p.given(&[Delete("b", Some(2)), Mark(4, Some(100))]).await;
     p.given(&[Put("a", 5, None), Put("b", 5, None), Mark(5, Some(100))]).await;
     assert_eq!(p.rows().await, ["a 5", "b 5", "c 3"]);
@@ -134,14 +134,14 @@ async fn a_delete_without_its_row_changes_the_partition_alone() {
 }
 
 #[tokio::test]
-async fn a_batch_of_nothing_is_answered_with_nothing() {
+async fn an_empty_batch_has_an_empty_answer() {
     let Some(p) = partition().await else { return };
     let result = p.try_batch(&[]).await.unwrap();
     assert!(!result.is_rows());
 }
 
 #[tokio::test]
-async fn a_refused_batch_of_a_hundred_rows_tells_all_of_them() {
+async fn the_answer_to_a_refused_batch_of_a_hundred_rows_has_all_of_them() {
     let Some(p) = partition().await else { return };
     let names: Vec<String> = (0..100).map(|n| format!("{n:03}")).collect();
     let mut steps: Vec<_> = names.iter().map(|name| Put(name, 1, None)).collect();
@@ -187,7 +187,7 @@ async fn rows_are_cleared_with_a_change_of_epoch_or_not_at_all() {
     p.given(&[Epoch(200, Some(100)), Clear]).await;
     assert_eq!(p.rows().await, Vec::<String>::new());
     assert_eq!(p.state().await.unwrap(), "200 1 3");
-    // And what comes after it is there.
+    // Rows written after it are there.
     p.given(&[Put("b", 9, None), Mark(9, Some(200))]).await;
     assert_eq!(p.rows().await, ["b 9"]);
 }

@@ -1,4 +1,4 @@
-//! A partition of its own for every test, the engine's statements, and answers as text to compare.
+//! A new partition for every test, the engine's statements, and answers as text to compare.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -33,28 +33,28 @@ pub const CLEAR_ROWS: &str = "DELETE FROM entities WHERE tid = ? AND pk = ? AND 
 pub const PARTITION_STATE: &str =
     "SELECT DISTINCT epoch, registered, written FROM entities WHERE tid = ? AND pk = ?";
 
-/// One statement of a conditional batch. The last value is what the condition asks for; `None` is null.
+/// One statement of a conditional batch. The last value is the one that the condition expects; `None` is null.
 #[derive(Clone, Debug)]
 pub enum Step<'a> {
     Put(&'a str, i64, Option<i64>),
     Delete(&'a str, Option<i64>),
-    /// Notes `written` under an epoch.
+    /// Sets `written`, if the epoch is as expected.
     Mark(i64, Option<i64>),
-    /// The same, and moves to another epoch.
+    /// The same, and sets another epoch.
     Register(i64, i64, Option<i64>),
     Epoch(i64, Option<i64>),
-    /// Goes with it, without a condition of its own.
+    /// Deletes all rows together with `Epoch`, without a condition of its own.
     Clear,
 }
 
-/// A partition that nobody else knows of.
+/// A partition that no other test uses.
 pub struct Partition {
     pub session: Session,
     pub tid: Uuid,
     pub pk: Vec<u8>,
 }
 
-/// `None`, and a word about it, where no cluster was named.
+/// `None`, with a message, if the environment names no cluster.
 pub async fn partition() -> Option<Partition> {
     static PREPARED: OnceCell<()> = OnceCell::const_new();
     let nodes =
@@ -63,7 +63,7 @@ pub async fn partition() -> Option<Partition> {
     let profile = ExecutionProfile::builder()
         .consistency(Consistency::Quorum)
         .serial_consistency(Some(SerialConsistency::Serial))
-        // Making the tables takes its time on a busy machine.
+        // Creating the tables takes long on a busy machine.
         .request_timeout(Some(Duration::from_secs(120)))
         .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
         .load_balancing_policy(policy)
@@ -150,17 +150,17 @@ impl Partition {
         self.try_bound(steps.iter().map(|step| self.bind(step)).collect()).await
     }
 
-    /// What a batch of these was answered.
+    /// The answer to a batch of these steps.
     pub async fn batch(&self, steps: &[Step<'_>]) -> Vec<String> {
         self.show(self.try_batch(steps).await.unwrap())
     }
 
-    /// A batch that sets the scene.
+    /// A batch that must be applied, to prepare a test.
     pub async fn given(&self, steps: &[Step<'_>]) {
         assert_eq!(self.batch(steps).await, APPLIED, "{steps:?}");
     }
 
-    /// The step as a statement of its own.
+    /// The answer to one step as a single statement.
     pub async fn single(&self, step: &Step<'_>) -> Vec<String> {
         let (text, values) = self.bind(step);
         self.ask(text, values).await
@@ -171,7 +171,7 @@ impl Partition {
         self.show(self.session.execute_unpaged(&statement, values).await.unwrap())
     }
 
-    /// A read at SERIAL, its columns first.
+    /// A read at SERIAL; the first line has the columns.
     pub async fn read(&self, text: &str, values: impl SerializeRow) -> Vec<String> {
         let statement = self.serial(text).await;
         self.show(self.session.execute_unpaged(&statement, values).await.unwrap())
@@ -222,9 +222,9 @@ impl Partition {
     }
 }
 
-/// What success looks like, whatever was asked.
+/// The answer to every applied write.
 pub const APPLIED: [&str; 2] = ["[applied]", "true"];
-/// What a refusal looks like where there was nothing at all.
+/// The answer to a refused write where nothing exists.
 pub const REFUSED_BY_NOTHING: [&str; 2] = ["[applied]", "false"];
 
 /// The server's own error.

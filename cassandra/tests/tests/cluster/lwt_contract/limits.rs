@@ -1,11 +1,11 @@
-//! Sizes: a transaction at the service's own limits, and what happens above the cluster's.
+//! Sizes: a transaction at the service's limits, and one above the cluster's limits.
 
 use scylla::errors::{DbError, ExecutionError};
 use scylla::value::CqlValue;
 
 use crate::lwt_contract::ground::{APPLIED, Partition, Step::*, answered, partition};
 
-/// A batch of rows of one size, into nothing or over rows with a stamp.
+/// Writes a batch of rows of one size, into an empty partition or over rows with a stamp.
 async fn write(
     p: &Partition,
     rows: usize,
@@ -30,7 +30,7 @@ async fn write(
 
 #[tokio::test]
 async fn the_largest_transactions_fit_into_one_batch() {
-    // Above `batch_size_fail_threshold`, which is 50 KiB unless set: it is not asked of conditional batches.
+    // Above `batch_size_fail_threshold`, whose default is 50 KiB: it does not apply to conditional batches.
     for (rows, bytes) in [(100, 40 * 1024), (1, 1024 * 1024), (4, 1024 * 1024)] {
         let Some(p) = partition().await else { return };
         assert_eq!(write(&p, rows, bytes, None, 1).await.unwrap(), APPLIED, "{rows} x {bytes}");
@@ -45,7 +45,7 @@ async fn the_largest_transactions_fit_into_one_batch() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_and_leaves_nothing() {
+async fn a_batch_that_is_too_large_is_refused_and_leaves_nothing() {
     let Some(p) = partition().await else { return };
     let error = write(&p, 17, 1024 * 1024, None, 1).await.unwrap_err();
     assert!(matches!(answered(&error).0, DbError::Invalid), "{error:?}");

@@ -1,8 +1,8 @@
-//! What the engine believes of Cassandra's conditional writes, asked of a real node: each rule that `src` rests
-//! on is one test here, with the statements `src/statements.rs` sends.
+//! What the engine expects of Cassandra's conditional writes, checked on a real node. Each rule that the engine relies
+//! on has a test here, with the statements of its `src/statements.rs`.
 //!
-//! `PARTITA_TEST_CASSANDRA` names the node or nodes (`host[:port]`, commas between). The keyspace
-//! `partita_lwt_contract` is theirs to drop.
+//! `PARTITA_TEST_CASSANDRA` names the nodes (`host[:port]`, separated by commas). The tests drop the keyspace
+//! `partita_lwt_contract`.
 
 mod answers;
 mod conditions;

@@ -1,4 +1,4 @@
-//! Writes without conditions, which carry timestamps of ours: the directory's.
+//! Writes without conditions and with our own timestamps, as the directory makes them.
 
 use scylla::statement::Consistency;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::lwt_contract::ground::{Partition, Step::*, key, partition};
 
 const LIST: &str = "INSERT INTO directory (segment, pk, epoch) VALUES (?, ?, ?) USING TIMESTAMP ?";
-/// As a page is read, and with what Cassandra itself takes for the time of an entry.
+/// Reads a page as the engine does, with the timestamp that Cassandra stores for each entry.
 const ENTRIES: &str =
     "SELECT pk, epoch, writetime(epoch) FROM directory WHERE segment = ? AND pk >= ? LIMIT ?";
 const DROP_SEGMENT: &str = "DELETE FROM directory USING TIMESTAMP ? WHERE segment = ?";
@@ -26,7 +26,7 @@ impl Segment {
         self.p.session.execute_unpaged(&statement, (self.id, key(pk), epoch, epoch)).await.unwrap();
     }
 
-    /// An odd number strikes off.
+    /// Writes an odd number, which strikes off the entry.
     async fn strike(&self, pk: &str, timestamp: i64) {
         self.list(pk, timestamp).await;
     }
@@ -41,7 +41,7 @@ impl Segment {
 }
 
 #[tokio::test]
-async fn of_two_listings_the_later_epoch_stays_whichever_comes_last() {
+async fn of_two_listings_the_later_epoch_wins_in_any_order() {
     let Some(s) = Segment::new().await else { return };
     s.list("a", 256).await;
     s.list("a", 512).await;
@@ -51,14 +51,14 @@ async fn of_two_listings_the_later_epoch_stays_whichever_comes_last() {
 }
 
 #[tokio::test]
-async fn a_strike_at_the_epoch_after_a_listing_stays_whichever_comes_last() {
+async fn a_strike_after_a_listing_wins_in_any_order() {
     let Some(s) = Segment::new().await else { return };
     s.list("a", 256).await;
     s.strike("a", 257).await;
     s.strike("b", 257).await;
     s.list("b", 256).await;
     assert_eq!(s.entries().await, ["a 257 257", "b 257 257"]);
-    // And is itself undone by the next listing, also by one that was there before it.
+    // A later listing wins over the strike, also one that was written before it.
     s.list("a", 512).await;
     s.list("c", 512).await;
     s.strike("c", 257).await;
@@ -66,7 +66,7 @@ async fn a_strike_at_the_epoch_after_a_listing_stays_whichever_comes_last() {
 }
 
 #[tokio::test]
-async fn a_copied_entry_is_the_entry() {
+async fn a_copy_of_an_entry_has_its_timestamp() {
     let (Some(from), Some(to)) = (Segment::new().await, Segment::new().await) else { return };
     from.list("a", 256).await;
     to.strike("a", 257).await;
@@ -75,12 +75,12 @@ async fn a_copied_entry_is_the_entry() {
         assert_eq!(parts[1], parts[2]);
         to.list(parts[0], parts[2].parse().unwrap()).await;
     }
-    // Copying cannot bring back what was struck meanwhile.
+    // A copy does not bring back an entry that was struck off meanwhile.
     assert_eq!(to.entries().await, ["a 257 257"]);
 }
 
 #[tokio::test]
-async fn entries_come_in_the_order_of_their_bytes() {
+async fn entries_are_in_the_order_of_their_bytes() {
     let Some(s) = Segment::new().await else { return };
     let keys: [&[u8]; 6] = [&[1], &[1, 0], &[1, 0, 5], &[1, 127], &[1, 128], &[1, 255, 255]];
     let statement = s.p.prepare(LIST).await;
@@ -102,7 +102,7 @@ async fn a_segment_is_dropped_up_to_a_time() {
     s.list("c", 1024).await;
     let statement = s.p.prepare(DROP_SEGMENT).await;
     s.p.session.execute_unpaged(&statement, (512_i64, s.id)).await.unwrap();
-    // Epochs run ahead of clocks, so the present would not do as that time.
+    // Epochs can be ahead of the clock, so the present time would not be enough.
     assert_eq!(s.entries().await, ["c 1024 1024"]);
 }
 
@@ -115,7 +115,7 @@ async fn a_purge_removes_rows_and_the_partitions_own_columns() {
     p.session.execute_unpaged(&purge, (now + 3_600_000_000, p.tid, &p.pk)).await.unwrap();
     assert_eq!(p.rows().await, Vec::<String>::new());
     assert_eq!(p.state().await, None);
-    // A conditional write after it is accepted and not seen: only a table that is gone may be purged.
+    // A conditional write after the purge is accepted but can't be read: only a dropped table may be purged.
     p.given(&[Put("a", 2, None), Register(2, 200, None)]).await;
     assert_eq!(p.rows().await, Vec::<String>::new());
     assert_eq!(p.state().await, None);

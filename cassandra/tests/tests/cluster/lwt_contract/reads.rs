@@ -26,7 +26,7 @@ async fn rows(count: usize) -> Option<Partition> {
 }
 
 #[tokio::test]
-async fn a_partition_tells_of_itself_without_rows() {
+async fn a_partition_without_rows_still_has_its_state() {
     let Some(p) = partition().await else { return };
     assert_eq!(p.state().await, None);
     p.given(&[Epoch(100, None)]).await;
@@ -39,7 +39,7 @@ async fn a_partition_tells_of_itself_without_rows() {
 }
 
 #[tokio::test]
-async fn rows_by_key_come_in_key_order_and_without_those_that_are_not() {
+async fn rows_by_key_are_in_key_order_without_missing_ones() {
     let Some(p) = rows(3).await else { return };
     let wanted = vec![key("002"), key("nine"), key("000")];
     let answer = p.read(ROWS_OF, (p.tid, &p.pk, wanted)).await;
@@ -54,17 +54,17 @@ async fn rows_by_key_come_in_key_order_and_without_those_that_are_not() {
 }
 
 #[tokio::test]
-async fn a_partition_without_rows_shows_none_where_row_keys_are_asked_for() {
+async fn a_query_with_row_keys_returns_nothing_of_a_partition_without_rows() {
     let Some(p) = partition().await else { return };
     p.given(&[Mark(1, None)]).await;
     assert_eq!(p.read(ROWS_OF, (p.tid, &p.pk, vec![key("a")])).await.len(), 1);
     assert_eq!(p.read(ANY_ROW, (p.tid, &p.pk, vec![1_u8], vec![2_u8])).await.len(), 1);
     assert_eq!(p.read(FROM, (p.tid, &p.pk, key(""), 10)).await.len(), 1);
     assert_eq!(p.read(GET_ROW, (p.tid, &p.pk, key("a"))).await.len(), 1);
-    // Without a row key in the question there is one, of the partition's own columns: why `any_row` has one.
+    // A query without a row key returns a row with the partition's own columns. This is why `any_row` names a row key.
     let bare = p.read("SELECT rk FROM entities WHERE tid = ? AND pk = ? LIMIT 1", (p.tid, &p.pk)).await;
     assert_eq!(bare, ["rk", "-"]);
-    // Nor with the row that is none.
+    // The row that is not an entity (`0x00`) does not show either.
     p.given(&[Epoch(100, None)]).await;
     assert_eq!(p.read(ANY_ROW, (p.tid, &p.pk, vec![1_u8], vec![2_u8])).await.len(), 1);
     assert_eq!(p.read(FROM, (p.tid, &p.pk, key(""), 10)).await.len(), 1);
@@ -103,7 +103,7 @@ async fn a_serial_read_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn pages_of_one_read_are_moments_of_their_own() {
+async fn each_page_of_a_read_shows_its_own_moment() {
     let Some(p) = rows(10).await else { return };
     let mut statement = p.serial(FROM).await;
     statement.set_page_size(4);
@@ -114,7 +114,7 @@ async fn pages_of_one_read_are_moments_of_their_own() {
     p.given(&[Put("000", 6, Some(5)), Put("009", 7, Some(5)), Mark(7, Some(100))]).await;
     let ControlFlow::Continue(next) = next.into_paging_control_flow() else { panic!("one page") };
     let (second, _) = p.session.execute_single_page(&statement, values, next).await.unwrap();
-    // `written` is what gives it away.
+    // Only `written` shows it.
     assert!(p.show(second)[1].ends_with(" 7"));
 }
 

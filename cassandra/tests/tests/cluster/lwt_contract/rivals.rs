@@ -1,4 +1,4 @@
-//! Several at once on one partition.
+//! Several writes at once on one partition.
 
 use futures_util::future::join_all;
 use scylla::errors::{DbError, WriteType};
@@ -6,7 +6,7 @@ use scylla::errors::{DbError, WriteType};
 use crate::lwt_contract::ground::{APPLIED, Step::*, answered, key, partition};
 
 #[tokio::test]
-async fn of_rivals_for_one_row_at_most_one_wins_and_is_what_stays() {
+async fn of_rivals_for_one_row_at_most_one_wins_and_its_value_stays() {
     let Some(p) = partition().await else { return };
     p.given(&[Epoch(100, None)]).await;
     let mut old = None;
@@ -22,7 +22,7 @@ async fn of_rivals_for_one_row_at_most_one_wins_and_is_what_stays() {
                         won.push(*stamp);
                     }
                 }
-                // Several coordinators outbid each other until one's time is over: without a verdict.
+                // Coordinators can invalidate each other's ballots until a timeout; the outcome is then unknown.
                 Err(error) => match answered(&error).0 {
                     DbError::WriteTimeout { write_type: WriteType::Cas, .. } => open.push(*stamp),
                     other => panic!("{other:?}"),

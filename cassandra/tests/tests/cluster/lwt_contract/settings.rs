@@ -1,11 +1,11 @@
-//! Where the cluster tells what a start-up check has to know.
+//! Where the cluster shows the settings that the check at start reads.
 
 use std::collections::HashMap;
 
 use crate::lwt_contract::ground::partition;
 
 #[tokio::test]
-async fn settings_that_decide_safety_are_told_by_name() {
+async fn settings_that_decide_safety_are_found_by_name() {
     let Some(p) = partition().await else { return };
     for (name, allowed) in [
         ("paxos_variant", ["v1", "v2"].as_slice()),
@@ -20,7 +20,7 @@ async fn settings_that_decide_safety_are_told_by_name() {
 }
 
 #[tokio::test]
-async fn time_limits_are_told_in_milliseconds() {
+async fn time_limits_are_in_milliseconds() {
     let Some(p) = partition().await else { return };
     for name in ["cas_contention_timeout", "write_request_timeout", "read_request_timeout"] {
         let text = "SELECT value FROM system_views.settings WHERE name = ?";
@@ -43,7 +43,7 @@ async fn the_replication_of_a_keyspace_is_a_map_of_texts() {
 }
 
 #[tokio::test]
-async fn every_node_tells_its_version() {
+async fn every_node_shows_its_version() {
     let Some(p) = partition().await else { return };
     let mut versions = Vec::new();
     for table in ["system.local", "system.peers_v2"] {

@@ -1,4 +1,4 @@
-//! Conditional statements beside those of entities: tables, service properties, slots, the map of segments.
+//! Conditional statements for tables, service properties, slots and the map of segments.
 
 use scylla::value::CqlValue;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ const SET_SERVICE: &str = "UPDATE services SET metadata = ? WHERE account = ? IF
 const SERVICE: &str = "SELECT metadata FROM services WHERE account = ?";
 const TAKE_SLOT: &str = "UPDATE slots SET owner = ?, high = ? WHERE id = ? IF owner = ? AND high = ?";
 
-/// An account of its own; the partition's table id serves as the table's.
+/// A new account. The partition's table id is used for its table.
 async fn account() -> Option<(Partition, String)> {
     let p = partition().await?;
     let name = format!("a{}", p.tid.simple());
@@ -26,7 +26,7 @@ async fn account() -> Option<(Partition, String)> {
 }
 
 #[tokio::test]
-async fn a_table_is_created_once_and_the_second_hears_of_the_first() {
+async fn a_table_is_created_once_and_the_refusal_shows_the_first() {
     let Some((p, account)) = account().await else { return };
     assert_eq!(p.ask(CREATE, (&account, "people", p.tid, "People")).await, APPLIED);
     let refused = p.ask(CREATE, (&account, "people", Uuid::new_v4(), "PEOPLE")).await;
@@ -41,7 +41,7 @@ async fn a_table_is_created_once_and_the_second_hears_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_table_is_doomed_and_forgotten_by_its_id_alone() {
+async fn a_table_is_doomed_and_forgotten_only_by_its_own_id() {
     let Some((p, account)) = account().await else { return };
     assert_eq!(p.ask(DOOM, (&account, "people", p.tid)).await, REFUSED_BY_NOTHING);
     assert_eq!(p.ask(FORGET, (&account, "people", p.tid)).await, REFUSED_BY_NOTHING);
@@ -84,7 +84,7 @@ async fn an_account_has_a_row_that_outlives_its_tables() {
 }
 
 #[tokio::test]
-async fn service_properties_change_from_what_they_were() {
+async fn service_properties_are_replaced_only_if_they_are_as_expected() {
     let Some((p, account)) = account().await else { return };
     let none = None::<Vec<u8>>;
     assert_eq!(p.ask(SET_SERVICE, (Some(b"x".to_vec()), &account, none.clone())).await, APPLIED);
@@ -95,7 +95,7 @@ async fn service_properties_change_from_what_they_were() {
 }
 
 #[tokio::test]
-async fn documents_of_two_services_are_compared_apart() {
+async fn documents_of_two_services_are_compared_separately() {
     let Some((p, account)) = account().await else { return };
     let set_queue = "UPDATE services SET queue_metadata = ? WHERE account = ? IF queue_metadata = ?";
     let (none, x, y) = (None::<Vec<u8>>, Some(b"x".to_vec()), Some(b"y".to_vec()));
@@ -119,7 +119,7 @@ async fn a_slot_is_taken_by_one_and_renewed_in_order() {
     assert_eq!(take(mine, 5, None, None).await, APPLIED);
     assert_eq!(take(theirs, 6, None, None).await, ["[applied] owner high", "false T 5"]);
     assert_eq!(take(mine, 7, Some(mine), Some(5)).await, APPLIED);
-    // A renewal that comes late takes nothing back, and who saw the slot before it does not get it.
+    // A late renewal changes nothing, and a server that has seen an older state does not get the slot.
     assert_eq!(take(mine, 6, Some(mine), Some(5)).await, ["[applied] owner high", "false T 7"]);
     assert_eq!(take(theirs, 8, Some(mine), Some(5)).await, ["[applied] owner high", "false T 7"]);
     assert_eq!(take(theirs, 8, Some(mine), Some(7)).await, APPLIED);
@@ -145,7 +145,7 @@ async fn a_map_of_segments_changes_with_its_version_or_not_at_all() {
     let from = |old: Option<i64>, new: i64| (version, vec![number(new), tid.clone(), old.and_then(number)]);
     let change = async |steps| p.show(p.try_bound(steps).await.unwrap());
     assert_eq!(change(vec![from(None, 1), segment("")]).await, APPLIED);
-    // The statements without a condition are held to that of the version.
+    // The condition on the version also holds for the statements without a condition.
     let late = change(vec![from(None, 1), segment("m"), gone("")]).await;
     assert!(late[0].starts_with("[applied]") && late[1].starts_with("false"), "{late:?}");
     let map = "SELECT version, start FROM segments WHERE tid = ?";

@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub const MANY: usize = 150_000;
 const AT_ONCE: usize = 500;
 
-/// Somewhat more tombstones than the node reads over: 101,000 unless it was told otherwise.
+/// Slightly more tombstones than the node allows in one read: 101,000 with its default setting.
 pub async fn too_many(session: &Session) -> usize {
     let text = "SELECT value FROM system_views.settings WHERE name = 'tombstone_failure_threshold'";
     let rows = session.query_unpaged(text, ()).await.unwrap().into_rows_result().unwrap();
@@ -22,7 +22,7 @@ pub async fn too_many(session: &Session) -> usize {
     threshold + threshold / 100
 }
 
-/// A keyspace with a janitor that does not come by itself, and a session that uses it.
+/// A keyspace whose janitor is idle, and a session that uses it.
 pub async fn keyspace(nodes: &[String]) -> (Options, Session) {
     let mut options = fresh_keyspace(nodes).await;
     options.janitor = Schedule {
@@ -36,7 +36,7 @@ pub async fn keyspace(nodes: &[String]) -> (Options, Session) {
     (options, session)
 }
 
-/// The same with one that is always at work.
+/// The same options with a janitor that works all the time.
 pub fn eager(options: &Options) -> Options {
     let mut options = options.clone();
     options.janitor.look_every = Duration::from_millis(20);
@@ -45,7 +45,7 @@ pub fn eager(options: &Options) -> Options {
     options
 }
 
-/// The statement with each of these values, all on one partition.
+/// Runs the statement with each of these values, all in one partition.
 pub async fn repeat<V>(session: &Session, text: &str, values: impl Iterator<Item = V>)
 where
     V: SerializeRow,
@@ -62,7 +62,7 @@ where
     stream::iter(batches).buffer_unordered(8).try_collect::<()>().await.unwrap();
 }
 
-/// Whether the node reads this far.
+/// Whether the node can read this.
 pub async fn is_readable(session: &Session, text: &str, values: impl SerializeRow) -> bool {
     match session.query_unpaged(text, values).await {
         Ok(_) => true,

@@ -18,7 +18,7 @@ use testing::Patience;
 
 use ground::{MANY, eager, is_readable, keyspace, repeat, segment, stored, table_id, too_many};
 
-/// Keys that begin alike, as keys do.
+/// Keys with a common prefix, as real keys often have.
 fn name(n: usize) -> String {
     format!("order{n:07}")
 }
@@ -32,7 +32,7 @@ async fn seen(engine: &CassandraEngine, table: &TableRef, range: KeyRange) -> Ve
 /// Reading past hundreds of thousands of tombstones takes minutes.
 const JANITOR_TIME_MAX: Duration = Duration::from_secs(1200);
 
-/// What the janitor does sooner or later.
+/// Waits for something that the janitor does.
 async fn until<T>(mut done: impl AsyncFnMut() -> Option<T>) -> T {
     let patience = Patience::lasting(JANITOR_TIME_MAX, "the janitor has done its work");
     loop {
@@ -47,7 +47,7 @@ fn delete(partition: &str, row: &str) -> Transaction {
     Transaction::of_one(key(partition, row), Condition::Exists, Change::Delete)
 }
 
-/// A partition that held that many rows, with some among them that are there.
+/// A partition with this many deleted rows and a few live ones between them.
 async fn rows_are_read_and_written_past_tombstones(count: Option<usize>) {
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
@@ -70,7 +70,7 @@ async fn rows_are_read_and_written_past_tombstones(count: Option<usize>) {
     let expected: Vec<String> = rows.iter().map(|row| format!("q|{row}")).collect();
     assert_eq!(seen(&engine, &table, KeyRange::partition("q")).await, expected);
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, [&expected[..], &["r|r".to_owned()]].concat());
-    // Emptied, there is nothing but tombstones; another server does not know the partition yet.
+    // After this there are only tombstones. The next server does not know the partition yet.
     for row in &rows {
         engine.apply(&table, delete("q", row)).await.unwrap();
     }
@@ -80,7 +80,7 @@ async fn rows_are_read_and_written_past_tombstones(count: Option<usize>) {
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, ["r|r"]);
     engine.apply(&table, insert("q", "zero", 1)).await.unwrap();
     engine.apply(&table, delete("q", "zero")).await.unwrap();
-    // Struck off, and from then on it is as if it had never held so much.
+    // Striking off deletes all rows with one range tombstone, so later reads do not meet the others.
     let state = "SELECT registered, rk FROM entities WHERE tid = ? AND pk = ? AND rk = 0x00";
     until(async || {
         let rows = session.query_unpaged(state, (id, stored("q"))).await.unwrap().into_rows_result().unwrap();
@@ -106,8 +106,8 @@ async fn rows_are_read_and_written_past_150_000_tombstones() {
     rows_are_read_and_written_past_tombstones(Some(MANY)).await;
 }
 
-/// A segment from which an earlier release deleted that many entries.
-async fn a_segment_full_of_tombstones_is_read_and_written_anew(count: Option<usize>) {
+/// A segment from which an earlier release deleted this many entries.
+async fn a_segment_full_of_tombstones_is_read_and_rewritten(count: Option<usize>) {
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
     let count = count.unwrap_or(too_many(&session).await);
@@ -128,31 +128,31 @@ async fn a_segment_full_of_tombstones_is_read_and_written_anew(count: Option<usi
     let expected: Vec<String> = partitions.iter().map(|partition| format!("{partition}|r")).collect();
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, expected);
     engine.close().await;
-    // A janitor that only looks where it is told to: the scan tells it.
+    // This janitor does not walk; it only examines segments that a scan has reported.
     let mut looking = eager(&options);
     looking.janitor.walk_every = Duration::from_secs(3600);
     let engine = open(&looking).await;
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, expected);
-    let anew = until(async || Some(segment(&session).await).filter(|segment| *segment != worn)).await;
-    assert!(is_readable(&session, all, (anew,)).await);
+    let rewritten = until(async || Some(segment(&session).await).filter(|segment| *segment != worn)).await;
+    assert!(is_readable(&session, all, (rewritten,)).await);
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, expected);
     engine.close().await;
     drop_keyspace(&options).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_segment_with_more_tombstones_than_a_node_reads_is_written_anew() {
-    a_segment_full_of_tombstones_is_read_and_written_anew(None).await;
+async fn a_segment_with_more_tombstones_than_a_node_reads_is_rewritten() {
+    a_segment_full_of_tombstones_is_read_and_rewritten(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
-async fn a_segment_with_150_000_tombstones_is_written_anew() {
-    a_segment_full_of_tombstones_is_read_and_written_anew(Some(MANY)).await;
+async fn a_segment_with_150_000_tombstones_is_rewritten() {
+    a_segment_full_of_tombstones_is_read_and_rewritten(Some(MANY)).await;
 }
 
-/// What is struck off leaves rows, of which a node reads any number.
-async fn struck_off_partitions_are_passed_over_and_left_behind(count: Option<usize>) {
+/// Struck-off entries stay as rows, and a node can read any number of rows.
+async fn struck_off_partitions_are_skipped_and_not_copied(count: Option<usize>) {
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
     let count = count.unwrap_or(too_many(&session).await);
@@ -163,15 +163,16 @@ async fn struck_off_partitions_are_passed_over_and_left_behind(count: Option<usi
         engine.apply(&table, insert(&partition, "r", 1)).await.unwrap();
     }
     let worn = segment(&session).await;
-    // As a server strikes off, at an epoch of long ago.
+    // As a server strikes off a partition, in an old epoch.
     let strike = "INSERT INTO directory (segment, pk, epoch) VALUES (?, ?, 513) USING TIMESTAMP 513";
     repeat(&session, strike, (0..count).map(|n| (worn, stored(&name(n))))).await;
     let expected = [format!("{}|r", name(count / 2)), format!("{}|r", name(count + 1))];
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, expected);
     engine.close().await;
     let engine = open(&eager(&options)).await;
-    let anew = until(async || Some(segment(&session).await).filter(|segment| *segment != worn)).await;
-    let left = session.query_unpaged("SELECT pk FROM directory WHERE segment = ?", (anew,)).await.unwrap();
+    let rewritten = until(async || Some(segment(&session).await).filter(|segment| *segment != worn)).await;
+    let left =
+        session.query_unpaged("SELECT pk FROM directory WHERE segment = ?", (rewritten,)).await.unwrap();
     assert_eq!(left.into_rows_result().unwrap().rows_num(), 2);
     assert_eq!(seen(&engine, &table, KeyRange::all()).await, expected);
     engine.close().await;
@@ -179,18 +180,18 @@ async fn struck_off_partitions_are_passed_over_and_left_behind(count: Option<usi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn struck_off_partitions_are_left_behind_when_their_segment_is_written_anew() {
-    struck_off_partitions_are_passed_over_and_left_behind(Some(11_000)).await;
+async fn struck_off_partitions_are_not_copied_when_their_segment_is_rewritten() {
+    struck_off_partitions_are_skipped_and_not_copied(Some(11_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
-async fn a_segment_with_150_000_struck_off_partitions_is_written_anew() {
-    struck_off_partitions_are_passed_over_and_left_behind(Some(MANY)).await;
+async fn a_segment_with_150_000_struck_off_partitions_is_rewritten() {
+    struck_off_partitions_are_skipped_and_not_copied(Some(MANY)).await;
 }
 
-/// An account that made and dropped that many tables.
-async fn tables_are_listed_past_those_that_were_dropped(count: Option<usize>) {
+/// An account that has created and dropped this many tables.
+async fn tables_are_listed_past_dropped_ones(count: Option<usize>) {
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
     let count = count.unwrap_or(too_many(&session).await);
@@ -237,17 +238,17 @@ async fn tables_are_listed_past_those_that_were_dropped(count: Option<usize>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_listed_past_more_dropped_ones_than_a_node_reads() {
-    tables_are_listed_past_those_that_were_dropped(None).await;
+    tables_are_listed_past_dropped_ones(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "makes 150,000 tombstones, which takes some twenty seconds; CONTRIBUTING has the command"]
 async fn tables_are_listed_past_150_000_dropped_ones() {
-    tables_are_listed_past_those_that_were_dropped(Some(MANY)).await;
+    tables_are_listed_past_dropped_ones(Some(MANY)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_map_is_read_and_changed_past_the_segments_it_had() {
+async fn a_map_is_read_and_changed_past_its_former_segments() {
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
     let count = too_many(&session).await;
@@ -271,7 +272,7 @@ async fn a_map_is_read_and_changed_past_the_segments_it_had() {
     let version = "SELECT DISTINCT version FROM segments WHERE tid = ?";
     until(async || {
         let rows = session.query_unpaged(version, (id,)).await.unwrap().into_rows_result().unwrap();
-        // Said where the keys go; moved; and cleared away what they came from.
+        // A split changes the version three times: begun, moved, and the old segment removed.
         (rows.single_row::<(i64,)>().unwrap().0 >= 4).then_some(())
     })
     .await;
@@ -292,7 +293,7 @@ async fn purges_are_found_once_the_tombstones_of_the_last_minute_are_few_enough(
     let Some(nodes) = nodes() else { return };
     let (options, session) = keyspace(&nodes).await;
     assert_eq!(grace(&session, &options.keyspace, "purges").await, 60);
-    // The same, in less time.
+    // A shorter time for the test.
     session.query_unpaged("ALTER TABLE purges WITH gc_grace_seconds = 2", ()).await.unwrap();
     let bury = "DELETE FROM purges WHERE shard = 0 AND tid = ?";
     let count = too_many(&session).await;

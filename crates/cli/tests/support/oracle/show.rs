@@ -1,4 +1,4 @@
-//! Entities as answers show them, byte for byte.
+//! Entities exactly as answers show them, byte for byte.
 
 use std::fmt::Write as _;
 

@@ -19,7 +19,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The type's name, where JSON alone does not tell it.
+    /// The name of the type, if JSON alone does not show it.
     pub fn annotation(&self) -> Option<&'static str> {
         match self {
             Self::Int64(_) => Some("Edm.Int64"),
@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// As a filter spells it.
+    /// As it is written in a filter.
     pub fn literal(&self) -> String {
         match self {
             Self::String(text) => format!("'{}'", text.replace('\'', "''")),
@@ -65,8 +65,8 @@ impl Value {
         }
     }
 
-    /// A stored value against a literal: numbers widen to the stored type only; any other pair of types
-    /// leaves the stored value the lesser.
+    /// Compares a stored value with a literal. A number literal is widened to the stored type, never the other way; for
+    /// any other pair of types the stored value is less.
     pub fn against(&self, literal: &Self) -> Ordering {
         let numeric = |a: f64, b: f64| a.partial_cmp(&b).unwrap();
         match (self, literal) {
@@ -107,7 +107,7 @@ pub fn json_text(text: &str) -> String {
 /// Without zeros at the end of the fraction.
 fn short_time(time: &str) -> String {
     let time = time.trim_end_matches('Z').trim_end_matches('0');
-    // Whole seconds that end in zeros keep theirs: the fraction's point is what stops the trimming.
+    // Trimming of zeros stops at the point, so whole seconds keep theirs.
     format!("{}Z", time.trim_end_matches('.'))
 }
 
