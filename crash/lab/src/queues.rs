@@ -316,3 +316,51 @@ impl Client {
         (self.acknowledged, self.unknown)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn taken(dequeue_count: u32) -> Taken {
+        let (id, receipt, text) = (String::new(), String::new(), "text".to_owned());
+        Taken { id, receipt, dequeue_count, text }
+    }
+
+    /// What the ledger says of a second delivery, after the first of which this became.
+    fn judged(second: u32, hidden: Duration, became: Deletion) -> Option<String> {
+        let ledger = Ledger::default();
+        ledger.taken(&taken(1), Instant::now(), 60 * SECOND);
+        ledger.change("text", |known| {
+            known.deletion = became;
+            known.hidden_until = Some(Instant::now() + hidden);
+        });
+        ledger.taken(&taken(second), Instant::now(), 60 * SECOND);
+        ledger.violation()
+    }
+
+    #[test]
+    fn deliveries_that_must_not_be_are_told() {
+        assert_eq!(judged(2, Duration::ZERO, Deletion::None), None);
+        assert_eq!(judged(3, Duration::ZERO, Deletion::Unknown), None, "somebody got it and was not told");
+        assert!(judged(2, 60 * SECOND, Deletion::None).is_some_and(|what| what.contains("hidden")));
+        assert!(judged(2, Duration::ZERO, Deletion::Done).is_some_and(|what| what.contains("acknowledged")));
+        assert!(judged(1, Duration::ZERO, Deletion::None).is_some_and(|what| what.contains("count")));
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_owed_until_it_is_deleted() {
+        let ledger = Ledger::default();
+        ledger.change("never answered", |_| ());
+        ledger.change("put", |known| known.is_stored = true);
+        ledger.change("delivered", |_| ());
+        ledger.taken(&Taken { text: "delivered".to_owned(), ..taken(1) }, Instant::now(), SECOND);
+        for (text, deletion) in [("deleted", Deletion::Done), ("perhaps deleted", Deletion::Unknown)] {
+            ledger.change(text, |known| (known.is_stored, known.deletion) = (true, deletion));
+        }
+        let mut owed = ledger.owed();
+        owed.sort();
+        assert_eq!(owed, ["delivered", "put"]);
+    }
+}
