@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod answers;
+mod deliveries;
 mod encrypted;
 mod encryption;
 mod entity;
@@ -8,6 +9,8 @@ mod error;
 mod etag;
 mod filter;
 mod query;
+mod queue;
+mod queue_service;
 mod retry;
 mod sas;
 mod service;
@@ -17,6 +20,7 @@ mod transaction;
 mod transport;
 mod typed;
 
+pub use deliveries::{Deliveries, Delivery};
 pub use encrypted::Encrypted;
 pub use encryption::EntityEncryption;
 pub use entity::{Entity, StoredEntity};
@@ -25,6 +29,10 @@ pub use etag::{ETag, Match};
 pub use filter::{Filter, Operand, after_prefix, partition_key, property, row_key, timestamp};
 pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
 pub use query::{Continuation, JsonPage, Page, Query};
+pub use queue::{
+    MessageHandle, PeekedMessage, PutMessage, PutOptions, Queue, QueueProperties, TakenMessage, TimeToLive,
+};
+pub use queue_service::{QueueEntry, QueueService, QueueServiceBuilder};
 pub use retry::RetryPolicy;
 pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
 pub use service::{

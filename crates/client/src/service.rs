@@ -58,7 +58,8 @@ impl TableServiceBuilder {
     }
 
     pub fn build(self) -> Result<TableService> {
-        Ok(TableService { transport: Transport::new(self.endpoint, self.retry, &self.authorities)? })
+        let transport = Transport::new(ServiceKind::Table, self.endpoint, self.retry, &self.authorities)?;
+        Ok(TableService { transport })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Signs and sends a request, and retries it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -11,10 +12,12 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use model::ServiceKind;
 use tracing::Instrument as _;
 use wire::connection_string::{Credential, Endpoint};
 use wire::names;
-use wire::signing::shared_key::{Scheme, SignedRequest};
+use wire::signing::AccountKey;
+use wire::signing::shared_key::{BlobQueueRequest, Scheme, SignedRequest};
 
 use crate::error::{Error, Result, ServiceRefusal};
 use crate::retry::{self, RetryPolicy, RetryVerdict};
@@ -39,7 +42,7 @@ pub struct ServiceRequest {
     pub path: String,
     /// Names and values, not encoded.
     pub query: Vec<(&'static str, String)>,
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     pub body: Bytes,
     pub repeat: Repeat,
     /// Finds a refusal in the body of an answer whose status says success.
@@ -64,7 +67,7 @@ impl ServiceRequest {
             method,
             path: path.into(),
             query: Vec::new(),
-            headers: vec![("accept", "application/json;odata=minimalmetadata".to_owned())],
+            headers: Vec::new(),
             body: Bytes::new(),
             repeat: Repeat::Harmless,
             inspect: |_| None,
@@ -76,8 +79,8 @@ impl ServiceRequest {
         self
     }
 
-    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+    pub fn header(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -108,6 +111,7 @@ impl ServiceAnswer {
 /// Connections to one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Transport {
+    service: ServiceKind,
     http: Http,
     pub endpoint: Arc<Endpoint>,
     pub retry: Arc<RetryPolicy>,
@@ -143,12 +147,18 @@ enum UnsendableError {
 }
 
 impl Transport {
-    pub fn new(endpoint: Endpoint, retry: RetryPolicy, authorities: &[Vec<u8>]) -> Result<Self> {
+    pub fn new(
+        service: ServiceKind,
+        endpoint: Endpoint,
+        retry: RetryPolicy,
+        authorities: &[Vec<u8>],
+    ) -> Result<Self> {
         let connector = tls::connector(authorities)?;
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_idle_timeout(IDLE_TIME_MAX).pool_timer(TokioTimer::new()).timer(TokioTimer::new());
         let http = builder.build(connector);
-        Ok(Self { http, endpoint: Arc::new(endpoint), retry: Arc::new(retry), reached: Arc::default() })
+        let (endpoint, retry) = (Arc::new(endpoint), Arc::new(retry));
+        Ok(Self { service, http, endpoint, retry, reached: Arc::default() })
     }
 
     /// The same connection pool for another endpoint.
@@ -159,7 +169,8 @@ impl Transport {
     /// Sends a request, with retries.
     pub async fn send(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
         let span = tracing::debug_span!(
-            "table_request",
+            "storage_request",
+            service = %self.service,
             operation = request.name,
             path = request.path,
             attempts = tracing::field::Empty,
@@ -259,6 +270,7 @@ impl Transport {
         span.record("request_id", answer.header(names::X_MS_REQUEST_ID).unwrap_or_default());
         let refused = match (request.inspect)(&answer) {
             None if head.status.is_success() => return Attempt::Done(answer),
+            None if self.service == ServiceKind::Queue => queue_refused(status, &answer),
             None => refused(status, &answer),
             Some(refused) => refused,
         };
@@ -279,48 +291,75 @@ impl Transport {
         let path = format!("{}{}", endpoint.path, request.path);
         let mut query: Vec<String> =
             request.query.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
-        let mut authorization = None;
-        match &endpoint.credential {
-            Credential::Key(key) => {
+        if let Credential::Signature(signature) = &endpoint.credential {
+            query.push(signature.clone());
+        }
+        let query = query.join("&");
+        let mut headers = vec![
+            (Cow::from(names::X_MS_VERSION), VERSION.to_owned()),
+            (names::X_MS_DATE.into(), date),
+            (names::X_MS_CLIENT_REQUEST_ID.into(), id()),
+            ("user-agent".into(), concat!("partita-client/", env!("CARGO_PKG_VERSION")).to_owned()),
+        ];
+        if self.service == ServiceKind::Table {
+            headers.push(("accept".into(), "application/json;odata=minimalmetadata".to_owned()));
+            headers.push((names::DATA_SERVICE_VERSION.into(), "3.0".to_owned()));
+            headers.push((names::MAX_DATA_SERVICE_VERSION.into(), "3.0;NetFx".to_owned()));
+        }
+        headers.extend(request.headers.iter().cloned());
+        if request.method != Method::GET {
+            headers.push(("content-length".into(), request.body.len().to_string()));
+        }
+        if let Credential::Key(key) = &endpoint.credential {
+            let authorization = self.authorization(key, request, &path, &query, &headers);
+            headers.push(("authorization".into(), authorization));
+        }
+        let scheme = if endpoint.tls { "https" } else { "http" };
+        let mark = if query.is_empty() { "" } else { "?" };
+        let uri = format!("{scheme}://{}{path}{mark}{query}", endpoint.authority());
+        let uri: Uri = uri.parse().map_err(|source| UnsendableError::Address { path, source })?;
+        let mut builder = http::Request::builder().method(request.method.clone()).uri(uri);
+        for (name, value) in &headers {
+            builder = builder.header(&**name, value);
+        }
+        Ok(builder.body(Full::new(request.body.clone()))?)
+    }
+
+    /// The header of a request that is signed with the account's key, in the form of its service.
+    fn authorization(
+        &self,
+        key: &AccountKey,
+        request: &ServiceRequest,
+        path: &str,
+        query: &str,
+        headers: &[(Cow<'static, str>, String)],
+    ) -> String {
+        let (method, account) = (request.method.as_str(), self.endpoint.account.as_str());
+        let header = |name| headers.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value);
+        match self.service {
+            ServiceKind::Table => {
                 let comp = request.query.iter().find(|(name, _)| *name == names::COMP);
                 let signed = SignedRequest {
-                    method: request.method.as_str(),
+                    method,
                     content_md5: "",
                     content_type: "",
-                    date: &date,
-                    account: &endpoint.account,
-                    path: &path,
+                    date: header(names::X_MS_DATE),
+                    account,
+                    path,
                     comp: comp.map(|(_, value)| value.as_str()),
                 };
                 // SharedKeyLite does not sign the body's headers, which proxies may change.
                 let signature = key.sign(&signed.string_to_sign(Scheme::SharedKeyLite));
-                authorization = Some(format!("SharedKeyLite {}:{signature}", endpoint.account));
+                format!("SharedKeyLite {account}:{signature}")
             }
-            Credential::Signature(signature) => query.push(signature.clone()),
+            ServiceKind::Queue | ServiceKind::Blob => {
+                let headers: Vec<_> = headers.iter().map(|(name, value)| (&**name, value.as_str())).collect();
+                let signed = BlobQueueRequest { method, account, path, query, headers: &headers };
+                // The only form that signs the query, and so the receipt of a message.
+                let signature = key.sign(&signed.string_to_sign(Scheme::SharedKey));
+                format!("SharedKey {account}:{signature}")
+            }
         }
-        let scheme = if endpoint.tls { "https" } else { "http" };
-        let mark = if query.is_empty() { "" } else { "?" };
-        let uri = format!("{scheme}://{}{path}{mark}{}", endpoint.authority(), query.join("&"));
-        let uri: Uri = uri.parse().map_err(|source| UnsendableError::Address { path, source })?;
-        let mut builder = http::Request::builder()
-            .method(request.method.clone())
-            .uri(uri)
-            .header(names::X_MS_VERSION, VERSION)
-            .header(names::X_MS_DATE, &date)
-            .header(names::X_MS_CLIENT_REQUEST_ID, id())
-            .header(names::DATA_SERVICE_VERSION, "3.0")
-            .header(names::MAX_DATA_SERVICE_VERSION, "3.0;NetFx")
-            .header("user-agent", concat!("partita-client/", env!("CARGO_PKG_VERSION")));
-        if let Some(authorization) = &authorization {
-            builder = builder.header("authorization", authorization);
-        }
-        for (name, value) in &request.headers {
-            builder = builder.header(*name, value);
-        }
-        if request.method != Method::GET {
-            builder = builder.header("content-length", request.body.len());
-        }
-        Ok(builder.body(Full::new(request.body.clone()))?)
     }
 }
 
@@ -332,6 +371,17 @@ pub fn refused(status: u16, answer: &ServiceAnswer) -> ServiceRefusal {
         (header(names::X_MS_ERROR_CODE), text.chars().take(200).collect())
     });
     ServiceRefusal { status, code, message, index: None, request_id: header(names::X_MS_REQUEST_ID) }
+}
+
+/// The same of the Queue service.
+fn queue_refused(status: u16, answer: &ServiceAnswer) -> ServiceRefusal {
+    match queue_wire::error_body::read(&answer.body) {
+        Some(entry) => {
+            let request_id = answer.header(names::X_MS_REQUEST_ID).unwrap_or_default().to_owned();
+            ServiceRefusal { status, code: entry.code, message: entry.message, index: None, request_id }
+        }
+        None => refused(status, answer),
+    }
 }
 
 /// Percent-encodes everything except the unreserved characters of RFC 3986.

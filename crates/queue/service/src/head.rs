@@ -5,10 +5,12 @@
 //! is the only one that changes the queue, because every change says beforehand where its row will be.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use queue_model::DateTime;
 
+use crate::ahead_memory::{AheadMemory, AheadShare};
 use crate::message_row::{FoundMessage, RowKey};
 
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Head {
     hint: DateTime,
     /// Visible messages that nobody is taking, in order.
     ahead: BTreeMap<RowKey, FoundMessage>,
+    /// The memory of `ahead`.
+    ahead_share: AheadShare,
     /// Up to here `ahead` has all of them.
     covered: Option<RowKey>,
     read_at: Instant,
@@ -108,10 +112,11 @@ pub struct CensusStart {
 
 impl Head {
     /// Of a queue of which nothing is known but the stored hint.
-    pub fn unknown(hint: DateTime) -> Self {
+    pub fn unknown(hint: DateTime, memory: &Arc<AheadMemory>) -> Self {
         Self {
             hint,
             ahead: BTreeMap::new(),
+            ahead_share: AheadShare::none(memory),
             covered: None,
             read_at: Instant::now(),
             taken: HashSet::new(),
@@ -125,9 +130,9 @@ impl Head {
     }
 
     /// Of a queue that was just created. `is_alone`: only this server changes it.
-    pub fn empty(now: DateTime, is_alone: bool) -> Self {
+    pub fn empty(now: DateTime, is_alone: bool, memory: &Arc<AheadMemory>) -> Self {
         let counted = Counted { messages: Some(0), is_exact: is_alone, ..Counted::default() };
-        Self { doubts: 0, swept_from: Some(now), counted, ..Self::unknown(now) }
+        Self { doubts: 0, swept_from: Some(now), counted, ..Self::unknown(now, memory) }
     }
 
     pub fn hint(&self) -> DateTime {
@@ -178,9 +183,15 @@ impl Head {
         self.ahead.len()
     }
 
+    #[cfg(test)]
+    pub fn ahead_bytes(&self) -> usize {
+        self.ahead.values().map(FoundMessage::memory).sum()
+    }
+
     /// Forgets what was read ahead.
     pub fn forget(&mut self) {
         self.ahead.clear();
+        self.ahead_share.resize(0);
         self.covered = None;
     }
 
@@ -229,7 +240,8 @@ impl Head {
             .map(|found| (found.message.key, found))
             .filter(|(key, _)| !self.taken.contains(key) && !removed.contains(key))
             .collect();
-        !is_stale
+        let has_room = self.ahead_share.resize(self.ahead.values().map(FoundMessage::memory).sum());
+        has_room && !is_stale
     }
 
     // Changing.

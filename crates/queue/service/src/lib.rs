@@ -5,6 +5,7 @@
 //! moves the row in one transaction. The engine decides who gets a message; what this crate keeps in memory of a queue
 //! (`live`, `head`) only makes that cheap, and may be lost at any time.
 
+mod ahead_memory;
 mod clear;
 mod clock;
 mod document;

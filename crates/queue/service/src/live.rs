@@ -8,14 +8,16 @@ use queue_model::DateTime;
 use store::TableRef;
 
 use crate::QueueRef;
+use crate::ahead_memory::AheadMemory;
 use crate::head::Head;
 use crate::message_row::RowKey;
 
-/// More queues in use than this are kept only while they are being used. What is read ahead of each takes up to some 2 MiB.
+/// More queues in use than this are kept only while they are being used.
 const QUEUES_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
 pub struct LiveQueues {
+    pub ahead_memory: Arc<AheadMemory>,
     queues: Mutex<HashMap<QueueRef, Arc<LiveQueue>>>,
 }
 

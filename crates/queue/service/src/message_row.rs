@@ -194,6 +194,11 @@ pub struct FoundMessage {
 }
 
 impl FoundMessage {
+    /// Bytes that it takes among messages read ahead.
+    pub fn memory(&self) -> usize {
+        2 * size_of::<Self>() + self.message.text.as_str().len()
+    }
+
     pub fn read(stored: StoredRef<'_>) -> Result<Self, Fault> {
         let key = read_key(stored.row_key)?;
         Ok(Self { message: StoredMessage::read(key, stored.row)?, version: stored.row.timestamp()? })

@@ -48,7 +48,7 @@ impl QueueService {
         match self.engine.create_table(&table, Some(Document::new(metadata.clone()).write())).await {
             Ok(()) => {
                 // Whoever has put a message already has also made this entry, and knows more.
-                let head = Head::empty(start, !self.is_shared);
+                let head = Head::empty(start, !self.is_shared, &self.live.ahead_memory);
                 self.live.insert(LiveQueue::new(queue.clone(), table, head));
                 Ok(Creation::Created)
             }
@@ -168,7 +168,11 @@ impl QueueService {
         let hint = self.stored_hint(&table).await?;
         // No message lies below it, and none shall.
         self.clock.raise(hint);
-        Ok(self.live.insert(LiveQueue::new(queue.clone(), table, Head::unknown(hint))))
+        Ok(self.live.insert(LiveQueue::new(
+            queue.clone(),
+            table,
+            Head::unknown(hint, &self.live.ahead_memory),
+        )))
     }
 
     /// An answer of the engine about a queue in use.
