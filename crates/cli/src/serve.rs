@@ -194,6 +194,7 @@ async fn serve_with(
         service = service.throttled(throttle.clone());
     }
     let mut services = Services::new().with(table_http::behind_front(service));
+    let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
         let is_shared = matches!(config.storage, Storage::Cluster { .. });
         let mut queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
@@ -202,6 +203,7 @@ async fn serve_with(
         }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });
+        served_queues = Some(queues.clone());
         services = services.with(queue_http::behind_front(queues));
     }
     let server = Server {
@@ -232,6 +234,9 @@ async fn serve_with(
         }
     };
     server.run(listeners, Box::pin(stop)).await;
+    if let Some(queues) = served_queues {
+        queues.close().await;
+    }
     engine.close().await;
     tracing::info!("stopped");
     outcome
