@@ -148,6 +148,6 @@ mod tests {
         assert_eq!((entry.partition_key.as_str(), entry.row_key.as_str()), ("email~j@x", "Sales~000223~v1"));
         entry.set("Email", "j@x");
         assert_eq!(restore(entry).unwrap(), jones);
-        assert!(restore(Entity::new("p", "r")).unwrap_err().to_string().contains("is no index entry"));
+        assert!(restore(Entity::new("p", "r")).unwrap_err().to_string().contains("is not an index entry"));
     }
 }

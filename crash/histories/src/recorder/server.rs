@@ -18,7 +18,7 @@ impl Server {
     pub fn start(binary: &Path, data: &Path) -> Result<Self, String> {
         let (child, connection_string) = launch(binary, data, 0)?;
         let port = connection_string
-            .rsplit_once("://")
+            .split_once("TableEndpoint=http://")
             .and_then(|(_, address)| address.split('/').next()?.rsplit_once(':')?.1.parse().ok());
         let port = port.ok_or_else(|| format!("no port in {connection_string:?}"))?;
         Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, port })

@@ -90,8 +90,8 @@ fn an_unknown_batch_is_there_completely_or_not_at_all() {
     writers[1].remember(write("Own1", &[("a", 2), ("b", 3)]), unknown());
     check(&writers, &[("Own1", "a", 1, 1, 1, 1)], Ok((1, 0)));
     check(&writers, &[("Own1", "a", 1, 2, 2, 2), ("Own1", "b", 1, 2, 3, 3)], Ok((1, 1)));
-    check(&writers, &[("Own1", "a", 1, 2, 2, 2)], Err("no possible order"));
-    check(&writers, &[("Own1", "a", 1, 1, 1, 1), ("Own1", "b", 1, 2, 3, 3)], Err("no possible order"));
+    check(&writers, &[("Own1", "a", 1, 2, 2, 2)], Err("no possible outcome"));
+    check(&writers, &[("Own1", "a", 1, 1, 1, 1), ("Own1", "b", 1, 2, 3, 3)], Err("no possible outcome"));
 }
 
 #[test]
