@@ -120,8 +120,8 @@ impl QueueService {
         let live = self.live(queue).await?;
         let known = live.head().messages();
         let messages = match known {
-            Some(messages) => messages,
-            None => self.sweep_live(&live, sweep::Purpose::Count).await?.messages,
+            Some(messages) if !self.is_count_due(&live) => messages,
+            _ => self.sweep_live(&live, sweep::Purpose::Count).await?.messages,
         };
         Ok((metadata, messages))
     }

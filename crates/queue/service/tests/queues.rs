@@ -181,3 +181,23 @@ async fn writes_are_refused_while_the_data_moves() {
     gate.open().await;
     service.delete_message(queue, id, receipt).await.unwrap();
 }
+
+#[tokio::test]
+async fn messages_of_other_servers_are_counted() {
+    let ground = Ground::new().await;
+    let (one, other) = (ground.again().shared(true), ground.again().shared(true));
+    let counts = async |server: &Ground, expected| {
+        let patience = testing::Patience::new(format!("{expected} messages are counted"));
+        while server.count().await != expected {
+            tokio::time::sleep(patience.pause()).await;
+        }
+    };
+    counts(&one, 0).await;
+    other.put("one").await;
+    other.put("two").await;
+    counts(&one, 2).await;
+    for taken in one.get(32, 30).await {
+        one.service.delete_message(&one.queue, taken.message.id, &taken.receipt).await.unwrap();
+    }
+    counts(&other, 0).await;
+}
