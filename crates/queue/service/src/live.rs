@@ -30,6 +30,8 @@ pub struct LiveQueue {
     /// Held by whoever reads ahead.
     pub reading: tokio::sync::Mutex<()>,
     pub sweeping: tokio::sync::Mutex<()>,
+    /// Held by the request that counts the messages.
+    pub counting: tokio::sync::Mutex<()>,
     times: Mutex<Times>,
 }
 
@@ -94,6 +96,7 @@ impl LiveQueue {
             head: Mutex::new(head),
             reading: tokio::sync::Mutex::default(),
             sweeping: tokio::sync::Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
             times: Mutex::new(times),
         }
     }

@@ -119,9 +119,23 @@ impl QueueService {
         let metadata = self.document(queue).await?.metadata;
         let live = self.live(queue).await?;
         let known = live.head().messages();
+        let count =
+            async || Ok::<_, crate::Error>(self.sweep_live(&live, sweep::Purpose::Count).await?.messages);
         let messages = match known {
             Some(messages) if !self.is_count_due(&live) => messages,
-            _ => self.sweep_live(&live, sweep::Purpose::Count).await?.messages,
+            // One request counts at a time. The others are told the last number, or wait for the first one.
+            Some(messages) => match live.counting.try_lock() {
+                Ok(_turn) => count().await?,
+                Err(_) => messages,
+            },
+            None => {
+                let _turn = live.counting.lock().await;
+                let counted = live.head().messages();
+                match counted {
+                    Some(messages) => messages,
+                    None => count().await?,
+                }
+            }
         };
         Ok((metadata, messages))
     }

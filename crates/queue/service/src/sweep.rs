@@ -111,13 +111,10 @@ impl QueueService {
     }
 
     /// Whether to count again before the number is told. Where other servers change the queue too, what they did since the
-    /// last count is missing. Counting takes at most a twentieth of the time, and whoever comes while another counts is told
-    /// the last number.
+    /// last count is missing. Counting takes at most a twentieth of the time.
     pub(crate) fn is_count_due(&self, live: &LiveQueue) -> bool {
         let times = *live.times();
-        self.is_shared
-            && times.swept.is_none_or(|swept| swept.elapsed() >= times.sweep_took * SWEEP_REST)
-            && live.sweeping.try_lock().is_ok()
+        self.is_shared && times.swept.is_none_or(|swept| swept.elapsed() >= times.sweep_took * SWEEP_REST)
     }
 
     /// Removes expired messages and counts the others.
