@@ -17,6 +17,7 @@ use front::tls::CertificateFiles;
 mod error;
 mod file;
 mod flags;
+mod memory;
 mod storage;
 
 pub use error::SettingsError;
@@ -36,7 +37,6 @@ const LOG_LEVEL: &str = "info";
 const MAX_CONNECTIONS: usize = 10_000;
 const IDLE_SECONDS: u64 = 120;
 const SHUTDOWN_SECONDS: u64 = 30;
-const CACHE_MIB: usize = 256;
 const STORE_WAIT_SECONDS: u64 = 60;
 /// Request line and headers: room for a URL of 64 KiB.
 const HEAD_KIB: usize = 128;

@@ -156,7 +156,8 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
             warn_if_open_to_others(path);
             let mut options = engine_embedded::Options::new(path);
             options.block_cache_bytes = *cache_bytes;
-            options.write_buffer_bytes = cache_bytes / 2;
+            // A larger buffer would make the log longer, and with it the time to open after a crash.
+            options.write_buffer_bytes = options.write_buffer_bytes.min(cache_bytes / 2);
             options.accept_loss = *accept_loss;
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
             let engine = Arc::new(engine.map_err(ServeError::CutShort)??);

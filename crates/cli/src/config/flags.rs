@@ -98,7 +98,7 @@ pub struct Flags {
     /// ACCOUNT/PARTITION; off means no limit [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
     pub(super) throttle: Option<String>,
-    /// Memory for caches and for data not yet flushed, in MiB [default: 256]
+    /// Memory for caches and for data not yet flushed, in MiB [default: a quarter of the memory, 64 to 4096]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub(super) cache_mib: Option<usize>,
     /// Memory for requests and answers in flight, in MiB; above it, requests get 503 [default: 256]

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use super::error::SettingsError;
 use super::file::File;
 use super::flags::Flags;
-use super::{CACHE_MIB, DATA, STORE_WAIT_SECONDS, positive};
+use super::memory::default_cache_mib;
+use super::{DATA, STORE_WAIT_SECONDS, positive};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Storage {
@@ -75,7 +76,8 @@ impl Storage {
                 _ => {}
             }
         }
-        let cache_mib = positive("cache-mib", flags.cache_mib.or(file.cache_mib).unwrap_or(CACHE_MIB))?;
+        let cache_mib = flags.cache_mib.or(file.cache_mib).unwrap_or_else(default_cache_mib);
+        let cache_mib = positive("cache-mib", cache_mib)?;
         if flags.in_memory || (file.in_memory && flags.data.is_none()) {
             return Ok(Self::Memory);
         }
