@@ -29,6 +29,8 @@ mod schema;
 mod session;
 mod slot;
 mod statements;
+#[cfg(test)]
+mod test_keyspace;
 mod tls;
 mod trouble;
 mod unknown;

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::cluster::{Cluster, Conditional, Outcome};
 use crate::keys::KeyBytes;
 use crate::narrow::Narrow;
+use crate::statements::StateColumns;
 use crate::trouble::{Trouble, undecodable};
 
 /// A partition of a table.
@@ -55,17 +56,17 @@ pub struct PartitionState {
     pub registration: Registration,
     /// The stamp of the last write that was applied, also of a delete.
     pub written: Option<i64>,
+    /// The stamp of the last write that deleted rows. No row that was ever deleted here had a larger one, so a new row
+    /// with a larger stamp continues the order of whatever row had its key before.
+    pub deleted: Option<i64>,
 }
 
 impl PartitionState {
-    pub const UNTOUCHED: Self = Self { epoch: None, registration: Registration::None, written: None };
+    pub const UNTOUCHED: Self =
+        Self { epoch: None, registration: Registration::None, written: None, deleted: None };
 
-    pub fn from_columns(
-        epoch: Option<i64>,
-        registered: Option<i8>,
-        written: Option<i64>,
-    ) -> Result<Self, Trouble> {
-        Ok(Self { epoch, registration: Registration::read(registered)?, written })
+    pub fn from_columns((epoch, registered, written, deleted): StateColumns) -> Result<Self, Trouble> {
+        Ok(Self { epoch, registration: Registration::read(registered)?, written, deleted })
     }
 }
 
@@ -76,11 +77,9 @@ impl Cluster {
             Err(Trouble::Tombstones(_)) => return self.state_by_refusal(id).await,
             rows => rows?,
         };
-        let row: Option<(Option<i64>, Option<i8>, Option<i64>)> =
+        let row: Option<StateColumns> =
             rows.maybe_first_row().map_err(undecodable("the state of a partition"))?;
-        row.map_or(Ok(PartitionState::UNTOUCHED), |(epoch, registered, written)| {
-            PartitionState::from_columns(epoch, registered, written)
-        })
+        row.map_or(Ok(PartitionState::UNTOUCHED), PartitionState::from_columns)
     }
 
     /// The same from a refused write. A read of the partition's own columns also reads its first row, behind all
@@ -93,7 +92,8 @@ impl Cluster {
         };
         let Some(row) = found.first() else { return Ok(PartitionState::UNTOUCHED) };
         let registered = row.value("registered").and_then(CqlValue::as_tinyint);
-        PartitionState::from_columns(row.number("epoch"), registered, row.number("written"))
+        let (epoch, written, deleted) = (row.number("epoch"), row.number("written"), row.number("deleted"));
+        PartitionState::from_columns((epoch, registered, written, deleted))
     }
 
     /// Moves the partition from one epoch to another; false if it is no longer in the first.

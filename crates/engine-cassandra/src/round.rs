@@ -24,7 +24,7 @@ use crate::partition::{PartitionId, PartitionState, Registration};
 use crate::plan::{
     GROUP_BYTES_MAX, Knowledge, ReadRow, RowWrite, TRANSACTION_BYTES_MAX, Verdict, WritePlan, plan, too_large,
 };
-use crate::statements::{RowColumns, StampColumns};
+use crate::statements::{AfterDelete, RowColumns, StampColumns};
 use crate::trouble::{Trouble, undecodable};
 use crate::unknown::{Attempt, Fate};
 
@@ -63,6 +63,35 @@ pub struct Writer {
 struct StateChange {
     expected: PartitionState,
     next: PartitionState,
+    mark: Mark,
+}
+
+/// What a write does to its partition. That decides which of the marking statements goes with it.
+///
+/// The condition on a row proves that it is as expected. If it is expected to be absent, another server may have
+/// inserted and deleted it since the stamps of this write were made; the new row would then be older than the deleted
+/// one. So a write that inserts proves also that no delete has a larger stamp than its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Replaced,
+    Inserted,
+    Deleted,
+    Registered,
+}
+
+impl Mark {
+    fn of(registration: Registration, writes: &BTreeMap<KeyBytes, RowWrite>) -> Self {
+        let any = |does: fn(&RowWrite) -> bool| writes.values().any(does);
+        if registration != Registration::Listed && any(|write| write.row.is_some()) {
+            Self::Registered
+        } else if any(|write| write.row.is_none()) {
+            Self::Deleted
+        } else if any(|write| write.expected.is_none()) {
+            Self::Inserted
+        } else {
+            Self::Replaced
+        }
+    }
 }
 
 impl Commits for Writer {
@@ -105,7 +134,7 @@ impl Writer {
                     together *= 2;
                     knowledge.shed();
                 }
-                Ok(RoundProgress::Learned) => {}
+                Ok(RoundProgress::Learned | RoundProgress::Outrun) => {}
                 Ok(RoundProgress::TooMuch) => {
                     together /= 2;
                     knowledge.shed();
@@ -151,10 +180,14 @@ impl Writer {
             },
             WritePlan::Write { writes, verdicts } => {
                 // The last stamp of the group is that of the write, even if no row has it.
-                let last = last_of(&stamps)?;
-                let made = ReadyWrite { writes: &writes, last, own_stamps: true };
-                if !writes.is_empty() && !self.write(id, made, knowledge, deadline).await? {
-                    return Ok(RoundProgress::Contended);
+                let (first, last) = ends_of(&stamps)?;
+                let made = ReadyWrite { writes: &writes, first, last, own_stamps: true };
+                if !writes.is_empty() {
+                    match self.write(id, made, knowledge, deadline).await? {
+                        WriteOutcome::Applied => {}
+                        WriteOutcome::Outrun => return Ok(RoundProgress::Outrun),
+                        WriteOutcome::Contended => return Ok(RoundProgress::Contended),
+                    }
                 }
                 let mut later = Vec::new();
                 assert_eq!(verdicts.len(), transactions.len(), "each transaction has its verdict");
@@ -190,9 +223,9 @@ impl Writer {
             };
             let writes =
                 keys.iter().zip(rows.iter().cloned()).map(|(key, (_, row))| write(key, row)).collect();
-            let last = last_of(&self.stamps(1).await?)?;
-            let made = ReadyWrite { writes: &writes, last, own_stamps: false };
-            if self.write(id, made, &mut knowledge, deadline).await? {
+            let (first, last) = ends_of(&self.stamps(1).await?)?;
+            let made = ReadyWrite { writes: &writes, first, last, own_stamps: false };
+            if self.write(id, made, &mut knowledge, deadline).await? == WriteOutcome::Applied {
                 return Ok(());
             }
         }
@@ -257,8 +290,8 @@ impl Writer {
         id: &PartitionId,
         rows: impl Iterator<Item = &KeyBytes>,
     ) -> Result<Vec<ReadRow>, Trouble> {
-        let without_body = |(key, stamp, epoch, registered, written): StampColumns| {
-            (key, stamp, None, epoch, registered, written)
+        let without_body = |(key, stamp, epoch, registered, written, deleted): StampColumns| {
+            (key, stamp, None, epoch, registered, written, deleted)
         };
         self.read_by_key(id, rows, &self.cluster.statements.stamps_of, without_body).await
     }
@@ -289,9 +322,9 @@ impl Writer {
         let mut found = Vec::with_capacity(rows.rows_num());
         for row in rows.rows::<C>().map_err(undecodable("rows of a partition"))? {
             let row = row.map_err(undecodable("rows of a partition"))?;
-            let (key, stamp, body, epoch, registered, written) = columns_of(row);
+            let (key, stamp, body, epoch, registered, written, deleted) = columns_of(row);
             if found.is_empty() {
-                self.note_state(id, PartitionState::from_columns(epoch, registered, written)?);
+                self.note_state(id, PartitionState::from_columns((epoch, registered, written, deleted))?);
             }
             stamp.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
             found.push(ReadRow { key: KeyBytes::stored(key), stamp, body: body.map(Bytes::from) });
@@ -300,36 +333,40 @@ impl Writer {
     }
 
     fn note_state(&self, id: &PartitionId, state: PartitionState) {
-        state.written.into_iter().for_each(|stamp| self.cluster.clock.observe(stamp));
+        state.written.into_iter().chain(state.deleted).for_each(|stamp| self.cluster.clock.observe(stamp));
         self.remember(id, state);
     }
 
-    /// False if the partition is not as expected; `knowledge` then has its present rows.
+    /// If the partition is not as expected, `knowledge` has its present rows afterwards.
     async fn write(
         &self,
         id: &PartitionId,
         made: ReadyWrite<'_>,
         knowledge: &mut Knowledge,
         deadline: Instant,
-    ) -> Result<bool, Error> {
-        let ReadyWrite { writes, last, own_stamps } = made;
+    ) -> Result<WriteOutcome, Error> {
+        let ReadyWrite { writes, first, last, own_stamps } = made;
         let state = self.state(id).await?;
+        // The delete became known after the stamps were made.
+        if state.deleted.is_some_and(|deleted| deleted >= first) {
+            return Ok(WriteOutcome::Outrun);
+        }
         let puts = writes.values().any(|write| write.row.is_some());
-        let step = self.step(id, state, puts, last).await?;
+        let step = self.step(id, state, writes, last).await?;
         let attempt =
             Attempt { id, writes, last, expected: step.expected, epoch: step.next.epoch, own_stamps };
         // This server may have been suspended since it made the stamps, and another may have its slot by now.
         if !self.cluster.clock.is_leased() {
             return Err(Error::Busy);
         }
-        let outcome = match self.cluster.compare_and_set(self.statements(id, writes, last, &step)).await {
+        let outcome = match self.cluster.compare_and_set(self.statements(id, &made, &step)).await {
             Ok(outcome) => outcome,
             Err(Trouble::Unknown(why)) => {
                 tracing::debug!(%why, "a write got no answer; settling its outcome");
                 self.forget(id);
                 return match attempt.find_out(&self.cluster, deadline).await {
-                    Fate::Applied => Ok(true),
-                    Fate::NotApplied => Ok(false),
+                    Fate::Applied => Ok(WriteOutcome::Applied),
+                    Fate::NotApplied => Ok(WriteOutcome::Contended),
                     Fate::Unknown => Err(Error::OutcomeUnknown),
                 };
             }
@@ -344,12 +381,15 @@ impl Writer {
                 if !puts {
                     self.hints.maybe_empty(id);
                 }
-                Ok(true)
+                Ok(WriteOutcome::Applied)
             }
             Outcome::Refused(found) => {
                 let epoch = found.iter().find_map(|row| row.number("epoch"));
+                let deleted = found.iter().find_map(|row| row.number("deleted"));
                 if epoch != step.expected.epoch {
                     self.forget(id);
+                } else if deleted.is_some() {
+                    self.note_state(id, PartitionState { deleted, ..step.expected });
                 }
                 let rows = found.iter().filter_map(|row| {
                     let stamp = row.number("stamp");
@@ -357,7 +397,8 @@ impl Writer {
                     Some(ReadRow { key: row.row_key()?, stamp, body: None })
                 });
                 knowledge.learn(writes.keys(), rows.collect());
-                Ok(false)
+                let is_outrun = deleted.is_some_and(|deleted| deleted >= first);
+                Ok(if is_outrun { WriteOutcome::Outrun } else { WriteOutcome::Contended })
             }
         }
     }
@@ -368,32 +409,31 @@ impl Writer {
         &self,
         id: &PartitionId,
         state: PartitionState,
-        puts: bool,
+        writes: &BTreeMap<KeyBytes, RowWrite>,
         last: i64,
     ) -> Result<StateChange, Error> {
-        let written = Some(last);
-        let next = match state.registration {
-            Registration::None if puts => {
-                let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
+        let mark = Mark::of(state.registration, writes);
+        let mut next = PartitionState { written: Some(last), ..state };
+        if mark == Mark::Registered {
+            let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
+            if state.registration == Registration::None {
                 self.directory.list(id, epoch).await?;
-                PartitionState { epoch: Some(epoch), registration: Registration::Listed, written }
             }
-            Registration::Closing if puts => {
-                let epoch = self.cluster.epoch_above(state.epoch.unwrap_or(0)).await?;
-                PartitionState { epoch: Some(epoch), registration: Registration::Listed, written }
-            }
-            _ => PartitionState { written, ..state },
-        };
-        Ok(StateChange { expected: state, next })
+            (next.epoch, next.registration) = (Some(epoch), Registration::Listed);
+        }
+        if matches!(mark, Mark::Registered | Mark::Deleted) {
+            next.deleted = Some(last);
+        }
+        Ok(StateChange { expected: state, next, mark })
     }
 
     fn statements<'a>(
         &'a self,
         id: &PartitionId,
-        writes: &BTreeMap<KeyBytes, RowWrite>,
-        last: i64,
+        made: &ReadyWrite<'_>,
         step: &StateChange,
     ) -> Vec<Conditional<'a>> {
+        let ReadyWrite { writes, first, last, .. } = *made;
         let statements = &self.cluster.statements;
         let (table, partition) =
             (Some(CqlValue::Uuid(id.table)), Some(CqlValue::Blob(id.key.as_bytes().to_vec())));
@@ -412,19 +452,32 @@ impl Writer {
             values.extend([table.clone(), partition.clone(), row, write.expected.map(CqlValue::BigInt)]);
             batch.push(Conditional { statement, values });
         }
-        let expected = step.expected.epoch.map(CqlValue::BigInt);
+        let StateChange { expected, next, mark } = step;
         let last = Some(CqlValue::BigInt(last));
-        batch.push(match step.next.epoch.filter(|next| Some(*next) != step.expected.epoch) {
-            None => Conditional {
-                statement: &statements.mark_written,
-                values: vec![last, table, partition, expected],
-            },
-            Some(next) => {
-                let registered = Some(CqlValue::TinyInt(step.next.registration.stored()));
-                let values = vec![last, Some(CqlValue::BigInt(next)), registered, table, partition, expected];
-                Conditional { statement: &statements.mark_registered, values }
+        let epoch = expected.epoch.map(CqlValue::BigInt);
+        let deleted = expected.deleted.map(CqlValue::BigInt);
+        let after_delete = |statement: &'a AfterDelete, mut values: Vec<Option<CqlValue>>| match deleted {
+            None => (&statement.first, values),
+            Some(_) => {
+                values.push(Some(CqlValue::BigInt(first)));
+                (&statement.later, values)
             }
-        });
+        };
+        let (statement, values) = match mark {
+            Mark::Replaced => (&statements.mark_written, vec![last, table, partition, epoch]),
+            Mark::Inserted => after_delete(&statements.mark_inserted, vec![last, table, partition, epoch]),
+            Mark::Deleted => {
+                after_delete(&statements.mark_deleted, vec![last.clone(), last, table, partition, epoch])
+            }
+            Mark::Registered => {
+                let next_epoch = next.epoch.map(CqlValue::BigInt);
+                let registered = Some(CqlValue::TinyInt(next.registration.stored()));
+                let values =
+                    vec![last.clone(), last, next_epoch, registered, table, partition, epoch, deleted];
+                (&statements.mark_registered, values)
+            }
+        };
+        batch.push(Conditional { statement, values });
         batch
     }
 
@@ -457,21 +510,36 @@ enum RoundProgress {
     Learned,
     /// Another server changed the partition first.
     Contended,
+    /// Another server deleted rows with a larger stamp first. The next stamps are larger than its. Whenever this
+    /// happens somebody else has written, so it is no reason to give up before the deadline.
+    Outrun,
     /// The rows that must be read are too large to be read together.
     TooMuch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteOutcome {
+    Applied,
+    /// The partition is not as expected.
+    Contended,
+    /// Rows were deleted with a larger stamp than the first of this write.
+    Outrun,
 }
 
 /// A write that is ready to be sent.
 struct ReadyWrite<'a> {
     writes: &'a BTreeMap<KeyBytes, RowWrite>,
-    /// The stamp of the write, even if no row has it.
+    /// The smallest stamp that was made for it.
+    first: i64,
+    /// The largest, which is the stamp of the write, even if no row has it.
     last: i64,
     /// As in `Attempt`.
     own_stamps: bool,
 }
 
-fn last_of(stamps: &[DateTime]) -> Result<i64, Fault> {
-    stamps.last().map(|stamp| stamp.ticks()).ok_or_else(|| Fault::bug("a write has no stamp"))
+fn ends_of(stamps: &[DateTime]) -> Result<(i64, i64), Fault> {
+    let ends = stamps.first().zip(stamps.last()).map(|(first, last)| (first.ticks(), last.ticks()));
+    ends.ok_or_else(|| Fault::bug("a write has no stamp"))
 }
 
 /// The index of the first operation that needs one of these rows.
@@ -479,3 +547,6 @@ fn first_of(transaction: &Transaction, rows: &BTreeSet<KeyBytes>) -> usize {
     let needs = |operation: &store::RowOperation| rows.contains(&KeyBytes::of(operation.row.as_str()));
     transaction.operations().iter().position(needs).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

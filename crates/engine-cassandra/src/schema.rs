@@ -14,7 +14,7 @@ use crate::session::ConnectError;
 use crate::trouble::{Trouble, undecodable};
 
 /// The version of the schema. It is stored in the keyspace, so that a newer program recognizes an older schema.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 4;
 
 /// What the schema of each earlier version lacks. New tables have it.
 const UPGRADES: &[(i32, &[&str])] = &[
@@ -30,6 +30,7 @@ const UPGRADES: &[(i32, &[&str])] = &[
         ],
     ),
     (2, &["services ADD IF NOT EXISTS queue_metadata blob", "services ADD IF NOT EXISTS blob_metadata blob"]),
+    (3, &["entities ADD IF NOT EXISTS deleted bigint static"]),
 ];
 
 #[derive(Debug, Error)]
@@ -62,7 +63,7 @@ impl From<Trouble> for InitError {
 /// - `services`: a document for each service of an account. `metadata` is the table service's, the only one of schema
 ///   1 and 2. Each service has a column, because a column can be added to a table with data in it and a key can't.
 /// - `tables`: an account's tables by stored name, those of all services. `state` 1 lives, 2 is being dropped; 0 is no table (`roster`).
-/// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered` and `written` belong to the
+/// - `entities`: one Cassandra partition per account's partition. `epoch`, `registered`, `written` and `deleted` belong to the
 ///   partition (`PartitionState`); `stamp` is the row's Timestamp, `body` its stored bytes. A row at 00 is none.
 /// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.
 /// - `segments`: which segment holds which part of a table's partition keys (`directory::map`).
@@ -80,7 +81,7 @@ const TABLES: &[(&str, &str)] = &[
     (
         "entities",
         "(tid uuid, pk blob, rk blob, epoch bigint static, registered tinyint static, written bigint static, \
-         stamp bigint, body blob, PRIMARY KEY ((tid, pk), rk)) \
+         deleted bigint static, stamp bigint, body blob, PRIMARY KEY ((tid, pk), rk)) \
          WITH read_repair = 'BLOCKING' AND gc_grace_seconds = 345600 \
          AND compaction = {'class': 'UnifiedCompactionStrategy'}",
     ),

@@ -14,18 +14,26 @@ use crate::options::Reads;
 use crate::retry::OtherNode;
 use crate::trouble::Trouble;
 
-/// The columns of `rows_of` and `stamps_of`. The last three belong to the partition.
-pub type RowColumns = (Vec<u8>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<i8>, Option<i64>);
-pub type StampColumns = (Vec<u8>, Option<i64>, Option<i64>, Option<i8>, Option<i64>);
+/// The columns of `rows_of` and `stamps_of`. The last four belong to the partition.
+pub type RowColumns =
+    (Vec<u8>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<i8>, Option<i64>, Option<i64>);
+pub type StampColumns = (Vec<u8>, Option<i64>, Option<i64>, Option<i8>, Option<i64>, Option<i64>);
+/// The columns of `partition_state`.
+pub type StateColumns = (Option<i64>, Option<i8>, Option<i64>, Option<i64>);
 
 #[derive(Debug)]
 pub struct Statements {
     // Rows and their partition.
     pub put_row: PreparedStatement,
     pub delete_row: PreparedStatement,
-    /// Part of every transaction: stores its stamp, conditional on the epoch.
+    /// One of these four is part of every write. This one is for a write that only replaces rows: it stores the stamp
+    /// of the write, conditional on the epoch.
     pub mark_written: PreparedStatement,
-    /// The same for a transaction that also changes the epoch.
+    /// The same for a write that inserts rows: the last delete must have a smaller stamp.
+    pub mark_inserted: AfterDelete,
+    /// The same for a write that deletes rows: it becomes the last delete.
+    pub mark_deleted: AfterDelete,
+    /// The same for a write that also changes the epoch.
     pub mark_registered: PreparedStatement,
     pub change_epoch: PreparedStatement,
     /// Goes with it, for a partition that has no rows.
@@ -86,6 +94,14 @@ pub struct Statements {
     pub note_quiet: PreparedStatement,
 }
 
+/// A statement for a partition without deletes, and the same for one whose last delete must have a smaller stamp. A
+/// null is not smaller than a number.
+#[derive(Debug)]
+pub struct AfterDelete {
+    pub first: PreparedStatement,
+    pub later: PreparedStatement,
+}
+
 /// Rows of one partition from a row key on, to the end or up to another row key. The last value is a limit.
 #[derive(Debug)]
 pub struct Ranges {
@@ -139,6 +155,13 @@ impl Statements {
                 .await?,
             })
         };
+        let after_delete = async |columns: &str| {
+            let text = format!("UPDATE entities SET {columns} {WHERE_PARTITION} IF epoch = ? AND deleted");
+            Ok::<_, Trouble>(AfterDelete {
+                first: conditional(&format!("{text} = null")).await?,
+                later: conditional(&format!("{text} < ?")).await?,
+            })
+        };
         // `column` is a constant of ours, never input of a client.
         let documents = async |column: &str| {
             Ok::<_, Trouble>(Documents {
@@ -154,8 +177,11 @@ impl Statements {
             delete_row: conditional(&format!("DELETE FROM entities {WHERE_ROW} IF stamp = ?")).await?,
             mark_written: conditional(&format!("UPDATE entities SET written = ? {WHERE_PARTITION} IF epoch = ?"))
                 .await?,
+            mark_inserted: after_delete("written = ?").await?,
+            mark_deleted: after_delete("written = ?, deleted = ?").await?,
             mark_registered: conditional(&format!(
-                "UPDATE entities SET written = ?, epoch = ?, registered = ? {WHERE_PARTITION} IF epoch = ?"
+                "UPDATE entities SET written = ?, deleted = ?, epoch = ?, registered = ? {WHERE_PARTITION} \
+                 IF epoch = ? AND deleted = ?"
             ))
             .await?,
             change_epoch: conditional(&format!(
@@ -164,12 +190,12 @@ impl Statements {
             .await?,
             clear_rows: conditional(&format!("DELETE FROM entities {WHERE_PARTITION} AND rk >= 0x01")).await?,
             partition_state: serial(&format!(
-                "SELECT DISTINCT epoch, registered, written FROM entities {WHERE_PARTITION}"
+                "SELECT DISTINCT epoch, registered, written, deleted FROM entities {WHERE_PARTITION}"
             ))
             .await?,
             refused: conditional(&format!(
                 "UPDATE entities SET body = 0x {WHERE_NO_ROW} \
-                 IF epoch = -1 AND registered = -1 AND written = -1 AND stamp = null"
+                 IF epoch = -1 AND registered = -1 AND written = -1 AND deleted = -1 AND stamp = null"
             ))
             .await?,
             any_row: serial(&format!(
@@ -177,11 +203,11 @@ impl Statements {
             ))
             .await?,
             rows_of: serial(&format!(
-                "SELECT rk, stamp, body, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
+                "SELECT rk, stamp, body, epoch, registered, written, deleted FROM entities {WHERE_PARTITION} AND rk IN ?"
             ))
             .await?,
             stamps_of: serial(&format!(
-                "SELECT rk, stamp, epoch, registered, written FROM entities {WHERE_PARTITION} AND rk IN ?"
+                "SELECT rk, stamp, epoch, registered, written, deleted FROM entities {WHERE_PARTITION} AND rk IN ?"
             ))
             .await?,
             get_row: prepare(&format!("SELECT body FROM entities {WHERE_ROW}"), chosen).await?,

@@ -136,6 +136,7 @@ mod tests {
             epoch: Some(epoch),
             registration: Registration::Listed,
             written: Some(stamp(written).ticks()),
+            deleted: None,
         }
     }
 

@@ -3,44 +3,23 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::reshape::{Sizes, Suspects};
 use super::*;
-use crate::clock::{Clock, Lease};
-use crate::cluster::Link;
-use crate::options::Options;
 use crate::partition::{PartitionState, Registration};
-use crate::session::open as connect;
-use crate::statements::Statements;
-
-const NODES: &str = "PARTITA_TEST_CASSANDRA";
+use crate::test_keyspace::TestKeyspace;
 
 /// Independent servers on a keyspace of their own.
 struct Servers {
     directories: Vec<Directory>,
-    options: Options,
+    keyspace: TestKeyspace,
 }
 
 impl Servers {
     async fn start(count: i64) -> Option<Self> {
-        let nodes = testing::needed(NODES, "`./test rust` starts a Cassandra node and sets it")?;
-        let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();
-        let copies = nodes.len().min(3);
-        let options = Options::new(nodes, format!("test_{}", Uuid::new_v4().simple()));
-        let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}");
-        crate::init(&connect(&options).await.unwrap(), &options.keyspace, &replication).await.unwrap();
-        let mut directories = Vec::new();
-        for slot in 0..count {
-            let session = connect(&options).await.unwrap();
-            session.use_keyspace(&options.keyspace, true).await.unwrap();
-            let statements = Statements::prepare(&session, options.reads).await.unwrap();
-            let lease = Lease { below: i64::MAX, until: Instant::now() + Duration::from_secs(3600) };
-            let clock = Arc::new(Clock::new(slot, 0, lease));
-            let link = Arc::new(Link::new(session, statements));
-            directories.push(Directory::new(Arc::new(Cluster { link, clock })));
-        }
-        Some(Self { directories, options })
+        let (keyspace, clusters) = TestKeyspace::with_servers(count).await?;
+        Some(Self { directories: clusters.into_iter().map(Directory::new).collect(), keyspace })
     }
 
     fn two(&self) -> (&Directory, &Directory) {
@@ -48,9 +27,7 @@ impl Servers {
     }
 
     async fn end(self) {
-        let session = connect(&self.options).await.unwrap();
-        // A busy node may take longer than the timeout, and still does it.
-        let _ = session.query_unpaged(format!("DROP KEYSPACE {}", self.options.keyspace), ()).await;
+        self.keyspace.end().await;
     }
 }
 

@@ -264,7 +264,7 @@ impl<'a> PartitionReading<'a> {
             Piece::Points(points) => {
                 let points: Vec<&[u8]> = points.iter().map(KeyBytes::as_bytes).collect();
                 let rows = self.cluster.read(&statements.rows_of, (table, key, points)).await?;
-                decode(rows, |(row, _, body, _, _, written): PointColumns| {
+                decode(rows, |(row, _, body, _, _, written, _): PointColumns| {
                     (KeyBytes::stored(row), body, written)
                 })
             }
@@ -289,7 +289,7 @@ impl<'a> PartitionReading<'a> {
 
 type DecodedRow = (KeyBytes, Option<Bytes>, Option<i64>);
 type RangeColumns = (Vec<u8>, Option<Bytes>, Option<i64>);
-type PointColumns = (Vec<u8>, Option<i64>, Option<Bytes>, Option<i64>, Option<i8>, Option<i64>);
+type PointColumns = (Vec<u8>, Option<i64>, Option<Bytes>, Option<i64>, Option<i8>, Option<i64>, Option<i64>);
 
 fn decode<C>(rows: QueryRowsResult, found: impl Fn(C) -> DecodedRow) -> Result<Vec<DecodedRow>, Trouble>
 where

@@ -109,8 +109,8 @@ async fn columns_are_in_the_order_of_the_statements() {
 #[tokio::test]
 async fn a_refusal_has_the_whole_state_of_the_partition() {
     const REFUSED: &str = "UPDATE entities SET body = 0x WHERE tid = ? AND pk = ? AND rk = 0x00 \
-         IF epoch = -1 AND registered = -1 AND written = -1 AND stamp = null";
-    const COLUMNS: &str = "[applied] tid pk rk stamp epoch registered written";
+         IF epoch = -1 AND registered = -1 AND written = -1 AND deleted = -1 AND stamp = null";
+    const COLUMNS: &str = "[applied] tid pk rk stamp epoch registered written deleted";
     let Some(p) = partition().await else { return };
     let refusal = async || {
         let values = vec![Some(CqlValue::Uuid(p.tid)), Some(CqlValue::Blob(p.pk.clone()))];
@@ -118,9 +118,27 @@ async fn a_refusal_has_the_whole_state_of_the_partition() {
     };
     assert_eq!(refusal().await, REFUSED_BY_NOTHING);
     p.given(&[Put("a", 1, None), Register(1, 100, None)]).await;
-    assert_eq!(refusal().await, [COLUMNS, "false T P - - 100 1 1"]);
+    assert_eq!(refusal().await, [COLUMNS, "false T P - - 100 1 1 -"]);
     // With the row that is not an entity (`0x00`), and without any other.
-    p.given(&[Delete("a", Some(1)), Mark(2, Some(100))]).await;
+    p.given(&[Delete("a", Some(1)), MarkDeleted(2, Some(100))]).await;
     p.given(&[Epoch(200, Some(100))]).await;
-    assert_eq!(refusal().await, [COLUMNS, "false T P 0x00 - 200 1 2"]);
+    assert_eq!(refusal().await, [COLUMNS, "false T P 0x00 - 200 1 2 2"]);
+}
+
+#[tokio::test]
+async fn an_insert_is_refused_after_a_delete_with_a_larger_stamp() {
+    const COLUMNS: &str = "[applied] tid pk rk stamp epoch deleted";
+    let Some(p) = partition().await else { return };
+    p.given(&[Put("a", 1, None), Put("b", 2, None), Register(2, 100, None)]).await;
+    // A null is not smaller than a number.
+    let insert = |stamp| [Put("b", stamp, None), MarkInserted(stamp, Some(100), stamp)];
+    assert_eq!(p.batch(&insert(9)[1..]).await, ["[applied] tid pk rk epoch deleted", "false T P - 100 -"]);
+    p.given(&[Delete("b", Some(2)), MarkDeleted(5, Some(100))]).await;
+    // The row is absent, as expected, and the epoch is the same; the answer names the last delete.
+    for stamp in [4, 5] {
+        assert_eq!(p.batch(&insert(stamp)).await, [COLUMNS, "false T P - - 100 5"]);
+    }
+    p.given(&insert(6)).await;
+    // A write that replaces rows does not ask.
+    p.given(&[Put("a", 7, Some(1)), Mark(7, Some(100))]).await;
 }

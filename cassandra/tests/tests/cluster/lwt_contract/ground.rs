@@ -25,6 +25,10 @@ pub const PUT_ROW: &str =
     "UPDATE entities SET stamp = ?, body = ? WHERE tid = ? AND pk = ? AND rk = ? IF stamp = ?";
 pub const DELETE_ROW: &str = "DELETE FROM entities WHERE tid = ? AND pk = ? AND rk = ? IF stamp = ?";
 pub const MARK_WRITTEN: &str = "UPDATE entities SET written = ? WHERE tid = ? AND pk = ? IF epoch = ?";
+pub const MARK_INSERTED: &str =
+    "UPDATE entities SET written = ? WHERE tid = ? AND pk = ? IF epoch = ? AND deleted < ?";
+pub const MARK_DELETED: &str =
+    "UPDATE entities SET written = ?, deleted = ? WHERE tid = ? AND pk = ? IF epoch = ? AND deleted = null";
 pub const MARK_REGISTERED: &str =
     "UPDATE entities SET written = ?, epoch = ?, registered = ? WHERE tid = ? AND pk = ? IF epoch = ?";
 pub const CHANGE_EPOCH: &str = "UPDATE entities SET epoch = ?, registered = ?, body = 0x \
@@ -40,6 +44,10 @@ pub enum Step<'a> {
     Delete(&'a str, Option<i64>),
     /// Sets `written`, if the epoch is as expected.
     Mark(i64, Option<i64>),
+    /// The same, if also the last delete is smaller than the last value.
+    MarkInserted(i64, Option<i64>, i64),
+    /// The same for the first delete.
+    MarkDeleted(i64, Option<i64>),
     /// The same, and sets another epoch.
     Register(i64, i64, Option<i64>),
     Epoch(i64, Option<i64>),
@@ -111,6 +119,13 @@ impl Partition {
             Step::Delete(rk, old) => (DELETE_ROW, vec![tid, pk, row(rk), old.map(CqlValue::BigInt)]),
             Step::Mark(written, epoch) => {
                 (MARK_WRITTEN, vec![number(written), tid, pk, epoch.map(CqlValue::BigInt)])
+            }
+            Step::MarkInserted(written, epoch, deleted) => {
+                (MARK_INSERTED, vec![number(written), tid, pk, epoch.map(CqlValue::BigInt), number(deleted)])
+            }
+            Step::MarkDeleted(written, epoch) => {
+                let epoch = epoch.map(CqlValue::BigInt);
+                (MARK_DELETED, vec![number(written), number(written), tid, pk, epoch])
             }
             Step::Register(written, to, from) => (
                 MARK_REGISTERED,
