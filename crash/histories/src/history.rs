@@ -112,7 +112,7 @@ impl Operation {
     }
 }
 
-pub fn save(operations: &[Operation], to: &mut impl std::io::Write) -> std::io::Result<()> {
+pub fn save<O: Serialize>(operations: &[O], to: &mut impl std::io::Write) -> std::io::Result<()> {
     for operation in operations {
         serde_json::to_writer(&mut *to, operation)?;
         to.write_all(b"\n")?;
@@ -120,8 +120,8 @@ pub fn save(operations: &[Operation], to: &mut impl std::io::Write) -> std::io::
     to.flush()
 }
 
-/// Operations of any number of partitions. Errors name the line.
-pub fn load(from: impl BufRead) -> Result<Vec<Operation>, String> {
+/// Operations of any number of partitions or queues. Errors name the line.
+pub fn load<O: serde::de::DeserializeOwned>(from: impl BufRead) -> Result<Vec<O>, String> {
     let mut operations = Vec::new();
     for (index, line) in from.lines().enumerate() {
         let line = line.map_err(|error| format!("line {}: {error}", index + 1))?;

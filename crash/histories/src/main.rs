@@ -1,18 +1,23 @@
 //! `partita-histories`: records the answers that concurrent clients get, and judges whether they are possible.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
-use histories::history;
+use histories::history::{self, Operation};
 use histories::judge::{self, Verdict};
-use histories::recorder::{self, Plan, Summary, Target};
+use histories::queues;
+use histories::queues::history::{QueueOperation, by_queue};
+use histories::recorder::{self, Plan, QueuePlan, QueueSummary, Summary, Target};
 use histories::timeline;
+
+/// How long a message may be late. Servers that share a store find one that came late, and lies below what they read, when
+/// they look after their queues, once a minute.
+const SHARED_PATIENCE: Duration = Duration::from_secs(180);
+const ALONE_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Parser, Debug)]
 #[command(version, about = "Checks whether the answers that concurrent clients got are possible")]
@@ -23,15 +28,44 @@ struct Command {
 
 #[derive(Subcommand, Debug)]
 enum Task {
-    /// Run clients against a server and judge the answers they get
+    /// Run clients of tables against a server and judge the answers they get
     Run(RunCommand),
+    /// Run clients of queues against a server and judge the answers they get
+    Queues(QueuesCommand),
     /// Judge a saved history
     Judge(JudgeCommand),
 }
 
 #[derive(Args, Debug)]
 struct RunCommand {
-    /// The server to start, on a temporary directory and a free port
+    #[command(flatten)]
+    common: Common,
+    /// Partitions of each round; each gives one history
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    partitions: usize,
+    /// Rows of each partition
+    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    rows: usize,
+    /// Operations of each client in a round
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    operations: usize,
+}
+
+#[derive(Args, Debug)]
+struct QueuesCommand {
+    #[command(flatten)]
+    common: Common,
+    /// Queues of each round; each gives one history
+    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    queues: usize,
+    /// Operations of each client in a round; with their pauses, fifty take a second
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    operations: usize,
+}
+
+#[derive(Args, Debug)]
+struct Common {
+    /// The server to start, on a temporary directory and free ports
     #[arg(long, value_name = "FILE", required_unless_present = "connection_string")]
     binary: Option<PathBuf>,
     /// Kill the server at random while clients work
@@ -54,15 +88,6 @@ struct RunCommand {
     seed: Option<u64>,
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     clients: u32,
-    /// Partitions of each round; each gives one history
-    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
-    partitions: usize,
-    /// Rows of each partition
-    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
-    rows: usize,
-    /// Operations of each client in a round
-    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
-    operations: usize,
     /// States to visit in a history before it is called undecided
     #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
     places: usize,
@@ -76,7 +101,7 @@ struct RunCommand {
 
 #[derive(Args, Debug)]
 struct JudgeCommand {
-    /// JSON lines, of any number of partitions
+    /// JSON lines, of any number of partitions or of queues
     file: PathBuf,
     /// States to visit in a history before it is called undecided
     #[arg(long, value_name = "NUMBER", default_value_t = judge::PLACES_MAX)]
@@ -86,6 +111,7 @@ struct JudgeCommand {
 fn main() -> ExitCode {
     let result = match Command::parse().task {
         Task::Run(command) => run(command),
+        Task::Queues(command) => run_queues(command),
         Task::Judge(command) => judge_file(&command),
     };
     match result {
@@ -99,44 +125,84 @@ fn main() -> ExitCode {
 }
 
 fn run(command: RunCommand) -> Result<bool, String> {
-    if command.clients == 0 || command.partitions == 0 || command.rows == 0 {
+    let RunCommand { common, partitions, rows, operations } = command;
+    if common.clients == 0 || partitions == 0 || rows == 0 {
         return Err("--clients, --partitions and --rows are at least 1".to_owned());
     }
-    let seed = command.seed.unwrap_or_else(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-    });
-    let target = match command.binary {
-        Some(path) => Target::Binary { path, kills: command.kills },
-        None => Target::Endpoints { connection_strings: command.connection_string, authority: command.ca },
-    };
     let plan = Plan {
-        rounds: command.rounds,
-        seed,
-        clients: command.clients,
-        partitions: command.partitions,
-        rows: command.rows,
-        operations: command.operations,
-        places: command.places,
-        save: command.save,
-        watched: command.r#while,
+        rounds: common.rounds,
+        seed: common.seed(),
+        clients: common.clients,
+        partitions,
+        rows,
+        operations,
+        places: common.places,
+        save: common.save.clone(),
+        watched: common.r#while.clone(),
     };
-    println!("--seed {seed}");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("can't start threads: {error}"))?;
-    // Dropping the run also ends its server.
-    let summary = runtime.block_on(async {
-        tokio::select! {
-            summary = recorder::run(target, plan) => summary,
-            () = interrupted() => Err("interrupted".to_owned()),
-        }
-    })?;
+    let summary = common.carry_out(plan.seed, recorder::run(common.target(), plan))?;
     print_summary(&summary);
-    if let Some(path) = &command.json {
-        let cant = |error: &dyn std::fmt::Display| format!("can't write {}: {error}", path.display());
-        let text = serde_json::to_string_pretty(&summary).map_err(|error| cant(&error))?;
-        std::fs::write(path, text + "\n").map_err(|error| cant(&error))?;
-    }
+    common.write_json(&summary)?;
     Ok(summary.is_good())
+}
+
+fn run_queues(command: QueuesCommand) -> Result<bool, String> {
+    let QueuesCommand { common, queues, operations } = command;
+    if common.clients == 0 || queues == 0 {
+        return Err("--clients and --queues are at least 1".to_owned());
+    }
+    let plan = QueuePlan {
+        rounds: common.rounds,
+        seed: common.seed(),
+        clients: common.clients,
+        queues,
+        operations,
+        patience: if common.binary.is_some() { ALONE_PATIENCE } else { SHARED_PATIENCE },
+        places: common.places,
+        save: common.save.clone(),
+        watched: common.r#while.clone(),
+    };
+    let summary = common.carry_out(plan.seed, recorder::run_queues(common.target(), plan))?;
+    print_queue_summary(&summary);
+    common.write_json(&summary)?;
+    Ok(summary.is_good())
+}
+
+impl Common {
+    fn seed(&self) -> u64 {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        self.seed.unwrap_or_else(now)
+    }
+
+    fn target(&self) -> Target {
+        match &self.binary {
+            Some(path) => Target::Binary { path: path.clone(), kills: self.kills },
+            None => Target::Endpoints {
+                connection_strings: self.connection_string.clone(),
+                authority: self.ca.clone(),
+            },
+        }
+    }
+
+    /// Dropping the run also ends its server.
+    fn carry_out<S>(&self, seed: u64, run: impl Future<Output = Result<S, String>>) -> Result<S, String> {
+        println!("--seed {seed}");
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("can't start threads: {error}"))?;
+        runtime.block_on(async {
+            tokio::select! {
+                summary = run => summary,
+                () = interrupted() => Err("interrupted".to_owned()),
+            }
+        })
+    }
+
+    fn write_json(&self, summary: &impl serde::Serialize) -> Result<(), String> {
+        let Some(path) = &self.json else { return Ok(()) };
+        let cant = |error: &dyn std::fmt::Display| format!("can't write {}: {error}", path.display());
+        let text = serde_json::to_string_pretty(summary).map_err(|error| cant(&error))?;
+        std::fs::write(path, text + "\n").map_err(|error| cant(&error))
+    }
 }
 
 /// Waits for SIGINT or SIGTERM. If signals can't be handled, they just end the process.
@@ -170,13 +236,73 @@ fn print_summary(summary: &Summary) {
     );
 }
 
+fn print_queue_summary(summary: &QueueSummary) {
+    println!(
+        "{} queues, {} operations, {} messages, {} deliveries ({} of them again), {} receipts refused, {} kills, {} turned \
+         away, {} unknown outcomes: {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s \
+         of it judging",
+        summary.histories,
+        summary.operations,
+        summary.messages,
+        summary.deliveries,
+        summary.redeliveries,
+        summary.refused,
+        summary.kills,
+        summary.turned_away,
+        summary.unknown,
+        summary.undecided,
+        summary.violations,
+        summary.strange,
+        summary.places_most,
+        summary.seconds,
+        summary.judging_seconds
+    );
+}
+
 fn judge_file(command: &JudgeCommand) -> Result<bool, String> {
     let name = command.file.display();
-    let file = File::open(&command.file).map_err(|error| format!("can't read {name}: {error}"))?;
-    let operations = history::load(BufReader::new(file)).map_err(|error| format!("{name}, {error}"))?;
+    let cant = |error: &dyn std::fmt::Display| format!("can't read {name}: {error}");
+    let text = std::fs::read_to_string(&command.file).map_err(|error| cant(&error))?;
+    let within = |error: String| format!("{name}, {error}");
+    // Each operation names its partition or its queue.
+    match history::load::<Operation>(text.as_bytes()) {
+        Ok(operations) => Ok(judge_partitions(operations, command.places)),
+        Err(error) => match history::load::<QueueOperation>(text.as_bytes()) {
+            Ok(operations) => Ok(judge_queues(operations, command.places)),
+            Err(_) if text.contains("\"partition\"") => Err(within(error)),
+            Err(error) => Err(within(error)),
+        },
+    }
+}
+
+fn judge_queues(operations: Vec<QueueOperation>, places: usize) -> bool {
+    let mut good = true;
+    for (queue, history) in by_queue(operations) {
+        match queues::judge::judge(&history, places) {
+            queues::judge::Verdict::Possible { messages, places } => {
+                println!(
+                    "queue {queue}: {} operations, {messages} messages, possible, {places} places",
+                    history.len()
+                );
+            }
+            queues::judge::Verdict::Undecided(message) => {
+                println!(
+                    "queue {queue}: message #{message} is undecided after {places} places; --places allows more"
+                );
+            }
+            queues::judge::Verdict::Violation(violation) => {
+                good = false;
+                print!("{}", queues::timeline::render(&history, &violation));
+            }
+        }
+    }
+    good
+}
+
+fn judge_partitions(operations: Vec<Operation>, places: usize) -> bool {
     let mut good = true;
     for (partition, history) in history::by_partition(operations) {
-        match judge::judge(&history, command.places) {
+        match judge::judge(&history, places) {
             Verdict::Linearizable { places } => {
                 println!(
                     "partition {partition}: {} operations, linearizable, {places} places",
@@ -184,10 +310,7 @@ fn judge_file(command: &JudgeCommand) -> Result<bool, String> {
                 );
             }
             Verdict::Undecided => {
-                println!(
-                    "partition {partition}: undecided after {} places; --places allows more",
-                    command.places
-                );
+                println!("partition {partition}: undecided after {places} places; --places allows more");
             }
             Verdict::Violation(violation) => {
                 good = false;
@@ -195,5 +318,5 @@ fn judge_file(command: &JudgeCommand) -> Result<bool, String> {
             }
         }
     }
-    Ok(good)
+    good
 }

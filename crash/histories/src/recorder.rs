@@ -3,9 +3,15 @@
 mod client;
 mod exchange;
 mod killer;
+mod queue_exchange;
+mod queue_round;
+mod queue_run;
 mod round;
 mod run;
 mod server;
+mod stage;
 
-pub use run::{Plan, Summary, Target, run};
+pub use queue_run::{QueuePlan, QueueSummary, run_queues};
+pub use run::{Plan, Summary, run};
 pub use server::Server;
+pub use stage::Target;

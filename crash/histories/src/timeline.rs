@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::history::{Action, Found, Operation, Outcome, Verb, Version, Write};
+use crate::history::{Action, Found, Operation, Outcome, Time, Verb, Version, Write};
 use crate::judge::Violation;
 
 const BAR_WIDTH_MAX: usize = 48;
@@ -13,7 +13,7 @@ pub fn render(history: &[Operation], violation: &Violation) -> String {
     let mut shown: Vec<usize> = violation.core.iter().chain(&violation.context).copied().collect();
     shown.sort_by_key(|index| history[*index].start);
     let names = Names::of(history);
-    let bars = Bars::of(shown.iter().map(|index| &history[*index]));
+    let bars = Bars::of(shown.iter().map(|index| (history[*index].start, history[*index].end)));
     let partition = shown.first().map_or("", |index| history[*index].partition.as_str());
     let mut out = format!("partition {partition}: {}\n", violation.why);
     for index in shown {
@@ -24,7 +24,7 @@ pub fn render(history: &[Operation], violation: &Violation) -> String {
             out,
             "{mark} client {:<2} {}  {} -> {}",
             operation.client,
-            bars.of_one(operation),
+            bars.of_one(operation.start, operation.end, matches!(operation.outcome, Outcome::Unknown { .. })),
             names.action(&operation.action),
             names.outcome(operation, violation.row.as_deref())
         );
@@ -36,22 +36,24 @@ pub fn render(history: &[Operation], violation: &Violation) -> String {
     out
 }
 
-struct Bars(Vec<u64>);
+/// When operations ran, to be drawn.
+#[derive(Debug)]
+pub struct Bars(Vec<Time>);
 
 impl Bars {
-    fn of<'a>(operations: impl Iterator<Item = &'a Operation>) -> Self {
-        let mut times: Vec<u64> = operations.flat_map(|operation| [operation.start, operation.end]).collect();
+    /// Of starts and ends.
+    pub fn of(operations: impl Iterator<Item = (Time, Time)>) -> Self {
+        let mut times: Vec<Time> = operations.flat_map(|(start, end)| [start, end]).collect();
         times.sort_unstable();
         times.dedup();
         Self(times)
     }
 
     /// By the order of events, not by the time between them.
-    fn of_one(&self, operation: &Operation) -> String {
+    pub fn of_one(&self, start: Time, end: Time, open: bool) -> String {
         let width = self.0.len().min(BAR_WIDTH_MAX);
-        let place = |time: u64| self.0.partition_point(|other| *other < time) * width / self.0.len().max(1);
-        let (start, end) = (place(operation.start), place(operation.end));
-        let open = matches!(operation.outcome, Outcome::Unknown { .. });
+        let place = |time: Time| self.0.partition_point(|other| *other < time) * width / self.0.len().max(1);
+        let (start, end) = (place(start), place(end));
         let column = |at: usize| match at {
             at if at == start => '|',
             at if at == end => {

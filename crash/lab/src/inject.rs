@@ -15,6 +15,7 @@ use crate::cases::{self, Case, Phase};
 use crate::faults::Rule;
 use crate::full_disk;
 use crate::lab::{self, Lab};
+use crate::porter::{self, Porter};
 use crate::request;
 use crate::server::{Launch, Server, Start};
 use crate::totals::Totals;
@@ -34,6 +35,7 @@ struct Bench<'a> {
     library: PathBuf,
     data: PathBuf,
     writers: Vec<Writer>,
+    porters: Vec<Porter>,
     random: StdRng,
     totals: Totals,
 }
@@ -51,6 +53,7 @@ pub async fn run(lab: &Lab, rounds: Option<usize>, only: &str) -> Result<Totals,
         library: lab.library()?,
         data: lab.directory("data")?,
         writers: lab.writers(),
+        porters: porter::porters(lab.seed),
         random: lab.random(),
         totals: Totals::new("faults", lab.seed),
     };
@@ -85,6 +88,7 @@ impl Bench<'_> {
         if case.phase == Phase::FirstStart {
             self.totals.answered(&self.writers);
             self.writers = self.lab.writers();
+            self.porters = porter::porters(self.lab.seed);
             self.data = self.lab.directory("data")?;
             launch = self.lab.launch(&self.data);
         }
@@ -103,14 +107,17 @@ impl Bench<'_> {
             Ok(how) => how,
             Err(what) => return Ok(Err(what)),
         };
-        if let Some(complaint) = lab::complaint(&self.writers) {
+        if let Some(complaint) = lab::complaint(&self.writers).or_else(|| porter::complaint(&self.porters)) {
             return Ok(Err(complaint));
         }
         let server = match lab::start(&clean, &mut self.totals) {
             Ok(server) => server,
             Err(what) => return Ok(Err(format!("{how}; without the fault it {what}"))),
         };
-        let judged = lab::judge_all(&server, &mut self.writers, &mut self.random, &mut self.totals).await;
+        let mut judged = lab::judge_all(&server, &mut self.writers, &mut self.random, &mut self.totals).await;
+        if let Err(what) = porter::judge_all(&server, &mut self.porters, &mut self.totals).await {
+            judged = judged.and(Err(what));
+        }
         drop(server);
         let injected = rule.injected();
         Ok(judged
@@ -142,6 +149,7 @@ impl Bench<'_> {
             ..Load::default()
         };
         let working = lab::work(&server, std::mem::take(&mut self.writers), load).await?;
+        let carrying = porter::work(&server, std::mem::take(&mut self.porters), &working.load)?;
         sleep(LOAD_BEFORE).await;
         rule.arm(true)?;
         let deadline = Instant::now() + FAULT_WAIT_MAX;
@@ -153,6 +161,7 @@ impl Bench<'_> {
         // Writers that still get answers continue until they are told to stop.
         let ended = server.wait(if must_end { END_WAIT_MAX } else { Duration::ZERO });
         self.writers = working.finish().await?;
+        self.porters = carrying.finish().await?;
         Ok(match ended {
             Some(status) => well_ended(status, &server.said()),
             None if must_end => Err("the log could not be written, but the server continues".to_owned()),
@@ -173,8 +182,10 @@ impl Bench<'_> {
         };
         let load = Load { rule: Some(rule.clone()), persist: true, ..Load::default() };
         let working = lab::work(&server, std::mem::take(&mut self.writers), load).await?;
+        let carrying = porter::work(&server, std::mem::take(&mut self.porters), &working.load)?;
         sleep(LOAD_AFTER).await;
         self.writers = working.finish().await?;
+        self.porters = carrying.finish().await?;
         Ok(match server.wait(Duration::ZERO) {
             Some(status) => well_ended(status, &server.said()),
             None => self.end(&mut server).await,
@@ -209,6 +220,7 @@ impl Bench<'_> {
             .map_err(|error| format!("can't keep {}: {error}", kept.display()))?;
         self.totals.answered(&self.writers);
         self.writers = self.lab.writers();
+        self.porters = porter::porters(self.lab.seed);
         self.data = self.lab.directory("data")?;
         Ok(())
     }

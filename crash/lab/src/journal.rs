@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::operation::{Operation, Outcome};
+use serde::Serialize;
 
 const HEAD: usize = 48;
 
@@ -114,11 +114,11 @@ impl JournalWriter {
             .map_err(|error| format!("can't write {}: {error}", path.display()))
     }
 
-    pub fn sent(&self, writer: usize, number: usize, operation: &Operation) {
+    pub fn sent(&self, writer: usize, number: usize, operation: &impl Serialize) {
         self.append(SENT, writer, number, &serde_json::to_vec(operation));
     }
 
-    pub fn answered(&self, writer: usize, number: usize, outcome: &Outcome) {
+    pub fn answered(&self, writer: usize, number: usize, outcome: &impl Serialize) {
         self.append(ANSWERED, writer, number, &serde_json::to_vec(outcome));
     }
 
@@ -143,6 +143,7 @@ impl JournalWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::{Operation, Outcome};
 
     #[test]
     fn records_are_read_back_and_a_torn_end_is_reported() {

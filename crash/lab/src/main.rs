@@ -15,6 +15,7 @@ mod kills;
 mod lab;
 mod ledger;
 mod operation;
+mod porter;
 mod power;
 mod queue_client;
 mod queues;

@@ -15,6 +15,7 @@ use crate::faults::Fault;
 use crate::journal::{self, Kind, Record};
 use crate::lab::{self, Lab};
 use crate::operation::{Operation, Outcome};
+use crate::porter::{self, Errand, Porter, Reply};
 use crate::record::{self, Recording};
 use crate::server::Launch;
 use crate::totals::Totals;
@@ -62,6 +63,9 @@ struct Replay<'a> {
     writers: Vec<Writer>,
     /// What each writer has sent without an answer.
     pending: Vec<Option<Operation>>,
+    porters: Vec<Porter>,
+    /// What each porter has sent without an answer; it counts as sent.
+    errands: Vec<Option<Errand>>,
     /// Records applied.
     at: usize,
 }
@@ -69,7 +73,8 @@ struct Replay<'a> {
 impl<'a> Replay<'a> {
     fn new(lab: &Lab) -> Self {
         let pending = vec![None; lab::WRITERS];
-        Self { disk: Disk::new(), writers: lab.writers(), pending, at: 0 }
+        let (porters, errands) = (porter::porters(lab.seed), vec![None; porter::PORTERS]);
+        Self { disk: Disk::new(), writers: lab.writers(), pending, porters, errands, at: 0 }
     }
 
     /// Continues up to this record.
@@ -87,6 +92,23 @@ impl<'a> Replay<'a> {
         let unreadable =
             |error: serde_json::Error| format!("an operation in the journal is unreadable: {error}");
         let (writer, number) = (record.process as usize, record.handle as usize);
+        if let Some(porter) = Porter::of_journal(writer) {
+            match record.kind {
+                Kind::Sent => {
+                    let errand: Errand = serde_json::from_slice(record.data).map_err(unreadable)?;
+                    self.porters[porter].begin(&errand);
+                    self.errands[porter] = Some(errand);
+                }
+                Kind::Answered => {
+                    let reply: Reply = serde_json::from_slice(record.data).map_err(unreadable)?;
+                    if let Some(errand) = self.errands[porter].take() {
+                        self.porters[porter].hear(&errand, &reply);
+                    }
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
         match record.kind {
             Kind::Sent => {
                 let pending =
@@ -174,8 +196,8 @@ async fn one_cut(
         totals.cuts += 1;
     }
     let again = number.is_multiple_of(SECOND_LOOK);
-    let mut writers = replay.writers();
-    let seen = look(&lab.launch(&image), &mut writers, again, &mut random, totals).await;
+    let (mut writers, mut porters) = (replay.writers(), replay.porters.clone());
+    let seen = look(&lab.launch(&image), &mut writers, &mut porters, again, &mut random, totals).await;
     if seen.is_err() {
         let kept = lab.directory(&format!("cut-{number}"))?;
         if second {
@@ -225,25 +247,30 @@ pub fn cut_recovery(
 async fn look(
     launch: &Launch,
     writers: &mut Vec<Writer>,
+    porters: &mut Vec<Porter>,
     again: bool,
     random: &mut StdRng,
     totals: &mut Totals,
 ) -> Result<(), String> {
     let mut server = lab::start(launch, totals)?;
     lab::judge_all(&server, writers, random, totals).await?;
+    porter::judge_all(&server, porters, totals).await?;
     if !again {
         return Ok(());
     }
     let working = lab::work(&server, std::mem::take(writers), Load::default()).await?;
+    let carrying = porter::work(&server, std::mem::take(porters), &working.load)?;
     sleep(SECOND_LOAD).await;
     server.kill();
     totals.kills += 1;
     *writers = working.finish().await?;
-    if let Some(complaint) = lab::complaint(writers) {
+    *porters = carrying.finish().await?;
+    if let Some(complaint) = lab::complaint(writers).or_else(|| porter::complaint(porters)) {
         return Err(complaint);
     }
     let server = lab::start(launch, totals)?;
     lab::judge_all(&server, writers, random, totals).await?;
+    porter::judge_all(&server, porters, totals).await?;
     server.stop()
 }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// Signed with the published key of the development account, for all operations on queues, until 2099.
 const TOKEN: &str = "sv=2021-02-12&ss=q&srt=sco&sp=rwdlacup&se=2099-01-01T00:00:00Z&spr=https,http\
                      &sig=LJ7ys9LS12cnHQvvjl9r3rbB2lsSPPZwjg2T01mXrTU%3D";
-const QUEUE: &str = "/devstoreaccount1/orders";
+const ACCOUNT: &str = "/devstoreaccount1";
 /// No request takes so long; a server that is stopped in the middle of one does.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -27,6 +27,8 @@ pub struct Taken {
 #[derive(Debug)]
 pub struct QueueClient {
     authority: String,
+    /// The address of its queue.
+    queue: String,
     stream: Option<TcpStream>,
 }
 
@@ -38,12 +40,12 @@ struct Response {
 }
 
 impl QueueClient {
-    pub fn new(authority: &str) -> Self {
-        Self { authority: authority.to_owned(), stream: None }
+    pub fn new(authority: &str, queue: &str) -> Self {
+        Self { authority: authority.to_owned(), queue: format!("{ACCOUNT}/{queue}"), stream: None }
     }
 
     pub async fn create(&mut self) -> Result<(), String> {
-        match self.ask("PUT", QUEUE, "", "").await.map(|response| response.status) {
+        match self.ask("PUT", &self.queue.clone(), "", "").await.map(|response| response.status) {
             Some(201 | 204) => Ok(()),
             other => Err(format!("the queue could not be created: {other:?}")),
         }
@@ -52,14 +54,22 @@ impl QueueClient {
     /// The status; `None` if there was no answer.
     pub async fn put(&mut self, text: &str) -> Option<u16> {
         let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
-        let response = self.ask("POST", &format!("{QUEUE}/messages"), "messagettl=-1&", &body).await?;
+        let response = self.ask("POST", &format!("{}/messages", self.queue), "messagettl=-1&", &body).await?;
         Some(response.status)
     }
 
     /// `None` if there was no answer, or none that gives messages out.
     pub async fn get(&mut self, count: u32, visibility: u64) -> Option<Vec<Taken>> {
         let query = format!("numofmessages={count}&visibilitytimeout={visibility}&");
-        let response = self.ask("GET", &format!("{QUEUE}/messages"), &query, "").await?;
+        let response = self.ask("GET", &format!("{}/messages", self.queue), &query, "").await?;
+        let messages = response.body.split("<QueueMessage>").skip(1);
+        (response.status == 200).then(|| messages.filter_map(read_message).collect())
+    }
+
+    /// All messages that are visible, up to 32, without their receipts; `None` as for `get`.
+    pub async fn peek(&mut self) -> Option<Vec<Taken>> {
+        let query = "peekonly=true&numofmessages=32&";
+        let response = self.ask("GET", &format!("{}/messages", self.queue), query, "").await?;
         let messages = response.body.split("<QueueMessage>").skip(1);
         (response.status == 200).then(|| messages.filter_map(read_message).collect())
     }
@@ -67,7 +77,7 @@ impl QueueClient {
     /// The new receipt or the status; `None` if there was no answer.
     pub async fn update(&mut self, id: &str, receipt: &str, visibility: u64) -> Option<Result<String, u16>> {
         let query = format!("popreceipt={}&visibilitytimeout={visibility}&", escaped(receipt));
-        let response = self.ask("PUT", &format!("{QUEUE}/messages/{id}"), &query, "").await?;
+        let response = self.ask("PUT", &format!("{}/messages/{id}", self.queue), &query, "").await?;
         let updated = response.head.lines().find_map(|line| {
             let (name, value) = line.split_once(": ")?;
             name.eq_ignore_ascii_case("x-ms-popreceipt").then(|| value.trim().to_owned())
@@ -78,7 +88,7 @@ impl QueueClient {
     /// The status; `None` if there was no answer.
     pub async fn delete(&mut self, id: &str, receipt: &str) -> Option<u16> {
         let query = format!("popreceipt={}&", escaped(receipt));
-        let response = self.ask("DELETE", &format!("{QUEUE}/messages/{id}"), &query, "").await?;
+        let response = self.ask("DELETE", &format!("{}/messages/{id}", self.queue), &query, "").await?;
         Some(response.status)
     }
 
@@ -164,7 +174,7 @@ fn read_message(document: &str) -> Option<Taken> {
     };
     Some(Taken {
         id: element("MessageId")?,
-        receipt: element("PopReceipt")?,
+        receipt: element("PopReceipt").unwrap_or_default(),
         dequeue_count: element("DequeueCount")?.parse().ok()?,
         text: element("MessageText")?,
     })

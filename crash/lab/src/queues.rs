@@ -18,6 +18,7 @@ use crate::lab::{self, Lab};
 use crate::queue_client::{QueueClient, Taken};
 use crate::totals::Totals;
 
+const QUEUE: &str = "orders";
 const PRODUCERS: usize = 3;
 const CONSUMERS: usize = 5;
 /// Whoever gets a message hides it for one of these times.
@@ -124,7 +125,7 @@ pub async fn run(lab: &Lab, rounds: u64) -> Result<Totals, String> {
             }
         };
         let authority = server.queue_authority()?;
-        QueueClient::new(&authority).create().await?;
+        QueueClient::new(&authority, QUEUE).create().await?;
         let working = Working::start(&authority, &ledger, random.random());
         sleep(Duration::from_millis(random.random_range(100..900))).await;
         server.kill();
@@ -151,7 +152,7 @@ pub async fn run(lab: &Lab, rounds: u64) -> Result<Totals, String> {
 /// Takes all that is left: everything that is owed must be among it.
 async fn drain(authority: &str, ledger: &Ledger, totals: &mut Totals) -> Result<(), String> {
     sleep(HIDDEN_MAX).await;
-    let mut client = QueueClient::new(authority);
+    let mut client = QueueClient::new(authority, QUEUE);
     let deadline = Instant::now() + DRAIN_TIME_MAX;
     loop {
         let sent = Instant::now();
@@ -197,7 +198,7 @@ impl Working {
         let mut tasks = Vec::new();
         for number in 0..PRODUCERS + CONSUMERS {
             let client = Client {
-                client: QueueClient::new(authority),
+                client: QueueClient::new(authority, QUEUE),
                 ledger: ledger.clone(),
                 random: StdRng::seed_from_u64(seed ^ number as u64),
                 stop: stop.clone(),

@@ -13,6 +13,7 @@ use crate::disk::Disk;
 use crate::faults::{Call, Fault, Rule};
 use crate::journal::{self, JournalWriter};
 use crate::lab::{self, Lab};
+use crate::porter;
 use crate::server::{Launch, Server};
 use crate::totals::Totals;
 use crate::writer::{Load, Writer};
@@ -78,25 +79,31 @@ impl Recording {
 pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
     let data = lab.directory("recorded")?;
     let recording = Recording::new(lab, &data, "journal", &Fault::NONE)?;
-    let (mut random, mut writers) = (lab.random(), lab.writers());
+    let (mut random, mut writers, mut porters) = (lab.random(), lab.writers(), porter::porters(lab.seed));
     for stop in 0..=STOPS {
         let mut server = recording.start()?;
         settle(&server, &mut writers, &recording.journal, &mut random).await?;
+        porter::judge_all(&server, &mut porters, &mut Totals::default()).await?;
         let load = Load { journal: Some(JournalWriter::open(&recording.journal)?), ..Load::default() };
         let working = lab::work(&server, writers, load).await?;
+        let carrying = porter::work(&server, porters, &working.load)?;
         sleep(time / (STOPS + 1)).await;
         if stop < STOPS && stop % 2 == 0 {
             recording.kill(&mut server)?;
             writers = working.finish().await?;
+            porters = carrying.finish().await?;
         } else {
             writers = working.finish().await?;
+            porters = carrying.finish().await?;
             server.stop()?;
         }
-        if let Some(complaint) = lab::complaint(&writers) {
+        if let Some(complaint) = lab::complaint(&writers).or_else(|| porter::complaint(&porters)) {
             return Err(complaint);
         }
     }
     compare(&recording.journal, Disk::new(), &data)?;
+    // Whoever looks at a queue after a cut must see what was hidden last.
+    sleep(porter::HIDDEN).await;
     Ok(recording.journal)
 }
 
@@ -105,19 +112,22 @@ pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
 pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<PathBuf, String> {
     let fault = Fault { calls: vec![Call::Sync], pattern, skip, times: 1, ..Fault::NONE };
     let recording = Recording::new(lab, &lab.directory("recorded")?, "journal", &fault)?;
-    let (mut random, mut writers) = (lab.random(), lab.writers());
+    let (mut random, mut writers, mut porters) = (lab.random(), lab.writers(), porter::porters(lab.seed));
     for armed in [true, false] {
         let mut server = recording.start()?;
         settle(&server, &mut writers, &recording.journal, &mut random).await?;
+        porter::judge_all(&server, &mut porters, &mut Totals::default()).await?;
         let journal = Some(JournalWriter::open(&recording.journal)?);
         let load = Load { journal, persist: true, ..Load::default() };
         let working = lab::work(&server, writers, load).await?;
+        let carrying = porter::work(&server, porters, &working.load)?;
         sleep(FAULTY_LOAD).await;
         recording.rule.arm(armed)?;
         sleep(FAULTY_LOAD).await;
         recording.kill(&mut server)?;
         writers = working.finish().await?;
-        if let Some(complaint) = lab::complaint(&writers) {
+        porters = carrying.finish().await?;
+        if let Some(complaint) = lab::complaint(&writers).or_else(|| porter::complaint(&porters)) {
             return Err(complaint);
         }
     }
@@ -125,6 +135,7 @@ pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<
         "power: recorded a run in which {} of the syncs of {pattern:?} failed",
         recording.rule.injected()
     );
+    sleep(porter::HIDDEN).await;
     Ok(recording.journal)
 }
 

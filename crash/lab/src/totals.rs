@@ -35,6 +35,8 @@ pub struct Totals {
     pub unknown_done: u64,
     pub rows_read: u64,
     pub gets: u64,
+    /// Messages that were looked for: those that had to be there, those that must not, and those in doubt.
+    pub messages: u64,
     pub violations: Vec<Violation>,
 }
 
@@ -79,6 +81,7 @@ impl Totals {
         self.unknown_done += other.unknown_done;
         self.rows_read += other.rows_read;
         self.gets += other.gets;
+        self.messages += other.messages;
         self.violations.extend(other.violations);
     }
 
@@ -97,6 +100,7 @@ impl Totals {
             ("  of these found done", self.unknown_done),
             ("rows read back", self.rows_read),
             ("rows got one by one", self.gets),
+            ("messages looked for", self.messages),
             ("violations", self.violations.len() as u64),
         ] {
             println!("  {name:<25}{number:>12}");

@@ -18,6 +18,7 @@ mod model;
 mod paging;
 mod process;
 mod properties;
+mod queue_limits;
 mod queues;
 mod refused_bodies;
 mod rotation;

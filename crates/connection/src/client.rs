@@ -139,6 +139,25 @@ impl Client {
         request: UnsignedRequest<'_>,
         now: Instant,
     ) -> Result<Response<'_>, SendError> {
+        let is_read = request.method == "GET";
+        self.send_as(request, now, is_read).await
+    }
+
+    /// The same, but never sends it twice, whatever its method: a GET may change something, as that of messages does.
+    pub async fn send_once(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        now: Instant,
+    ) -> Result<Response<'_>, SendError> {
+        self.send_as(request, now, false).await
+    }
+
+    async fn send_as(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        now: Instant,
+        may_repeat: bool,
+    ) -> Result<Response<'_>, SendError> {
         self.write_request(&request, now);
         if self.last_used.is_some_and(|last| now.duration_since(last) > IDLE_TIME_MAX) {
             self.stream = None;
@@ -147,7 +166,7 @@ impl Client {
         let fresh = self.stream.is_none();
         if let Err(error) = self.exchange().await {
             // The server may have closed the idle connection. Only a read is safe to send again.
-            let lapsed = !fresh && self.reader.is_idle() && request.method == "GET";
+            let lapsed = !fresh && self.reader.is_idle() && may_repeat;
             self.stream = None;
             match error {
                 SendError::Broken(_) if lapsed => self.exchange().await?,

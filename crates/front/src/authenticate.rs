@@ -190,10 +190,11 @@ fn strings_of_path(
             Ok(vec![request.string_to_sign(scheme)])
         }
         ServiceKind::Blob | ServiceKind::Queue => {
-            // Any header may be signed, so all must be readable.
-            let text =
-                |name| Ok((HeaderName::as_str(name), signed(evidence.headers, name)?.unwrap_or_default()));
-            let headers: Vec<(&str, &str)> = evidence.headers.keys().map(text).collect::<Result<_, _>>()?;
+            // Any header may be signed, and every value of one that is repeated, so all must be readable.
+            let mut headers = Vec::with_capacity(evidence.headers.len());
+            for (name, value) in evidence.headers {
+                headers.push((name.as_str(), value.to_str().map_err(|_| unreadable(name))?));
+            }
             let query = evidence.target.query().unwrap_or_default();
             let request = BlobQueueRequest { method, account, path, query, headers: &headers };
             Ok(request.strings_to_sign(scheme).collect())
@@ -203,8 +204,11 @@ fn strings_of_path(
 
 /// A header that the signature covers. An unreadable one is refused: it must not count as absent.
 fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denial> {
-    let unreadable = || Denial::failed(format!("the header {name} is not ASCII text"));
-    header(headers, name).required_readable(()).map_err(|()| unreadable())
+    header(headers, name).required_readable(()).map_err(|()| unreadable(name))
+}
+
+fn unreadable(name: &HeaderName) -> Denial {
+    Denial::failed(format!("the header {name} is not ASCII text"))
 }
 
 fn check_date(date: &str, now: SystemTime) -> Result<(), Denial> {

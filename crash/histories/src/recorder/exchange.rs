@@ -9,25 +9,17 @@ use connection::{Client, Response, SendError, Target, UnsignedRequest};
 use model::{DateTime, ETag, IfMatch};
 use serde_json::Value;
 
+use super::client::{Heard, Talk};
 use crate::history::{Action, Found, Outcome, Refusal, Verb, Version, Write};
 
 /// A request without an answer is given up after this time. Its outcome is unknown.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 const NO_METADATA: &str = "Accept: application/json;odata=nometadata\r\n";
 /// Its entities have their ETags.
 const MINIMAL_METADATA: &str = "Accept: application/json;odata=minimalmetadata\r\n";
 const JSON: &str = "Content-Type: application/json\r\nPrefer: return-no-content\r\n";
 const MULTIPART: &str = "Content-Type: multipart/mixed; boundary=batch_histories\r\n";
-
-#[derive(Debug)]
-pub enum Heard {
-    Outcome(Outcome),
-    /// No server accepted the request.
-    NotSent(String),
-    /// An answer that can't be part of any history: impossible in any order.
-    Strange(String),
-}
 
 #[derive(Debug)]
 pub struct Exchange {
@@ -45,14 +37,28 @@ struct Message {
     body: Option<String>,
 }
 
+impl Talk for Exchange {
+    type Action = Action;
+    type Outcome = Outcome;
+
+    fn reconnect(&mut self) {
+        self.client = Client::new(self.target.clone());
+    }
+
+    async fn perform(&mut self, partition: &str, action: &Action) -> Heard<Outcome> {
+        let message = self.message(partition, action);
+        match self.send(&message, |response| understand(action, &response)).await {
+            Ok(Some(Ok(outcome))) => Heard::Outcome(outcome),
+            Ok(Some(Err(why))) => Heard::Strange(format!("{} {}: {why}", message.method, message.path)),
+            Ok(None) | Err(SendError::Broken(_)) => Heard::Outcome(Outcome::Unknown { until: None }),
+            Err(error @ SendError::Unreachable { .. }) => Heard::NotSent(error.to_string()),
+        }
+    }
+}
+
 impl Exchange {
     pub fn new(target: Arc<Target>, table: &str) -> Self {
         Self { client: Client::new(target.clone()), target, table: table.to_owned() }
-    }
-
-    /// Uses a new connection for the next request.
-    pub fn reconnect(&mut self) {
-        self.client = Client::new(self.target.clone());
     }
 
     pub async fn create_table(&mut self) -> Result<(), String> {
@@ -81,16 +87,6 @@ impl Exchange {
             Err(error) => error.to_string(),
         };
         Err(format!("can't {verb} table {} at {}: {why}", self.table, self.target.endpoint.url()))
-    }
-
-    pub async fn perform(&mut self, partition: &str, action: &Action) -> Heard {
-        let message = self.message(partition, action);
-        match self.send(&message, |response| understand(action, &response)).await {
-            Ok(Some(Ok(outcome))) => Heard::Outcome(outcome),
-            Ok(Some(Err(why))) => Heard::Strange(format!("{} {}: {why}", message.method, message.path)),
-            Ok(None) | Err(SendError::Broken(_)) => Heard::Outcome(Outcome::Unknown { until: None }),
-            Err(error @ SendError::Unreachable { .. }) => Heard::NotSent(error.to_string()),
-        }
     }
 
     /// `None` if no answer came in time.

@@ -7,27 +7,31 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::client::{Client, Stopped, Work};
-use super::killer::{self, Killer};
+use super::exchange::Exchange;
+use super::killer::{self, Kill, Killer};
 use crate::choice::Chooser;
-use crate::history::{Action, Operation};
+use crate::history::{Action, Operation, Outcome};
 use crate::random::Random;
 
-#[derive(Debug, Default)]
-pub struct Recorded {
-    pub operations: Vec<Operation>,
+#[derive(Debug)]
+pub struct Recorded<O> {
+    pub operations: Vec<O>,
     pub kills: usize,
     /// Answers that are impossible in any order.
     pub strange: Vec<String>,
 }
 
+/// What a client brings back: itself, its history, and why it stopped early.
+pub type Ended<T, O> = (Client<T>, Vec<O>, Option<Stopped<O>>);
+
 /// If a client or the killer can't continue, the run ends. Impossible answers do not end it.
 pub async fn record(
-    clients: &mut Vec<Client>,
+    clients: &mut Vec<Client<Exchange>>,
     killer: &mut Option<Killer>,
     work: Work,
     rows: &[String],
     seed: u64,
-) -> Result<Recorded, String> {
+) -> Result<Recorded<Operation>, String> {
     let numbers = Arc::new(AtomicU32::new(0));
     let mut tasks = JoinSet::new();
     for mut client in std::mem::take(clients) {
@@ -38,8 +42,29 @@ pub async fn record(
             (client, history, stopped)
         });
     }
+    let (mut recorded, kills) = gather(tasks, clients, killer).await?;
+    for operation in &mut recorded.operations {
+        if let Outcome::Unknown { until: until @ None } = &mut operation.outcome {
+            *until = killer::bound(&kills, operation.start, operation.end);
+        }
+    }
+    for partition in work.places.iter() {
+        let Some(last) = clients.last_mut() else { break };
+        match last.perform(partition.clone(), Action::Query).await {
+            Ok(operation) => recorded.operations.push(operation),
+            Err(stopped) => recorded.stopped(Some(stopped))?,
+        }
+    }
+    Ok(recorded)
+}
+
+/// Waits for the clients while the killer works, and collects their histories.
+pub async fn gather<T: Send + 'static, O: Send + 'static>(
+    mut tasks: JoinSet<Ended<T, O>>,
+    clients: &mut Vec<Client<T>>,
+    killer: &mut Option<Killer>,
+) -> Result<(Recorded<O>, Vec<Kill>), String> {
     let (stop, stopping) = watch::channel(false);
-    let mut recorded = Recorded::default();
     let workers = async {
         let mut ended = Vec::new();
         while let Some(worker) = tasks.join_next().await {
@@ -55,6 +80,7 @@ pub async fn record(
             (ended, kills?)
         }
     };
+    let mut recorded = Recorded { operations: Vec::new(), kills: kills.len(), strange: Vec::new() };
     for worker in ended {
         let (client, history, stopped) = worker?;
         clients.push(client);
@@ -62,20 +88,11 @@ pub async fn record(
         recorded.stopped(stopped)?;
     }
     clients.sort_by_key(|client| client.number);
-    killer::bound(&mut recorded.operations, &kills);
-    recorded.kills = kills.len();
-    for partition in work.partitions.iter() {
-        let Some(last) = clients.last_mut() else { break };
-        match last.perform(partition.clone(), Action::Query).await {
-            Ok(operation) => recorded.operations.push(operation),
-            Err(stopped) => recorded.stopped(Some(stopped))?,
-        }
-    }
-    Ok(recorded)
+    Ok((recorded, kills))
 }
 
-impl Recorded {
-    fn stopped(&mut self, stopped: Option<Stopped>) -> Result<(), String> {
+impl<O> Recorded<O> {
+    pub fn stopped(&mut self, stopped: Option<Stopped<O>>) -> Result<(), String> {
         match stopped {
             None => Ok(()),
             Some(Stopped::Strange(answer, operation)) => {

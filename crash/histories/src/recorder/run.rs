@@ -3,31 +3,19 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
-use connection::Endpoint;
+use common::ServiceKind;
 use serde::Serialize;
-use tokio::sync::watch;
 
-use super::client::{Client, Clock, Work};
+use super::client::{Client, Work};
 use super::exchange::Exchange;
-use super::killer::Killer;
 use super::round::{self, Recorded};
-use super::server::Server;
+use super::stage::{Stage, Target};
 use crate::history::{self, Action, Operation, Outcome};
 use crate::judge::{Verdict, judge};
 use crate::random::Random;
 use crate::timeline;
-
-/// The servers to use.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A server that this run starts, and kills if `kills` says so.
-    Binary { path: PathBuf, kills: bool },
-    /// Front ends of one store, with the authority to trust besides the system's.
-    Endpoints { connection_strings: Vec<String>, authority: Option<PathBuf> },
-}
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -81,34 +69,19 @@ impl Summary {
 /// Prints a line for each round. `Err` if the run could not continue, whatever the verdicts are.
 pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
     let started = Instant::now();
-    let data = tempfile::tempdir().map_err(|error| format!("can't make a temporary directory: {error}"))?;
-    let clock = Clock::start();
-    let (up, is_up) = watch::channel(true);
-    let mut killer = None;
-    // Dropped before its directory, so that the server ends first.
-    let mut _server = None;
-    let foreign = matches!(target, Target::Endpoints { .. });
-    let targets = match target {
-        Target::Binary { path, kills } => {
-            let server = Server::start(&path, data.path())?;
-            let targets = targets(std::slice::from_ref(&server.connection_string), None)?;
-            if kills {
-                killer = Some(Killer { server, random: Random::new(plan.seed), clock, up });
-            } else {
-                _server = Some(server);
-            }
-            targets
-        }
-        Target::Endpoints { connection_strings, authority } => {
-            targets(&connection_strings, authority.as_deref())?
-        }
-    };
+    let mut stage = Stage::set(target, plan.seed)?;
+    let targets = stage.targets(ServiceKind::Table)?;
     // The store may have the table of another run.
     let table = format!("histories{:08x}", (plan.seed ^ epoch_nanos()) as u32);
-    let mut clients: Vec<Client> = (0..plan.clients)
+    let mut clients: Vec<Client<Exchange>> = (0..plan.clients)
         .map(|number| {
             let target = targets[number as usize % targets.len()].clone();
-            Client { number, exchange: Exchange::new(target, &table), clock, up: is_up.clone() }
+            Client {
+                number,
+                exchange: Exchange::new(target, &table),
+                clock: stage.clock,
+                up: stage.is_up.clone(),
+            }
         })
         .collect();
     let first = clients.first_mut().ok_or("it takes at least one client")?;
@@ -120,13 +93,13 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
             break;
         }
         let partitions = (0..plan.partitions).map(|partition| format!("{round}-{partition}")).collect();
-        let work = Work { partitions, operations: plan.operations };
+        let work = Work { places: partitions, operations: plan.operations };
         let seed = Random::numbered(plan.seed, round).draw();
-        let recorded = round::record(&mut clients, &mut killer, work, &rows, seed).await?;
+        let recorded = round::record(&mut clients, &mut stage.killer, work, &rows, seed).await?;
         tokio::task::block_in_place(|| summary.judge(round, recorded, &plan))?;
         summary.seconds = started.elapsed().as_secs_f64();
     }
-    if let Some(first) = clients.first_mut().filter(|_| foreign) {
+    if let Some(first) = clients.first_mut().filter(|_| stage.is_foreign) {
         // Verdicts do not depend on it, and the store may be failing on purpose just now.
         if let Err(why) = first.exchange.delete_table().await {
             println!("a table of this run could not be deleted: {why}");
@@ -135,21 +108,8 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
     Ok(summary)
 }
 
-fn targets(
-    connection_strings: &[String],
-    authority: Option<&Path>,
-) -> Result<Vec<Arc<connection::Target>>, String> {
-    let target = |text: &String| {
-        let endpoint = Endpoint::parse(text).map_err(|error| error.to_string())?;
-        let connector = || connection::connector(authority).map_err(|error| error.to_string());
-        let tls = if endpoint.tls { Some(connector()?) } else { None };
-        Ok(Arc::new(connection::Target { endpoint, tls }))
-    };
-    connection_strings.iter().map(target).collect()
-}
-
 impl Summary {
-    fn judge(&mut self, round: u64, recorded: Recorded, plan: &Plan) -> Result<(), String> {
+    fn judge(&mut self, round: u64, recorded: Recorded<Operation>, plan: &Plan) -> Result<(), String> {
         let started = Instant::now();
         let (before, operations) = (self.clone(), recorded.operations.len());
         self.rounds += 1;
@@ -164,12 +124,13 @@ impl Summary {
                 Verdict::Linearizable { places } => self.places_most = self.places_most.max(places),
                 Verdict::Undecided => {
                     self.undecided += 1;
-                    println!("round {round}: undecided, saved as {}", save(&history, &partition, plan)?);
+                    let saved = save(&history, &plan.save, plan.seed, &partition)?;
+                    println!("round {round}: undecided, saved as {saved}");
                 }
                 Verdict::Violation(violation) => {
                     self.violations += 1;
                     print!("round {round}: {}", timeline::render(&history, &violation));
-                    println!("saved as {}", save(&history, &partition, plan)?);
+                    println!("saved as {}", save(&history, &plan.save, plan.seed, &partition)?);
                 }
             }
         }
@@ -208,14 +169,15 @@ impl Summary {
     }
 }
 
-fn save(history: &[Operation], partition: &str, plan: &Plan) -> Result<String, String> {
-    let path = plan.save.join(format!("history-{}-{partition}.jsonl", plan.seed));
+/// Where it is saved. `place` is a partition or a queue.
+pub fn save<O: Serialize>(history: &[O], folder: &Path, seed: u64, place: &str) -> Result<String, String> {
+    let path = folder.join(format!("history-{seed}-{place}.jsonl"));
     let saved = File::create(&path).and_then(|file| history::save(history, &mut BufWriter::new(file)));
     saved.map_err(|error| format!("can't write {}: {error}; --save names a folder", path.display()))?;
     Ok(path.display().to_string())
 }
 
-fn epoch_nanos() -> u64 {
+pub fn epoch_nanos() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }

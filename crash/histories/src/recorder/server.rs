@@ -1,4 +1,4 @@
-//! A server that the run starts: the real binary on a directory, killed and restarted on the same port.
+//! A server that the run starts: the real binary on a directory, killed and restarted on the same ports.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,26 @@ pub struct Server {
     data: PathBuf,
     child: Child,
     pub connection_string: String,
-    port: u16,
+    ports: Ports,
+}
+
+/// Of tables and of queues; 0 for any that is free.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ports {
+    tables: u16,
+    queues: u16,
 }
 
 impl Server {
     pub fn start(binary: &Path, data: &Path) -> Result<Self, String> {
-        let (child, connection_string) = launch(binary, data, 0)?;
-        let port = connection_string
-            .split_once("TableEndpoint=http://")
-            .and_then(|(_, address)| address.split('/').next()?.rsplit_once(':')?.1.parse().ok());
-        let port = port.ok_or_else(|| format!("no port in {connection_string:?}"))?;
-        Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, port })
+        let (child, connection_string) = launch(binary, data, Ports::default())?;
+        let port = |endpoint: &str| {
+            let address = connection_string.split_once(endpoint);
+            let port = address.and_then(|(_, rest)| rest.split('/').next()?.rsplit_once(':')?.1.parse().ok());
+            port.ok_or_else(|| format!("no port of {endpoint} in {connection_string:?}"))
+        };
+        let ports = Ports { tables: port("TableEndpoint=http://")?, queues: port("QueueEndpoint=http://")? };
+        Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, ports })
     }
 
     /// kill -9. The process has ended when this returns.
@@ -32,7 +41,7 @@ impl Server {
 
     /// Starts it again after a kill.
     pub fn restart(&mut self) -> Result<(), String> {
-        (self.child, _) = launch(&self.binary, &self.data, self.port)?;
+        (self.child, _) = launch(&self.binary, &self.data, self.ports)?;
         Ok(())
     }
 }
@@ -45,18 +54,16 @@ impl Drop for Server {
 }
 
 /// Starts it, waits for the banner, and returns the connection string in it.
-fn launch(binary: &Path, data: &Path, port: u16) -> Result<(Child, String), String> {
+fn launch(binary: &Path, data: &Path, ports: Ports) -> Result<(Child, String), String> {
     let cant = |why: &dyn std::fmt::Display| format!("can't start {}: {why}", binary.display());
     let mut command = Command::new(binary);
     // Settings from the environment must not change the test.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
         command.env_remove(name);
     }
-    // Several servers run on this machine at once.
-    command.env("PARTITA_QUEUE_LISTEN", "127.0.0.1:0");
-    command
-        .args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{port}"), "--data"])
-        .arg(data);
+    let Ports { tables, queues } = ports;
+    command.args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{tables}")]);
+    command.args(["--queue-listen", &format!("127.0.0.1:{queues}"), "--data"]).arg(data);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| cant(&format!("{error}; --binary names the server")))?;
     let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());

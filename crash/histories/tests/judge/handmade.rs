@@ -336,7 +336,7 @@ fn a_saved_history_is_the_same_when_it_is_loaded() {
     ];
     let mut saved = Vec::new();
     histories::history::save(&history, &mut saved).unwrap();
-    assert_eq!(histories::history::load(saved.as_slice()).unwrap(), history);
-    let error = histories::history::load(&b"\n{}"[..]).unwrap_err();
+    assert_eq!(histories::history::load::<Operation>(saved.as_slice()).unwrap(), history);
+    let error = histories::history::load::<Operation>(&b"\n{}"[..]).unwrap_err();
     assert!(error.starts_with("line 2: missing field"), "{error}");
 }

@@ -5,5 +5,6 @@
 mod every_order;
 mod faults;
 mod handmade;
+mod queues;
 mod simulated;
 mod simulator;

@@ -13,6 +13,19 @@ pub enum Lie {
     WriteNotDone,
     /// `If-Match` with an ETag is sent on as `*`.
     ConditionNotSent,
+    /// A Get of messages is answered with the answer of an earlier one.
+    OldMessages,
+    /// The Delete of a message is acknowledged, but not sent on.
+    DeleteNotDone,
+}
+
+impl Lie {
+    fn endpoint(self) -> &'static str {
+        match self {
+            Self::OldAnswer | Self::WriteNotDone | Self::ConditionNotSent => "TableEndpoint=http://",
+            Self::OldMessages | Self::DeleteNotDone => "QueueEndpoint=http://",
+        }
+    }
 }
 
 /// One of this many suitable requests gets a false answer.
@@ -32,11 +45,12 @@ struct Memory {
 impl Liar {
     /// Runs as long as the test does.
     pub fn start(connection_string: &str, lie: Lie) -> Self {
-        let (before, rest) = connection_string.split_once("http://").unwrap();
+        let endpoint = lie.endpoint();
+        let (before, rest) = connection_string.split_once(endpoint).unwrap();
         let (server, after) = rest.split_once('/').unwrap();
         let server: SocketAddr = server.parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connection_string = format!("{before}http://{}/{after}", listener.local_addr().unwrap());
+        let connection_string = format!("{before}{endpoint}{}/{after}", listener.local_addr().unwrap());
         let memory = Arc::new(Mutex::new(Memory::default()));
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -57,6 +71,8 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
         let line = request.lines().next().unwrap().to_owned();
         let get = line.starts_with("GET ") && line.contains("RowKey=");
         let upsert = line.starts_with("PUT ") && !request.contains("If-Match");
+        let messages = line.starts_with("GET ") && line.contains("/messages?numofmessages=");
+        let delete = line.starts_with("DELETE ") && line.contains("/messages/");
         // The conditions within a batch count towards its length.
         let head = if line.contains("$batch") { "" } else { request.as_str() };
         let condition = head.lines().find(|line| line.starts_with("If-Match: W/")).map(str::to_owned);
@@ -65,10 +81,14 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
             memory.chances += 1;
             memory.chances.is_multiple_of(LIE_EVERY)
         };
+        // An answer with more messages than were asked for would be caught for that.
+        let kind = line.split("&visibilitytimeout").next().unwrap_or_default().to_owned();
         let told = match lie {
             Lie::OldAnswer if get && lies() => memory.lock().unwrap().answers.get(&line).cloned(),
             // The answer may have the version of another row's write, or one that no write of this row has.
             Lie::WriteNotDone if upsert && lies() => later(memory.lock().unwrap().answers.get("PUT")),
+            Lie::OldMessages if messages && lies() => memory.lock().unwrap().answers.get(&kind).cloned(),
+            Lie::DeleteNotDone if delete && lies() => memory.lock().unwrap().answers.get("DELETE").cloned(),
             Lie::ConditionNotSent => {
                 if let Some(condition) = condition.filter(|_| lies()) {
                     request = request.replace(&condition, "If-Match: *");
@@ -81,8 +101,16 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
             (&server).write_all(request.as_bytes()).unwrap();
             read_message(&mut answers).unwrap_or_default().into_bytes()
         });
-        let key = if upsert { "PUT".to_owned() } else { line };
-        memory.lock().unwrap().answers.insert(key, answer.clone());
+        let key = match () {
+            () if upsert => "PUT".to_owned(),
+            () if messages => kind,
+            () if delete => "DELETE".to_owned(),
+            () => line,
+        };
+        // Lies are told again, so they are remembered only if they would be good answers.
+        if !delete || answer.starts_with(b"HTTP/1.1 204") {
+            memory.lock().unwrap().answers.insert(key, answer.clone());
+        }
         if answer.is_empty() || (&client).write_all(&answer).is_err() {
             return;
         }

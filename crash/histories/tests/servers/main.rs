@@ -8,10 +8,10 @@ mod liar;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use histories::judge::PLACES_MAX;
-use histories::recorder::{self, Plan, Server, Summary, Target};
+use histories::recorder::{self, Plan, QueuePlan, QueueSummary, Server, Summary, Target};
 use liar::{Liar, Lie};
 
 const OPERATIONS: usize = 40;
@@ -50,6 +50,52 @@ fn a_server_that_lies_is_caught() {
         let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
         assert_eq!(saved, summary.violations + summary.undecided, "{lie:?}");
     }
+}
+
+#[test]
+fn what_clients_of_queues_are_told_is_possible() {
+    let summary = run_queues(Target::Binary { path: binary(), kills: false }, queue_plan(2));
+    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
+    assert_eq!((summary.unknown, summary.turned_away), (0, 0));
+    assert!(summary.redeliveries > 0 && summary.refused > 0, "{summary:?}");
+}
+
+#[test]
+fn what_clients_of_queues_are_told_by_a_killed_server_is_possible() {
+    let plan = queue_plan(2);
+    let rounds = plan.rounds;
+    let summary = run_queues(Target::Binary { path: binary(), kills: true }, plan);
+    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
+    assert!(summary.kills >= rounds && summary.deliveries > 0, "{summary:?}");
+}
+
+#[test]
+fn a_server_that_lies_about_messages_is_caught() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&binary(), directory.path()).unwrap();
+    for lie in [Lie::OldMessages, Lie::DeleteNotDone] {
+        let liar = Liar::start(&server.connection_string, lie);
+        let target =
+            Target::Endpoints { connection_strings: vec![liar.connection_string.clone()], authority: None };
+        let save = tempfile::tempdir().unwrap();
+        let plan = QueuePlan { rounds: 1, save: save.path().to_owned(), ..queue_plan(0) };
+        let summary = run_queues(target, plan);
+        assert_eq!(summary.strange, 0, "{lie:?}");
+        assert!(summary.violations > 0, "{lie:?} was not caught");
+        let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
+        assert_eq!(saved, summary.violations + summary.undecided, "{lie:?}");
+    }
+}
+
+fn queue_plan(rounds: u64) -> QueuePlan {
+    let Plan { rounds, seed, clients, places, save, watched, .. } = plan(rounds);
+    let patience = Duration::from_secs(5);
+    QueuePlan { rounds, seed, clients, queues: 3, operations: 60, patience, places, save, watched }
+}
+
+fn run_queues(target: Target, plan: QueuePlan) -> QueueSummary {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(recorder::run_queues(target, plan)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn plan(rounds: u64) -> Plan {

@@ -1,7 +1,10 @@
 //! Sends every kind of request in its largest legal form and in its worst known form, many at once, and checks the
 //! server's peak memory against the bound in `SECURITY.md`.
 
-use super::kit::{BATCH, JSON, JSON_BODY, Target, change_set, query_batch};
+use std::net::SocketAddr;
+
+use super::kit::{BATCH, JSON, JSON_BODY, Target, change_set, flood, query_batch};
+use super::queues;
 use crate::support::Client;
 
 const CACHE_MIB: u64 = 64;
@@ -39,7 +42,7 @@ fn name(n: usize) -> String {
 }
 
 /// Repeats a word, up to this many bytes.
-fn repeated(word: impl Fn(usize) -> String, bytes: usize) -> String {
+pub fn repeated(word: impl Fn(usize) -> String, bytes: usize) -> String {
     let mut out = String::new();
     for n in 0.. {
         let next = word(n);
@@ -196,15 +199,30 @@ pub fn forms(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn the_peak_of_every_kind_of_request_is_within_the_stated_bound() {
-    let (cache, request, connections) =
-        (CACHE_MIB.to_string(), REQUEST_MIB.to_string(), CONNECTIONS.to_string());
-    let arguments = ["--cache-mib", &cache, "--request-mib", &request, "--max-connections", &connections];
-    let target = Target::start_with(&arguments);
+    let target = guarded();
     let mut client = target.client();
     fill(&target, &mut client);
-    for (name, request) in forms(&client) {
+    check(&target, target.server.address, forms(&client));
+}
+
+#[test]
+fn the_peak_of_every_kind_of_request_for_queues_is_within_the_stated_bound() {
+    let target = guarded();
+    let mut client = target.server.queue_client();
+    queues::fill(&target, &mut client);
+    check(&target, target.server.queue_address(), queues::forms(&client));
+}
+
+fn guarded() -> Target {
+    let (cache, request, connections) =
+        (CACHE_MIB.to_string(), REQUEST_MIB.to_string(), CONNECTIONS.to_string());
+    Target::start_with(&["--cache-mib", &cache, "--request-mib", &request, "--max-connections", &connections])
+}
+
+fn check(target: &Target, address: SocketAddr, forms: Vec<(&str, Vec<u8>)>) {
+    for (name, request) in forms {
         let mut statuses = Vec::new();
-        let grown = target.peak_of(|| statuses = target.flood(AT_ONCE, ROUNDS, &request));
+        let grown = target.peak_of(|| statuses = flood(address, AT_ONCE, ROUNDS, &request));
         statuses.sort_unstable();
         statuses.dedup();
         println!("{name}: {grown} MiB, {statuses:?}");

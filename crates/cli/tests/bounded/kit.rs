@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufReader, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -64,43 +64,52 @@ impl Target {
 
     /// Sends the same request on several connections at once, `rounds` times on each. Returns the statuses.
     pub fn flood(&self, connections: usize, rounds: usize, request: &[u8]) -> Vec<u16> {
-        thread::scope(|threads| {
-            let senders: Vec<_> =
-                (0..connections).map(|_| threads.spawn(|| self.send_often(rounds, request))).collect();
-            senders.into_iter().flat_map(|sender| sender.join().unwrap()).collect()
-        })
-    }
-
-    fn send_often(&self, rounds: usize, request: &[u8]) -> Vec<u16> {
-        let mut stream = None;
-        let mut statuses = Vec::new();
-        for _ in 0..rounds {
-            let connection = stream.get_or_insert_with(|| BufReader::new(self.connect()));
-            // A server that refuses early may stop reading; its answer can still be read.
-            let _ = connection.get_mut().write_all(request);
-            match read_answer(connection, false) {
-                Ok(answer) => statuses.push(answer.status),
-                Err(_) => {
-                    statuses.push(0);
-                    stream = None;
-                }
-            }
-        }
-        statuses
+        flood(self.server.address, connections, rounds, request)
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.server.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
+        connect(self.server.address)
     }
 
     pub fn is_well(&self) {
         let answer = self.client().send_raw("GET", "/health/ready", &[], b"").unwrap();
         assert_eq!(answer.status, 200);
     }
+}
+
+/// Sends the same request to this address on several connections at once, `rounds` times on each. Returns the statuses.
+pub fn flood(address: SocketAddr, connections: usize, rounds: usize, request: &[u8]) -> Vec<u16> {
+    thread::scope(|threads| {
+        let senders: Vec<_> =
+            (0..connections).map(|_| threads.spawn(|| send_often(address, rounds, request))).collect();
+        senders.into_iter().flat_map(|sender| sender.join().unwrap()).collect()
+    })
+}
+
+fn send_often(address: SocketAddr, rounds: usize, request: &[u8]) -> Vec<u16> {
+    let mut stream = None;
+    let mut statuses = Vec::new();
+    for _ in 0..rounds {
+        let connection = stream.get_or_insert_with(|| BufReader::new(connect(address)));
+        // A server that refuses early may stop reading; its answer can still be read.
+        let _ = connection.get_mut().write_all(request);
+        match read_answer(connection, false) {
+            Ok(answer) => statuses.push(answer.status),
+            Err(_) => {
+                statuses.push(0);
+                stream = None;
+            }
+        }
+    }
+    statuses
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
 }
 
 /// A batch of one GET.

@@ -3,12 +3,13 @@
 //!
 //!     cargo test --release -p partita-cli --test all bounded::latency -- --ignored --nocapture
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::guard;
-use super::kit::{JSON, JSON_BODY, Target};
+use super::kit::{JSON, JSON_BODY, Target, flood};
+use super::{guard, queues};
 use crate::support::{ACCOUNT, Client, KEY};
 
 const OTHER: &str = "other";
@@ -30,20 +31,26 @@ fn others_are_answered_while_one_token_sends_expensive_requests() {
         assert_eq!(other.send("POST", "/Mine", &[JSON_BODY, JSON], body.as_bytes()).status, 201);
     }
     println!("| meanwhile | get | write | scan | /health/live |\n|---|---|---|---|---|");
+    let mut queues = target.server.queue_client();
+    queues::fill(&target, &mut queues);
     measure(&target, "nothing", None);
     for (name, request) in guard::forms(&client) {
-        measure(&target, name, Some(&request));
+        measure(&target, name, Some((target.server.address, &request)));
+    }
+    for (name, request) in queues::forms(&queues) {
+        measure(&target, &format!("queue: {name}"), Some((target.server.queue_address(), &request)));
     }
 }
 
-fn measure(target: &Target, name: &str, worst: Option<&[u8]>) {
+fn measure(target: &Target, name: &str, worst: Option<(SocketAddr, &[u8])>) {
     let over = AtomicBool::new(false);
     thread::scope(|threads| {
-        if let Some(request) = worst {
+        if let Some((address, request)) = worst {
+            let over = &over;
             for _ in 0..CONNECTIONS {
-                threads.spawn(|| {
+                threads.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
-                        target.flood(1, 1, request);
+                        flood(address, 1, 1, request);
                     }
                 });
             }

@@ -10,4 +10,5 @@ mod kit;
 mod latency;
 mod places;
 mod queries;
+mod queues;
 mod writes;

@@ -83,8 +83,17 @@ impl Client {
     pub fn signed(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
         let target = format!("/{}{path}", self.account);
         let date = httpdate::fmt_http_date(SystemTime::now());
-        let authorization = self.authorization(&target, &date);
-        assert_eq!(self.service, ServiceKind::Table, "the form of other services signs every header");
+        let authorization = match self.service {
+            ServiceKind::Table => self.authorization(&target, &date),
+            ServiceKind::Blob | ServiceKind::Queue => {
+                let mut all = vec![("x-ms-date", date.as_str())];
+                if !headers.iter().any(|(name, _)| *name == "x-ms-version") {
+                    all.push(("x-ms-version", "2019-02-02"));
+                }
+                all.extend_from_slice(headers);
+                self.authorization_of_all(method, &target, &all)
+            }
+        };
         let mut request = format!(
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nx-ms-date: {date}\r\nAuthorization: {authorization}\r\n",
             self.address

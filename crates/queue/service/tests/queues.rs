@@ -1,14 +1,19 @@
 //! Queues are created, listed, looked at and deleted; metadata and policies do not undo each other.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
 use bytes::Bytes;
 use common::throttle::{Targets, Throttle};
 use queue_model::{Metadata, Refusal};
 use queue_service::{Creation, ListQuery};
-use std::sync::Arc;
-use std::time::Duration;
-use store::Gate;
+use store::{Engine, Gate, MemoryEngine, Page, Scan, TableRef};
+use store_suite::{EngineDouble, TestEngine};
+use tokio::sync::Semaphore;
 
-use crate::kit::{Ground, account, metadata, queue, refused, seconds, text};
+use crate::kit::{Ground, VirtualTime, account, metadata, queue, refused, seconds, text};
 
 #[tokio::test]
 async fn creating_again_depends_on_the_metadata() {
@@ -200,4 +205,76 @@ async fn messages_of_other_servers_are_counted() {
         one.service.delete_message(&one.queue, taken.message.id, &taken.receipt).await.unwrap();
     }
     counts(&other, 0).await;
+}
+
+/// Counts the scans, and holds each until it may go on.
+struct HeldScans {
+    engine: MemoryEngine,
+    scans: AtomicUsize,
+    may_go_on: Semaphore,
+}
+
+#[async_trait]
+impl EngineDouble for HeldScans {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, store::Error> {
+        self.scans.fetch_add(1, Ordering::SeqCst);
+        self.may_go_on.acquire().await.unwrap().forget();
+        self.engine.scan(table, scan).await
+    }
+}
+
+#[tokio::test]
+async fn requests_that_come_together_count_a_queue_once() {
+    const TOGETHER: usize = 100;
+    for is_shared in [false, true] {
+        let (scans, may_go_on) = (AtomicUsize::new(0), Semaphore::new(0));
+        let engine = Arc::new(TestEngine(HeldScans { engine: MemoryEngine::new(), scans, may_go_on }));
+        let writer = Ground::on(engine.clone(), VirtualTime::new()).shared(is_shared);
+        writer.service.create(&writer.queue, &Metadata::default()).await.unwrap();
+        writer.put("one").await;
+        writer.put("two").await;
+        // A server that knows nothing of the queue. Whoever asks for the first number waits for it.
+        let server = writer.again().shared(is_shared);
+        let ask = || {
+            let (service, queue) = (server.service.clone(), server.queue.clone());
+            tokio::spawn(async move { service.look(&queue).await.unwrap().1 })
+        };
+        let asked: Vec<_> = (0..TOGETHER).map(|_| ask()).collect();
+        let scans = || engine.scans.load(Ordering::SeqCst);
+        for _ in 0..10 * TOGETHER {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(scans(), 1, "one counts");
+        assert!(asked.iter().all(|answer| !answer.is_finished()), "the others wait");
+        engine.may_go_on.add_permits(1);
+        for answer in asked {
+            assert_eq!(answer.await.unwrap(), 2);
+        }
+        assert_eq!(scans(), 1);
+        if !is_shared {
+            assert_eq!((server.count().await, scans()), (2, 1), "this server knows all changes");
+            continue;
+        }
+        // Another server may have changed the queue, so the messages are counted again after a while.
+        writer.put("three").await;
+        let patience = testing::Patience::new("a count is due");
+        let mut counting = ask();
+        while scans() == 1 {
+            tokio::time::sleep(patience.pause()).await;
+            if counting.is_finished() {
+                assert_eq!(counting.await.unwrap(), 2);
+                counting = ask();
+            }
+        }
+        for _ in 0..TOGETHER {
+            assert_eq!(server.count().await, 2, "whoever comes meanwhile is told the last number");
+        }
+        assert_eq!(scans(), 2, "one counts");
+        engine.may_go_on.add_permits(1);
+        assert_eq!(counting.await.unwrap(), 3);
+    }
 }

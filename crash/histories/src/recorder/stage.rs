@@ -1,0 +1,107 @@
+//! The servers of a run: one that it starts, and perhaps kills, or endpoints that are there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use common::ServiceKind;
+use connection::{Credential, Endpoint};
+use protocol::signing::sas::{AccountSas, Sas, Terms};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use super::client::Clock;
+use super::killer::Killer;
+use super::server::Server;
+use crate::random::Random;
+
+/// The servers to use.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A server that this run starts, and kills if `kills` says so.
+    Binary { path: PathBuf, kills: bool },
+    /// Front ends of one store, with the authority to trust besides the system's.
+    Endpoints { connection_strings: Vec<String>, authority: Option<PathBuf> },
+}
+
+/// Fields are dropped in this order, so that the server ends before its directory.
+#[derive(Debug)]
+pub struct Stage {
+    pub killer: Option<Killer>,
+    _server: Option<Server>,
+    _data: TempDir,
+    pub clock: Clock,
+    pub is_up: watch::Receiver<bool>,
+    /// Others use the store too.
+    pub is_foreign: bool,
+    connection_strings: Vec<String>,
+    authority: Option<PathBuf>,
+}
+
+impl Stage {
+    pub fn set(target: Target, seed: u64) -> Result<Self, String> {
+        let data =
+            tempfile::tempdir().map_err(|error| format!("can't make a temporary directory: {error}"))?;
+        let (clock, (up, is_up)) = (Clock::start(), watch::channel(true));
+        let is_foreign = matches!(target, Target::Endpoints { .. });
+        let (mut killer, mut server) = (None, None);
+        let (connection_strings, authority) = match target {
+            Target::Binary { path, kills } => {
+                let started = Server::start(&path, data.path())?;
+                let strings = vec![started.connection_string.clone()];
+                if kills {
+                    killer = Some(Killer { server: started, random: Random::new(seed), clock, up });
+                } else {
+                    server = Some(started);
+                }
+                (strings, None)
+            }
+            Target::Endpoints { connection_strings, authority } => (connection_strings, authority),
+        };
+        Ok(Self {
+            killer,
+            _server: server,
+            _data: data,
+            clock,
+            is_up,
+            is_foreign,
+            connection_strings,
+            authority,
+        })
+    }
+
+    /// Where clients of a service connect.
+    pub fn targets(&self, service: ServiceKind) -> Result<Vec<Arc<connection::Target>>, String> {
+        let target = |text: &String| {
+            let mut endpoint = Endpoint::of(service, text).map_err(|error| error.to_string())?;
+            if service == ServiceKind::Queue {
+                endpoint.credential = token(&endpoint);
+            }
+            let connector =
+                || connection::connector(self.authority.as_deref()).map_err(|error| error.to_string());
+            let tls = if endpoint.tls { Some(connector()?) } else { None };
+            Ok(Arc::new(connection::Target { endpoint, tls }))
+        };
+        self.connection_strings.iter().map(target).collect()
+    }
+}
+
+/// A token for all operations on queues: the connection signs as tables do.
+fn token(endpoint: &Endpoint) -> Credential {
+    let key = match &endpoint.credential {
+        Credential::Key(key) => key,
+        Credential::Signature(query) => return Credential::Signature(query.clone()),
+    };
+    let terms = Terms {
+        version: "2021-02-12".to_owned(),
+        permissions: "rwdlacup".to_owned(),
+        expiry: "2099-01-01T00:00:00Z".to_owned(),
+        ..Terms::default()
+    };
+    let sas = Sas::Account(AccountSas {
+        terms,
+        services: "q".to_owned(),
+        resource_types: "sco".to_owned(),
+        ..AccountSas::default()
+    });
+    Credential::Signature(sas.to_query(&sas.sign(&endpoint.account, key)))
+}
