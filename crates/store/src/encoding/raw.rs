@@ -101,6 +101,7 @@ mod tests {
     use super::*;
     use crate::RowDraft;
     use crate::encoding::row::tests::properties;
+    use model::{UnreadName as _, UnreadValue as _};
     use proptest::prelude::*;
 
     fn names() -> impl Strategy<Value = Vec<String>> {
@@ -109,7 +110,7 @@ mod tests {
 
     /// How many there are, once all of them are read.
     fn read(shown: ShownProperties<'_>) -> usize {
-        shown.filter_map(|(_, value)| Option::<ValueRef<'_>>::from(value)).count()
+        shown.filter_map(|(name, value)| name.text().zip(value.value())).count()
     }
 
     #[test]

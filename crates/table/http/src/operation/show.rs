@@ -1,9 +1,9 @@
 //! Writes entities and tables in the format of the answer.
 
-use model::{DateTime, ETag, TableName, ValueRef, limits};
+use model::{DateTime, ETag, TableName, UnreadName, UnreadValue, ValueRef, limits};
 use store::StoredName;
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
-use wire::entity_json::{self, EntityContext, EntityView};
+use wire::entity_json::{self, EntityContext, EntityView, EntityWriter};
 use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
 
 use super::Context;
@@ -37,14 +37,15 @@ impl EntityFormat<'_> {
         }
     }
 
-    pub fn one<'e, I, V>(&self, entity: EntityView<'e, I>) -> Content
+    pub fn one<'e, I, N, V>(&self, entity: EntityView<'e, I>) -> Content
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let mut out = Vec::with_capacity(2048);
         match self.format {
-            Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity, true),
+            Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity),
             Format::Atom => {
                 let (link, etag, properties) = self.atom_entry(entity);
                 let entry = AtomEntry { relative_url: &link, etag: Some(etag), properties };
@@ -56,15 +57,16 @@ impl EntityFormat<'_> {
 
     /// Writes as many entities as there is memory for, but at least one. Returns the page and their number. The memory of
     /// the stored entities, `stored` bytes, is already held.
-    pub fn set<'e, I, V>(
+    pub fn set<'e, I, N, V>(
         &self,
         entities: impl Iterator<Item = EntityView<'e, I>>,
         stored: usize,
         held: &mut MemoryShare,
     ) -> (Content, usize)
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let mut out = Vec::with_capacity(16 * 1024);
         let mut shown = 0;
@@ -75,6 +77,7 @@ impl EntityFormat<'_> {
         match self.format {
             Format::Json(level) => {
                 let context = self.json(level);
+                let mut writer = EntityWriter::new(&context);
                 entity_json::write_entity_set_start(&mut out, &context);
                 for entity in entities {
                     if shown > 0 {
@@ -83,7 +86,7 @@ impl EntityFormat<'_> {
                         }
                         out.push(b',');
                     }
-                    entity_json::write_entity(&mut out, &context, entity, false);
+                    writer.write(&mut out, entity);
                     shown += 1;
                 }
                 entity_json::write_entity_set_end(&mut out);
@@ -118,13 +121,14 @@ impl EntityFormat<'_> {
     }
 
     /// The link, the ETag and the chosen properties: system properties first, then the rest.
-    fn atom_entry<'r, 'e: 'r, I, V>(
+    fn atom_entry<'r, 'e: 'r, I, N, V>(
         &'r self,
         entity: EntityView<'e, I>,
     ) -> (String, String, Vec<(&'r str, AtomValue<'r>)>)
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let link = url::entity_link(self.table.as_str(), entity.partition, entity.row);
         let etag = ETag(entity.timestamp).to_string();
@@ -136,15 +140,18 @@ impl EntityFormat<'_> {
         let shown = |(name, value)| (name, AtomValue::Value(value));
         let properties: Vec<(&'r str, AtomValue<'r>)> = match self.select.and_then(Select::names) {
             None => {
-                let custom = entity.properties.filter_map(|(name, value)| Some((name, value.into()?)));
+                let custom = entity.properties.filter_map(|(name, value)| name.text().zip(value.value()));
                 system.into_iter().chain(custom).map(shown).collect()
             }
             Some(chosen) => {
                 let is_system = |name: &str| system.iter().any(|(known, _)| *known == name);
-                let values = Select::pick(chosen, entity.properties);
+                let mut values = vec![None; chosen.len()];
+                Select::pick(chosen, entity.properties, &mut values);
                 let rest = chosen.iter().zip(values).filter(|(name, _)| !is_system(name));
-                let rest = rest
-                    .map(|(name, value)| (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value)));
+                let rest = rest.map(|(name, value)| {
+                    let value = value.and_then(UnreadValue::value);
+                    (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value))
+                });
                 let is_chosen = |name: &str| self.select.is_none_or(|select| select.shows(name));
                 let system = system.into_iter().filter(|(name, _)| is_chosen(name));
                 system.map(shown).chain(rest).collect()
