@@ -18,7 +18,8 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
     }
     let mut buffer = ryu::Buffer::new();
     let fewest = buffer.format_finite(value);
-    if is_as_shown(fewest) {
+    // The first condition implies the second: it has at most fifteen digits beside the point, and no exponent.
+    if (fewest.len() <= 16 && (1e-4..1e15).contains(&value.abs())) || is_as_shown(fewest) {
         out.extend_from_slice(fewest.as_bytes());
     } else {
         out.extend_from_slice(show(&fifteen_or_seventeen(value)).as_bytes());

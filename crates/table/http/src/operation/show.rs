@@ -70,9 +70,10 @@ impl EntityFormat<'_> {
     {
         let mut out = Vec::with_capacity(16 * 1024);
         let mut shown = 0;
+        let count = entities.size_hint().0;
         // When the buffer grows next, it needs memory for the old one and the new one.
-        let mut has_room = |out: &Vec<u8>| {
-            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * out.capacity())
+        let mut has_room = |out: &Vec<u8>, capacity: usize| {
+            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * capacity)
         };
         match self.format {
             Format::Json(level) => {
@@ -80,8 +81,15 @@ impl EntityFormat<'_> {
                 let mut writer = EntityWriter::new(&context);
                 entity_json::write_entity_set_start(&mut out, &context);
                 for entity in entities {
+                    if shown == 1 {
+                        // Most pages have entities of one size. A buffer that grows step by step would be copied as often.
+                        let whole = (out.len() * count).min(2 * stored).min(limits::PAGE_WRITTEN_BYTES_MAX);
+                        if whole > out.capacity() && has_room(&out, whole) {
+                            out.reserve_exact(whole - out.len());
+                        }
+                    }
                     if shown > 0 {
-                        if !has_room(&out) {
+                        if !has_room(&out, out.capacity()) {
                             break;
                         }
                         out.push(b',');
@@ -95,7 +103,7 @@ impl EntityFormat<'_> {
                 let context = atom_context(self.context, self.table.as_str());
                 let mut feed = FeedWriter::start(&mut out, &context);
                 for entity in entities {
-                    if shown > 0 && !has_room(feed.written()) {
+                    if shown > 0 && !has_room(feed.written(), feed.written().capacity()) {
                         break;
                     }
                     let (link, etag, properties) = self.atom_entry(entity);

@@ -115,16 +115,18 @@ impl<'c> EntityWriter<'c> {
             etag.inspect(|time| object.etag(time));
         }
         if self.shows_partition {
-            object.text(names::PARTITION_KEY, entity.partition);
+            object.literal_name(b"\"PartitionKey\":");
+            write_string(object.out, entity.partition);
         }
         if self.shows_row {
-            object.text(names::ROW_KEY, entity.row);
+            object.literal_name(b"\"RowKey\":");
+            write_string(object.out, entity.row);
         }
         if let Some((text, length)) = time.filter(|_| self.shows_timestamp) {
             if context.level == MetadataLevel::Full {
                 object.text("Timestamp@odata.type", "Edm.DateTime");
             }
-            object.name(names::TIMESTAMP);
+            object.literal_name(b"\"Timestamp\":");
             write_plain_string(object.out, &text[..length]);
         }
         match &self.chosen {

@@ -20,6 +20,7 @@ impl<'o> Object<'o> {
         Self { out, first: true }
     }
 
+    #[inline]
     fn comma(&mut self) {
         if !std::mem::replace(&mut self.first, false) {
             self.out.push(b',');
@@ -38,6 +39,12 @@ impl<'o> Object<'o> {
         self.comma();
         write_string(self.out, name);
         self.out.push(b':');
+    }
+
+    /// A name as it is written, with its quotes and the colon.
+    pub(super) fn literal_name(&mut self, name: &[u8]) {
+        self.comma();
+        self.out.extend_from_slice(name);
     }
 
     pub(super) fn text(&mut self, name: &str, value: &str) {
