@@ -54,6 +54,7 @@ fn all_ways_of_reading_a_row_agree() {
             let mut found = [None, None];
             raw.find(&[name.as_str(), "Missing"], &mut found).unwrap();
             prop_assert_eq!(found, [row.property(name), None]);
+            prop_assert_eq!(raw.value_of(name.as_bytes()).unwrap(), row.property(name));
         }
         Ok(Reading::Accepted)
     });
