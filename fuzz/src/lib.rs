@@ -38,7 +38,7 @@ pub fn check_entity(entity: &Entity<'_>, timestamp: DateTime) {
         stored
             .show(|timestamp, properties| {
                 let view = EntityView { partition, row: row_key, timestamp, properties };
-                entity_json::write_entity(&mut shown, &context, view, true);
+                entity_json::write_entity(&mut shown, &context, view);
             })
             .expect("an encoded row is shown");
         let text = String::from_utf8_lossy(&shown);

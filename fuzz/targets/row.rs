@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use libfuzzer_sys::fuzz_target;
-use model::{Entity, EntityKey, Properties};
+use model::{Entity, EntityKey, Properties, UnreadName as _, UnreadValue as _};
 use store::{RawRow, RowDraft, StoredRow};
 
 const WANTED: [&str; 3] = ["A", "B", "Missing"];
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut found = [None; WANTED.len()];
     let searched = raw.find(&WANTED, &mut found);
     let shown = StoredRow::new(bytes.to_vec()).show(|time, properties| {
-        let read = properties.filter_map(|(name, value)| Option::from(value).map(|value| (name, value)));
+        let read = properties.filter_map(|(name, value)| name.text().zip(value.value()));
         (time, fuzz::told(read))
     });
     let Ok(row) = raw.open() else {

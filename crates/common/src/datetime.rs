@@ -114,17 +114,21 @@ impl DateTime {
         text[..3].copy_from_slice(DAYS[(self.0 / TICKS_PER_DAY) as usize % DAYS.len()]);
         text[8..11].copy_from_slice(MONTHS[(mo - 1) as usize % MONTHS.len()]);
         for (at, value) in [(5, d), (12, y / 100), (14, y % 100), (17, h), (20, mi), (23, s)] {
-            text[at..at + 2].copy_from_slice(&PAIRS[value as usize % PAIRS.len()]);
+            text[at..at + 2].copy_from_slice(pair_of(value));
         }
         text
     }
 
     /// Year, month, day, hour, minute, second, fraction in ticks.
-    fn fields(self) -> (i64, i64, i64, i64, i64, i64, i64) {
-        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
-        let of_day = self.0 % TICKS_PER_DAY;
-        let seconds = of_day / TICKS_PER_SECOND;
-        (year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60, of_day % TICKS_PER_SECOND)
+    fn fields(self) -> (u32, u32, u32, u32, u32, u32, u32) {
+        // Never negative, and unsigned numbers are divided faster. Days and seconds of a day have less than 32 bits.
+        let ticks = self.0.unsigned_abs();
+        let (per_day, per_second) = (TICKS_PER_DAY.unsigned_abs(), TICKS_PER_SECOND.unsigned_abs());
+        let (year, month, day) = civil((ticks / per_day) as u32);
+        let of_day = ticks % per_day;
+        let seconds = (of_day / per_second) as u32;
+        let minutes = seconds / 60;
+        (year, month, day, minutes / 60, minutes % 60, seconds % 60, (of_day % per_second) as u32)
     }
 }
 
@@ -137,13 +141,10 @@ impl DateTime {
 
     /// What `Display` shows, and its length: the fraction has no trailing zeros, and is left out if it is zero.
     pub fn text(self) -> ([u8; 28], usize) {
-        // In pairs of digits, for speed: it runs for every entity of a page, mostly three times.
+        // In pairs of digits, for speed: it runs for every entity of a page, mostly twice.
         let (y, mo, d, h, mi, s, fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
-        let mut pair = |at: usize, value: i64| {
-            let digits = PAIRS[value as usize % PAIRS.len()];
-            text[at..at + 2].copy_from_slice(&digits);
-        };
+        let mut pair = |at: usize, value: u32| text[at..at + 2].copy_from_slice(pair_of(value));
         pair(0, y / 100);
         pair(2, y % 100);
         pair(5, mo);
@@ -151,25 +152,27 @@ impl DateTime {
         pair(11, h);
         pair(14, mi);
         pair(17, s);
-        pair(20, fraction / 100_000);
-        pair(22, fraction / 1_000 % 100);
-        pair(24, fraction / 10 % 100);
-        text[26] = b'0' + (fraction % 10) as u8;
-        let mut end = 27;
-        while text[end - 1] == b'0' && end > 20 {
-            end -= 1;
+        if fraction == 0 {
+            text[19] = b'Z';
+            return (text, 20);
         }
-        if end == 20 {
-            end = 19;
+        let (upper, lower) = (fraction / 1_000, fraction % 1_000);
+        pair(20, upper / 100);
+        pair(22, upper % 100);
+        pair(24, lower / 10);
+        text[26] = b'0' + (lower % 10) as u8;
+        let mut end = 27;
+        while text[end - 1] == b'0' {
+            end -= 1;
         }
         text[end] = b'Z';
         (text, end + 1)
     }
 }
 
-/// `00` to `99`.
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
+/// `00` to `99`, and zeros up to a power of two, so that any index can be cut to fit.
+static PAIRS: [[u8; 2]; 128] = {
+    let mut pairs = [[b'0'; 2]; 128];
     let mut value = 0;
     while value < 100 {
         pairs[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
@@ -177,6 +180,11 @@ static PAIRS: [[u8; 2]; 100] = {
     }
     pairs
 };
+
+/// The two digits of a number below a hundred.
+fn pair_of(value: u32) -> &'static [u8; 2] {
+    &PAIRS[value as usize % PAIRS.len()]
+}
 
 impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -285,17 +293,18 @@ fn month_length(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The inverse of `days_before`.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 306; // days since 0000-03-01
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+/// The inverse of `days_before`, by the method of Neri and Schneider: quotients become multiplications and shifts.
+fn civil(days: u32) -> (u32, u32, u32) {
+    let since_march = 4 * (days + 306) + 3; // in quarters of days since 0000-03-01
+    let (century, of_century) = (since_march / 146_097, since_march % 146_097 / 4);
+    let years = 2_939_745 * u64::from(4 * of_century + 3);
+    let (year_of_century, of_year) = ((years >> 32) as u32, years as u32 / 2_939_745 / 4);
+    let months = 2_141 * of_year + 197_913;
+    let (month, day) = (months >> 16, (months & 0xffff) / 2_141 + 1);
+    // Counted from March, so that January and February belong to the year before.
+    let is_next_year = of_year >= 306;
+    let year = 100 * century + year_of_century + u32::from(is_next_year);
+    (year, if is_next_year { month - 12 } else { month }, day)
 }
 
 #[cfg(test)]
@@ -382,6 +391,19 @@ mod tests {
         assert_eq!(shown(UNIX_EPOCH + nanoseconds(199)).as_deref(), Some("1970-01-01T00:00:00.0000001Z"));
         assert_eq!(shown(UNIX_EPOCH - nanoseconds(1)).as_deref(), Some("1969-12-31T23:59:59.9999999Z"));
         assert_eq!(shown(UNIX_EPOCH + Duration::from_secs(1 << 40)), None);
+    }
+
+    #[test]
+    fn every_day_has_its_date() {
+        let last = (DateTime::MAX.0 / TICKS_PER_DAY) as u32;
+        let mut before = (0, 12, 31);
+        for days in 0..=last {
+            let (year, month, day) = civil(days);
+            assert!((year, month, day) > before, "{days}");
+            assert_eq!(days_before(year.into(), month.into(), day.into()), Some(days.into()));
+            before = (year, month, day);
+        }
+        assert_eq!(before, (9999, 12, 31));
     }
 
     proptest! {

@@ -44,20 +44,27 @@ impl Guid {
     }
 
     fn text(self) -> [u8; 36] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        /// Where the digits of each byte stand.
+        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
-        let mut at = 0;
-        for (i, byte) in self.0.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                at += 1;
-            }
-            text[at] = DIGITS[usize::from(byte >> 4)];
-            text[at + 1] = DIGITS[usize::from(byte & 15)];
-            at += 2;
+        for (byte, at) in self.0.iter().zip(PLACES) {
+            text[at..at + 2].copy_from_slice(&HEXADECIMAL[usize::from(*byte)]);
         }
         text
     }
 }
+
+/// `00` to `ff`.
+static HEXADECIMAL: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut value = 0;
+    while value < 256 {
+        pairs[value] = [DIGITS[value >> 4], DIGITS[value & 15]];
+        value += 1;
+    }
+    pairs
+};
 
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

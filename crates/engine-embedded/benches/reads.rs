@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine_embedded::{EmbeddedEngine, Options};
-use model::{DateTime, Guid, Key, Value, ValueRef};
+use model::{DateTime, Guid, Key, UnreadValue as _, Value};
 use rustix::time::{ClockId, clock_gettime};
 use service::{EntityQuery, Service};
 use store::{
@@ -213,7 +213,7 @@ async fn count(service: &Service, name: &str, filter: Option<&str>) -> usize {
 
 /// How many there are, once each was read.
 fn read_all(properties: ShownProperties<'_>) -> usize {
-    properties.filter_map(|(_, value)| black_box(Option::<ValueRef<'_>>::from(value))).count()
+    properties.filter_map(|(_, value)| black_box(value.value())).count()
 }
 
 /// Memory for a query, as much as it takes.

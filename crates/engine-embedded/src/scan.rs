@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use rocksdb::{ReadOptions, Snapshot};
+use row_walk::Walk;
 use store::{Fault, Page, PageBuilder, Scan};
 
 use crate::counters::LiveCounters;
@@ -134,13 +135,10 @@ impl Scanner<'_> {
         end: &[u8],
         pause: impl Fn(&PageBuilder<'p>) -> bool,
     ) -> Result<Stop, Fault> {
-        let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(end);
-        let mut rows = self.snapshot.raw_iterator_cf_opt(self.db.data(), options);
-        rows.seek(start);
+        let mut rows = Walk::new(self.db.data(), &self.snapshot, start, end);
         let mut rows_read = 0;
         let mut stop = Stop::Exhausted;
-        while let Some((key, value)) = rows.item() {
+        while let Some((key, value)) = rows.next_row() {
             if pause(page) {
                 stop = Stop::Paused(key.to_vec());
                 break;
@@ -153,12 +151,14 @@ impl Scanner<'_> {
                 stop = Stop::Complete;
                 break;
             }
-            rows.next();
         }
         self.counts.seeks.add(1);
         self.counts.rows_read.add(rows_read);
-        // An iterator that fails looks like one at its end. Only its status tells them apart.
-        rows.status().map_err(|error| db::fault("could not read on in a scan", error))?;
+        // A walk that fails looks like one at its end. Only its status tells them apart.
+        rows.status().map_err(|error| match error.is_damage {
+            true => Fault::damaged("could not read on in a scan").because(error),
+            false => Fault::disk("could not read on in a scan").because(error),
+        })?;
         Ok(stop)
     }
 

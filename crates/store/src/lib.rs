@@ -20,7 +20,7 @@ mod transaction;
 
 pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
-pub use encoding::shown::{ShownProperties, UnreadValue};
+pub use encoding::shown::{ShownName, ShownProperties, ShownValue};
 pub use engine::{Engine, TableRef, TablesPage};
 pub use error::{Error, Reason};
 pub use fault::{Fault, FaultKind, with_causes};

@@ -205,6 +205,10 @@ impl<'a> Iterator for EntityViews<'a> {
         let (timestamp, properties) = row.show(self.damaged);
         Some(EntityView { partition, row_key, timestamp, properties })
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.places.size_hint()
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,8 @@ pub struct PageBuilder<'a> {
     deadline: Instant,
     /// The work since the clock was last read; 1 is a small row stepped over.
     work: u64,
+    /// What each row adds to it.
+    row_work: u64,
 }
 
 /// The work between two readings of the clock, because reading the clock costs more than a small row.
@@ -98,7 +100,8 @@ impl<'a> PageBuilder<'a> {
     }
 
     fn until(scan: &'a Scan, deadline: Instant) -> Self {
-        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0 }
+        let row_work = scan.filter.as_ref().map_or(1, |filter| filter.work());
+        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0, row_work }
     }
 
     /// An empty page of the same scan, for a helper that reads further ahead.
@@ -134,8 +137,7 @@ impl<'a> PageBuilder<'a> {
             return Ok(false);
         }
         self.page.examined += 1;
-        self.work += self.scan.filter.as_ref().map_or(1, |filter| filter.work());
-        self.work += (value.len() / BYTES_PER_WORK) as u64;
+        self.work += self.row_work + (value.len() / BYTES_PER_WORK) as u64;
         self.page.kibibytes += value.len().div_ceil(1024).max(1) as u64;
         let candidate = Candidate { key, row: RawRow::new(value) };
         if let Some(filter) = &self.scan.filter

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use model::{DateTime, EntityKey, Guid, Key, Value, ValueRef};
+use model::{DateTime, EntityKey, Guid, Key, UnreadName as _, UnreadValue as _, Value, ValueRef};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use store::encoding::key;
@@ -39,8 +39,7 @@ fn all_ways_of_reading_a_row_agree() {
     check_near(bytes_near(row()), 10..=70, |bytes| {
         let raw = RawRow::new(&bytes);
         let shown = StoredRow::new(bytes.clone()).show(|stamp, properties| {
-            let read =
-                properties.filter_map(|(name, value)| Some((name, Option::<ValueRef<'_>>::from(value)?)));
+            let read = properties.filter_map(|(name, value)| name.text().zip(value.value()));
             (stamp, owned(read))
         });
         let opened = raw.open();
@@ -55,6 +54,7 @@ fn all_ways_of_reading_a_row_agree() {
             let mut found = [None, None];
             raw.find(&[name.as_str(), "Missing"], &mut found).unwrap();
             prop_assert_eq!(found, [row.property(name), None]);
+            prop_assert_eq!(raw.value_of(name.as_bytes()).unwrap(), row.property(name));
         }
         Ok(Reading::Accepted)
     });

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
 const LAYERS: [&[&str]; 9] = [
-    &["common", "driver", "forensics", "testing"],
+    &["common", "driver", "forensics", "row-walk", "testing"],
     &["model", "protocol", "queue-model"],
     &["wire", "filter", "store", "queue-wire"],
     &[

@@ -145,6 +145,12 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> PropertyEntry<'a> {
+    /// The bytes of a String, not checked for UTF-8.
+    #[inline]
+    pub(super) fn text_bytes(self) -> Option<&'a [u8]> {
+        (self.tag == STRING).then_some(self.value)
+    }
+
     #[inline]
     pub(super) fn value(self) -> Option<ValueRef<'a>> {
         let bytes = self.value;

@@ -40,6 +40,25 @@ impl<'a> RawRow<'a> {
         row::take_head(&mut &self.0[..]).ok_or_else(|| row::unreadable(self.0))
     }
 
+    /// The value of this property, if the row has it. The same as `find` for one name, and faster.
+    #[inline]
+    pub fn value_of(self, name: &[u8]) -> Result<Option<ValueRef<'a>>, Fault> {
+        self.search_one(name).ok_or_else(|| row::unreadable(self.0))
+    }
+
+    #[inline]
+    fn search_one(self, name: &[u8]) -> Option<Option<ValueRef<'a>>> {
+        let mut rest = self.0;
+        row::take_format(&mut rest)?;
+        let mut cursor = Cursor::new(rest)?;
+        while let Some(entry) = cursor.step() {
+            if entry.name == name {
+                return entry.value().map(Some);
+            }
+        }
+        cursor.is_at_end().then_some(None)
+    }
+
     /// Stores the values of these properties in `found`, at the index of their name in `names`. Reads the row once,
     /// up to the last of them. More than `FEW` names must be sorted.
     pub fn find<N: AsRef<[u8]>>(self, names: &[N], found: &mut [Option<ValueRef<'a>>]) -> Result<(), Fault> {
@@ -101,6 +120,7 @@ mod tests {
     use super::*;
     use crate::RowDraft;
     use crate::encoding::row::tests::properties;
+    use model::{UnreadName as _, UnreadValue as _};
     use proptest::prelude::*;
 
     fn names() -> impl Strategy<Value = Vec<String>> {
@@ -109,7 +129,7 @@ mod tests {
 
     /// How many there are, once all of them are read.
     fn read(shown: ShownProperties<'_>) -> usize {
-        shown.filter_map(|(_, value)| Option::<ValueRef<'_>>::from(value)).count()
+        shown.filter_map(|(name, value)| name.text().zip(value.value())).count()
     }
 
     #[test]
@@ -141,6 +161,7 @@ mod tests {
             prop_assert_eq!(raw.timestamp().unwrap(), DateTime::MIN_STORED);
             for (name, value) in wanted.iter().zip(found) {
                 prop_assert_eq!(value, row.view().property(name));
+                prop_assert_eq!(raw.value_of(name.as_bytes()).unwrap(), value);
             }
         }
 
@@ -148,7 +169,9 @@ mod tests {
         fn a_row_cut_short_is_a_fault_to_whoever_reads_that_far(list in properties(), cut in 0.0..1.0_f64) {
             let row = RowDraft::new(row::borrowed(&list)).stamp(DateTime::MIN_STORED);
             let length = (row.as_bytes().len() as f64 * cut) as usize;
-            prop_assert!(RawRow::new(&row.as_bytes()[..length]).find(&["Missing"], &mut [None]).is_err());
+            let cut = RawRow::new(&row.as_bytes()[..length]);
+            prop_assert!(cut.find(&["Missing"], &mut [None]).is_err());
+            prop_assert!(cut.value_of(b"Missing").is_err());
         }
 
         #[test]

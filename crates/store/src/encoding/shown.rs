@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use model::{DateTime, ValueRef};
+use model::{DateTime, UnreadName, UnreadValue, ValueRef};
 
 use super::property::{Cursor, PropertyEntry};
 use super::raw::RawRow;
@@ -19,23 +19,52 @@ pub struct ShownProperties<'a> {
     damaged: &'a Cell<bool>,
 }
 
-/// A stored value that is not read yet.
+/// The name of a stored property.
 #[derive(Clone, Copy, Debug)]
-pub struct UnreadValue<'a> {
+pub struct ShownName<'a> {
+    bytes: &'a [u8],
+    damaged: &'a Cell<bool>,
+}
+
+/// The value of a stored property.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownValue<'a> {
     entry: PropertyEntry<'a>,
     damaged: &'a Cell<bool>,
 }
 
-impl<'a> From<UnreadValue<'a>> for Option<ValueRef<'a>> {
-    /// `None` if it can't be read, which is noted as damage.
+impl<'a> UnreadName<'a> for ShownName<'a> {
     #[inline]
-    fn from(unread: UnreadValue<'a>) -> Self {
-        let value = unread.entry.value();
-        if value.is_none() {
-            unread.damaged.set(true);
-        }
-        value
+    fn bytes(self) -> &'a [u8] {
+        self.bytes
     }
+
+    /// A name that can't be read is noted as damage.
+    #[inline]
+    fn text(self) -> Option<&'a str> {
+        noted(self.damaged, std::str::from_utf8(self.bytes).ok())
+    }
+}
+
+impl<'a> UnreadValue<'a> for ShownValue<'a> {
+    #[inline]
+    fn text_bytes(self) -> Option<&'a [u8]> {
+        self.entry.text_bytes()
+    }
+
+    /// A value that can't be read is noted as damage.
+    #[inline]
+    fn value(self) -> Option<ValueRef<'a>> {
+        noted(self.damaged, self.entry.value())
+    }
+}
+
+#[inline]
+fn noted<T>(damaged: &Cell<bool>, read: Option<T>) -> Option<T> {
+    if read.is_none() {
+        damaged.set(true);
+    }
+    read
 }
 
 impl<'a> RawRow<'a> {
@@ -51,21 +80,19 @@ impl<'a> RawRow<'a> {
 }
 
 impl<'a> Iterator for ShownProperties<'a> {
-    type Item = (&'a str, UnreadValue<'a>);
+    type Item = (ShownName<'a>, ShownValue<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.cursor.step();
-        if entry.is_none() && self.cursor.is_at_end() {
-            return None;
-        }
-        let named = entry.and_then(|entry| Some((std::str::from_utf8(entry.name).ok()?, entry)));
-        let Some((name, entry)) = named else {
-            self.damaged.set(true);
-            self.cursor = Cursor::default();
+        let damaged = self.damaged;
+        let Some(entry) = self.cursor.step() else {
+            if !self.cursor.is_at_end() {
+                damaged.set(true);
+                self.cursor = Cursor::default();
+            }
             return None;
         };
-        Some((name, UnreadValue { entry, damaged: self.damaged }))
+        Some((ShownName { bytes: entry.name, damaged }, ShownValue { entry, damaged }))
     }
 }
 
@@ -83,7 +110,7 @@ mod tests {
             let damaged = Cell::new(false);
             let (timestamp, shown) = RawRow::new(row.as_bytes()).show(&damaged);
             prop_assert_eq!(timestamp, DateTime::MIN_STORED);
-            let shown = shown.map(|(name, value)| (name, Option::from(value).unwrap()));
+            let shown = shown.map(|(name, value)| (name.text().unwrap(), value.value().unwrap()));
             prop_assert!(shown.eq(row.view().properties()));
             prop_assert!(!damaged.get());
         }
@@ -95,8 +122,8 @@ mod tests {
             let at = at.index(bytes.len());
             if cut { bytes.truncate(at) } else { bytes[at] ^= flip }
             let damaged = Cell::new(false);
-            for (_, value) in RawRow::new(&bytes).show(&damaged).1 {
-                let _: Option<ValueRef<'_>> = value.into();
+            for (name, value) in RawRow::new(&bytes).show(&damaged).1 {
+                let _ = (name.text(), value.value());
             }
             prop_assert_eq!(damaged.get(), RawRow::new(&bytes).open().is_err());
         }

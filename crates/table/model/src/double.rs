@@ -4,12 +4,26 @@
 /// down; always with a point or an exponent, so that it can't be taken for an Int32. Not for NaN and the infinities, which
 /// are written as names.
 pub fn format_double(value: f64) -> String {
+    let mut out = Vec::new();
+    write_double(&mut out, value);
+    // All of it is ASCII.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends what `format_double` returns.
+pub fn write_double(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 {
-        return "0.0".to_owned(); // JSON of the service knows no negative zero
+        out.extend_from_slice(b"0.0"); // JSON of the service knows no negative zero
+        return;
     }
     let mut buffer = ryu::Buffer::new();
     let fewest = buffer.format_finite(value);
-    if is_as_shown(fewest) { fewest.to_owned() } else { show(&fifteen_or_seventeen(value)) }
+    // The first condition implies the second: it has at most fifteen digits beside the point, and no exponent.
+    if (fewest.len() <= 16 && (1e-4..1e15).contains(&value.abs())) || is_as_shown(fewest) {
+        out.extend_from_slice(fewest.as_bytes());
+    } else {
+        out.extend_from_slice(show(&fifteen_or_seventeen(value)).as_bytes());
+    }
 }
 
 /// Whether the shortest text that reads back is also the service's: it is if it has at most fifteen digits and no exponent,

@@ -11,7 +11,11 @@ pub struct ETag(pub DateTime);
 impl ETag {
     /// Appends the text between the quotes.
     pub fn write_opaque(self, out: &mut Vec<u8>) {
-        let (time, length) = self.0.text();
+        Self::write_opaque_of(out, &self.0.text());
+    }
+
+    /// The same from the text of the timestamp, for answers that show both.
+    pub fn write_opaque_of(out: &mut Vec<u8>, (time, length): &([u8; 28], usize)) {
         // The colons after the hour and the minute have fixed positions.
         let mut text = *b"datetime'0000-00-00T00%3A00%3A00.0000000Z'";
         text[9..22].copy_from_slice(&time[..13]);

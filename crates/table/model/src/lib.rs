@@ -13,14 +13,16 @@ mod refusal;
 #[cfg(feature = "serde")]
 pub mod serde;
 mod table_name;
+mod unread;
 mod value;
 
 pub use common::{AccountName, DateTime, Guid, ParseValueError, ServiceKind};
 pub use convert::ValueMismatch;
-pub use double::format_double;
+pub use double::{format_double, write_double};
 pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};
 pub use etag::{ETag, IfMatch};
 pub use key::{Cut, Key, KeyFault, KeyRange, comparable_with_keys, is_too_long_for_a_key, ordinal_cmp};
 pub use refusal::{KeyName, Refusal};
 pub use table_name::TableName;
+pub use unread::{UnreadName, UnreadValue};
 pub use value::{EdmType, Value, ValueCow, ValueRef, utf16_units};

@@ -65,6 +65,11 @@ impl Residual {
         keys: impl FnOnce() -> Result<(Cow<'a, str>, Cow<'a, str>), Fault>,
         row: store::RawRow<'_>,
     ) -> Result<bool, Fault> {
+        if let ([name], false, false) = (self.names.as_slice(), self.reads_keys, self.reads_timestamp) {
+            // Most filters: one property, which is the only value with a number.
+            let value = row.value_of(name)?;
+            return Ok(self.filter.holds(|_| value));
+        }
         // Only what the filter reads is decoded: if it does not read the keys, they stay bytes.
         let (partition, row_key) = if self.reads_keys { keys()? } else { Default::default() };
         let timestamp = if self.reads_timestamp { Some(row.timestamp()?) } else { None };

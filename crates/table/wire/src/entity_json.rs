@@ -2,9 +2,13 @@
 
 mod decode;
 mod encode;
+mod object;
+mod text;
+mod written_names;
 
 pub use decode::{read_entity, read_entity_without_keys, read_table_name};
 pub use encode::{
-    EntityContext, EntityView, write_body, write_entity, write_entity_set_end, write_entity_set_start,
-    write_string, write_table, write_table_set,
+    EntityContext, EntityView, EntityWriter, write_body, write_entity, write_entity_set_end,
+    write_entity_set_start, write_table, write_table_set,
 };
+pub use text::write_string;

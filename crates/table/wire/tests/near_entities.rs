@@ -50,10 +50,10 @@ fn in_json(entity: &Entity<'_>) -> String {
         partition: entity.key.partition.as_str(),
         row: entity.key.row.as_str(),
         timestamp: DateTime::MIN_STORED,
-        properties: entity.properties.iter().map(|(name, value)| (name, Some(value))),
+        properties: entity.properties.iter(),
     };
     let mut out = Vec::new();
-    write_entity(&mut out, &context, view, true);
+    write_entity(&mut out, &context, view);
     String::from_utf8(out).unwrap()
 }
 

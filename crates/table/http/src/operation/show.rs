@@ -1,9 +1,9 @@
 //! Writes entities and tables in the format of the answer.
 
-use model::{DateTime, ETag, TableName, ValueRef, limits};
+use model::{DateTime, ETag, TableName, UnreadName, UnreadValue, ValueRef, limits};
 use store::StoredName;
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
-use wire::entity_json::{self, EntityContext, EntityView};
+use wire::entity_json::{self, EntityContext, EntityView, EntityWriter};
 use wire::{Format, MetadataLevel, Select, TableVersion, Version, names, url};
 
 use super::Context;
@@ -37,14 +37,15 @@ impl EntityFormat<'_> {
         }
     }
 
-    pub fn one<'e, I, V>(&self, entity: EntityView<'e, I>) -> Content
+    pub fn one<'e, I, N, V>(&self, entity: EntityView<'e, I>) -> Content
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let mut out = Vec::with_capacity(2048);
         match self.format {
-            Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity, true),
+            Format::Json(level) => entity_json::write_entity(&mut out, &self.json(level), entity),
             Format::Atom => {
                 let (link, etag, properties) = self.atom_entry(entity);
                 let entry = AtomEntry { relative_url: &link, etag: Some(etag), properties };
@@ -56,34 +57,44 @@ impl EntityFormat<'_> {
 
     /// Writes as many entities as there is memory for, but at least one. Returns the page and their number. The memory of
     /// the stored entities, `stored` bytes, is already held.
-    pub fn set<'e, I, V>(
+    pub fn set<'e, I, N, V>(
         &self,
         entities: impl Iterator<Item = EntityView<'e, I>>,
         stored: usize,
         held: &mut MemoryShare,
     ) -> (Content, usize)
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let mut out = Vec::with_capacity(16 * 1024);
         let mut shown = 0;
+        let count = entities.size_hint().0;
         // When the buffer grows next, it needs memory for the old one and the new one.
-        let mut has_room = |out: &Vec<u8>| {
-            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * out.capacity())
+        let mut has_room = |out: &Vec<u8>, capacity: usize| {
+            out.len() < limits::PAGE_WRITTEN_BYTES_MAX && held.resize(stored + 3 * capacity)
         };
         match self.format {
             Format::Json(level) => {
                 let context = self.json(level);
+                let mut writer = EntityWriter::new(&context);
                 entity_json::write_entity_set_start(&mut out, &context);
                 for entity in entities {
+                    if shown == 1 {
+                        // Most pages have entities of one size. A buffer that grows step by step would be copied as often.
+                        let whole = (out.len() * count).min(2 * stored).min(limits::PAGE_WRITTEN_BYTES_MAX);
+                        if whole > out.capacity() && has_room(&out, whole) {
+                            out.reserve_exact(whole - out.len());
+                        }
+                    }
                     if shown > 0 {
-                        if !has_room(&out) {
+                        if !has_room(&out, out.capacity()) {
                             break;
                         }
                         out.push(b',');
                     }
-                    entity_json::write_entity(&mut out, &context, entity, false);
+                    writer.write(&mut out, entity);
                     shown += 1;
                 }
                 entity_json::write_entity_set_end(&mut out);
@@ -92,7 +103,7 @@ impl EntityFormat<'_> {
                 let context = atom_context(self.context, self.table.as_str());
                 let mut feed = FeedWriter::start(&mut out, &context);
                 for entity in entities {
-                    if shown > 0 && !has_room(feed.written()) {
+                    if shown > 0 && !has_room(feed.written(), feed.written().capacity()) {
                         break;
                     }
                     let (link, etag, properties) = self.atom_entry(entity);
@@ -118,13 +129,14 @@ impl EntityFormat<'_> {
     }
 
     /// The link, the ETag and the chosen properties: system properties first, then the rest.
-    fn atom_entry<'r, 'e: 'r, I, V>(
+    fn atom_entry<'r, 'e: 'r, I, N, V>(
         &'r self,
         entity: EntityView<'e, I>,
     ) -> (String, String, Vec<(&'r str, AtomValue<'r>)>)
     where
-        I: Iterator<Item = (&'e str, V)>,
-        V: Into<Option<ValueRef<'e>>>,
+        I: Iterator<Item = (N, V)>,
+        N: UnreadName<'e>,
+        V: UnreadValue<'e>,
     {
         let link = url::entity_link(self.table.as_str(), entity.partition, entity.row);
         let etag = ETag(entity.timestamp).to_string();
@@ -136,15 +148,18 @@ impl EntityFormat<'_> {
         let shown = |(name, value)| (name, AtomValue::Value(value));
         let properties: Vec<(&'r str, AtomValue<'r>)> = match self.select.and_then(Select::names) {
             None => {
-                let custom = entity.properties.filter_map(|(name, value)| Some((name, value.into()?)));
+                let custom = entity.properties.filter_map(|(name, value)| name.text().zip(value.value()));
                 system.into_iter().chain(custom).map(shown).collect()
             }
             Some(chosen) => {
                 let is_system = |name: &str| system.iter().any(|(known, _)| *known == name);
-                let values = Select::pick(chosen, entity.properties);
+                let mut values = vec![None; chosen.len()];
+                Select::pick(chosen, entity.properties, &mut values);
                 let rest = chosen.iter().zip(values).filter(|(name, _)| !is_system(name));
-                let rest = rest
-                    .map(|(name, value)| (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value)));
+                let rest = rest.map(|(name, value)| {
+                    let value = value.and_then(UnreadValue::value);
+                    (name.as_str(), value.map_or(AtomValue::Null, AtomValue::Value))
+                });
                 let is_chosen = |name: &str| self.select.is_none_or(|select| select.shows(name));
                 let system = system.into_iter().filter(|(name, _)| is_chosen(name));
                 system.map(shown).chain(rest).collect()

@@ -1,0 +1,185 @@
+// Walks the rows of a column family that a snapshot shows, in order, below RocksDB's public iterator.
+//
+// The public iterator is made for everything that a database can hold. The rows of this one are plain values and deletions:
+// no merges, no blobs, no wide columns, no timestamps of users. Ranges of keys are deleted only when a table is dropped, and
+// then no scan of that table gives an answer. So a walk reads the internal iterator, which has every version of every key,
+// newest first, and picks the newest version that the snapshot shows. Where one file, or one level of files, has all rows of
+// the range, that iterator is the iterator of this file or level, with no merging in between.
+//
+// Everything here may be called by one thread at a time. A walk must end before its database is closed. What C++ throws, for
+// lack of memory, ends the process: nothing may be thrown through Rust.
+
+#include <cstring>
+#include <string>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/dbformat.h"
+#include "memory/arena.h"
+#include "monitoring/statistics_impl.h"
+#include "rocksdb/options.h"
+#include "table/internal_iterator.h"
+
+using namespace ROCKSDB_NAMESPACE;
+
+namespace {
+
+// After so many versions of one row, its last version is sought instead of stepped to.
+constexpr uint64_t kStepsMax = 8;
+
+}  // namespace
+
+extern "C" {
+
+// As RocksDB's C interface has it.
+struct rocksdb_column_family_handle_t {
+  ColumnFamilyHandle* rep;
+};
+
+struct partita_row {
+  const char* key;
+  size_t key_length;
+  const char* value;
+  size_t value_length;
+};
+
+struct partita_walk {
+  std::string start;
+  std::string end;
+  Slice upper_bound;
+  ReadOptions options;
+  Arena arena;
+  InternalIterator* rows = nullptr;
+  SequenceNumber newest = 0;
+  // The row whose older versions have to be skipped; nothing if there can be none.
+  std::string done;
+  bool has_done = false;
+  // The row whose versions are newer than the snapshot, and how many of its versions, or of the row before, were skipped.
+  std::string hidden;
+  uint64_t steps = 0;
+  bool is_at_row = false;
+  uint64_t skipped = 0;
+  Statistics* statistics = nullptr;
+  Status status;
+
+  ~partita_walk() {
+    if (rows != nullptr) {
+      // Its memory is the arena's.
+      rows->~InternalIteratorBase<Slice>();
+    }
+    RecordTick(statistics, NUMBER_ITER_SKIP, skipped);
+  }
+};
+
+// `newest` is the sequence number of a snapshot that lives as long as the walk.
+partita_walk* partita_walk_open(rocksdb_column_family_handle_t* family, uint64_t newest, const char* start,
+                                size_t start_length, const char* end, size_t end_length) noexcept {
+  auto* walk = new partita_walk();
+  auto* handle = static_cast<ColumnFamilyHandleImpl*>(family->rep);
+  DBImpl* db = handle->db();
+  ColumnFamilyData* data = handle->cfd();
+  walk->start.assign(start, start_length);
+  walk->end.assign(end, end_length);
+  walk->upper_bound = walk->end;
+  walk->newest = newest;
+  walk->statistics = data->ioptions().stats;
+  walk->options.iterate_upper_bound = &walk->upper_bound;
+  walk->options.ignore_range_deletions = true;
+  walk->options.total_order_seek = true;
+  // Only tells which memtables, levels and files have rows of the range. Nothing is read ahead by it.
+  MultiScanArgs range(data->user_comparator());
+  range.insert(walk->start, walk->end);
+  const bool is_empty = Slice(walk->start).compare(walk->end) >= 0;
+  walk->rows = db->NewInternalIterator(walk->options, data, data->GetReferencedSuperVersion(db), &walk->arena, newest,
+                                       /*allow_unprepared_value=*/false, /*db_iter=*/nullptr, is_empty ? nullptr : &range);
+  InternalKey first;
+  first.Set(walk->start, newest, kValueTypeForSeek);
+  walk->rows->Seek(first.Encode());
+  return walk;
+}
+
+void partita_walk_close(partita_walk* walk) noexcept { delete walk; }
+
+// The next row, which lies where it is told until the walk goes on or ends. 0 after the last one, and where reading fails.
+unsigned char partita_walk_next(partita_walk* walk, partita_row* row) noexcept {
+  InternalIterator* rows = walk->rows;
+  IterateResult step;
+  bool is_valid;
+  if (walk->is_at_row) {
+    walk->is_at_row = false;
+    is_valid = rows->NextAndGetResult(&step);
+  } else {
+    is_valid = rows->Valid();
+    if (is_valid) {
+      step.key = rows->key();
+      step.bound_check_result = IterBoundCheck::kUnknown;
+    }
+  }
+  while (is_valid) {
+    if (step.key.size() < kNumInternalBytes) {
+      walk->status = Status::Corruption("a stored key is too short");
+      return 0;
+    }
+    const Slice key(step.key.data(), step.key.size() - kNumInternalBytes);
+    const uint64_t footer = ExtractInternalKeyFooter(step.key);
+    const SequenceNumber sequence = footer >> 8;
+    const auto type = static_cast<ValueType>(footer & 0xff);
+    if (step.bound_check_result != IterBoundCheck::kInbound && key.compare(walk->upper_bound) >= 0) {
+      return 0;
+    }
+    const bool is_hidden = sequence > walk->newest;
+    const bool is_done = !is_hidden && walk->has_done && key == walk->done;
+    if (!is_hidden && !is_done) {
+      walk->steps = 0;
+      // A row of sequence number 0 has no older versions.
+      walk->has_done = sequence != 0;
+      if (walk->has_done) {
+        walk->done.assign(key.data(), key.size());
+      }
+      if (type == kTypeValue) {
+        const Slice value = rows->value();
+        *row = {key.data(), key.size(), value.data(), value.size()};
+        walk->is_at_row = true;
+        return 1;
+      }
+      if (type != kTypeDeletion && type != kTypeSingleDeletion) {
+        walk->status = Status::Corruption("a stored row has an unknown type", std::to_string(type));
+        return 0;
+      }
+    } else if (is_hidden && key != walk->hidden) {
+      walk->steps = 0;
+      walk->hidden.assign(key.data(), key.size());
+    }
+    walk->skipped++;
+    if (++walk->steps <= kStepsMax) {
+      is_valid = rows->NextAndGetResult(&step);
+      continue;
+    }
+    // To the first version that the snapshot shows, or behind the last one.
+    walk->steps = 0;
+    InternalKey target;
+    target.Set(key, is_hidden ? walk->newest : 0, is_hidden ? kValueTypeForSeek : kTypeDeletion);
+    rows->Seek(target.Encode());
+    is_valid = rows->Valid();
+    if (is_valid) {
+      step.key = rows->key();
+      step.bound_check_result = IterBoundCheck::kUnknown;
+    }
+  }
+  walk->status = rows->status();
+  return 0;
+}
+
+// What stopped the walk: 0 for nothing, 1 for damaged bytes, 2 for anything else. The text is the caller's to free.
+int partita_walk_status(const partita_walk* walk, char** text) noexcept {
+  const Status& status = walk->status.ok() ? walk->rows->status() : walk->status;
+  if (status.ok()) {
+    return 0;
+  }
+  *text = strdup(status.ToString().c_str());
+  return status.IsCorruption() ? 1 : 2;
+}
+
+void partita_walk_free(char* text) noexcept { free(text); }
+
+}  // extern "C"

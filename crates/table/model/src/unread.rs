@@ -1,0 +1,46 @@
+//! Properties on their way from stored bytes to an answer, read only as far as the answer needs them.
+//!
+//! The rows of a page mostly have the same names, and most texts are plain ASCII. Whoever finds that out by comparing bytes
+//! need not check them for UTF-8 first.
+
+use crate::ValueRef;
+
+/// The name of a property, not checked yet.
+pub trait UnreadName<'a>: Copy {
+    fn bytes(self) -> &'a [u8];
+
+    /// `None` if it can't be read.
+    fn text(self) -> Option<&'a str>;
+}
+
+/// The value of a property, not checked yet.
+pub trait UnreadValue<'a>: Copy {
+    /// The bytes of a String, which need not be UTF-8; `None` for every other type.
+    fn text_bytes(self) -> Option<&'a [u8]>;
+
+    /// `None` if it can't be read.
+    fn value(self) -> Option<ValueRef<'a>>;
+}
+
+impl<'a> UnreadName<'a> for &'a str {
+    fn bytes(self) -> &'a [u8] {
+        self.as_bytes()
+    }
+
+    fn text(self) -> Option<&'a str> {
+        Some(self)
+    }
+}
+
+impl<'a> UnreadValue<'a> for ValueRef<'a> {
+    fn text_bytes(self) -> Option<&'a [u8]> {
+        match self {
+            Self::String(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+
+    fn value(self) -> Option<Self> {
+        Some(self)
+    }
+}
