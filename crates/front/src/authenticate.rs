@@ -199,9 +199,13 @@ fn unlike_strings_of_path(
         }
         ServiceKind::Blob | ServiceKind::Queue => {
             // Any header may be signed, so all must be readable.
-            let text =
-                |name| Ok((HeaderName::as_str(name), signed(evidence.headers, name)?.unwrap_or_default()));
-            let headers: Vec<(&str, &str)> = evidence.headers.keys().map(text).collect::<Result<_, _>>()?;
+            let mut headers: Vec<(&str, &str)> = Vec::with_capacity(evidence.headers.len());
+            // The values of one name come one after the other, and the first is the header's.
+            for (name, value) in evidence.headers {
+                if headers.last().is_none_or(|(last, _)| *last != name.as_str()) {
+                    headers.push((name.as_str(), value.to_str().map_err(|_| unreadable(name))?));
+                }
+            }
             let query = evidence.target.query().unwrap_or_default();
             let request = BlobQueueRequest { method, account, path, query, headers: &headers };
             let mut first = None;
@@ -218,8 +222,11 @@ fn unlike_strings_of_path(
 
 /// A header that the signature covers. An unreadable one is refused: it must not count as absent.
 fn signed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Denial> {
-    let unreadable = || Denial::failed(format!("the header {name} is not ASCII text"));
-    header(headers, name).required_readable(()).map_err(|()| unreadable())
+    header(headers, name).required_readable(()).map_err(|()| unreadable(name))
+}
+
+fn unreadable(name: &HeaderName) -> Denial {
+    Denial::failed(format!("the header {name} is not ASCII text"))
 }
 
 fn check_date(date: &str, now: SystemTime) -> Result<(), Denial> {
