@@ -1,4 +1,4 @@
-//! One connection: sends the operations of a workload, and checks the answers.
+//! One connection to tables: sends the operations of a workload, and checks the answers.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ const REMEMBERED_MAX: u64 = 8;
 /// One of so many operations of `mixed` is a write.
 const MIXED_WRITES: u64 = 10;
 
-/// What all connections to one endpoint share.
+/// What all connections to the tables of one endpoint share.
 #[derive(Debug)]
-pub struct WorkerContext {
+pub struct TableContext {
     pub data: DataSet,
     /// The table that is read.
     pub data_table: String,
@@ -43,9 +43,9 @@ pub struct WorkerContext {
 }
 
 #[derive(Debug)]
-pub struct Worker {
+pub struct TableWorker {
     client: Client,
-    shared: Arc<WorkerContext>,
+    shared: Arc<TableContext>,
     random: Random,
     path: String,
     query: String,
@@ -57,8 +57,8 @@ pub struct Worker {
     written: Vec<(Workload, u64)>,
 }
 
-impl Worker {
-    pub fn new(client: Client, shared: Arc<WorkerContext>, seed: u64) -> Self {
+impl TableWorker {
+    pub fn new(client: Client, shared: Arc<TableContext>, seed: u64) -> Self {
         let batch_url = format!("{}/{}", client.endpoint().url(), shared.written_table);
         let insert_path = format!("/{}", shared.written_table);
         Self {
@@ -89,6 +89,11 @@ impl Worker {
             Workload::Merge => self.merge(now).await,
             Workload::Mixed if self.random.below(MIXED_WRITES) == 0 => self.replace(now).await,
             Workload::Mixed => self.get(now).await,
+            Workload::QueuePut
+            | Workload::QueuePeek
+            | Workload::QueueGetDelete
+            | Workload::QueueUpdate
+            | Workload::QueueMixed => Err(OperationFailure::bug("a workload of queues was given to tables")),
         }
     }
 
@@ -316,7 +321,7 @@ impl Worker {
         number
     }
 
-    fn entity_path(&mut self, table: impl Fn(&WorkerContext) -> &String) {
+    fn entity_path(&mut self, table: impl Fn(&TableContext) -> &String) {
         self.path.clear();
         let EntityKeys { partition, row } = &self.key;
         for piece in ["/", table(&self.shared), "(PartitionKey='", partition, "',RowKey='", row, "')"] {
