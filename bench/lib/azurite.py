@@ -21,14 +21,14 @@ TARGETS_BY_WORKLOAD = {"get": 40, "page": 12, "page-select": 12, "partition-scan
                        "merge": 12, "mixed": 1, "insert": 12, "batch": 12}
 
 
-def install():
-    """Installs it into the cache that builds use too; returns the server's script."""
+def install(service="table"):
+    """Installs it into the cache that builds use too; returns the script of the service."""
     cache = os.environ.get("PARTITA_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "partita")
     # With a lock file: without one, a new version of an indirect dependency can break the installation.
     wanted = Path(__file__).parent.parent / "azurite"
     folder = Path(cache) / f"azurite-{VERSION}"
-    main = folder / "node_modules" / "azurite" / "dist" / "src" / "table" / "main.js"
+    main = folder / "node_modules" / "azurite" / "dist" / "src" / service / "main.js"
     installed = folder / "installed"
     lock = (wanted / "package-lock.json").read_text()
     if not main.exists() or not installed.exists() or installed.read_text() != lock:
@@ -46,6 +46,17 @@ def install():
     return main
 
 
+def start(setup, service="table"):
+    """Starts its service on an empty store."""
+    port = setup.port(2)
+    command = ["node", str(install(service)), "--location", str(setup.store("azurite")), f"--{service}Port", str(port), "--silent",
+               "--disableTelemetry", "--skipApiVersionCheck"]
+    quiet_seconds = QUIET_SECONDS if setup.options.quiet_seconds >= 0.5 else None
+    server = setup.start("azurite", command, port, accepts_connections, quiet_seconds)
+    server.queue_port = port if service == "queue" else None
+    return server
+
+
 def expected(_options):
     """Names of the lines that a complete run writes."""
     return ["load", *TARGETS_BY_WORKLOAD]
@@ -56,12 +67,8 @@ def run(setup, results):
     missing = [workload for workload in TARGETS_BY_WORKLOAD if not results.has(workload)]
     if not missing:
         return
-    main = install()
+    azurite = start(setup)
     partita = setup.start_partita()
-    port = setup.port(2)
-    command = ["node", str(main), "--location", str(setup.store("azurite")), "--tablePort", str(port), "--silent",
-               "--disableTelemetry", "--skipApiVersionCheck"]
-    azurite = setup.start("azurite", command, port, accepts_connections, QUIET_SECONDS if options.quiet_seconds >= 0.5 else None)
     data = {"entities": options.azurite_entities, "connections": CONNECTIONS}
     loaded = {}
     for server in (partita, azurite):

@@ -17,8 +17,9 @@ ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
-def connection_string(port):
-    return f"AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://127.0.0.1:{port}/{ACCOUNT}"
+def connection_string(port, queue_port=None):
+    text = f"AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://127.0.0.1:{port}/{ACCOUNT}"
+    return f"{text};QueueEndpoint=http://127.0.0.1:{queue_port}/{ACCOUNT}" if queue_port else text
 
 
 class TableClient:

@@ -12,9 +12,9 @@ def bench(partita, workload, server, other=None, tolerate=None, **flags):
     stands for a flag without a value. Returns one result for each server. Failures with the status `tolerate` are only
     counted."""
     command = [partita, "bench", workload, "--json", "--pid", str(server.pid),
-               "--connection-string", connection_string(server.port)]
+               "--connection-string", connection_string(server.port, server.queue_port)]
     if other:
-        command += ["--compare", connection_string(other.port), "--compare-pid", str(other.pid)]
+        command += ["--compare", connection_string(other.port, other.queue_port), "--compare-pid", str(other.pid)]
     for name, value in flags.items():
         if value is not None and value is not False:
             command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])

@@ -9,7 +9,7 @@ from . import client
 from .process import Server, accepts_connections, answers_http_200, free_port
 
 
-# Several servers run beside each other, and the benchmarks are of tables. A variable, because older servers know no such flag.
+# Several servers run beside each other, and most benchmarks are of tables. A variable, because older servers know no such flag.
 os.environ.setdefault("PARTITA_QUEUE_LISTEN", "off")
 
 
@@ -27,10 +27,21 @@ class Setup:
                    "--log-level", "error"]
         return self.start("partita", command, port, answers_http_200("/health/ready"))
 
+    def start_partita_with_queues(self, folder="store", place=0):
+        """The same, with queues. Servers that run side by side have different places."""
+        port, queue_port = self.port(3 + 2 * place), self.port(4 + 2 * place)
+        command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--queue-listen", f"127.0.0.1:{queue_port}",
+                   "--data", str(self.directory / folder), "--log-level", "error"]
+        server = self.start("partita", command, port, answers_http_200("/health/ready"))
+        server.queue_port = queue_port
+        return server
+
     def start_bare(self):
         port = self.port(1)
         command = [self.bare, "--listen", f"127.0.0.1:{port}", "--log", str(self.directory / "bare.log")]
-        return self.start("bare", command, port, accepts_connections)
+        server = self.start("bare", command, port, accepts_connections)
+        server.queue_port = port
+        return server
 
     def start(self, name, command, port, ready, quiet_seconds=None):
         server = Server(name, command, port, self.directory / f"{name}.output", ready, quiet_seconds or self.options.quiet_seconds)

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -34,6 +35,10 @@ const PART: &str = "--changesetresponse_0\r\nContent-Type: application/http\r\n\
      Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 204 No Content\r\n\
      X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nPreference-Applied: return-no-content\r\n\
      DataServiceVersion: 3.0;\r\nETag: W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"\r\n\r\n\r\n";
+
+const MESSAGE_ID: &str = "0a1b2c3d-192b-4f77-a501-2ba4be007ea5";
+const RECEIPT: &str = "AgAAAAMAAAAAAAAAO0dZ7P5O1QE=";
+const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
 
 /// Sent at once, and in chunks unless it is empty, as Partita sends its documents.
 #[derive(Debug)]
@@ -90,6 +95,46 @@ pub fn batch(request: &[u8]) -> Response<Body> {
     body.extend_from_slice(b"--changesetresponse_0--\r\n--batchresponse_0--\r\n");
     let mut response = with_headers(StatusCode::ACCEPTED, Body(Some(body.into())));
     put(response.headers_mut(), CONTENT_TYPE, BATCH_TYPE);
+    response
+}
+
+static MESSAGE: LazyLock<Bytes> = LazyLock::new(|| {
+    let text = "x".repeat(1024);
+    message_list(&format!("<DequeueCount>1</DequeueCount><MessageText>{text}</MessageText>"))
+});
+static NEW_MESSAGE: LazyLock<Bytes> = LazyLock::new(|| message_list(""));
+
+fn message_list(rest: &str) -> Bytes {
+    let list = format!(
+        "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList><QueueMessage>\
+         <MessageId>{MESSAGE_ID}</MessageId><InsertionTime>{DATE}</InsertionTime>\
+         <ExpirationTime>{DATE}</ExpirationTime><PopReceipt>{RECEIPT}</PopReceipt>\
+         <TimeNextVisible>{DATE}</TimeNextVisible>{rest}</QueueMessage></QueueMessagesList>"
+    );
+    list.into()
+}
+
+/// One message, as Get shows it; its text has 1 KiB.
+pub fn message() -> Response<Body> {
+    xml(StatusCode::OK, MESSAGE.clone())
+}
+
+/// As Put shows it.
+pub fn message_put() -> Response<Body> {
+    xml(StatusCode::CREATED, NEW_MESSAGE.clone())
+}
+
+fn xml(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = with_headers(status, Body(Some(body)));
+    put(response.headers_mut(), CONTENT_TYPE, "application/xml");
+    response
+}
+
+/// A message that was updated or deleted.
+pub fn message_changed() -> Response<Body> {
+    let mut response = with_headers(StatusCode::NO_CONTENT, Body(None));
+    put(response.headers_mut(), HeaderName::from_static("x-ms-popreceipt"), RECEIPT);
+    put(response.headers_mut(), HeaderName::from_static("x-ms-time-next-visible"), DATE);
     response
 }
 

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Parser;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -26,6 +27,8 @@ use crate::log::Log;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// What the log keeps of a write without a body.
+const RECORD_BYTES: usize = 64;
 const IDLE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Answers every request with fixed bytes; measure it with `partita bench --trust-answers`
@@ -79,15 +82,30 @@ async fn serve(address: &str, log: Option<Arc<Log>>) -> Result<(), String> {
 }
 
 async fn answer(request: Request<Incoming>, log: Option<Arc<Log>>) -> Result<Response<Body>, Infallible> {
-    if request.method() == Method::GET {
-        return Ok(answer::entity());
+    let path = request.uri().path();
+    let (is_batch, of_queues) = (path.ends_with("/$batch"), path.contains("/messages"));
+    let method = request.method().clone();
+    // A Get of messages hides them, which is a write.
+    let is_read = method == Method::GET
+        && (!of_queues || request.uri().query().is_some_and(|query| query.contains("peekonly=true")));
+    if is_read {
+        return Ok(if of_queues { answer::message() } else { answer::entity() });
     }
-    let is_batch = request.uri().path().ends_with("/$batch");
     let Ok(body) = request.into_body().collect().await else {
         return Ok(answer::refusal(StatusCode::BAD_REQUEST));
     };
-    let body = body.to_bytes();
-    let answer = if is_batch { answer::batch(&body) } else { answer::written() };
+    let mut body = body.to_bytes();
+    if body.is_empty() {
+        // A message is hidden or deleted by a request without a body, but not without a record.
+        body = Bytes::from_static(&[0; RECORD_BYTES]);
+    }
+    let answer = match method {
+        Method::GET => answer::message(),
+        Method::POST if of_queues => answer::message_put(),
+        _ if of_queues => answer::message_changed(),
+        _ if is_batch => answer::batch(&body),
+        _ => answer::written(),
+    };
     if let Some(log) = log
         && log.append(body).await.is_err()
     {

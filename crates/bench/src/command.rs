@@ -11,7 +11,7 @@ use crate::workload::Workload;
 use connection::DEVELOPMENT;
 
 const EXAMPLES: &str = "\
-Workloads:
+Workloads of tables:
   insert                one entity, each in its own partition
   insert-one-partition  one entity, all in one partition
   batch                 100 inserts in one entity group transaction
@@ -23,10 +23,22 @@ Workloads:
   merge                 one property of an entity
   mixed                 9 get, 1 insert-or-replace
 
+Workloads of queues:
+  queue-peek            the first message of a queue
+  queue-update          a message gets another text and another receipt
+  queue-get-delete      get one message, then delete it: two requests, one operation. After every 2,000, messages are put
+                        back, which is not measured
+  queue-mixed           put, peek, get and delete in turn; each is one operation
+  queue-put             one message
+
+all stands for every workload, tables and queues for those of one service.
+
 Examples:
   partita bench get,insert --pid $(pidof partita)
   partita bench page --entities 1000000 --keep          load once ...
   partita bench page --entities 1000000 --reuse         ... and measure again
+  partita bench queue-put --rate 5000                   5,000 a second, however long the answers take
+  partita bench queues --queues 100 --waiting 100000
   partita bench get --connection-string \"$OURS\" --compare \"$THEIRS\" --rounds 5
 
 The client checks every answer; the exit code is 0 only if all were right. On one machine client and server share the
@@ -38,7 +50,8 @@ pub struct BenchCommand {
     /// What to measure: names separated by commas, or all
     #[arg(value_name = "WORKLOADS", default_value = "all")]
     pub workloads: String,
-    /// The endpoint and its account; UseDevelopmentStorage=true is the development account on 127.0.0.1:10002
+    /// The endpoints and their account; UseDevelopmentStorage=true is the development account on 127.0.0.1, tables on port
+    /// 10002 and queues on 10001
     #[arg(
         long,
         value_name = "TEXT",
@@ -56,6 +69,10 @@ pub struct BenchCommand {
     /// Number of threads of this client
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub threads: usize,
+    /// Operations that begin in a second, whether or not those before have ended; latency counts from when an operation
+    /// should have begun. Without it, each connection begins one when the one before has ended
+    #[arg(long, value_name = "NUMBER")]
+    pub rate: Option<f64>,
     /// How long each workload runs [default: 5, unless --count is given]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<Duration>,
@@ -71,13 +88,22 @@ pub struct BenchCommand {
     /// Total size of an entity's ten properties
     #[arg(long, value_name = "BYTES", default_value_t = 1024)]
     pub value_bytes: usize,
-    /// Prefix of the names of tables
+    /// Number of queues
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub queues: u64,
+    /// Number of messages that wait in them, in all
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub waiting: u64,
+    /// Size of a message's text
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    pub message_bytes: usize,
+    /// Prefix of the names of tables and queues
     #[arg(long, value_name = "NAME", default_value = "partitabench")]
     pub table: String,
-    /// Keep the loaded table
+    /// Keep the loaded table and the queues
     #[arg(long)]
     pub keep: bool,
-    /// Use the table of an earlier run with --keep and the same sizes
+    /// Use the table and the queues of an earlier run with --keep and the same sizes
     #[arg(long)]
     pub reuse: bool,
     /// Process id of the server, if it runs on this machine; prints its processor time per operation and its memory

@@ -8,8 +8,10 @@ use tokio::task::JoinError;
 
 use crate::TABLE_PREFIX_MAX;
 use crate::data::{PAGE_ROWS, SMALL_VALUES_BYTES, VALUE_BYTES_MAX};
+use crate::messages::{QUEUES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
+use crate::pace::RATE_MAX;
 use crate::tally::OperationFailure;
-use crate::workload::Workload;
+use crate::workload::{LISTS, Workload};
 
 pub type Result<T> = std::result::Result<T, BenchError>;
 
@@ -25,7 +27,11 @@ pub enum BenchError {
          {TABLE_PREFIX_MAX} in all"
     )]
     TablePrefix(String),
-    #[error("{name:?} is not a workload; the workloads are all, {}", Workload::ALL.map(Workload::name).join(", "))]
+    #[error(
+        "{name:?} is not a workload; there are {}, {}",
+        LISTS.join(", "),
+        Workload::ALL.map(Workload::name).join(", ")
+    )]
     UnknownWorkload { name: String },
     #[error("no workload is named; all runs every one")]
     NoWorkload,
@@ -33,6 +39,14 @@ pub enum BenchError {
     TooFewEntities(u64),
     #[error("--value-bytes {bytes} is out of range; it takes {} to {VALUE_BYTES_MAX}", SMALL_VALUES_BYTES + 1)]
     ValueBytes { bytes: usize },
+    #[error("--queues {0} is out of range; it takes 1 to {QUEUES_MAX}")]
+    Queues(u64),
+    #[error("--waiting {waiting} is too few; each of the {queues} queues needs a message")]
+    TooFewMessages { waiting: u64, queues: u64 },
+    #[error("--message-bytes {bytes} is out of range; it takes {TEXT_BYTES_MIN} to {TEXT_BYTES_MAX}")]
+    MessageBytes { bytes: usize },
+    #[error("--rate {0} is out of range; it takes more than 0, and up to {RATE_MAX} operations a second")]
+    Rate(f64),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     #[error(transparent)]
@@ -55,17 +69,24 @@ pub enum BenchError {
     Interrupted,
 
     // The endpoint.
-    #[error("can't create table {table} at {url}: {failure}{}", if *.exists { EXISTS } else { "" })]
-    NotMade { table: String, url: String, exists: bool, failure: OperationFailure },
-    #[error("can't delete table {table}: {failure}; delete it by hand")]
-    NotDeleted { table: String, failure: OperationFailure },
-    #[error("can't delete table {table}: no answer in time; delete it by hand")]
-    NotDeletedInTime { table: String },
+    #[error("can't create {what} at {url}: {failure}{}", if *.exists { EXISTS } else { "" })]
+    NotMade { what: String, url: String, exists: bool, failure: OperationFailure },
+    #[error("can't delete {what}: {failure}; delete it by hand")]
+    NotDeleted { what: String, failure: OperationFailure },
+    #[error("can't delete {what}: no answer in time; delete it by hand")]
+    NotDeletedInTime { what: String },
     #[error(
         "table {table} does not hold the data set of --entities and --value-bytes ({failure}); load it with --keep, \
          and without --reuse"
     )]
     NotLoaded { table: String, failure: OperationFailure },
+    #[error(
+        "queue {queue} does not hold the messages of --waiting and --message-bytes ({failure}); load them with --keep, \
+         and without --reuse"
+    )]
+    NotWaiting { queue: String, failure: OperationFailure },
+    #[error("queue {queue} can't be read: {failure}")]
+    NotCounted { queue: String, failure: OperationFailure },
     #[error("can't load: {0}")]
     Load(OperationFailure),
     #[error("every connection is gone; is the server running?")]

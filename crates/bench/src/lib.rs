@@ -1,17 +1,26 @@
-//! `partita bench`: measures the speed and the cost of a Table endpoint, and checks its answers.
+//! `partita bench`: measures the speed and the cost of an endpoint of tables and queues, and checks its answers.
 //!
-//! It uses only the protocol, so it measures any endpoint: Partita, Azurite, Azure. It shares only `wire` with the server.
+//! It uses only the protocol, so it measures any endpoint: Partita, Azurite, Azure. It shares only
+//! `protocol` with the server.
 
 mod batch;
 mod command;
+mod control;
 mod data;
 mod error;
+mod load;
 mod measure;
+mod messages;
+mod pace;
 mod process;
+mod queue_side;
+mod queue_worker;
 mod random;
 mod report;
 mod session;
 mod summary;
+mod table_side;
+mod table_worker;
 mod tally;
 mod verify;
 mod worker;
@@ -24,19 +33,20 @@ use std::time::Duration;
 pub use command::BenchCommand;
 pub use error::BenchError;
 
-use connection::{Endpoint, Target};
+use connection::{Endpoint, ServiceKind, Target};
 use data::DataSet;
 use error::Result;
 use measure::{Limits, Measured};
+use messages::MessageSet;
 use process::Process;
-use report::{EndpointReport, Ratio, Report};
-use session::{BenchPlan, DataTable, Session};
+use report::{EndpointReport, Queues, Ratio, Report};
+use session::{BenchPlan, Kept, Session, Sides};
 use summary::Summary;
 use workload::Workload;
 
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
-/// A table's name has at most 63 characters, and a run adds some.
-const TABLE_PREFIX_MAX: usize = 50;
+/// The name of a table or a queue has at most 63 characters, and a run adds some.
+const TABLE_PREFIX_MAX: usize = 45;
 const DEFAULT_ROUNDS_COMPARED: usize = 3;
 
 /// Measures and prints. Fails if anything failed, even a single operation.
@@ -57,10 +67,15 @@ pub fn run(command: &BenchCommand) -> Result<()> {
     }
 }
 
-/// The report, and whether its tables were deleted. If that failed, the report is still printed.
+/// The report, and whether its tables and queues were deleted. If that failed, the report is still printed.
 async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     let plan = plan(command)?;
-    let (workloads, seed) = (plan.workloads.clone(), plan.seed);
+    let (workloads, seed, rate) = (plan.workloads.clone(), plan.seed, plan.rate);
+    let queues = plan.has(ServiceKind::Queue).then_some(Queues {
+        number: command.queues,
+        waiting: command.waiting,
+        message_bytes: command.message_bytes,
+    });
     let ends =
         [(Some(&command.connection_string), command.pid), (command.compare.as_ref(), command.compare_pid)];
     let mut sessions = Vec::new();
@@ -81,7 +96,7 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         Ok(()) => unless_interrupted(measure_in_turns(&mut sessions, &workloads, rounds.max(1))).await,
         Err(error) => Err(error),
     };
-    // Deletes tables in any case; returns the first error.
+    // Deletes tables and queues in any case; returns the first error.
     let mut endpoints: Vec<_> =
         sessions.iter().map(|s| EndpointReport { endpoint: s.url(), workloads: Vec::new() }).collect();
     let mut closed = Ok(());
@@ -99,9 +114,13 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         }
         _ => Vec::new(),
     };
-    let entities = DataSet::new(command.entities, command.value_bytes)?.entities();
+    let entities = if workloads.iter().any(|workload| workload.service() == ServiceKind::Table) {
+        Some(DataSet::new(command.entities, command.value_bytes)?.entities())
+    } else {
+        None
+    };
     let (connections, threads) = (command.connections, command.threads);
-    Ok((Report { connections, threads, entities, seed, endpoints, ratios }, closed))
+    Ok((Report { connections, threads, rate, entities, queues, seed, endpoints, ratios }, closed))
 }
 
 /// Returns the rounds of each endpoint for each workload. Endpoints take turns, so that a disturbance of the machine affects
@@ -133,11 +152,22 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<
 }
 
 async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: BenchPlan) -> Result<Session> {
-    let endpoint = Endpoint::parse(text)?;
-    let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
+    let target = |service| {
+        let endpoint = Endpoint::of(service, text)?;
+        let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
+        Ok::<_, BenchError>(Arc::new(Target { service, endpoint, tls }))
+    };
+    let mut sides = Sides { tables: None, queues: None };
+    if plan.has(ServiceKind::Table) {
+        let data = DataSet::new(command.entities, command.value_bytes)?;
+        sides.tables = Some((target(ServiceKind::Table)?, data));
+    }
+    if plan.has(ServiceKind::Queue) {
+        let messages = MessageSet::new(command.queues, command.waiting, command.message_bytes)?;
+        sides.queues = Some((target(ServiceKind::Queue)?, messages));
+    }
     let server = pid.map(Process::with_id).transpose()?;
-    let data = DataSet::new(command.entities, command.value_bytes)?;
-    Session::open(Arc::new(Target { endpoint, tls }), server, data, plan).await
+    Session::open(sides, server, plan).await
 }
 
 fn plan(command: &BenchCommand) -> Result<BenchPlan> {
@@ -145,6 +175,11 @@ fn plan(command: &BenchCommand) -> Result<BenchPlan> {
         return Err(BenchError::NoConnections);
     }
     check_table(&command.table)?;
+    if let Some(rate) = command.rate
+        && !(rate > 0.0 && rate <= pace::RATE_MAX)
+    {
+        return Err(BenchError::Rate(rate));
+    }
     let time = match (command.seconds, command.count) {
         (None, None) => Some(DEFAULT_TIME),
         (time, _) => time,
@@ -155,12 +190,13 @@ fn plan(command: &BenchCommand) -> Result<BenchPlan> {
         connections: command.connections,
         limits: Limits { time, operations: command.count },
         warmup: warmup.map(|time| Limits { time: Some(time), operations: command.count }),
-        data_table: match (command.keep, command.reuse) {
-            (_, true) => DataTable::Reused,
-            (true, false) => DataTable::Kept,
-            (false, false) => DataTable::Temporary,
+        rate: command.rate,
+        kept: match (command.keep, command.reuse) {
+            (_, true) => Kept::Reused,
+            (true, false) => Kept::Loaded,
+            (false, false) => Kept::No,
         },
-        table: command.table.clone(),
+        prefix: command.table.clone(),
         seed: command.random_seed.unwrap_or_else(session::epoch_nanos),
         trust: command.trust_answers,
     })

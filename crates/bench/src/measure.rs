@@ -1,14 +1,13 @@
 //! Runs a workload over all connections for some time, and measures it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, Result};
+use crate::pace::Turns;
 use crate::process::{MemoryUse, Process};
-use crate::tally::{OperationFailure, WorkloadTally};
+use crate::tally::WorkloadTally;
 use crate::worker::Worker;
 use crate::workload::Workload;
 
@@ -38,18 +37,37 @@ pub struct ServerUse {
     pub memory: MemoryUse,
 }
 
-/// Returns the workers, to use their connections again.
-pub async fn measure(
-    workers: Vec<Worker>,
-    workload: Workload,
-    limits: Limits,
-    server: Option<&Process>,
-) -> Result<(Vec<Worker>, Measured)> {
+impl Measured {
+    /// Adds a measurement of the same workload, made directly after this one.
+    pub fn add(&mut self, next: Self) {
+        self.tally.add(next.tally);
+        self.elapsed += next.elapsed;
+        self.client_cpu += next.client_cpu;
+        self.server = match (self.server, next.server) {
+            (Some(first), Some(next)) => Some(ServerUse { cpu: first.cpu + next.cpu, memory: next.memory }),
+            (first, next) => next.or(first),
+        };
+    }
+}
+
+/// What to measure, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Assignment<'a> {
+    pub workload: Workload,
+    pub limits: Limits,
+    /// Operations that begin in a second; without it, each begins when the one before has ended.
+    pub rate: Option<f64>,
+    pub server: Option<&'a Process>,
+}
+
+/// Uses the connections, and gives them back.
+pub async fn measure(workers: &mut Vec<Worker>, assignment: Assignment<'_>) -> Result<Measured> {
+    let Assignment { workload, limits, rate, server } = assignment;
     let client = Process::this();
     let server_before = server.map(Process::cpu_time).transpose()?;
     let client_before = client.cpu_time()?;
     let start = Instant::now();
-    let (workers, tally) = run(workers, workload, limits, start).await?;
+    let tally = run(workers, workload, limits, rate).await?;
     let elapsed = start.elapsed();
     let client_cpu = client.cpu_time()?.saturating_sub(client_before);
     let server = match (server, server_before) {
@@ -58,22 +76,21 @@ pub async fn measure(
         }
         _ => None,
     };
-    Ok((workers, Measured { tally, elapsed, client_cpu, server }))
+    Ok(Measured { tally, elapsed, client_cpu, server })
 }
 
 async fn run(
-    workers: Vec<Worker>,
+    workers: &mut Vec<Worker>,
     workload: Workload,
     limits: Limits,
-    start: Instant,
-) -> Result<(Vec<Worker>, WorkloadTally)> {
-    let started = Arc::new(AtomicU64::new(0));
-    let deadline = limits.time.map(|time| start + time);
+    rate: Option<f64>,
+) -> Result<WorkloadTally> {
+    let (turns, _pacing) = Turns::begin(limits, rate)?;
     let mut tasks = JoinSet::new();
-    for worker in workers {
-        tasks.spawn(repeat(worker, workload, deadline, limits.operations, started.clone()));
+    for worker in std::mem::take(workers) {
+        tasks.spawn(repeat(worker, workload, turns.clone()));
     }
-    let (mut workers, mut sum) = (Vec::new(), WorkloadTally::default());
+    let mut sum = WorkloadTally::default();
     let patience = limits.time.map_or(Duration::MAX, |time| time.saturating_add(PATIENCE));
     let joined = async {
         while let Some(ended) = tasks.join_next().await {
@@ -84,28 +101,20 @@ async fn run(
         Ok(())
     };
     match tokio::time::timeout(patience, joined).await {
-        Ok(outcome) => outcome.map(|()| (workers, sum)),
+        Ok(outcome) => outcome.map(|()| sum),
         Err(_) => Err(BenchError::Unanswered { workload, seconds: PATIENCE.as_secs() }),
     }
 }
 
 /// Does one operation after another. An operation that begins in time is finished and counted.
-async fn repeat(
-    mut worker: Worker,
-    workload: Workload,
-    deadline: Option<Instant>,
-    operations: Option<u64>,
-    started: Arc<AtomicU64>,
-) -> (Worker, WorkloadTally) {
+async fn repeat(mut worker: Worker, workload: Workload, turns: Turns) -> (Worker, WorkloadTally) {
     let mut tally = WorkloadTally::default();
-    let mut now = Instant::now();
-    while deadline.is_none_or(|deadline| now < deadline)
-        && operations.is_none_or(|operations| started.fetch_add(1, Ordering::Relaxed) < operations)
-    {
-        let outcome = worker.operate(workload, now).await;
-        let end = Instant::now();
+    let mut ended = Instant::now();
+    while let Some(turn) = turns.next(ended).await {
+        let outcome = worker.operate(workload, turn.now).await;
+        ended = Instant::now();
         match outcome {
-            Ok(entities) => tally.succeeded(entities, end - now),
+            Ok(entities) => tally.succeeded(entities, ended.saturating_duration_since(turn.intended)),
             Err(failure) => {
                 let fatal = failure.fatal;
                 tally.failed(failure);
@@ -114,16 +123,15 @@ async fn repeat(
                 }
             }
         }
-        now = end;
     }
     (worker, tally)
 }
 
-/// Reads back a sample of the written entities; a wrong one counts as failed.
-pub async fn read_back(workers: &mut [Worker], tally: &mut WorkloadTally) {
+/// Checks what the workload has left; what is wrong counts as failed.
+pub async fn check(workers: &mut [Worker], tally: &mut WorkloadTally) {
     for worker in workers {
-        if let Err(OperationFailure { label, sample, fatal }) = worker.read_back().await {
-            tally.failed(OperationFailure { label: format!("read back: {label}"), sample, fatal });
+        if let Err(failure) = worker.check().await {
+            tally.failed(failure.during("read back"));
         }
     }
 }

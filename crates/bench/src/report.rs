@@ -18,12 +18,27 @@ pub struct EndpointReport {
 pub struct Report {
     pub connections: usize,
     pub threads: usize,
-    pub entities: u64,
+    /// Operations that were to begin in a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entities: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Queues>,
     pub seed: u64,
     pub endpoints: Vec<EndpointReport>,
     /// The first endpoint's numbers divided by the second's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
+}
+
+/// What workloads of queues worked on.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Queues {
+    pub number: u64,
+    /// In all of them.
+    pub waiting: u64,
+    pub message_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,13 +76,19 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for endpoint in &self.endpoints {
-            let _ = writeln!(
-                out,
-                "{}  ({} connections, {} client threads, {} entities)\n",
-                endpoint.endpoint, self.connections, self.threads, self.entities
-            );
+            let _ = writeln!(out, "{}  ({})\n", endpoint.endpoint, self.conditions());
             out.push_str(&aligned(endpoint.workloads.iter().map(cells), &HEADINGS));
             for summary in &endpoint.workloads {
+                if let Some(rate) = self.rate.filter(|rate| summary.operations_per_second < rate * RATE_KEPT)
+                {
+                    let _ = writeln!(
+                        out,
+                        "{}: {} of {} operations a second were done; the others waited, and their latencies say so",
+                        summary.workload,
+                        number(summary.operations_per_second),
+                        number(rate)
+                    );
+                }
                 for (label, failed) in &summary.failures {
                     let _ = writeln!(
                         out,
@@ -85,6 +106,25 @@ impl Report {
         out
     }
 }
+
+impl Report {
+    fn conditions(&self) -> String {
+        let mut said = format!("{} connections, {} client threads", self.connections, self.threads);
+        if let Some(rate) = self.rate {
+            let _ = write!(said, ", {} operations a second", number(rate));
+        }
+        if let Some(entities) = self.entities {
+            let _ = write!(said, ", {entities} entities");
+        }
+        if let Some(Queues { number, waiting, message_bytes }) = self.queues {
+            let _ = write!(said, ", {number} queues with {waiting} messages of {message_bytes} bytes");
+        }
+        said
+    }
+}
+
+/// Less than this part of a rate means that it was not kept.
+const RATE_KEPT: f64 = 0.98;
 
 const HEADINGS: [&str; 15] = [
     "workload",
@@ -131,7 +171,8 @@ fn cells(summary: &Summary) -> Vec<String> {
 const RATIO_HEADINGS: [&str; 5] = ["workload", "ops/s", "server cpu/op", "p50", "p99"];
 
 fn ratio_cells(ratio: &Ratio) -> Vec<String> {
-    let shown = |value: f64| format!("{value:.2}");
+    // Enough digits for a server that costs a hundredth of the other.
+    let shown = |value: f64| if value < 0.1 { format!("{value:.4}") } else { format!("{value:.2}") };
     vec![
         ratio.workload.to_owned(),
         shown(ratio.operations_per_second),
@@ -198,7 +239,9 @@ mod tests {
         Report {
             connections: 16,
             threads: 1,
-            entities: 1000,
+            rate: None,
+            entities: Some(1000),
+            queues: None,
             seed: 7,
             endpoints: endpoints.collect(),
             ratios,
@@ -218,6 +261,20 @@ mod tests {
              get        10       2  12346       12346       1    2    4      5    6          12.3          9.88           2         4       1\n\
              get: 2 failed with 503 ServerBusy, such as: busy\n\n"
         );
+    }
+
+    #[test]
+    fn a_rate_that_was_not_kept_is_said() {
+        let mut shown = report(vec![summary(900.0, BTreeMap::new())], vec![]);
+        shown.rate = Some(1000.0);
+        shown.queues = Some(Queues { number: 2, waiting: 50, message_bytes: 64 });
+        let text = shown.text();
+        let conditions = "(16 connections, 1 client threads, 1000 operations a second, 1000 entities, \
+                          2 queues with 50 messages of 64 bytes)";
+        assert!(text.contains(conditions), "{text}");
+        assert!(text.contains("get: 900 of 1000 operations a second were done"), "{text}");
+        shown.rate = Some(910.0);
+        assert!(!shown.text().contains("were done"), "near enough");
     }
 
     #[test]

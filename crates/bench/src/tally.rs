@@ -39,6 +39,16 @@ impl OperationFailure {
         Self { label, sample: shortened(&body), fatal: false }
     }
 
+    /// It did not happen in the workload, but in another step.
+    pub fn during(self, step: &str) -> Self {
+        Self { label: format!("{step}: {}", self.label), ..self }
+    }
+
+    /// This program is wrong.
+    pub fn bug(what: &str) -> Self {
+        Self { label: "bug".to_owned(), sample: what.to_owned(), fatal: true }
+    }
+
     /// A wrong answer.
     pub fn wrong(what: String, body: &[u8]) -> Self {
         let sample = format!("{what}; it was: {}", shortened(&String::from_utf8_lossy(body)));

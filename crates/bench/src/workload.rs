@@ -1,5 +1,7 @@
 //! The workloads, and the data that they need.
 
+use connection::ServiceKind;
+
 use crate::error::{BenchError, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,10 +16,18 @@ pub enum Workload {
     TableScan,
     Merge,
     Mixed,
+    QueuePut,
+    QueuePeek,
+    QueueGetDelete,
+    QueueUpdate,
+    QueueMixed,
 }
 
+/// Names of several workloads.
+pub const LISTS: [&str; 3] = ["all", "tables", "queues"];
+
 impl Workload {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Insert,
         Self::InsertOnePartition,
         Self::Batch,
@@ -28,6 +38,12 @@ impl Workload {
         Self::TableScan,
         Self::Merge,
         Self::Mixed,
+        // Reads first, because puts add messages.
+        Self::QueuePeek,
+        Self::QueueUpdate,
+        Self::QueueGetDelete,
+        Self::QueueMixed,
+        Self::QueuePut,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -42,20 +58,45 @@ impl Workload {
             Self::TableScan => "table-scan",
             Self::Merge => "merge",
             Self::Mixed => "mixed",
+            Self::QueuePut => "queue-put",
+            Self::QueuePeek => "queue-peek",
+            Self::QueueGetDelete => "queue-get-delete",
+            Self::QueueUpdate => "queue-update",
+            Self::QueueMixed => "queue-mixed",
         }
     }
 
-    /// Whether it uses the loaded data set; otherwise it fills its own table.
+    pub const fn service(self) -> ServiceKind {
+        match self {
+            Self::QueuePut
+            | Self::QueuePeek
+            | Self::QueueGetDelete
+            | Self::QueueUpdate
+            | Self::QueueMixed => ServiceKind::Queue,
+            _ => ServiceKind::Table,
+        }
+    }
+
+    /// Whether it is one of what this name stands for.
+    fn is_named(self, name: &str) -> bool {
+        match name {
+            "all" => true,
+            "tables" => self.service() == ServiceKind::Table,
+            "queues" => self.service() == ServiceKind::Queue,
+            name => name == self.name(),
+        }
+    }
+
+    /// Whether a workload of tables uses the loaded data set; otherwise it fills its own table.
     pub const fn needs_data(self) -> bool {
         !matches!(self, Self::Insert | Self::InsertOnePartition | Self::Batch)
     }
 
-    /// Parses names separated by commas, or `all`. Keeps their order, each once.
+    /// Parses names of workloads or lists, separated by commas. Keeps their order, each once.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
         let mut found = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let named: Vec<Self> =
-                Self::ALL.into_iter().filter(|w| name == "all" || name == w.name()).collect();
+            let named: Vec<Self> = Self::ALL.into_iter().filter(|workload| workload.is_named(name)).collect();
             if named.is_empty() {
                 return Err(BenchError::UnknownWorkload { name: name.to_owned() });
             }
@@ -81,14 +122,20 @@ mod tests {
         check("get", "get");
         check("mixed, insert,mixed", "mixed insert");
         check(
-            "get,all",
+            "get,tables",
             "get insert insert-one-partition batch page page-select partition-scan table-scan merge mixed",
         );
+        check("queue-put,queues", "queue-put queue-peek queue-update queue-get-delete queue-mixed");
         check(
             "gets",
-            "\"gets\" is not a workload; the workloads are all, insert, insert-one-partition, batch, get, page, \
-             page-select, partition-scan, table-scan, merge, mixed",
+            "\"gets\" is not a workload; there are all, tables, queues, insert, insert-one-partition, batch, get, \
+             page, page-select, partition-scan, table-scan, merge, mixed, queue-peek, queue-update, \
+             queue-get-delete, queue-mixed, queue-put",
         );
         check(" , ", "no workload is named; all runs every one");
+        assert_eq!(
+            Workload::parse_list("all").map_err(|error| error.to_string()),
+            Ok(Workload::ALL.to_vec())
+        );
     }
 }

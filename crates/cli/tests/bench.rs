@@ -18,11 +18,29 @@ fn bench(address: SocketAddr, arguments: &[&str]) -> Output {
 }
 
 fn bench_with(entities: &str, address: SocketAddr, arguments: &[&str]) -> Output {
-    let connection =
-        format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{address}/{ACCOUNT}");
+    let connection = connection_string("Table", address);
     let mut command = binary();
     command
         .args(["bench", "--connection-string", &connection, "--entities", entities])
+        .args(SMALL)
+        .args(arguments);
+    command.output().unwrap()
+}
+
+fn connection_string(service: &str, address: SocketAddr) -> String {
+    format!("AccountName={ACCOUNT};AccountKey={KEY};{service}Endpoint=http://{address}/{ACCOUNT}")
+}
+
+/// With few messages.
+fn bench_queues(address: SocketAddr, arguments: &[&str]) -> Output {
+    bench_queues_with(["60", "100"], address, arguments)
+}
+
+fn bench_queues_with([waiting, bytes]: [&str; 2], address: SocketAddr, arguments: &[&str]) -> Output {
+    let mut command = binary();
+    command
+        .args(["bench", "--connection-string", &connection_string("Queue", address)])
+        .args(["--waiting", waiting, "--message-bytes", bytes])
         .args(SMALL)
         .args(arguments);
     command.output().unwrap()
@@ -42,7 +60,7 @@ fn every_workload_runs_without_failures() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());
     let pid = server.process_id().to_string();
-    let output = bench(server.address, &["--count", "20", "--json", "--pid", &pid]);
+    let output = bench(server.address, &["tables", "--count", "20", "--json", "--pid", &pid]);
     assert!(output.status.success(), "{}", error(&output));
     let report = report(&output);
     let workloads = report["endpoints"][0]["workloads"].as_array().unwrap();
@@ -98,8 +116,7 @@ fn a_kept_table_is_used_only_with_reuse() {
 #[test]
 fn two_endpoints_are_measured_in_turns() {
     let (first, second) = (Partita::in_memory(), Partita::in_memory());
-    let other =
-        format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{}/{ACCOUNT}", second.address);
+    let other = connection_string("Table", second.address);
     let output =
         bench(first.address, &["insert,get", "--count", "5", "--rounds", "2", "--json", "--compare", &other]);
     assert!(output.status.success(), "{}", error(&output));
@@ -119,6 +136,11 @@ fn wrong_arguments_are_explained() {
         (["get", "--count", "1"], "is the server running there?"),
         (["gets", "--count", "1"], "\"gets\" is not a workload"),
         (["get", "--pid", "4294967295"], "4294967295 is not the id of a process; is the server running?"),
+        (
+            ["get", "--rate", "0"],
+            "--rate 0 is out of range; it takes more than 0, and up to 1000000 operations a second",
+        ),
+        (["queues", "--queues", "0"], "--queues 0 is out of range"),
     ] {
         let output = bench(nobody, &arguments);
         assert!(!output.status.success());
@@ -128,18 +150,34 @@ fn wrong_arguments_are_explained() {
 
 /// Accepts every write, and answers every read with these bytes.
 fn lying_server(answer: &'static str) -> SocketAddr {
+    server(move |method, body| {
+        let operations = body.matches("POST ").count();
+        match method {
+            "GET" => answer.to_owned(),
+            "POST" if operations > 0 => {
+                let body = "HTTP/1.1 204 No Content\r\n".repeat(operations);
+                format!("HTTP/1.1 202 Accepted\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            }
+            _ => "HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n".to_owned(),
+        }
+    })
+}
+
+/// Answers by the method and the body of a request.
+fn server(answer: impl Fn(&str, &str) -> String + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            std::thread::spawn(move || lie(&stream.unwrap(), answer));
+            let answer = answer.clone();
+            std::thread::spawn(move || serve(&stream.unwrap(), answer));
         }
     });
     address
 }
 
-fn lie(stream: &TcpStream, answer: &str) {
+fn serve(stream: &TcpStream, answer: impl Fn(&str, &str) -> String) {
     let mut reader = BufReader::new(stream);
     loop {
         let (mut head, mut length) = (String::new(), 0);
@@ -153,15 +191,7 @@ fn lie(stream: &TcpStream, answer: &str) {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        let operations = String::from_utf8_lossy(&body).matches("POST ").count();
-        let answer = match head.split([' ', '/']).next().unwrap() {
-            "GET" => answer.to_owned(),
-            "POST" if operations > 0 => {
-                let body = "HTTP/1.1 204 No Content\r\n".repeat(operations);
-                format!("HTTP/1.1 202 Accepted\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-            }
-            _ => "HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n".to_owned(),
-        };
+        let answer = answer(head.split([' ', '/']).next().unwrap(), &String::from_utf8_lossy(&body));
         let mut stream = stream;
         if stream.write_all(answer.as_bytes()).is_err() {
             return;
@@ -197,4 +227,135 @@ fn answers_are_not_checked_with_trust_answers() {
     let address = lying_server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     let output = bench(address, &["get,insert,page", "--count", "6", "--trust-answers"]);
     assert!(output.status.success(), "{}", error(&output));
+}
+
+#[test]
+fn every_workload_of_queues_runs_without_failures() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let pid = server.process_id().to_string();
+    for queues in ["1", "7"] {
+        // More than a slice of messages that are consumed, and not a multiple of it.
+        for (workloads, count) in [("queues", 21), ("queue-get-delete", 2100)] {
+            let arguments =
+                [workloads, "--count", &count.to_string(), "--json", "--pid", &pid, "--queues", queues];
+            let output = bench_queues(server.queue_address(), &arguments);
+            assert!(output.status.success(), "{}", error(&output));
+            let report = report(&output);
+            let workloads = report["endpoints"][0]["workloads"].as_array().unwrap();
+            assert_eq!(workloads.len(), if count == 21 { 5 } else { 1 });
+            for workload in workloads {
+                assert_eq!(workload["operations"], count, "{workload}");
+                assert_eq!(workload["entities"], count, "{workload}");
+                assert!(workload["server"]["cpu_micros_per_operation"].as_f64() > Some(0.0), "{workload}");
+            }
+        }
+    }
+    let left = server.queue_client().send("GET", "/?comp=list", &[("x-ms-version", "2019-02-02")], b"");
+    assert!(left.text().contains("<Queues />"), "queues are deleted in the end: {}", left.text());
+}
+
+#[test]
+fn kept_queues_are_used_only_with_reuse() {
+    let server = Partita::in_memory();
+    let run = |sizes: [&str; 2], kept: &str, expected: Result<(), &str>| {
+        let output = bench_queues_with(sizes, server.queue_address(), &["queue-mixed", "--count", "9", kept]);
+        match expected {
+            Ok(()) => assert!(output.status.success(), "{}", error(&output)),
+            Err(text) => {
+                assert!(!output.status.success() && error(&output).contains(text), "{}", error(&output));
+            }
+        }
+    };
+    let sizes = ["60", "100"];
+    run(sizes, "--reuse", Err("load them with --keep, and without --reuse"));
+    run(sizes, "--keep", Ok(()));
+    run(sizes, "--keep", Err("use it with --reuse, or choose another --table"));
+    run(sizes, "--reuse", Ok(()));
+    run(["100", "100"], "--reuse", Ok(()));
+    run(["60", "101"], "--reuse", Err("has not the text that it was put with"));
+}
+
+#[test]
+fn wrong_answers_of_queues_are_detected() {
+    let check = |text: &'static str, workload: &str, label: &str, sample: &str| {
+        let address = server(move |method, body| {
+            let list = |status: &str, messages: &str| {
+                let body = format!("<QueueMessagesList>{messages}</QueueMessagesList>");
+                format!(
+                    "HTTP/1.1 {status}\r\nx-ms-approximate-messages-count: 3\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                )
+            };
+            let ids = "<MessageId>1</MessageId><PopReceipt>2</PopReceipt>";
+            match method {
+                "GET" if text.is_empty() => list("200 OK", ""),
+                "GET" => list(
+                    "200 OK",
+                    &format!("<QueueMessage>{ids}<MessageText>{text}</MessageText></QueueMessage>"),
+                ),
+                "POST" if text == "no receipt" => list("201 Created", ""),
+                "POST" => list("201 Created", &format!("<QueueMessage>{ids}</QueueMessage>")),
+                "PUT" if body.is_empty() => "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                "PUT" => "HTTP/1.1 204 No Content\r\nx-ms-popreceipt: 2\r\n\r\n".to_owned(),
+                _ => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
+            }
+        });
+        let output = bench_queues_with(["60", "16"], address, &[workload, "--count", "6", "--json"]);
+        assert!(!output.status.success(), "{workload}: {text}");
+        if label.is_empty() {
+            assert!(error(&output).contains(sample), "{}", error(&output));
+            return;
+        }
+        let summary = &report(&output)["endpoints"][0]["workloads"][0];
+        let failed = &summary["failures"][label];
+        assert!(failed["count"].as_u64() > Some(0), "{summary}");
+        assert!(failed["sample"].as_str().unwrap().contains(sample), "{summary}");
+    };
+    let other = "has not the text that it was put with";
+    check("no number at all", "queue-peek", "wrong answer", other);
+    check("0000000000000001x", "queue-peek", "wrong answer", other);
+    check("", "queue-peek", "wrong answer", "an answer has 0 messages instead of 1");
+    check("", "queue-mixed", "wrong answer", "an answer has 0 messages instead of 1");
+    check("0000000000000001", "queue-get-delete", "wrong answer", "message 1 was given out twice");
+    check("0000000000000001", "queue-update", "wrong answer", "an update gave the old receipt");
+    check("0000000000000001", "queue-peek", "count: wrong answer", "have 3 messages and should have 60");
+    check("no receipt", "queue-put", "", "can't load: wrong answer: an answer has no id or no receipt");
+}
+
+#[test]
+fn at_a_fixed_rate_requests_begin_in_time_and_latency_counts_from_then() {
+    const TAKES: std::time::Duration = std::time::Duration::from_millis(20);
+    let address = server(move |method, _| {
+        if method == "GET" {
+            std::thread::sleep(TAKES);
+        }
+        let body = "<MessageId>1</MessageId><PopReceipt>2</PopReceipt>";
+        let status = if method == "GET" { "200 OK" } else { "201 Created" };
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    });
+    let run = |arguments: &[&str]| {
+        let fixed = ["queue-peek", "--trust-answers", "--json", "--warmup", "0", "--waiting", "1"];
+        let output = binary()
+            .args(["bench", "--connection-string", &connection_string("Queue", address)])
+            .args(fixed)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let report = report(&output);
+        let workload = report["endpoints"][0]["workloads"][0].clone();
+        let latency = |name: &str| workload["latency_micros"][name].as_u64().unwrap();
+        (workload["operations"].as_u64().unwrap(), latency("p50"), latency("max"))
+    };
+    // 100 a second of 20 ms each keep two connections busy.
+    let (operations, middle, _) = run(&["--rate", "100", "--seconds", "0.5", "--connections", "16"]);
+    assert_eq!(operations, 50);
+    assert!(middle < 60_000, "{middle}");
+    // With one connection, the last of 50 has to wait until 49 have ended.
+    let (operations, middle, longest) = run(&["--rate", "100", "--seconds", "0.5", "--connections", "1"]);
+    assert_eq!(operations, 50);
+    assert!(middle >= 200_000 && longest >= 500_000, "{middle} {longest}");
+    // A closed loop does not notice.
+    let (_, middle, _) = run(&["--count", "50", "--connections", "1"]);
+    assert!(middle < 60_000, "{middle}");
 }

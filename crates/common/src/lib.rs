@@ -14,6 +14,7 @@ pub mod serde;
 mod service_kind;
 pub mod throttle;
 mod version;
+pub mod xml_character;
 
 pub use account_name::AccountName;
 pub use datetime::DateTime;

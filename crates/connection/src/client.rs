@@ -1,19 +1,23 @@
-//! One connection to a Table endpoint: signs and sends requests, and reads whole answers.
+//! One connection to an endpoint of tables or queues: signs and sends requests, and reads whole answers.
 //!
 //! It often runs on the machine of the server that it measures, so it costs little: one write and mostly one read per
 //! request, reused buffers, a date that is formatted once a second.
 
+use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use common::ServiceKind;
+use protocol::connection_string::{Credential, Endpoint};
+use protocol::names;
+use protocol::signing::AccountKey;
+use protocol::signing::shared_key::{BlobQueueRequest, Scheme, SignedRequest};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
-use wire::connection_string::{Credential, Endpoint};
-use wire::signing::shared_key::{Scheme, SignedRequest};
 
 use crate::response::{Response, ResponseError, ResponseReader};
 
@@ -26,11 +30,12 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// lost. A connection that was idle for longer than this is not used again.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(2);
 
-const COMMON_HEADERS: &str = "x-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\n";
+const VERSION: &str = "2019-02-02";
 
 /// An endpoint and what is needed to trust it.
 #[derive(Clone)]
 pub struct Target {
+    pub service: ServiceKind,
     pub endpoint: Endpoint,
     pub tls: Option<TlsConnector>,
 }
@@ -49,7 +54,7 @@ pub struct UnsignedRequest<'a> {
     pub path: &'a str,
     /// Percent-encoded, without `?`.
     pub query: &'a str,
-    /// Whole lines, each with its CRLF.
+    /// Whole lines, each with its CRLF; for queues, none of those that are signed.
     pub headers: &'a str,
     pub body: Option<&'a [u8]>,
 }
@@ -95,6 +100,8 @@ pub struct Client {
     /// `Host` and the other headers that never change.
     fixed_headers: String,
     date: String,
+    /// The length of the body in digits.
+    body_length: String,
     date_written: Option<Instant>,
     last_used: Option<Instant>,
 }
@@ -110,7 +117,9 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     pub fn new(target: Arc<Target>) -> Self {
-        let fixed_headers = format!("Host: {}\r\n{COMMON_HEADERS}", target.endpoint.authority());
+        let of_tables = if target.service == ServiceKind::Table { "DataServiceVersion: 3.0\r\n" } else { "" };
+        let host = target.endpoint.authority();
+        let fixed_headers = format!("Host: {host}\r\nx-ms-version: {VERSION}\r\n{of_tables}");
         Self {
             target,
             stream: None,
@@ -118,6 +127,7 @@ impl Client {
             request: Vec::new(),
             fixed_headers,
             date: String::new(),
+            body_length: String::new(),
             date_written: None,
             last_used: None,
         }
@@ -139,25 +149,6 @@ impl Client {
         request: UnsignedRequest<'_>,
         now: Instant,
     ) -> Result<Response<'_>, SendError> {
-        let is_read = request.method == "GET";
-        self.send_as(request, now, is_read).await
-    }
-
-    /// The same, but never sends it twice, whatever its method: a GET may change something, as that of messages does.
-    pub async fn send_once(
-        &mut self,
-        request: UnsignedRequest<'_>,
-        now: Instant,
-    ) -> Result<Response<'_>, SendError> {
-        self.send_as(request, now, false).await
-    }
-
-    async fn send_as(
-        &mut self,
-        request: UnsignedRequest<'_>,
-        now: Instant,
-        may_repeat: bool,
-    ) -> Result<Response<'_>, SendError> {
         self.write_request(&request, now);
         if self.last_used.is_some_and(|last| now.duration_since(last) > IDLE_TIME_MAX) {
             self.stream = None;
@@ -165,8 +156,10 @@ impl Client {
         self.last_used = Some(now);
         let fresh = self.stream.is_none();
         if let Err(error) = self.exchange().await {
-            // The server may have closed the idle connection. Only a read is safe to send again.
-            let lapsed = !fresh && self.reader.is_idle() && may_repeat;
+            // The server may have closed the idle connection. Only a read is safe to send again, and a GET of queues may
+            // hide messages.
+            let is_read = request.method == "GET" && self.target.service == ServiceKind::Table;
+            let lapsed = !fresh && self.reader.is_idle() && is_read;
             self.stream = None;
             match error {
                 SendError::Broken(_) if lapsed => self.exchange().await?,
@@ -210,6 +203,11 @@ impl Client {
             self.date = httpdate::fmt_http_date(SystemTime::now());
             self.date_written = Some(now);
         }
+        self.body_length.clear();
+        if let Some(body) = request.body {
+            // Writing into a string can't fail.
+            let _ = write!(self.body_length, "{}", body.len());
+        }
         let endpoint = &self.target.endpoint;
         let out = &mut self.request;
         out.clear();
@@ -218,22 +216,14 @@ impl Client {
         push(out, &[&endpoint.path, request.path]);
         // Written from text just above.
         let path = std::str::from_utf8(&out[path_start..]).unwrap_or_default();
-        let signed = SignedRequest {
-            method: request.method,
-            content_md5: "",
-            content_type: "",
-            date: &self.date,
-            account: &endpoint.account,
-            path,
-            // The only part of a query that is signed.
-            comp: request.query.split('&').find_map(|part| part.strip_prefix("comp=")),
-        };
-        let mut authorization = None;
-        let mut signature = "";
+        let (mut authorization, mut signature) = (None, "");
         match &endpoint.credential {
-            // What the SDKs for .NET, JavaScript and Go send.
             Credential::Key(key) => {
-                authorization = Some(key.sign(&signed.string_to_sign(Scheme::SharedKeyLite)));
+                let signed = Signed { request, path, date: &self.date, length: &self.body_length };
+                authorization = Some(match self.target.service {
+                    ServiceKind::Table => signed.of_tables(&endpoint.account, key),
+                    ServiceKind::Queue | ServiceKind::Blob => signed.of_queues(&endpoint.account, key),
+                });
             }
             Credential::Signature(query) => signature = query,
         }
@@ -243,17 +233,59 @@ impl Client {
             mark = "&";
         }
         push(out, &[" HTTP/1.1\r\n", &self.fixed_headers, "x-ms-date: ", &self.date, "\r\n"]);
-        if let Some(authorization) = authorization {
-            push(out, &["Authorization: SharedKeyLite ", &endpoint.account, ":", &authorization, "\r\n"]);
+        if let Some((scheme, signature)) = authorization {
+            push(out, &["Authorization: ", scheme, " ", &endpoint.account, ":", &signature, "\r\n"]);
         }
         push(out, &[request.headers]);
         match request.body {
             Some(body) => {
-                push(out, &["Content-Length: ", &body.len().to_string(), "\r\n\r\n"]);
+                push(out, &["Content-Length: ", &self.body_length, "\r\n\r\n"]);
                 out.extend_from_slice(body);
             }
             None => push(out, &["\r\n"]),
         }
+    }
+}
+
+/// What a signature covers.
+struct Signed<'a> {
+    request: &'a UnsignedRequest<'a>,
+    /// With that of the endpoint.
+    path: &'a str,
+    date: &'a str,
+    length: &'a str,
+}
+
+impl Signed<'_> {
+    /// What the SDKs for .NET, JavaScript and Go send.
+    fn of_tables(&self, account: &str, key: &AccountKey) -> (&'static str, String) {
+        let signed = SignedRequest {
+            method: self.request.method,
+            content_md5: "",
+            content_type: "",
+            date: self.date,
+            account,
+            path: self.path,
+            // The only part of a query that is signed.
+            comp: self.request.query.split('&').find_map(|part| part.strip_prefix("comp=")),
+        };
+        ("SharedKeyLite", key.sign(&signed.string_to_sign(Scheme::SharedKeyLite)))
+    }
+
+    /// What all SDKs send.
+    fn of_queues(&self, account: &str, key: &AccountKey) -> (&'static str, String) {
+        let signed = BlobQueueRequest {
+            method: self.request.method,
+            account,
+            path: self.path,
+            query: self.request.query,
+            headers: &[
+                (names::X_MS_DATE, self.date),
+                (names::X_MS_VERSION, VERSION),
+                ("content-length", self.length),
+            ],
+        };
+        ("SharedKey", key.sign(&signed.string_to_sign(Scheme::SharedKey)))
     }
 }
 

@@ -1,12 +1,13 @@
-//! One connection to any Table endpoint, for the tools that load and judge servers.
+//! One connection to any endpoint of tables or queues, for the tools that load and judge servers.
 //!
-//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities, and never repeats a write.
+//! Connection strings, signing, TLS, one request after the other. Knows nothing of entities and messages, and never repeats a write.
 
 mod client;
 mod response;
 mod tls;
 
 pub use client::{BrokenConnection, Client, ConnectError, SendError, Target, UnsignedRequest};
+pub use common::ServiceKind;
+pub use protocol::connection_string::{Credential, DEVELOPMENT, Endpoint, EndpointError};
 pub use response::{Response, ResponseError};
 pub use tls::{ConnectorError, connector};
-pub use wire::connection_string::{Credential, DEVELOPMENT, Endpoint, EndpointError};

@@ -3,6 +3,7 @@
 //!
 //! A DTD is refused, so there are no entities to expand. Depth and number of tags are bounded.
 
+use common::xml_character::find_forbidden;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -62,7 +63,7 @@ impl Element {
             *at = document.len() - reader.get_ref().len();
             let written = xml_text::take(reader.get_mut())?;
             let text = xml_text::decode(written)?;
-            if let Some(forbidden) = written.find(is_forbidden) {
+            if let Some(forbidden) = find_forbidden(written) {
                 *at += forbidden;
                 return None;
             }
@@ -101,7 +102,7 @@ impl Element {
     }
 
     fn add_text(&mut self, text: &str) -> Option<()> {
-        if text.contains(is_forbidden) {
+        if find_forbidden(text).is_some() {
             return None;
         }
         self.text.push_str(text);
@@ -149,11 +150,6 @@ pub struct RepeatedChild;
 /// Escapes text between tags. CR is escaped too, or it would be read as LF.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#xD;")
-}
-
-/// Characters that XML forbids, both as they are and as references.
-pub fn is_forbidden(c: char) -> bool {
-    matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') && !matches!(c, '\t' | '\n' | '\r')
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl QueueExchange {
             headers: XML,
             body: message.body.as_deref().map(str::as_bytes),
         };
-        match tokio::time::timeout(ANSWER_TIME_MAX, self.client.send_once(request, Instant::now())).await {
+        match tokio::time::timeout(ANSWER_TIME_MAX, self.client.send(request, Instant::now())).await {
             Ok(response) => response.map(read).map(Some),
             Err(_) => {
                 // The answer may still arrive, and must not be taken for the answer to another request.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use common::{DateTime, Guid};
+use common::{DateTime, Guid, xml_character};
 
 use crate::{PopReceipt, limits};
 
@@ -44,7 +44,8 @@ impl MessageText {
         if text.len() > limits::TEXT_BYTES_MAX {
             return Err(TextFault::TooLong);
         }
-        match text.chars().find(|c| !is_xml_character(*c)) {
+        let forbidden = xml_character::find_forbidden(&text).and_then(|at| text[at..].chars().next());
+        match forbidden {
             Some(forbidden) => Err(TextFault::Forbidden(forbidden)),
             None => Ok(Self(text)),
         }
@@ -64,11 +65,6 @@ impl fmt::Debug for MessageText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MessageText({} bytes)", self.0.len())
     }
-}
-
-/// Whether a character may stand in an XML 1.0 document.
-pub fn is_xml_character(c: char) -> bool {
-    !matches!(c, '\0'..' ' | '\u{fffe}' | '\u{ffff}') || matches!(c, '\t' | '\n' | '\r')
 }
 
 /// A message as Peek shows it.

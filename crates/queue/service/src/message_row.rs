@@ -28,14 +28,24 @@ pub struct RowKey {
     pub id: MessageId,
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+const TEXT_BYTES: usize = 48;
+
 impl RowKey {
     /// The last one that is visible at this time.
     pub fn last_at(due: DateTime) -> Self {
         Self { due, id: MessageId(Guid([0xff; 16])) }
     }
 
+    /// 16 digits of the time and 32 of the id, which sort as they do.
     pub fn text(self) -> String {
-        self.to_string()
+        let mut text = String::with_capacity(TEXT_BYTES);
+        for byte in self.due.ticks().to_be_bytes().into_iter().chain(self.id.0.0) {
+            let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+            text.push(digit(byte >> 4));
+            text.push(digit(byte & 0xf));
+        }
+        text
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -60,10 +70,9 @@ impl RowKey {
     }
 }
 
-/// 16 digits of the time and 32 of the id, which sort as they do.
 impl fmt::Display for RowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:032x}", self.due.ticks(), u128::from_be_bytes(self.id.0.0))
+        f.write_str(&self.text())
     }
 }
 
@@ -106,28 +115,25 @@ impl StoredMessage {
     }
 
     /// As a Get leaves it.
-    pub fn taken(&self, now: DateTime, visibility: Duration) -> Self {
+    pub fn taken(self, now: DateTime, visibility: Duration) -> Self {
         let dequeue_count = self.dequeue_count.saturating_add(1);
         Self { dequeue_count, is_updated: false, ..self.moved(now, visibility) }
     }
 
     /// As an Update leaves it.
-    pub fn updated(&self, now: DateTime, visibility: Duration, text: Option<MessageText>) -> Self {
+    pub fn updated(self, now: DateTime, visibility: Duration, text: Option<MessageText>) -> Self {
         let moved = self.moved(now, visibility);
-        Self { is_updated: true, text: text.unwrap_or_else(|| self.text.clone()), ..moved }
+        Self { is_updated: true, text: text.unwrap_or(moved.text), ..moved }
     }
 
-    fn moved(&self, now: DateTime, visibility: Duration) -> Self {
+    fn moved(self, now: DateTime, visibility: Duration) -> Self {
         let changes = self.changes.saturating_add(1);
         let key = RowKey { due: due(now, visibility, self.inserted, changes), ..self.key };
-        Self { key, changes, ..self.clone() }
+        Self { key, changes, ..self }
     }
 
     pub fn receipt(&self) -> PopReceipt {
-        match self.is_updated {
-            true => PopReceipt::updated(self.key.due, self.dequeue_count),
-            false => PopReceipt::given(self.key.due),
-        }
+        receipt(self.key, self.is_updated, self.dequeue_count)
     }
 
     pub fn is_expired(&self, now: DateTime) -> bool {
@@ -167,7 +173,6 @@ impl StoredMessage {
         let names = [DEQUEUES, EXPIRES, INSERTED, CHANGES, TEXT, UPDATED];
         let mut found = [None; 6];
         row.find(&names, &mut found)?;
-        let unlike = || Fault::damaged("a message's row is not as this program writes it").about(key);
         let [
             Some(ValueRef::Int32(dequeue_count)),
             Some(ValueRef::DateTime(expires)),
@@ -177,13 +182,38 @@ impl StoredMessage {
             Some(ValueRef::Boolean(is_updated)),
         ] = found
         else {
-            return Err(unlike());
+            return Err(unlike(key));
         };
-        let text = String::from_utf8(text.to_vec()).map_err(|_| unlike())?;
-        let text = MessageText::new(text).map_err(|fault| unlike().because(fault))?;
+        let text = String::from_utf8(text.to_vec()).map_err(|_| unlike(key))?;
+        let text = MessageText::new(text).map_err(|fault| unlike(key).because(fault))?;
         let (dequeue_count, changes) = (dequeue_count.cast_unsigned(), changes.cast_unsigned());
         Ok(Self { key, inserted, expires, dequeue_count, changes, is_updated, text })
     }
+}
+
+fn receipt(key: RowKey, is_updated: bool, dequeue_count: u32) -> PopReceipt {
+    match is_updated {
+        true => PopReceipt::updated(key.due, dequeue_count),
+        false => PopReceipt::given(key.due),
+    }
+}
+
+/// The receipt of the message in this row, and when it expires: without its text, which may be long.
+pub fn read_standing(key: RowKey, row: RawRow<'_>) -> Result<(PopReceipt, DateTime), Fault> {
+    let mut found = [None; 3];
+    row.find(&[DEQUEUES, EXPIRES, UPDATED], &mut found)?;
+    match found {
+        [
+            Some(ValueRef::Int32(dequeue_count)),
+            Some(ValueRef::DateTime(expires)),
+            Some(ValueRef::Boolean(is_updated)),
+        ] => Ok((receipt(key, is_updated, dequeue_count.cast_unsigned()), expires)),
+        _ => Err(unlike(key)),
+    }
+}
+
+fn unlike(key: RowKey) -> Fault {
+    Fault::damaged("a message's row is not as this program writes it").about(key)
 }
 
 /// A row as a scan found it, with the version that a change of it is held to.
@@ -255,14 +285,17 @@ mod tests {
     #[test]
     fn messages_read_back_from_their_rows() {
         let put = message("text");
-        let taken = put.taken(put.key.due, Duration::from_secs(30));
-        let updated = taken.updated(put.key.due, Duration::ZERO, Some(MessageText::default()));
+        let taken = put.clone().taken(put.key.due, Duration::from_secs(30));
+        let updated = taken.clone().updated(put.key.due, Duration::ZERO, Some(MessageText::default()));
         let largest = message(&"é".repeat(32 * 1024));
         for message in [put, taken, updated, largest] {
             let row = message.draft().stamp(DateTime::MIN_STORED);
             let entity = message.key.entity().unwrap();
             assert!(entity.check_properties(row.view().properties()).is_ok(), "within what a row may hold");
-            assert_eq!(StoredMessage::read(message.key, RawRow::new(row.as_bytes())).unwrap(), message);
+            let raw = RawRow::new(row.as_bytes());
+            let standing = (message.receipt(), message.expires);
+            assert_eq!(read_standing(message.key, raw).unwrap(), standing);
+            assert_eq!(StoredMessage::read(message.key, raw).unwrap(), message);
         }
     }
 
@@ -270,9 +303,9 @@ mod tests {
     fn receipts_and_counts_change_as_the_service_has_it() {
         let put = message("text");
         let now = put.key.due;
-        let taken = put.taken(now, Duration::from_secs(30));
-        let updated = taken.updated(now, Duration::from_secs(10), None);
-        let again = updated.taken(now, Duration::from_secs(30));
+        let taken = put.clone().taken(now, Duration::from_secs(30));
+        let updated = taken.clone().updated(now, Duration::from_secs(10), None);
+        let again = updated.clone().taken(now, Duration::from_secs(30));
         assert_eq!([&put, &taken, &updated, &again].map(|message| message.dequeue_count), [0, 1, 1, 2]);
         assert_eq!(
             [&put, &taken, &updated, &again].map(|message| message.receipt().dequeue_count()),

@@ -10,7 +10,7 @@ use model::{Cut, Key, KeyRange, limits};
 use queue_model::{
     DateTime, Guid, Message, MessageId, MessageText, NewMessage, PopReceipt, Refusal, TakenMessage,
 };
-use store::{Budget, Fault, RowOperation, Scan, Transaction};
+use store::{Budget, Fault, RawRow, RowOperation, Scan, Transaction};
 
 use crate::clock::earlier;
 use crate::head::{Head, ReadAhead};
@@ -75,7 +75,7 @@ impl QueueService {
             if found.is_empty() {
                 return Ok(Vec::new());
             }
-            if let Some(messages) = self.hide(&live, &found, visibility).await? {
+            if let Some(messages) = self.hide(&live, found, visibility).await? {
                 // They are not chosen any more, but gone.
                 taken.keys.clear();
                 return Ok(messages.into_iter().map(StoredMessage::into_taken).collect());
@@ -122,14 +122,15 @@ impl QueueService {
         self.spend(queue, text.iter());
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
-        let found = self.find(&live, id, receipt).await?;
+        let (message, version) = self.find(&live, id, receipt, StoredMessage::read).await?;
         let now = self.clock.tick();
-        if now.plus(visibility) > found.message.expires {
+        if now.plus(visibility) > message.expires {
             return Err(Refusal::visible_after_expiry(visibility.as_secs()).into());
         }
-        let moved = found.message.updated(now, visibility, text);
-        let operations = vec![found.deletion()?, moved.insertion()?];
-        let writing = Writing::begin(&live, vec![found.message.key], vec![moved.key]);
+        let old = message.key;
+        let moved = message.updated(now, visibility, text);
+        let operations = vec![message_row::deletion(old, version)?, moved.insertion()?];
+        let writing = Writing::begin(&live, vec![old], vec![moved.key]);
         let applied = self.apply(&live, operations).await;
         writing.end(&applied, None);
         self.answered(&live, not_found_if_rejected(applied)?)?;
@@ -141,27 +142,33 @@ impl QueueService {
         self.spend(queue, iter::empty());
         let _pass = self.gate.pass().await?;
         let live = self.live(queue).await?;
-        let found = self.find(&live, id, receipt).await?;
-        let operations = vec![found.deletion()?];
-        let writing = Writing::begin(&live, vec![found.message.key], Vec::new());
+        let (key, version) = self.find(&live, id, receipt, |key, _| Ok(key)).await?;
+        let operations = vec![message_row::deletion(key, version)?];
+        let writing = Writing::begin(&live, vec![key], Vec::new());
         let applied = self.apply(&live, operations).await;
         writing.end(&applied, None);
         self.answered(&live, not_found_if_rejected(applied)?)?;
         Ok(())
     }
 
-    /// The message that this is the receipt of. `MessageNotFound` if there is none: it was deleted, has expired, or has
-    /// another receipt by now.
-    async fn find(&self, live: &LiveQueue, id: MessageId, receipt: &PopReceipt) -> Result<FoundMessage> {
+    /// What is read of the message that this is the receipt of, and the version of its row. `MessageNotFound` if there is
+    /// none: it was deleted, has expired, or has another receipt by now.
+    async fn find<T>(
+        &self,
+        live: &LiveQueue,
+        id: MessageId,
+        receipt: &PopReceipt,
+        read: impl FnOnce(RowKey, RawRow<'_>) -> std::result::Result<T, Fault>,
+    ) -> Result<(T, DateTime)> {
         let key = RowKey { due: receipt.next_visible(), id };
         let row = self.engine.get(&live.table, &key.entity()?).await;
         let row = self.answered(live, row)?.ok_or(Refusal::MessageNotFound)?;
         let about = |fault: Fault| fault.about(&live.queue);
-        let message = StoredMessage::read(key, row.raw()).map_err(about)?;
-        if message.receipt() != *receipt || message.is_expired(self.clock.tick()) {
+        let (current, expires) = message_row::read_standing(key, row.raw()).map_err(about)?;
+        if current != *receipt || expires <= self.clock.tick() {
             return Err(Refusal::MessageNotFound.into());
         }
-        Ok(FoundMessage { message, version: row.raw().timestamp().map_err(about)? })
+        Ok((read(key, row.raw()).map_err(about)?, row.raw().timestamp().map_err(about)?))
     }
 
     /// Messages for a Get, taken by nobody else of this server.
@@ -250,18 +257,19 @@ impl QueueService {
     async fn hide(
         &self,
         live: &LiveQueue,
-        found: &[FoundMessage],
+        found: Vec<FoundMessage>,
         visibility: Duration,
     ) -> Result<Option<Vec<StoredMessage>>> {
         let now = self.clock.tick();
-        let moved: Vec<StoredMessage> =
-            found.iter().map(|found| found.message.taken(now, visibility)).collect();
-        let mut operations = Vec::with_capacity(2 * found.len());
-        for (old, new) in found.iter().zip(&moved) {
-            operations.push(old.deletion()?);
-            operations.push(new.insertion()?);
-        }
         let keys = found.iter().map(|found| found.message.key).collect();
+        let mut operations = Vec::with_capacity(2 * found.len());
+        let mut moved = Vec::with_capacity(found.len());
+        for old in found {
+            operations.push(old.deletion()?);
+            let new = old.message.taken(now, visibility);
+            operations.push(new.insertion()?);
+            moved.push(new);
+        }
         let writing = Writing::begin(live, keys, moved.iter().map(|moved| moved.key).collect());
         let applied = self.apply(live, operations).await;
         writing.end(&applied, None);

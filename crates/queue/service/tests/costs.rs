@@ -1,7 +1,8 @@
 //! What an operation costs does not grow with what was consumed, nor with what is waiting: counted in reads of the engine
 //! and in entries that RocksDB steps over.
 //!
-//! `PARTITA_MESSAGES=1000000` for more messages than the test has by itself.
+//! The same with a million messages takes minutes, and runs when it is named: `cargo test --release -p partita-queue-service --
+//! --ignored --nocapture a_million`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use store::Engine;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::kit::{queue, seconds, setting, text};
+use crate::kit::{queue, seconds, text};
 
 /// Entries that one operation may step over: what was consumed since the head was read last, and some more.
 const SKIPPED_MAX: u64 = 512;
@@ -128,7 +129,17 @@ async fn measure(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_many_went_through_costs_what_an_empty_one_does() {
-    let messages = setting("PARTITA_MESSAGES", 100_000);
+    costs_are_those_of_an_empty_queue(100_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn a_million_messages_cost_what_none_do() {
+    costs_are_those_of_an_empty_queue(1_000_000).await;
+}
+
+/// In a queue that so many messages went through, and in one in which so many wait.
+async fn costs_are_those_of_an_empty_queue(messages: u64) {
     let directory = TempDir::new().unwrap();
     let engine = open(&directory);
     let service = QueueService::new(engine.clone());

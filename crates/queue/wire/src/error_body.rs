@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use common::DateTime;
-use protocol::xml_tree::{Element, is_forbidden};
+use common::xml_character::is_forbidden;
+use protocol::xml_tree::Element;
 
 use crate::xml;
 

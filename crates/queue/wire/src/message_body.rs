@@ -1,9 +1,9 @@
 //! The body of Put and Update: a message's text in XML (spec: queue-operations 6.6).
 
 use common::Refusal as Shared;
+use common::xml_character::find_forbidden;
 use protocol::xml_fault::XmlFault;
 use protocol::xml_text;
-use protocol::xml_tree::is_forbidden;
 use queue_model::{MessageText, Refusal, TextFault, limits};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -87,7 +87,7 @@ impl<'d> Walk<'d> {
                 Event::End(_) => self.depth = self.depth.saturating_sub(1),
                 Event::CData(data) => {
                     let data = data.xml10_content().map_err(|_| fault())?;
-                    if data.contains(is_forbidden) {
+                    if find_forbidden(&data).is_some() {
                         return Err(fault());
                     }
                     self.add(&data, at)?;
@@ -116,11 +116,11 @@ impl<'d> Walk<'d> {
         if written.is_empty() {
             return Ok(());
         }
-        if let Some(forbidden) = written.find(is_forbidden) {
+        if let Some(forbidden) = find_forbidden(written) {
             return Err(fault(at + forbidden));
         }
         let text = xml_text::decode(written).ok_or_else(|| fault(at))?;
-        if matches!(&text, std::borrow::Cow::Owned(text) if text.contains(is_forbidden)) {
+        if matches!(&text, std::borrow::Cow::Owned(text) if find_forbidden(text).is_some()) {
             return Err(fault(at));
         }
         self.add(&text, at)

@@ -13,11 +13,21 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     places(a).cmp(places(b)).then_with(|| a.cmp(b))
 }
 
-fn places(name: &str) -> impl Iterator<Item = usize> {
+fn places(name: &str) -> impl Iterator<Item = u8> {
     let counted = name.bytes().filter(|byte| !matches!(byte, b'-' | b'\''));
-    // Characters that no name can have come last.
-    counted.map(|byte| ORDER.iter().position(|known| *known == byte).unwrap_or(ORDER.len()))
+    counted.map(|byte| PLACES[usize::from(byte)])
 }
+
+/// The place of each byte in `ORDER`. Characters that no name can have come last.
+const PLACES: [u8; 256] = {
+    let mut places = [ORDER.len() as u8; 256];
+    let mut place = 0;
+    while place < ORDER.len() {
+        places[ORDER[place] as usize] = place as u8;
+        place += 1;
+    }
+    places
+};
 
 #[cfg(test)]
 mod tests {
