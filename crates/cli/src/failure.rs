@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
-use transfer::{ExportError, ImportError};
+use transfer::{ExportError, ImportError, QueueError};
 
 use crate::control::AskError;
 use crate::sas_command::SasError;
@@ -49,6 +49,8 @@ pub enum Failure {
     Export(#[from] ExportError),
     #[error(transparent)]
     Import(#[from] ImportError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
 }
 
 impl Failure {

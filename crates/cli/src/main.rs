@@ -37,7 +37,7 @@ use upkeep::store::StoreCommand;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A database server for tables that speaks the Azure Table REST API
+/// A database server for tables and queues that speaks the Azure Table and Queue REST APIs
 #[derive(Parser, Debug)]
 #[command(name = "partita", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -47,7 +47,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Serve the Table service
+    /// Serve the Table and Queue services
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
     /// Reload accounts and keys in a running server
@@ -76,6 +76,9 @@ enum Command {
     Export(Box<transfer::ExportCommand>),
     /// Import files of entities into one or more tables of any Table endpoint
     Import(Box<transfer::ImportCommand>),
+    /// Work with the queues of any Queue endpoint: list, put, peek, get, delete, export, import
+    #[command(subcommand, after_help = transfer::QUEUE_HELP)]
+    Queue(Box<transfer::QueueCommand>),
     /// Create and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
@@ -86,6 +89,9 @@ enum Command {
     /// Write the manual pages
     Manual(ManualFlags),
 }
+
+/// The exit status of `partita queue peek` and `get` if no message is visible.
+const NO_MESSAGE: u8 = 3;
 
 /// The release, what it was built from, and what it reads and writes on a disk.
 fn version() -> String {
@@ -135,6 +141,7 @@ Examples:
   partita reload                         after a change of accounts or keys in the file of --config
   partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
   partita import --all --from backup     the same tables into another account
+  partita queue put jobs 'ship ann 1'    a message into the queue jobs of the development account
   partita backup /backups --keep 7       backs up ./partita-data while its server runs
   partita migrate --to /srv/partita      moves ./partita-data to another store while its server runs
   partita sas table --table Books --permissions r --expires 8h
@@ -186,6 +193,12 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Bench(command) => bench::run(&command)?,
         Command::Export(command) => transfer::export(&command)?,
         Command::Import(command) => transfer::import(&command)?,
+        Command::Queue(command) => {
+            return Ok(match transfer::queue(&command)? {
+                transfer::QueueOutcome::Done => ExitCode::SUCCESS,
+                transfer::QueueOutcome::NoMessage => NO_MESSAGE.into(),
+            });
+        }
         Command::Health(flags) => println!("{}", health::run(&flags)?),
         Command::Completions(flags) => manual::completions(&flags, Cli::command()),
         Command::Manual(flags) => println!("{}", manual::manual(&flags, Cli::command())?),

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use model::{AccountName, DateTime};
+use queue_model::QueueName;
 use thiserror::Error;
-use wire::access_policies;
-use wire::signing::sas::{AccountSas, Sas, SasFormatError, TableSas, Terms};
+use wire::signing::sas::{AccountSas, QueueSas, Sas, SasFormatError, TableSas, Terms};
 
+use front::ServiceKind;
 use front::account::{Account, AccountError};
 
 /// The version tokens are made in: understood by every server and SDK in use.
@@ -19,7 +20,9 @@ const VERSION: &str = "2019-02-02";
 pub enum SasCommand {
     /// Create a token for the entities of one table
     Table(TableFlags),
-    /// Create a token for the tables of an account
+    /// Create a token for the messages of one queue
+    Queue(QueueFlags),
+    /// Create a token for the tables or queues of an account
     Account(AccountFlags),
     /// Print what a token grants, and why it would be refused
     Explain(ExplainFlags),
@@ -70,11 +73,29 @@ pub struct TableFlags {
 }
 
 #[derive(Args, Debug)]
+pub struct QueueFlags {
+    /// The queue. Its token does not name it: append the token to the queue's URL
+    #[arg(long)]
+    queue: String,
+    /// Letters of raup: read (peek, count), add (put), update, process (get, delete)
+    #[arg(long, default_value = "")]
+    permissions: String,
+    /// A stored access policy that provides the terms which the token does not have
+    #[arg(long, value_name = "ID", default_value = "")]
+    policy: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args, Debug)]
 pub struct AccountFlags {
-    /// Letters of rwdlacu: read, write, delete, list, add, create, update
+    /// Letters of rwdlacup: read, write, delete, list, add, create, update, process
     #[arg(long)]
     permissions: String,
-    /// Letters of sco: service, tables, entities
+    /// Letters of the services: t (tables), q (queues), b (blobs), f (files)
+    #[arg(long, value_name = "LETTERS", default_value = "t")]
+    services: String,
+    /// Letters of sco: service, tables or queues, entities or messages
     #[arg(long, default_value = "sco")]
     resource_types: String,
     #[command(flatten)]
@@ -97,8 +118,15 @@ pub enum SasError {
     Account(#[from] AccountError),
     #[error("the account has no key; write NAME:KEY")]
     NoKey,
-    #[error("permissions are {0:?}; use letters of raud, in that order")]
-    Permissions(String),
+    #[error("permissions are {given:?}; use letters of {}, in that order", .service.permissions())]
+    Permissions { service: ServiceKind, given: String },
+    #[error("--services is {0:?}; use letters of bqtf, such as qt for queues and tables")]
+    Services(String),
+    #[error(
+        "--queue is {name:?}, which can't be the name of a queue ({code}); it takes 3 to 63 letters a to z, digits and \
+         single dashes"
+    )]
+    QueueName { name: String, code: &'static str },
     #[error("a token grants nothing without --permissions or a --policy")]
     GrantsNothing,
     #[error("--starts is {0:?}; use a time such as 2030-01-01T00:00:00Z")]
@@ -120,19 +148,8 @@ pub enum SasError {
 pub fn run(command: &SasCommand, now: DateTime) -> Result<String, SasError> {
     match command {
         SasCommand::Table(flags) => {
-            if !access_policies::in_order(&flags.permissions) {
-                return Err(SasError::Permissions(flags.permissions.clone()));
-            }
-            if flags.permissions.is_empty() && flags.policy.is_empty() {
-                return Err(SasError::GrantsNothing);
-            }
-            let mut terms = terms(&flags.common, &flags.permissions, now)?;
-            if !flags.policy.is_empty() && flags.common.expires == "1h" {
-                // Most policies have an expiry, and only one of token and policy may.
-                terms.expiry = String::new();
-            }
             let sas = Sas::Table(TableSas {
-                terms,
+                terms: granting(ServiceKind::Table, &flags.common, &flags.permissions, &flags.policy, now)?,
                 table: flags.table.clone(),
                 identifier: flags.policy.clone(),
                 start_partition: flags.from.clone(),
@@ -142,10 +159,24 @@ pub fn run(command: &SasCommand, now: DateTime) -> Result<String, SasError> {
             });
             signed(&sas, flags.common.account.as_deref())
         }
+        SasCommand::Queue(flags) => {
+            let name = QueueName::parse(&flags.queue);
+            name.map_err(|refusal| SasError::QueueName { name: flags.queue.clone(), code: refusal.code() })?;
+            let sas = Sas::Queue(QueueSas {
+                terms: granting(ServiceKind::Queue, &flags.common, &flags.permissions, &flags.policy, now)?,
+                queue: flags.queue.clone(),
+                identifier: flags.policy.clone(),
+                delegation: None,
+            });
+            signed(&sas, flags.common.account.as_deref())
+        }
         SasCommand::Account(flags) => {
+            if flags.services.is_empty() || !flags.services.chars().all(|letter| "bqtf".contains(letter)) {
+                return Err(SasError::Services(flags.services.clone()));
+            }
             let sas = Sas::Account(AccountSas {
                 terms: terms(&flags.common, &flags.permissions, now)?,
-                services: "t".to_owned(),
+                services: flags.services.clone(),
                 resource_types: flags.resource_types.clone(),
                 encryption_scope: String::new(),
             });
@@ -164,6 +195,28 @@ fn signed(sas: &Sas, account_text: Option<&str>) -> Result<String, SasError> {
     // An `Account` has at least one key.
     let key = account.keys.first().ok_or(SasError::NoKey)?;
     Ok(sas.to_query(&sas.sign(account.name.as_str(), key)))
+}
+
+/// The terms of a token for one table or queue.
+fn granting(
+    service: ServiceKind,
+    common: &Common,
+    permissions: &str,
+    policy: &str,
+    now: DateTime,
+) -> Result<Terms, SasError> {
+    if !protocol::access_policies::in_order(service, permissions) {
+        return Err(SasError::Permissions { service, given: permissions.to_owned() });
+    }
+    if permissions.is_empty() && policy.is_empty() {
+        return Err(SasError::GrantsNothing);
+    }
+    let mut terms = terms(common, permissions, now)?;
+    if !policy.is_empty() && common.expires == "1h" {
+        // Most policies have an expiry, and only one of token and policy may.
+        terms.expiry = String::new();
+    }
+    Ok(terms)
 }
 
 fn terms(common: &Common, permissions: &str, now: DateTime) -> Result<Terms, SasError> {
@@ -224,6 +277,13 @@ mod tests {
             run_with("account --permissions rwdlacu --expires 2030-01-01T00:00:00Z").unwrap(),
             "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2030-01-01T00%3A00%3A00Z&sig=Sf6ztOvy1ckXMaWcI5xoOPCUz6txhdW%2BqY5V7MM9DMY%3D"
         );
+        // Signed by another program; the specification (queue-operations 7.3) has the same token in another version.
+        let queue = "--expires 2099-01-01T00:00:00Z --queue myqueue";
+        assert_eq!(
+            run_with(&format!("queue {queue} --permissions raup")).unwrap(),
+            "sv=2019-02-02&sp=raup&se=2099-01-01T00%3A00%3A00Z&sig=hRtBpnylCpHq8AqvuFlfpLvfkQvXRhzO2W805Kw5uq0%3D"
+        );
+        assert!(run_with("account --permissions r --services qt").unwrap().contains("&ss=qt&"));
         assert!(
             run_with("table --table T --permissions r --expires 90m")
                 .unwrap()
@@ -234,11 +294,20 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         assert!(run_with("table --table T --permissions dr").unwrap_err().contains("raud, in that order"));
+        assert!(run_with("queue --queue jobs --permissions rd").unwrap_err().contains("raup, in that order"));
+        assert!(run_with("queue --queue jobs").unwrap_err().contains("--permissions or a --policy"));
+        let name = run_with("queue --queue My_Jobs --permissions r").unwrap_err();
+        assert!(name.contains("\"My_Jobs\"") && name.contains("single dashes"), "{name}");
+        for services in ["x", "tables"] {
+            let wrong = run_with(&format!("account --permissions r --services {services}")).unwrap_err();
+            assert!(wrong.contains(services) && wrong.contains("letters of bqtf"), "{wrong}");
+        }
         assert!(run_with("table --table T").unwrap_err().contains("--permissions or a --policy"));
         assert!(
             run_with("table --table T --permissions r --expires soon").unwrap_err().contains("90m, 8h, 7d")
         );
     }
+
     #[test]
     fn a_token_that_was_created_is_explained() {
         let check = |create: &str, address: &str, expected: &str| {
@@ -248,6 +317,13 @@ mod tests {
             assert!(told.contains(expected), "{told}");
         };
         check("table --table Books --permissions r", "", "accepted now");
+        let jobs = "http://127.0.0.1:10001/devstoreaccount1/jobs?";
+        check("queue --queue jobs --permissions ap", jobs, "add, process on messages of queue jobs");
+        check("queue --queue jobs --permissions ap", jobs, "accepted now");
+        check("queue --queue jobs --policy worker", jobs, "it knows the terms of policy \"worker\"");
+        check("account --permissions r --services q", jobs, "read on the queue service, queues, messages");
+        check("account --permissions r --services q", jobs, "accepted now");
+        check("account --permissions r", jobs, "AuthorizationServiceMismatch");
         check("account --permissions r --protocol https", "https://h/?", "accepted now");
         check("account --permissions r --protocol https", "http://h/?", "AuthorizationProtocolMismatch");
         check("table --table Books --permissions r --expires 2024-12-31T23:59:59Z", "", "the token expired");

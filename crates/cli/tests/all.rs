@@ -19,6 +19,8 @@ mod paging;
 mod process;
 mod properties;
 mod queue_limits;
+mod queue_tool;
+mod queue_upkeep;
 mod queues;
 mod refused_bodies;
 mod rotation;

@@ -9,7 +9,7 @@
 //! | an entity of more than 252 properties or 1 MiB | [`wide`] |
 //! | bytes of any length | [`large`] |
 //! | a table for each day, dropped as a whole | [`daily`] |
-//! | changes of several partitions or tables that must all be done in the end | [`outbox`], [`archive`] |
+//! | changes of several partitions or tables that must all be done in the end | [`outbox`], [`archive`]; with a queue of the Queue service [`queued_outbox`] |
 //! | work to be done later, by one of several workers | [`queue`], [`worker`] |
 //!
 //! To find entities by other values than their keys:
@@ -23,7 +23,8 @@
 //!
 //! Eventual updates use an [`outbox`]: one transaction changes a partition and records the changes of other partitions. If
 //! the process dies before it makes those, another process makes them. An [`archive`] moves entities between tables that
-//! way. The outbox uses a [`queue`] in a table and its [`worker`], which you can also use directly.
+//! way. The outbox uses a [`queue`] in a table and its [`worker`], which you can also use directly. A [`queued_outbox`] uses a
+//! queue of the Queue service, so that its workers need not read tables to find what dead processes have left.
 
 pub mod archive;
 pub mod bulk;
@@ -43,6 +44,7 @@ mod long_text;
 pub mod outbox;
 mod parts;
 pub mod queue;
+pub mod queued_outbox;
 pub mod series;
 pub mod steps;
 pub mod wide;

@@ -11,6 +11,7 @@ mod large;
 mod place;
 mod proxy;
 mod queue;
+mod queued_outbox;
 mod series;
 #[path = "../../client/tests/support/mod.rs"]
 mod support;

@@ -14,6 +14,7 @@ mod queue_service;
 mod retry;
 mod sas;
 mod service;
+mod service_settings;
 mod table;
 mod tls;
 mod transaction;
@@ -27,14 +28,16 @@ pub use entity::{Entity, StoredEntity};
 pub use error::{Error, Result, ServiceRefusal};
 pub use etag::{ETag, Match};
 pub use filter::{Filter, Operand, after_prefix, partition_key, property, row_key, timestamp};
-pub use model::{DateTime, EdmType, Guid, ParseValueError, Value, ValueMismatch};
+pub use model::{DateTime, EdmType, Guid, ParseValueError, ServiceKind, Value, ValueMismatch};
 pub use query::{Continuation, JsonPage, Page, Query};
 pub use queue::{
     MessageHandle, PeekedMessage, PutMessage, PutOptions, Queue, QueueProperties, TakenMessage, TimeToLive,
 };
 pub use queue_service::{QueueEntry, QueueService, QueueServiceBuilder};
 pub use retry::RetryPolicy;
-pub use sas::{AccessPolicy, AccountSas, TablePermissions, TableSas};
+pub use sas::{
+    AccessPolicy, AccountSas, Permissions, QueuePermissions, QueueSas, TablePermissions, TableSas,
+};
 pub use service::{
     CorsRule, Logging, Metrics, ServiceProperties, ServiceStats, TableService, TableServiceBuilder,
 };

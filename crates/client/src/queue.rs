@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use model::DateTime;
+use model::{DateTime, ServiceKind};
 use queue_model::{MessageText, Metadata, QueueName};
 use queue_wire::message_list::MessageEntry;
 use queue_wire::{message_body, message_list, names as queue_names};
@@ -13,6 +13,7 @@ use wire::names;
 
 use crate::deliveries::Deliveries;
 use crate::error::{Error, Result};
+use crate::sas::{self, AccessPolicy, QueuePermissions, QueueSas};
 use crate::transport::{Repeat, ServiceAnswer, ServiceRequest, Transport, encode};
 
 const XML: &str = "application/xml";
@@ -36,6 +37,13 @@ pub struct MessageHandle {
     pub receipt: String,
     /// When the message is visible to other consumers.
     pub next_visible: DateTime,
+}
+
+impl MessageHandle {
+    /// From an id and a receipt that were kept. When the message is visible is not known: `next_visible` is the time now.
+    pub fn new(id: impl Into<String>, receipt: impl Into<String>) -> Self {
+        Self { id: id.into(), receipt: receipt.into(), next_visible: DateTime::now() }
+    }
 }
 
 /// A message that was put. It can be updated and deleted by its handle until it is delivered.
@@ -174,6 +182,23 @@ impl Queue {
     pub async fn set_metadata(&self, metadata: &BTreeMap<String, String>) -> Result<()> {
         let request = self.about("set_queue_metadata", Method::PUT).query(names::COMP, "metadata");
         self.transport.send(with_metadata(request, metadata)?).await.map(drop)
+    }
+
+    /// The stored access policies of this queue.
+    pub async fn policies(&self) -> Result<Vec<AccessPolicy<QueuePermissions>>> {
+        let request = self.about("get_queue_policies", Method::GET).query(names::COMP, "acl");
+        sas::read_policies(ServiceKind::Queue, &self.transport.send(request).await?.body)
+    }
+
+    /// Replaces all stored access policies; at most five. On Azure it can take half a minute until they apply.
+    pub async fn set_policies(&self, policies: &[AccessPolicy<QueuePermissions>]) -> Result<()> {
+        let request = self.about("set_queue_policies", Method::PUT).query(names::COMP, "acl");
+        self.transport.send(request.body(XML, sas::write_policies(policies))).await.map(drop)
+    }
+
+    /// A shared access signature for the messages of this queue; needs the account's key.
+    pub fn sign(&self, sas: &QueueSas) -> Result<String> {
+        sas::sign_queue(&self.transport.endpoint, &self.name, sas)
     }
 
     /// Puts a message, which is visible at once and stays for seven days: up to 64 KiB of text.

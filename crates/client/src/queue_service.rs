@@ -8,10 +8,14 @@ use model::ServiceKind;
 use queue_wire::{names as queue_names, queue_list};
 use wire::connection_string::Endpoint;
 use wire::names;
+use wire::service_properties::ServiceProperties;
+use wire::service_stats::ServiceStats;
 
 use crate::error::{Error, Result};
 use crate::queue::Queue;
 use crate::retry::RetryPolicy;
+use crate::sas::{self, AccountSas};
+use crate::service_settings;
 use crate::transport::{ServiceRequest, Transport};
 
 /// An account's Queue service. Cheap to clone; clones share their connections.
@@ -81,9 +85,26 @@ impl QueueService {
 
     /// From a connection string, with further settings.
     pub fn builder(connection_string: &str) -> Result<QueueServiceBuilder> {
-        let endpoint = Endpoint::of(ServiceKind::Queue, connection_string)
-            .map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(QueueServiceBuilder { endpoint, retry: RetryPolicy::default(), authorities: Vec::new() })
+        Ok(Self::building(service_settings::of_connection_string(ServiceKind::Queue, connection_string)?))
+    }
+
+    /// An account by its address, such as `https://shop.queue.core.windows.net`, and its key.
+    pub fn with_key(url: &str, account: &str, key: &str) -> Result<QueueServiceBuilder> {
+        Ok(Self::building(service_settings::with_key(ServiceKind::Queue, url, account, key)?))
+    }
+
+    /// An address and a shared access signature, as in a query string.
+    pub fn with_sas(url: &str, signature: &str) -> Result<QueueServiceBuilder> {
+        Ok(Self::building(service_settings::with_sas(ServiceKind::Queue, url, signature)?))
+    }
+
+    fn building(endpoint: Endpoint) -> QueueServiceBuilder {
+        QueueServiceBuilder { endpoint, retry: RetryPolicy::default(), authorities: Vec::new() }
+    }
+
+    /// The secondary: the read-only copy of this account, which may lag behind. `None` if its address is unknown.
+    pub fn secondary(&self) -> Result<Option<Self>> {
+        Ok(service_settings::secondary(&self.transport)?.map(|transport| Self { transport }))
     }
 
     /// The address, without key or signature.
@@ -121,5 +142,24 @@ impl QueueService {
             Ok(Some((entries, next.map(|marker| (transport, prefix, marker)))))
         });
         pages.map_ok(|entries| stream::iter(entries.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// The service properties: logging, metrics and CORS rules.
+    pub async fn properties(&self) -> Result<ServiceProperties> {
+        service_settings::properties(&self.transport).await
+    }
+
+    pub async fn set_properties(&self, properties: &ServiceProperties) -> Result<()> {
+        service_settings::set_properties(&self.transport, properties).await
+    }
+
+    /// How far the secondary lags behind. Call it on [`secondary`](Self::secondary); a primary refuses it.
+    pub async fn stats(&self) -> Result<ServiceStats> {
+        service_settings::stats(&self.transport).await
+    }
+
+    /// A shared access signature for this account; needs the account's key.
+    pub fn sign(&self, sas: &AccountSas) -> Result<String> {
+        sas::sign_account(&self.transport.endpoint, ServiceKind::Queue, sas)
     }
 }

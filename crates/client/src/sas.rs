@@ -1,7 +1,9 @@
 //! Shared access signatures and the policies they can name.
 
-use model::DateTime;
-use wire::access_policies;
+use std::fmt;
+
+use model::{DateTime, ServiceKind};
+use protocol::access_policies;
 use wire::connection_string::{Credential, Endpoint};
 use wire::signing::sas;
 
@@ -9,6 +11,19 @@ use crate::error::{Error, Result};
 
 /// The newest version that all services support.
 const VERSION: &str = "2019-02-02";
+
+/// The permissions of one service's tokens and policies: [`TablePermissions`] and [`QueuePermissions`].
+pub trait Permissions: Copy + fmt::Debug + PartialEq + Letters {}
+
+mod private {
+    pub trait Letters {
+        fn letters(self) -> String;
+
+        fn of(letters: &str) -> Self;
+    }
+}
+
+use private::Letters;
 
 /// The operations on entities that a token allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +39,13 @@ impl TablePermissions {
     /// To get and query.
     pub const READ: Self = Self { read: true, add: false, update: false, delete: false };
     pub const ALL: Self = Self { read: true, add: true, update: true, delete: true };
+}
 
+impl Permissions for TablePermissions {}
+
+impl Letters for TablePermissions {
     fn letters(self) -> String {
-        let letters = [(self.read, 'r'), (self.add, 'a'), (self.update, 'u'), (self.delete, 'd')];
-        letters.into_iter().filter_map(|(granted, letter)| granted.then_some(letter)).collect()
+        letters([(self.read, 'r'), (self.add, 'a'), (self.update, 'u'), (self.delete, 'd')])
     }
 
     fn of(letters: &str) -> Self {
@@ -36,29 +54,141 @@ impl TablePermissions {
     }
 }
 
-/// A stored access policy of a table: the terms of the tokens that name it. If it is removed, they grant nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessPolicy {
+/// The operations on messages that a token allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueuePermissions {
+    /// To peek, and to read the metadata and the number of messages.
+    pub read: bool,
+    /// To put.
+    pub add: bool,
+    /// To renew and update.
+    pub update: bool,
+    /// To get and delete.
+    pub process: bool,
+}
+
+impl QueuePermissions {
+    /// To peek and count.
+    pub const READ: Self = Self { read: true, add: false, update: false, process: false };
+    /// To put, for a program that sends messages.
+    pub const SEND: Self = Self { read: false, add: true, update: false, process: false };
+    /// To get, renew and delete, for a worker.
+    pub const WORK: Self = Self { read: false, add: false, update: true, process: true };
+    pub const ALL: Self = Self { read: true, add: true, update: true, process: true };
+}
+
+impl Permissions for QueuePermissions {}
+
+impl Letters for QueuePermissions {
+    fn letters(self) -> String {
+        letters([(self.read, 'r'), (self.add, 'a'), (self.update, 'u'), (self.process, 'p')])
+    }
+
+    fn of(letters: &str) -> Self {
+        let has = |letter| letters.contains(letter);
+        Self { read: has('r'), add: has('a'), update: has('u'), process: has('p') }
+    }
+}
+
+/// In the order that services require.
+fn letters(granted: [(bool, char); 4]) -> String {
+    granted.into_iter().filter_map(|(granted, letter)| granted.then_some(letter)).collect()
+}
+
+/// A stored access policy of a table or a queue: the terms of the tokens that name it. If it is removed, they grant nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessPolicy<P = TablePermissions> {
     pub id: String,
     pub start: Option<DateTime>,
     pub expiry: Option<DateTime>,
-    pub permissions: Option<TablePermissions>,
+    pub permissions: Option<P>,
 }
 
-impl AccessPolicy {
-    pub(crate) fn from_wire(policy: access_policies::AccessPolicy) -> Self {
-        let permissions = policy.permissions.as_deref().map(TablePermissions::of);
-        Self { id: policy.id, start: policy.start, expiry: policy.expiry, permissions }
+impl<P> Default for AccessPolicy<P> {
+    fn default() -> Self {
+        Self { id: String::new(), start: None, expiry: None, permissions: None }
+    }
+}
+
+/// The policies in the answer of a service.
+pub(crate) fn read_policies<P: Permissions>(
+    service: ServiceKind,
+    body: &[u8],
+) -> Result<Vec<AccessPolicy<P>>> {
+    let policies = access_policies::read(service, body).map_err(|refusal| {
+        Error::Unreadable(format!("the policies can't be read: {}", refusal.code(service)))
+    })?;
+    let policy = |policy: access_policies::AccessPolicy| AccessPolicy {
+        id: policy.id,
+        start: policy.start,
+        expiry: policy.expiry,
+        permissions: policy.permissions.as_deref().map(P::of),
+    };
+    Ok(policies.into_iter().map(policy).collect())
+}
+
+/// The body that sets these policies.
+pub(crate) fn write_policies<P: Permissions>(policies: &[AccessPolicy<P>]) -> Vec<u8> {
+    let policy = |policy: &AccessPolicy<P>| access_policies::AccessPolicy {
+        id: policy.id.clone(),
+        start: policy.start,
+        expiry: policy.expiry,
+        permissions: policy.permissions.map(P::letters),
+    };
+    let document = access_policies::write(&policies.iter().map(policy).collect::<Vec<_>>());
+    // Some services refuse the byte order mark that answers begin with.
+    document.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&document).to_vec()
+}
+
+/// The terms that all kinds of tokens have.
+#[derive(Clone, Debug, Default)]
+struct Terms {
+    permissions: String,
+    start: Option<DateTime>,
+    expiry: Option<DateTime>,
+    ip: String,
+    https_only: bool,
+}
+
+impl Terms {
+    fn new(permissions: impl Into<String>, expiry: DateTime) -> Self {
+        Self { permissions: permissions.into(), expiry: Some(expiry), ..Self::default() }
     }
 
-    pub(crate) fn to_wire(&self) -> access_policies::AccessPolicy {
-        access_policies::AccessPolicy {
-            id: self.id.clone(),
-            start: self.start,
-            expiry: self.expiry,
-            permissions: self.permissions.map(TablePermissions::letters),
+    fn to_wire(&self) -> sas::Terms {
+        let time = |time: Option<DateTime>| time.map(DateTime::to_seconds_string).unwrap_or_default();
+        sas::Terms {
+            version: VERSION.to_owned(),
+            permissions: self.permissions.clone(),
+            start: time(self.start),
+            expiry: time(self.expiry),
+            ip: self.ip.clone(),
+            protocol: if self.https_only { "https".to_owned() } else { String::new() },
         }
     }
+}
+
+/// The setters of the terms that all kinds of tokens have. A macro, so that each kind has them as its own methods.
+macro_rules! terms {
+    () => {
+        /// Valid from `start` on.
+        pub fn start(mut self, start: DateTime) -> Self {
+            self.terms.start = Some(start);
+            self
+        }
+
+        /// Only from this IP address, or from a range of them: `10.0.0.1-10.0.0.9`.
+        pub fn ip(mut self, ip: impl Into<String>) -> Self {
+            self.terms.ip = ip.into();
+            self
+        }
+
+        pub fn https_only(mut self) -> Self {
+            self.terms.https_only = true;
+            self
+        }
+    };
 }
 
 /// The terms of a token for one table: permissions, time, and a range of keys. Signed by [`Table::sign`](crate::Table::sign).
@@ -73,12 +203,8 @@ impl AccessPolicy {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct TableSas {
-    permissions: Option<TablePermissions>,
-    start: Option<DateTime>,
-    expiry: Option<DateTime>,
+    terms: Terms,
     policy: String,
-    ip: String,
-    https_only: bool,
     from: (String, String),
     to: (String, String),
 }
@@ -86,7 +212,7 @@ pub struct TableSas {
 impl TableSas {
     /// Valid until `expiry`.
     pub fn new(permissions: TablePermissions, expiry: DateTime) -> Self {
-        Self { permissions: Some(permissions), expiry: Some(expiry), ..Self::default() }
+        Self { terms: Terms::new(permissions.letters(), expiry), ..Self::default() }
     }
 
     /// Grants what the table's stored access policy of this name grants, as long as the policy exists.
@@ -94,19 +220,7 @@ impl TableSas {
         Self { policy: id.into(), ..Self::default() }
     }
 
-    /// Valid from `start` on.
-    pub fn start(self, start: DateTime) -> Self {
-        Self { start: Some(start), ..self }
-    }
-
-    /// Only from this IP address, or from a range of them: `10.0.0.1-10.0.0.9`.
-    pub fn ip(self, ip: impl Into<String>) -> Self {
-        Self { ip: ip.into(), ..self }
-    }
-
-    pub fn https_only(self) -> Self {
-        Self { https_only: true, ..self }
-    }
+    terms!();
 
     /// Only partitions from the first to the last, both included.
     pub fn partitions(self, first: impl Into<String>, last: impl Into<String>) -> Self {
@@ -118,35 +232,52 @@ impl TableSas {
         let own = |key: (&str, &str)| (key.0.to_owned(), key.1.to_owned());
         Self { from: own(first), to: own(last), ..self }
     }
-
-    fn terms(&self) -> sas::Terms {
-        sas::Terms {
-            version: VERSION.to_owned(),
-            permissions: self.permissions.map(TablePermissions::letters).unwrap_or_default(),
-            start: time(self.start),
-            expiry: time(self.expiry),
-            ip: self.ip.clone(),
-            protocol: protocol(self.https_only),
-        }
-    }
 }
 
-/// The terms of a token for an account. Signed by [`TableService::sign`](crate::TableService::sign).
+/// The terms of a token for the messages of one queue. Signed by [`Queue::sign`](crate::Queue::sign).
+///
+/// ```
+/// use std::time::Duration;
+/// use partita_client::{DateTime, QueuePermissions, QueueSas};
+///
+/// let hour = DateTime::now().plus(Duration::from_secs(3600));
+/// let sas = QueueSas::new(QueuePermissions::SEND, hour).https_only();
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct QueueSas {
+    terms: Terms,
+    policy: String,
+}
+
+impl QueueSas {
+    /// Valid until `expiry`.
+    pub fn new(permissions: QueuePermissions, expiry: DateTime) -> Self {
+        Self { terms: Terms::new(permissions.letters(), expiry), ..Self::default() }
+    }
+
+    /// Grants what the queue's stored access policy of this name grants, as long as the policy exists.
+    pub fn of_policy(id: impl Into<String>) -> Self {
+        Self { policy: id.into(), ..Self::default() }
+    }
+
+    terms!();
+}
+
+/// The terms of a token for an account. Signed by [`TableService::sign`](crate::TableService::sign) and
+/// [`QueueService::sign`](crate::QueueService::sign).
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AccountSas {
-    permissions: String,
+    terms: Terms,
     resources: String,
-    start: Option<DateTime>,
-    expiry: Option<DateTime>,
-    ip: String,
-    https_only: bool,
+    services: Vec<ServiceKind>,
 }
 
 impl AccountSas {
-    /// Everything that the account key allows on tables.
+    /// Everything that the account key allows on the data of a service.
     pub fn all(expiry: DateTime) -> Self {
-        Self::new("rwdlau", "sco", expiry)
+        Self::new("rwdlacup", "sco", expiry)
     }
 
     /// All reads.
@@ -154,35 +285,23 @@ impl AccountSas {
         Self::new("rl", "sco", expiry)
     }
 
-    /// Letters as Azure documents them: permissions of `rwdlacup`, resource types of `s` (service), `c` (tables) and `o`
-    /// (entities).
+    /// Letters as Azure documents them: permissions of `rwdlacup`, resource types of `s` (service), `c` (tables or queues)
+    /// and `o` (entities or messages).
     pub fn new(permissions: impl Into<String>, resources: impl Into<String>, expiry: DateTime) -> Self {
-        Self {
-            permissions: permissions.into(),
-            resources: resources.into(),
-            expiry: Some(expiry),
-            ..Self::default()
-        }
+        Self { terms: Terms::new(permissions, expiry), resources: resources.into(), services: Vec::new() }
     }
 
-    /// Valid from `start` on.
-    pub fn start(self, start: DateTime) -> Self {
-        Self { start: Some(start), ..self }
-    }
+    terms!();
 
-    /// Only from this IP address, or from a range of them: `10.0.0.1-10.0.0.9`.
-    pub fn ip(self, ip: impl Into<String>) -> Self {
-        Self { ip: ip.into(), ..self }
-    }
-
-    pub fn https_only(self) -> Self {
-        Self { https_only: true, ..self }
+    /// For these services, instead of the one that signs it.
+    pub fn services(self, services: impl IntoIterator<Item = ServiceKind>) -> Self {
+        Self { services: services.into_iter().collect(), ..self }
     }
 }
 
 pub(crate) fn sign_table(endpoint: &Endpoint, table: &str, of: &TableSas) -> Result<String> {
     let sas = sas::TableSas {
-        terms: of.terms(),
+        terms: of.terms.to_wire(),
         table: table.to_owned(),
         identifier: of.policy.clone(),
         start_partition: of.from.0.clone(),
@@ -193,16 +312,22 @@ pub(crate) fn sign_table(endpoint: &Endpoint, table: &str, of: &TableSas) -> Res
     sign(endpoint, sas::Sas::Table(sas))
 }
 
-pub(crate) fn sign_account(endpoint: &Endpoint, of: &AccountSas) -> Result<String> {
-    let terms = sas::Terms {
-        version: VERSION.to_owned(),
-        permissions: of.permissions.clone(),
-        start: time(of.start),
-        expiry: time(of.expiry),
-        ip: of.ip.clone(),
-        protocol: protocol(of.https_only),
+pub(crate) fn sign_queue(endpoint: &Endpoint, queue: &str, of: &QueueSas) -> Result<String> {
+    let (queue, identifier) = (queue.to_owned(), of.policy.clone());
+    sign(
+        endpoint,
+        sas::Sas::Queue(sas::QueueSas { terms: of.terms.to_wire(), queue, identifier, delegation: None }),
+    )
+}
+
+/// For the service that signs it, unless the token names others.
+pub(crate) fn sign_account(endpoint: &Endpoint, service: ServiceKind, of: &AccountSas) -> Result<String> {
+    let named = |kind: &ServiceKind| match of.services.as_slice() {
+        [] => *kind == service,
+        services => services.contains(kind),
     };
-    let (services, resource_types) = ("t".to_owned(), of.resources.clone());
+    let services = ServiceKind::ALL.iter().filter(|kind| named(kind)).map(|kind| kind.letter()).collect();
+    let (terms, resource_types) = (of.terms.to_wire(), of.resources.clone());
     sign(
         endpoint,
         sas::Sas::Account(sas::AccountSas {
@@ -221,12 +346,4 @@ fn sign(endpoint: &Endpoint, sas: sas::Sas) -> Result<String> {
         ));
     };
     Ok(sas.to_query(&sas.sign(&endpoint.account, key)))
-}
-
-fn time(time: Option<DateTime>) -> String {
-    time.map(DateTime::to_seconds_string).unwrap_or_default()
-}
-
-fn protocol(https_only: bool) -> String {
-    if https_only { "https".to_owned() } else { String::new() }
 }

@@ -3,9 +3,8 @@
 use futures_util::stream::{self, Stream, TryStreamExt as _};
 use http::Method;
 use model::ServiceKind;
-use wire::connection_string::{Credential, Endpoint, EndpointError};
+use wire::connection_string::Endpoint;
 use wire::names;
-use wire::signing::AccountKey;
 
 pub use wire::service_properties::{CorsRule, Logging, Metrics, ServiceProperties};
 pub use wire::service_stats::ServiceStats;
@@ -15,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::retry::RetryPolicy;
 use crate::sas::{self, AccountSas};
+use crate::service_settings;
 use crate::table::Table;
 use crate::transport::{ServiceRequest, Transport};
 
@@ -72,21 +72,17 @@ impl TableService {
 
     /// From a connection string, with further settings.
     pub fn builder(connection_string: &str) -> Result<TableServiceBuilder> {
-        Ok(Self::building(Endpoint::parse(connection_string).map_err(invalid)?))
+        Ok(Self::building(service_settings::of_connection_string(ServiceKind::Table, connection_string)?))
     }
 
     /// An account by its address, such as `https://shop.table.core.windows.net`, and its key.
     pub fn with_key(url: &str, account: &str, key: &str) -> Result<TableServiceBuilder> {
-        let key = AccountKey::parse(key).ok_or_else(|| {
-            Error::invalid(format!("the key of {account} is not Base64; copy the whole of it"))
-        })?;
-        Ok(Self::building(Endpoint::at(url, account, Credential::Key(key)).map_err(invalid)?))
+        Ok(Self::building(service_settings::with_key(ServiceKind::Table, url, account, key)?))
     }
 
     /// An address and a shared access signature, as in a query string.
     pub fn with_sas(url: &str, signature: &str) -> Result<TableServiceBuilder> {
-        let credential = Credential::Signature(signature.trim_start_matches('?').to_owned());
-        Ok(Self::building(Endpoint::at(url, "", credential).map_err(invalid)?))
+        Ok(Self::building(service_settings::with_sas(ServiceKind::Table, url, signature)?))
     }
 
     fn building(endpoint: Endpoint) -> TableServiceBuilder {
@@ -95,10 +91,7 @@ impl TableService {
 
     /// The secondary: the read-only copy of this account, which may lag behind. `None` if its address is unknown.
     pub fn secondary(&self) -> Result<Option<Self>> {
-        let Endpoint { account, credential, secondary, .. } = &*self.transport.endpoint;
-        let Some(url) = secondary else { return Ok(None) };
-        let endpoint = Endpoint::at(url, account, credential.clone()).map_err(invalid)?;
-        Ok(Some(Self { transport: self.transport.at(endpoint) }))
+        Ok(service_settings::secondary(&self.transport)?.map(|transport| Self { transport }))
     }
 
     /// The address, without key or signature.
@@ -143,33 +136,20 @@ impl TableService {
 
     /// The service properties: logging, metrics and CORS rules.
     pub async fn properties(&self) -> Result<ServiceProperties> {
-        let answer = self.transport.send(self.about("get_properties", Method::GET, "properties")).await?;
-        ServiceProperties::read(ServiceKind::Table, &answer.body)
-            .ok_or_else(|| Error::Unreadable("the service's properties can't be read".to_owned()))
+        service_settings::properties(&self.transport).await
     }
 
     pub async fn set_properties(&self, properties: &ServiceProperties) -> Result<()> {
-        let request = self.about("set_properties", Method::PUT, "properties");
-        self.transport.send(request.body("application/xml", properties.write())).await.map(drop)
+        service_settings::set_properties(&self.transport, properties).await
     }
 
     /// How far the secondary lags behind. Call it on [`secondary`](Self::secondary); a primary refuses it.
     pub async fn stats(&self) -> Result<ServiceStats> {
-        let answer = self.transport.send(self.about("get_stats", Method::GET, "stats")).await?;
-        ServiceStats::read(&answer.body)
-            .ok_or_else(|| Error::Unreadable("the service's statistics can't be read".to_owned()))
+        service_settings::stats(&self.transport).await
     }
 
     /// A shared access signature for this account; needs the account's key.
     pub fn sign(&self, sas: &AccountSas) -> Result<String> {
-        sas::sign_account(&self.transport.endpoint, sas)
+        sas::sign_account(&self.transport.endpoint, ServiceKind::Table, sas)
     }
-
-    fn about(&self, name: &'static str, method: Method, comp: &str) -> ServiceRequest {
-        ServiceRequest::new(name, method, "/").query(names::RESTYPE, "service").query(names::COMP, comp)
-    }
-}
-
-fn invalid(error: EndpointError) -> Error {
-    Error::Invalid(error.to_string())
 }

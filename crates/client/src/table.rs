@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::Method;
+use model::ServiceKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wire::access_policies;
 use wire::names;
 
 use crate::answers;
@@ -206,20 +206,13 @@ impl Table {
     pub async fn policies(&self) -> Result<Vec<AccessPolicy>> {
         let request = self.request("get_policies", Method::GET, "").query(names::COMP, "acl");
         let answer = self.send(request).await?;
-        let policies = access_policies::read(&answer.body)
-            .map_err(|refusal| Error::Unreadable(format!("the policies can't be read: {refusal}")))?;
-        Ok(policies.into_iter().map(AccessPolicy::from_wire).collect())
+        sas::read_policies(ServiceKind::Table, &answer.body)
     }
 
     /// Replaces all stored access policies; at most five. On Azure it can take half a minute until they apply.
     pub async fn set_policies(&self, policies: &[AccessPolicy]) -> Result<()> {
-        let policies: Vec<_> = policies.iter().map(AccessPolicy::to_wire).collect();
-        let document = access_policies::write(&policies);
-        // Some services refuse the byte order mark that answers begin with.
-        let document = document.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&document).to_vec();
-        let request =
-            self.request("set_policies", Method::PUT, "").query(names::COMP, "acl").body(XML, document);
-        self.send(request).await.map(drop)
+        let request = self.request("set_policies", Method::PUT, "").query(names::COMP, "acl");
+        self.send(request.body(XML, sas::write_policies(policies))).await.map(drop)
     }
 
     /// A shared access signature for this table; needs the account's key.

@@ -111,7 +111,7 @@ impl ServiceAnswer {
 /// Connections to one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Transport {
-    service: ServiceKind,
+    pub service: ServiceKind,
     http: Http,
     pub endpoint: Arc<Endpoint>,
     pub retry: Arc<RetryPolicy>,

@@ -1,6 +1,7 @@
 //! The tests of this folder in one program, because every test program takes long to link.
 
 mod partita;
+mod queue_access;
 mod queues;
 mod retries;
 mod support;

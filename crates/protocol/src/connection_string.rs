@@ -93,7 +93,7 @@ impl Endpoint {
             let host = parts.proxy.map_or("http://127.0.0.1", |proxy| proxy.trim_end_matches('/'));
             let url = format!("{host}:{}/{DEVELOPMENT_ACCOUNT}", service.default_port());
             let key = key(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?;
-            let endpoint = Self::place(service, &url, DEVELOPMENT_ACCOUNT, key)?;
+            let endpoint = Self::at(service, &url, DEVELOPMENT_ACCOUNT, key)?;
             return endpoint.with_secondary(service, &format!("{url}{SECONDARY_SUFFIX}"));
         }
         let account = match (parts.account, parts.signature, parts.endpoint) {
@@ -111,7 +111,7 @@ impl Endpoint {
         };
         match parts.endpoint {
             Some(url) => {
-                let endpoint = Self::place(service, url, account, credential)?;
+                let endpoint = Self::at(service, url, account, credential)?;
                 match parts.secondary {
                     Some(url) => endpoint.with_secondary(service, url),
                     None => Ok(endpoint),
@@ -122,22 +122,18 @@ impl Endpoint {
                 let suffix = parts.suffix.unwrap_or(PUBLIC_SUFFIX);
                 let url = |of: &str| format!("{protocol}://{account}{of}.{service}.{suffix}");
                 let secondary = parts.secondary.map_or_else(|| url(SECONDARY_SUFFIX), str::to_owned);
-                Self::place(service, &url(""), account, credential)?.with_secondary(service, &secondary)
+                Self::at(service, &url(""), account, credential)?.with_secondary(service, &secondary)
             }
         }
     }
 
     fn with_secondary(self, service: ServiceKind, url: &str) -> Result<Self, EndpointError> {
-        let secondary = Self::place(service, url, &self.account, self.credential.clone())?;
+        let secondary = Self::at(service, url, &self.account, self.credential.clone())?;
         Ok(Self { secondary: Some(secondary.url()), ..self })
     }
 
-    /// The endpoint of tables at a URL, such as `https://shop.table.core.windows.net`.
-    pub fn at(url: &str, account: &str, credential: Credential) -> Result<Self, EndpointError> {
-        Self::place(ServiceKind::Table, url, account, credential)
-    }
-
-    fn place(
+    /// The endpoint of a service at a URL, such as `https://shop.table.core.windows.net`.
+    pub fn at(
         service: ServiceKind,
         url: &str,
         account: &str,

@@ -1,7 +1,7 @@
 //! The endpoint that tables are copied from or to: how to connect, how long to retry, and why a request failed.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,8 +63,13 @@ pub enum RequestError {
 
 impl RequestError {
     pub fn new(service: &TableService, error: Error) -> Self {
+        Self::at(|| service.url(), error)
+    }
+
+    /// The failure of a request to the service at this address.
+    pub fn at(url: impl FnOnce() -> String, error: Error) -> Self {
         match error {
-            Error::Unanswered(_) => Self::Unanswered { url: service.url(), source: Box::new(error) },
+            Error::Unanswered(_) => Self::Unanswered { url: url(), source: Box::new(error) },
             error => Self::Failed(Box::new(error)),
         }
     }
@@ -86,8 +91,19 @@ pub fn connect(
     common: &ConnectionFlags,
     progress: &Arc<ProgressPrinter>,
 ) -> Result<TableService, EndpointError> {
+    let fault = |error| EndpointError::Connect(Box::new(error));
+    let builder = TableService::builder(&common.connection_string).map_err(fault)?;
+    let mut builder = builder.retry(patience(progress));
+    if let Some(pem) = authority_file(common.ca.as_deref())? {
+        builder = builder.trust(pem);
+    }
+    builder.build().map_err(fault)
+}
+
+/// How long a copy retries.
+pub fn patience(progress: &Arc<ProgressPrinter>) -> RetryPolicy {
     let progress = progress.clone();
-    let retry = RetryPolicy::default()
+    RetryPolicy::default()
         .attempts(ATTEMPTS_MAX)
         .pauses(FIRST_PAUSE, PAUSE_MAX)
         .answer_within(ANSWER_TIME_MAX)
@@ -96,15 +112,14 @@ pub fn connect(
             if pause >= REPORTED_FROM {
                 progress.notice(&format!("{why}; trying again in {:.1} s", pause.as_secs_f64()));
             }
-        });
-    let fault = |error| EndpointError::Connect(Box::new(error));
-    let mut builder = TableService::builder(&common.connection_string).map_err(fault)?.retry(retry);
-    if let Some(path) = &common.ca {
-        let pem =
-            std::fs::read(path).map_err(|source| EndpointError::Authority { path: path.clone(), source })?;
-        builder = builder.trust(pem);
-    }
-    builder.build().map_err(fault)
+        })
+}
+
+/// The certificate authority that a flag names.
+pub fn authority_file(path: Option<&Path>) -> Result<Option<Vec<u8>>, EndpointError> {
+    let Some(path) = path else { return Ok(None) };
+    let pem = std::fs::read(path);
+    pem.map(Some).map_err(|source| EndpointError::Authority { path: path.to_owned(), source })
 }
 
 /// A table by its name, or the service's refusal of the name.

@@ -66,11 +66,7 @@ pub struct Export<'a> {
 
 impl<'a> Export<'a> {
     pub fn new(command: &'a ExportCommand, service: TableService, progress: Arc<ProgressPrinter>) -> Self {
-        let existing = match (command.resume, command.overwrite) {
-            (true, _) => Existing::Resume,
-            (false, true) => Existing::Overwrite,
-            (false, false) => Existing::Refuse,
-        };
+        let existing = Existing::of_flags(command.resume, command.overwrite);
         Self { command, service, progress, existing }
     }
 
@@ -81,11 +77,11 @@ impl<'a> Export<'a> {
             if command.resume {
                 return Err(ExportError::ResumeToStandardOutput);
             }
-            let subject = self.subject(table, command.format.unwrap_or(FileFormat::Jsonl));
-            return self.table(Output::Standard, ExportState::new(subject), "standard output").await;
+            let state = self.fresh(table, command.format.unwrap_or(FileFormat::Jsonl));
+            return self.table(Output::Standard, state, "standard output").await;
         }
         let format = command.format.unwrap_or_else(|| FileFormat::of_path(&command.to));
-        match Output::open(&command.to, self.subject(table, format), self.existing)? {
+        match Output::open(&command.to, self.fresh(table, format), self.existing)? {
             Some((output, state)) => self.table(output, state, &command.to.display().to_string()).await,
             None => {
                 let side = output::side_file(&command.to).path().to_owned();
@@ -111,7 +107,7 @@ impl<'a> Export<'a> {
         }
         for name in &names {
             let path = path(name);
-            match Output::open(&path, self.subject(name, format), self.existing)? {
+            match Output::open(&path, self.fresh(name, format), self.existing)? {
                 Some((output, state)) => {
                     self.table(output, state, &path.display().to_string()).await?;
                 }
@@ -122,15 +118,15 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    fn subject(&self, table: &str, format: FileFormat) -> Subject {
-        Subject {
+    fn fresh(&self, table: &str, format: FileFormat) -> ExportState {
+        ExportState::new(Subject {
             endpoint: self.service.url(),
             table: table.to_owned(),
             filter: self.command.filter.clone(),
             select: self.command.select.clone(),
             columns: self.command.columns.clone(),
             format,
-        }
+        })
     }
 
     async fn table(

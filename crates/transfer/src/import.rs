@@ -20,6 +20,9 @@ use crate::rejects::RejectsError;
 use crate::side_file::SideFileError;
 use file::{FileImport, StopCause};
 
+/// Of the side file of a file that is being imported.
+pub const SUFFIX: &str = ".import-progress";
+
 /// Why not every entity is stored.
 #[derive(Debug, Error)]
 pub enum ImportError {

@@ -61,6 +61,14 @@ pub struct Record {
     pub entity: Result<(EntityKeys, Vec<u8>), RecordError>,
 }
 
+/// One record of a file, before it is read.
+#[derive(Debug)]
+pub struct RawRecord {
+    pub line: u64,
+    pub end: u64,
+    pub raw: Vec<u8>,
+}
+
 pub struct Input {
     reader: Box<dyn BufRead + Send>,
     /// Bytes and lines read so far.
@@ -113,14 +121,19 @@ impl Input {
 
     /// The next entity; empty lines are skipped. The error is one of the file, not of an entity.
     pub fn next(&mut self) -> Result<Option<Record>, InputError> {
+        let Some(RawRecord { line, end, raw }) = self.next_raw()? else { return Ok(None) };
+        let entity = text(&raw).and_then(|text| self.entity(text));
+        Ok(Some(Record { line, end, raw, entity }))
+    }
+
+    /// The bytes of the next record, whatever they mean.
+    pub fn next_raw(&mut self) -> Result<Option<RawRecord>, InputError> {
         loop {
             let whole = if self.header.is_some() { csv::is_whole } else { |_: &[u8]| true };
             let Some((line, raw)) = self.lines(whole)? else { return Ok(None) };
-            if raw.trim_ascii().is_empty() {
-                continue;
+            if !raw.trim_ascii().is_empty() {
+                return Ok(Some(RawRecord { line, end: self.at, raw }));
             }
-            let entity = text(&raw).and_then(|text| self.entity(text));
-            return Ok(Some(Record { line, end: self.at, raw, entity }));
         }
     }
 

@@ -1,6 +1,7 @@
-//! `partita export` and `partita import`: tables to files and back, by the REST API only.
+//! `partita export`, `partita import` and `partita queue`: tables and queues to files and back, and queues from the command
+//! line, by the REST API only.
 //!
-//! So they copy from and to any Table endpoint: Partita, Azurite, Azure, Cosmos DB. `partita-client` sends and retries the
+//! So they work with any endpoint: Partita, Azurite, Azure, and Cosmos DB for tables. `partita-client` sends and retries the
 //! requests. This crate knows files, their formats, how far a run is, and which lines were rejected. Entities stay in the
 //! service's own JSON, so nothing in them changes.
 
@@ -17,6 +18,7 @@ mod input;
 mod ledger;
 mod output;
 mod progress;
+mod queue;
 mod rejects;
 mod side_file;
 mod tables;
@@ -30,11 +32,12 @@ use std::sync::Arc;
 pub use command::{ExportCommand, ImportCommand};
 pub use export::ExportError;
 pub use import::ImportError;
+pub use queue::{QUEUE_HELP, QueueCommand, QueueError, QueueOutcome, queue};
 
 use progress::ProgressPrinter;
 
 pub fn export(command: &ExportCommand) -> Result<(), ExportError> {
-    let progress = Arc::new(ProgressPrinter::new(command.common.quiet));
+    let progress = Arc::new(ProgressPrinter::of_entities(command.common.quiet));
     let service = endpoint::connect(&command.common, &progress)?;
     let work = async {
         let export = export::Export::new(command, service, progress.clone());
@@ -52,7 +55,7 @@ pub fn export(command: &ExportCommand) -> Result<(), ExportError> {
 }
 
 pub fn import(command: &ImportCommand) -> Result<(), ImportError> {
-    let progress = Arc::new(ProgressPrinter::new(command.common.quiet));
+    let progress = Arc::new(ProgressPrinter::of_entities(command.common.quiet));
     let service = endpoint::connect(&command.common, &progress)?;
     let outcome =
         run(import::run(command, service, progress.clone())).map_err(ImportError::Runtime).flatten();

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -40,7 +41,21 @@ pub fn side_file(path: &Path) -> SideFile {
     SideFile::beside(path, SUFFIX)
 }
 
-/// What is exported. A run can be resumed only with the same subject.
+/// How far an export is, as its side file records it.
+pub trait Checkpoint: Serialize + DeserializeOwned {
+    /// The same export before its first byte.
+    fn fresh(&self) -> Self;
+
+    /// How much of the file is valid.
+    fn bytes(&self) -> u64;
+
+    fn add_bytes(&mut self, count: u64);
+
+    /// What is exported, as names and values. A run can be resumed only with the same.
+    fn subject(&self) -> Vec<(&'static str, String)>;
+}
+
+/// What is exported of a table. A run can be resumed only with the same subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     pub endpoint: String,
@@ -70,6 +85,33 @@ impl ExportState {
     }
 }
 
+impl Checkpoint for ExportState {
+    fn fresh(&self) -> Self {
+        Self::new(self.subject.clone())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn add_bytes(&mut self, count: u64) {
+        self.bytes += count;
+    }
+
+    fn subject(&self) -> Vec<(&'static str, String)> {
+        let Subject { endpoint, table, filter, select, columns, format } = &self.subject;
+        let list = |names: &[String]| if names.is_empty() { "all".to_owned() } else { names.join(",") };
+        vec![
+            ("endpoint", endpoint.clone()),
+            ("table", table.clone()),
+            ("filter", filter.clone().unwrap_or_else(|| "none".to_owned())),
+            ("select", list(select)),
+            ("columns", list(columns)),
+            ("format", format.ending().to_owned()),
+        ]
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedContinuation {
     pub partition: String,
@@ -94,6 +136,16 @@ pub enum Existing {
     Resume,
 }
 
+impl Existing {
+    pub fn of_flags(resume: bool, overwrite: bool) -> Self {
+        match (resume, overwrite) {
+            (true, _) => Self::Resume,
+            (false, true) => Self::Overwrite,
+            (false, false) => Self::Refuse,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub enum Output {
     Standard,
@@ -107,13 +159,12 @@ pub enum Output {
 
 impl Output {
     /// The state to continue from, or `None` if the file exists and is complete. Changes no file.
-    pub fn open(
+    pub fn open<S: Checkpoint>(
         path: &Path,
-        subject: Subject,
+        fresh: S,
         existing: Existing,
-    ) -> Result<Option<(Self, ExportState)>, OutputError> {
+    ) -> Result<Option<(Self, S)>, OutputError> {
         let side = side_file(path);
-        let fresh = ExportState::new(subject);
         let state = match (existing, path.exists()) {
             (Existing::Refuse, true) => {
                 let path = path.to_owned();
@@ -122,10 +173,9 @@ impl Output {
                     false => OutputError::Exists { path },
                 });
             }
-            (Existing::Resume, true) => match side.load::<ExportState>()? {
+            (Existing::Resume, true) => match side.load::<S>()? {
                 None => return Ok(None),
-                Some(state) if state.subject == fresh.subject => state,
-                Some(state) => return Err(other_subject(&side, &state.subject, &fresh.subject)),
+                Some(state) => same_subject(&side, state, &fresh)?,
             },
             _ => fresh,
         };
@@ -133,7 +183,7 @@ impl Output {
     }
 
     /// Adds a page. On return the page is durable, and the side file records it.
-    pub fn write(&mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
+    pub fn write(&mut self, page: &[u8], state: &mut impl Checkpoint) -> Result<(), OutputError> {
         self.append(page, state)?;
         if let Self::File { side, .. } = self {
             side.save(state)?;
@@ -143,7 +193,7 @@ impl Output {
 
     /// Adds the last page and deletes the side file. The state after the last page is never saved: it has no
     /// continuation, so a resumed run would export the table again from the first page.
-    pub fn finish(mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
+    pub fn finish(mut self, page: &[u8], state: &mut impl Checkpoint) -> Result<(), OutputError> {
         self.append(page, state)?;
         if let Self::File { side, .. } = self {
             side.remove()?;
@@ -151,7 +201,7 @@ impl Output {
         Ok(())
     }
 
-    fn append(&mut self, page: &[u8], state: &mut ExportState) -> Result<(), OutputError> {
+    fn append(&mut self, page: &[u8], state: &mut impl Checkpoint) -> Result<(), OutputError> {
         match self {
             Self::Standard => {
                 let mut out = io::stdout().lock();
@@ -166,52 +216,47 @@ impl Output {
                 written.map_err(|source| OutputError::Unwritten { path: path.clone(), source })?;
             }
         }
-        state.bytes += page.len() as u64;
+        state.add_bytes(page.len() as u64);
         Ok(())
     }
 }
 
 /// Opens a file and cuts off what follows the bytes that the state records.
-fn open_at(path: &Path, side: &SideFile, state: &ExportState) -> Result<File, OutputError> {
+fn open_at(path: &Path, side: &SideFile, state: &impl Checkpoint) -> Result<File, OutputError> {
     // The side file comes first: a file without one is complete.
-    if state.bytes == 0 {
-        side.save(&ExportState::new(state.subject.clone()))?;
+    if state.bytes() == 0 {
+        side.save(&state.fresh())?;
     }
     let fault = |source| OutputError::Unopened { path: path.to_owned(), source };
     let options = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let mut file = options.map_err(fault)?;
-    if file.metadata().map_err(fault)?.len() < state.bytes {
+    if file.metadata().map_err(fault)?.len() < state.bytes() {
         return Err(OutputError::Shorter { path: path.to_owned(), side: side.path().to_owned() });
     }
-    file.set_len(state.bytes).map_err(fault)?;
+    file.set_len(state.bytes()).map_err(fault)?;
     file.seek(SeekFrom::End(0)).map_err(fault)?;
     Ok(file)
 }
 
-fn other_subject(side: &SideFile, recorded: &Subject, asked: &Subject) -> OutputError {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-    let list = |names: &[String]| if names.is_empty() { "all".to_owned() } else { names.join(",") };
-    let pairs = [
-        ("endpoint", recorded.endpoint.clone(), asked.endpoint.clone()),
-        ("table", recorded.table.clone(), asked.table.clone()),
-        ("filter", text(&recorded.filter), text(&asked.filter)),
-        ("select", list(&recorded.select), list(&asked.select)),
-        ("columns", list(&recorded.columns), list(&asked.columns)),
-        ("format", recorded.format.ending().to_owned(), asked.format.ending().to_owned()),
-    ];
-    let differs = pairs.into_iter().find(|(_, recorded, asked)| recorded != asked);
-    let (what, was, is) = differs.unwrap_or(("subject", String::new(), String::new()));
-    OutputError::OtherExport { side: side.path().to_owned(), what, was, is }
+/// The recorded state, if it is of the export that is asked for.
+fn same_subject<S: Checkpoint>(side: &SideFile, recorded: S, asked: &S) -> Result<S, OutputError> {
+    let pairs = recorded.subject().into_iter().zip(asked.subject());
+    match pairs.into_iter().find(|(recorded, asked)| recorded != asked) {
+        None => Ok(recorded),
+        Some(((what, was), (_, is))) => {
+            Err(OutputError::OtherExport { side: side.path().to_owned(), what, was, is })
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn subject(table: &str) -> Subject {
+    fn subject(table: &str) -> ExportState {
         let endpoint = "http://h/a".to_owned();
         let (table, format) = (table.to_owned(), FileFormat::Jsonl);
-        Subject { endpoint, table, filter: None, select: vec![], columns: vec![], format }
+        ExportState::new(Subject { endpoint, table, filter: None, select: vec![], columns: vec![], format })
     }
 
     fn ready(opened: Result<Option<(Output, ExportState)>, OutputError>) -> (Output, ExportState) {

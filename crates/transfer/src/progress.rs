@@ -12,6 +12,8 @@ const BAR_CELLS: u64 = 20;
 pub struct ProgressPrinter {
     quiet: bool,
     terminal: bool,
+    /// What is counted.
+    noun: &'static str,
     task: Mutex<Task>,
 }
 
@@ -29,7 +31,15 @@ struct Task {
 }
 
 impl ProgressPrinter {
-    pub fn new(quiet: bool) -> Self {
+    pub fn of_entities(quiet: bool) -> Self {
+        Self::new("entities", quiet)
+    }
+
+    pub fn of_messages(quiet: bool) -> Self {
+        Self::new("messages", quiet)
+    }
+
+    fn new(noun: &'static str, quiet: bool) -> Self {
         let now = Instant::now();
         let task = Task {
             what: String::new(),
@@ -39,7 +49,7 @@ impl ProgressPrinter {
             total_bytes: None,
             drawn: false,
         };
-        Self { quiet, terminal: std::io::stderr().is_terminal(), task: Mutex::new(task) }
+        Self { quiet, terminal: std::io::stderr().is_terminal(), noun, task: Mutex::new(task) }
     }
 
     pub fn start(&self, what: String, entities_before: u64, total_bytes: Option<u64>) {
@@ -59,7 +69,7 @@ impl ProgressPrinter {
             return;
         }
         task.told = Instant::now();
-        let line = task.line(entities, bytes, self.terminal);
+        let line = task.line(self.noun, entities, bytes, self.terminal);
         if self.terminal {
             // Errors are ignored: standard error may be closed.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
@@ -97,7 +107,7 @@ impl ProgressPrinter {
 }
 
 impl Task {
-    fn line(&self, entities: u64, bytes: u64, bar: bool) -> String {
+    fn line(&self, noun: &str, entities: u64, bytes: u64, bar: bool) -> String {
         let seconds = self.started.elapsed().as_secs_f64().max(0.001);
         let rate = (entities.saturating_sub(self.entities_before)) as f64 / seconds;
         let share = match self.total_bytes {
@@ -110,7 +120,7 @@ impl Task {
             _ => String::new(),
         };
         let (what, entities, bytes) = (&self.what, grouped(entities), size(bytes));
-        format!("{what}: {share}{entities} entities, {bytes}, {} entities/s", grouped(rate as u64))
+        format!("{what}: {share}{entities} {noun}, {bytes}, {} {noun}/s", grouped(rate as u64))
     }
 }
 
@@ -161,12 +171,12 @@ mod tests {
 
     #[test]
     fn a_known_total_gives_a_percentage() {
-        let progress = ProgressPrinter::new(true);
+        let progress = ProgressPrinter::of_entities(true);
         progress.start("Books".to_owned(), 0, Some(200));
-        let line = progress.task().line(5, 50, true);
+        let line = progress.task().line("entities", 5, 50, true);
         assert!(line.starts_with("Books: [#####               ] 25 %, 5 entities, 50 bytes, "), "{line}");
         progress.start("Books".to_owned(), 0, None);
-        let line = progress.task().line(5, 50, true);
-        assert!(line.starts_with("Books: 5 entities, 50 bytes, "), "{line}");
+        let line = progress.task().line("messages", 5, 50, true);
+        assert!(line.starts_with("Books: 5 messages, 50 bytes, "), "{line}");
     }
 }

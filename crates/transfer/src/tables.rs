@@ -8,9 +8,9 @@ use partita_client::{Error, Table, TableService};
 
 use crate::endpoint::{self, EndpointError, RequestError};
 
-/// The cloud takes half a minute or more to delete a table. Until then no table of the same name can be created.
-const DELETION_ATTEMPTS: u32 = 30;
-const DELETION_PAUSE: Duration = Duration::from_secs(4);
+/// The cloud takes half a minute or more to delete a table or a queue. Until then none of the same name can be created.
+pub const DELETION_ATTEMPTS: u32 = 30;
+pub const DELETION_PAUSE: Duration = Duration::from_secs(4);
 
 pub async fn list(service: &TableService) -> Result<Vec<String>, EndpointError> {
     let listed: Vec<String> = service

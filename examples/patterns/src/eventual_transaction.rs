@@ -4,15 +4,13 @@
 //! The program is this one, started as `patterns archivist`.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use partita_client::{Entity, Match, Table, row_key};
 use partita_client_patterns::archive::{Archive, EntityLocation};
 use partita_client_patterns::outbox::Outbox;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
 
+use crate::killed::until_killed;
 use crate::stage::{Failure, Outcome, Stage, fill};
 
 const EMPLOYEES: usize = 400;
@@ -51,7 +49,7 @@ pub async fn run(stage: &Stage) -> Outcome {
     let archive = archive(stage)?;
     let (mut moved, mut kills, mut hits, mut first) = (Vec::new(), 0, 0, 0);
     while hits < HITS && kills < KILLS_MAX {
-        let told = moves_until_killed(stage, first, 3).await?;
+        let told = until_killed(stage, "archivist", first, 3).await?;
         kills += 1;
         // The next move may have begun. The next program does not touch it.
         first = told.last().map_or(first, |last| last + 1);
@@ -90,36 +88,4 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("who is in neither", nowhere.collect(), nobody.clone())?;
     let lost = moved.iter().map(|number| row(*number)).filter(|row| !former.contains(row));
     stage.same("whose move was acknowledged and lost", lost.collect(), nobody)
-}
-
-/// Starts the program and kills it after some moves, at any moment of the next. Returns those that it has moved.
-async fn moves_until_killed(stage: &Stage, first: usize, moves: usize) -> Outcome<Vec<usize>> {
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(["archivist", "--tables", stage.prefix(), "--first", &first.to_string()])
-        .env("PARTITA_CONNECTION_STRING", stage.connection_string())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    // It is piped above, and taken once.
-    let output = child.stdout.take().ok_or_else(|| Failure::Unexpected("no output to read".to_owned()))?;
-    let mut lines = BufReader::new(output).lines();
-    let mut told = Vec::new();
-    let mut pace = Duration::ZERO;
-    while told.len() < moves {
-        let start = Instant::now();
-        let Some(line) = lines.next_line().await? else { break };
-        // Only the last one counts: the first includes the start of the program.
-        pace = start.elapsed();
-        told.extend(line.parse::<usize>().ok());
-    }
-    tokio::time::sleep(pace.mul_f64(rand::random())).await;
-    child.kill().await?;
-    // Everything that it printed before it was killed counts.
-    while let Some(line) = lines.next_line().await? {
-        told.extend(line.parse::<usize>().ok());
-    }
-    if told.len() < moves {
-        return Err(Failure::Unexpected("the archivist stopped by itself".to_owned()));
-    }
-    Ok(told)
 }

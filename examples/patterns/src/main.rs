@@ -12,12 +12,14 @@ mod cost;
 mod data_series;
 mod denormalization;
 mod eventual_transaction;
+mod eventual_transaction_queue;
 mod heterogeneous_types;
 mod high_volume_delete;
 mod hot_partition;
 mod index_entities;
 mod inter_partition_index;
 mod intra_partition_index;
+mod killed;
 mod large_entities;
 mod log_tail;
 mod log_without_time;
@@ -53,6 +55,14 @@ enum Task {
         #[arg(long)]
         first: usize,
     },
+    /// The program that `eventual-transaction-queue` starts and kills
+    #[command(hide = true)]
+    Clerk {
+        #[arg(long)]
+        tables: String,
+        #[arg(long)]
+        first: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Subcommand, ValueEnum)]
@@ -63,6 +73,8 @@ enum Pattern {
     InterPartitionIndex,
     /// A change across tables by a program that is killed in the middle
     EventualTransaction,
+    /// The same with a queue of the Queue service
+    EventualTransactionQueue,
     /// Lists of keys by another value, kept in three ways
     IndexEntities,
     /// Several values in one row key: ranges by the first of them
@@ -95,6 +107,7 @@ impl Pattern {
             Self::IntraPartitionIndex => intra_partition_index::run(stage).await,
             Self::InterPartitionIndex => inter_partition_index::run(stage).await,
             Self::EventualTransaction => eventual_transaction::run(stage).await,
+            Self::EventualTransactionQueue => eventual_transaction_queue::run(stage).await,
             Self::IndexEntities => index_entities::run(stage).await,
             Self::CompoundKey => compound_key::run(stage).await,
             Self::LogTail => log_tail::run(stage).await,
@@ -122,7 +135,18 @@ async fn main() -> ExitCode {
     let patterns = match command.task {
         Task::All => Pattern::value_variants(),
         Task::One(pattern) => &[pattern],
-        Task::Archivist { tables, first } => return archivist(connection_string, &tables, first).await,
+        Task::Archivist { tables, first } => {
+            return killable(connection_string, &tables, async |stage| {
+                eventual_transaction::archivist(stage, first).await
+            })
+            .await;
+        }
+        Task::Clerk { tables, first } => {
+            return killable(connection_string, &tables, async |stage| {
+                eventual_transaction_queue::clerk(stage, first).await
+            })
+            .await;
+        }
     };
     let mut failed = Vec::new();
     // One for all patterns, so that no signal is lost between two of them.
@@ -170,15 +194,17 @@ async fn show(
     Ok(())
 }
 
-async fn archivist(connection_string: &str, tables: &str, first: usize) -> ExitCode {
-    let work = async {
-        let stage = Stage::with_prefix(connection_string, tables)?;
-        eventual_transaction::archivist(&stage, first).await
-    };
+/// A program that another pattern starts and kills.
+async fn killable(
+    connection_string: &str,
+    tables: &str,
+    task: impl AsyncFnOnce(&Stage) -> Outcome,
+) -> ExitCode {
+    let work = async { task(&Stage::with_prefix(connection_string, tables)?).await };
     match work.await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("archivist: {failure}");
+            eprintln!("the program to be killed: {failure}");
             ExitCode::FAILURE
         }
     }

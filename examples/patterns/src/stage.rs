@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use partita_client::{
-    Query, RetryPolicy, StoredEntity, Table, TableService, partition_key, property, row_key,
+    Query, Queue, QueueService, RetryPolicy, StoredEntity, Table, TableService, partition_key, property,
+    row_key,
 };
 use partita_client_patterns::bulk::{Bulk, BulkWrite, Report};
 use serde::Serialize;
@@ -47,10 +48,13 @@ pub struct ReadResult<T> {
     pub cost: Cost,
 }
 
-/// A service, and tables with a common prefix.
+/// A service, and tables and queues with a common prefix.
 pub struct Stage {
     connection_string: String,
     service: TableService,
+    queues: QueueService,
+    /// Whether this run has queues to remove.
+    has_queues: Cell<bool>,
     prefix: String,
     checks: Cell<u32>,
 }
@@ -65,6 +69,8 @@ impl Stage {
         Ok(Self {
             connection_string: connection_string.to_owned(),
             service: TableService::from_connection_string(connection_string)?,
+            queues: QueueService::from_connection_string(connection_string)?,
+            has_queues: Cell::new(false),
             prefix: prefix.to_owned(),
             checks: Cell::new(0),
         })
@@ -99,18 +105,32 @@ impl Stage {
         Ok(table)
     }
 
+    /// A queue of this run, created if it is missing.
+    pub async fn queue(&self, name: &str) -> Outcome<Queue> {
+        let queue = self.queues.queue(&format!("{}-{name}", self.prefix.to_lowercase()))?;
+        self.has_queues.set(true);
+        queue.create_if_missing().await?;
+        Ok(queue)
+    }
+
     /// The same table with a client that never retries, so that it sees every refusal.
     pub fn impatient(&self, table: &Table) -> Outcome<Table> {
         let service = TableService::builder(&self.connection_string)?.retry(RetryPolicy::never()).build()?;
         Ok(service.table(table.name())?)
     }
 
-    /// Removes every table of this run.
+    /// Removes every table and queue of this run.
     pub async fn clear(&self) -> Outcome {
         let ours = property("TableName").starts_with(&self.prefix);
         let names: Vec<String> = self.service.tables(Some(ours)).try_collect().await?;
         for name in names {
             self.service.table(&name)?.drop().await?;
+        }
+        if self.has_queues.get() {
+            let queues: Vec<_> = self.queues.queues(&self.prefix.to_lowercase()).try_collect().await?;
+            for queue in queues {
+                self.queues.queue(&queue.name)?.drop().await?;
+            }
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ use front::sas::{self, Caller};
 use front::{Address, ServiceKind};
 use model::DateTime;
 use percent_encoding::percent_decode_str;
-use table_http::access;
 use wire::signing::sas::{
     AccountSas, BlobSas, BlobTarget, QueueSas, Sas, SignedResource, TableSas, UserDelegation,
 };
@@ -149,8 +148,9 @@ fn verdict(sas: Sas, is_signed: bool, url: &Url<'_>, service: ServiceKind, now: 
     let caller = Caller { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), https };
     let admitted = sas::admit(sas, None, now, caller, service);
     let admitted = match service {
-        ServiceKind::Table => admitted.and_then(access::grant).map(drop),
-        ServiceKind::Queue | ServiceKind::Blob => admitted.map(drop),
+        ServiceKind::Table => admitted.and_then(table_http::access::grant).map(drop),
+        ServiceKind::Queue => admitted.and_then(queue_http::access::grant).map(drop),
+        ServiceKind::Blob => admitted.map(drop),
     };
     match admitted {
         Ok(()) if is_signed => "it would be accepted now".to_owned(),

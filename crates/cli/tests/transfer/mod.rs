@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod gate;
+pub mod gate;
 mod kit;
 mod refusals;
 mod resuming;

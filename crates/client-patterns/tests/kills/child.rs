@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::support;
-use crate::world::{self, Op, Pattern, State, Time, World};
+use crate::world::{self, Op, Pattern, Services, State, Time, World};
 
 /// Set in a child process: the pattern, the tables, and its number.
 const CHILD: &str = "PARTITA_KILLS_CHILD";
@@ -18,15 +18,19 @@ const ROWS: u32 = 5;
 /// The possible states of each row: one, or two if a change had no answer.
 type Possible = BTreeMap<String, BTreeSet<Option<u32>>>;
 
+fn services() -> Option<Services> {
+    Some(Services::new(&support::connection_string(support::PARTITA)?, support::quick()))
+}
+
 /// The child process, not a test: changes rows forever, heals at the same time, and prints what it does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let [pattern, base, number] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told}") };
-    let service = support::service().unwrap();
+    let services = services().unwrap();
     let pattern = Pattern::parse(pattern);
-    let world = World::new(&service, base, pattern, Time::Hasty);
-    let healing = World::new(&service, base, pattern, Time::Hasty);
+    let world = World::new(&services, base, pattern, Time::Hasty);
+    let healing = World::new(&services, base, pattern, Time::Hasty);
     tokio::spawn(async move {
         loop {
             if let Err(error) = healing.heal_once().await {
@@ -45,8 +49,10 @@ async fn child() {
         println!("\nbegin {} {what}", op.row);
         match world.act(&op).await {
             Ok(()) => println!("\ndone"),
-            // The last move of the row is not complete.
-            Err(error) if pattern == Pattern::Archive && error.is_conflict() => println!("\nrefused"),
+            // The last move of the row is not complete, or a worker has found that the change takes too long.
+            Err(error) if matches!(pattern, Pattern::Archive | Pattern::Queued) && error.is_conflict() => {
+                println!("\nrefused");
+            }
             Err(error) => println!("\nfault {error}"),
         }
     }
@@ -103,10 +109,10 @@ fn learn(possible: &mut Possible, said: &[String]) -> u64 {
 
 /// Kills children repeatedly, heals, and checks.
 pub async fn kill(pattern: Pattern) {
-    let Some(service) = support::service() else { return };
+    let Some(services) = services() else { return };
     let kills: u64 = std::env::var("PARTITA_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let base = support::unique("Kills");
-    let world = World::new(&service, &base, pattern, Time::Later);
+    let world = World::new(&services, &base, pattern, Time::Later);
     world.create_tables().await;
     let (mut possible, mut done) = (Possible::new(), 0);
     for _ in 0..kills.div_ceil(CHILDREN) {

@@ -1,10 +1,12 @@
-//! A proxy that breaks after a number of requests, as if the client's process ended there.
+//! Proxies that break after a number of requests, as if the client's process ended there.
 
 use std::sync::{Arc, Mutex};
 
-use partita_client::{RetryPolicy, TableService};
+use partita_client::{QueueService, RetryPolicy, TableService};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::world::Services;
 
 /// What happens to the first request without an answer. Later requests are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub enum Last {
 }
 
 pub struct Cut {
-    pub service: TableService,
+    pub services: Services,
     plan: Arc<Mutex<Plan>>,
 }
 
@@ -27,21 +29,18 @@ struct Plan {
 
 impl Cut {
     pub async fn new(connection_string: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = TableService::from_connection_string(connection_string).unwrap().url();
-        let server = url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
-        let proxy = listener.local_addr().unwrap().to_string();
-        assert!(connection_string.contains(&server), "no plain address in the connection string");
-        let builder = TableService::builder(&connection_string.replace(&server, &proxy)).unwrap();
-        let service = builder.retry(RetryPolicy::never()).build().unwrap();
         let plan = Arc::new(Mutex::new(Plan { seen: 0, answered: 0, last: Last::NotSent }));
-        let shared = Arc::clone(&plan);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass(client, server.clone(), Arc::clone(&shared)));
-            }
-        });
-        Self { service, plan }
+        let urls = [
+            TableService::from_connection_string(connection_string).unwrap().url(),
+            QueueService::from_connection_string(connection_string).unwrap().url(),
+        ];
+        let mut text = connection_string.to_owned();
+        for url in urls {
+            let server = url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+            assert!(text.contains(&server), "no plain address in the connection string");
+            text = text.replace(&server, &proxy(server.clone(), &plan).await);
+        }
+        Self { services: Services::new(&text, RetryPolicy::never()), plan }
     }
 
     /// Answers this many requests from now on.
@@ -54,6 +53,18 @@ impl Cut {
         let plan = self.plan.lock().unwrap();
         plan.seen <= plan.answered
     }
+}
+
+/// A proxy of this server. Returns its address.
+async fn proxy(server: String, plan: &Arc<Mutex<Plan>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, plan) = (listener.local_addr().unwrap().to_string(), Arc::clone(plan));
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(pass(client, server.clone(), Arc::clone(&plan)));
+        }
+    });
+    address
 }
 
 /// Passes one request of a connection, then closes it.

@@ -121,3 +121,18 @@ fn text(value: &Value) -> &str {
         _ => panic!("a list of {value:?}"),
     }
 }
+
+/// Each row has a copy with the same number, and a copy without a row has none. No mark says that steps are to be made.
+pub fn queued(table: &[Entity], other: &[Entity]) -> State {
+    let (marks, rows): (Vec<_>, Vec<_>) = table.iter().partition(|row| row.row_key.starts_with("~queued~"));
+    for mark in marks {
+        assert_eq!(mark.get("Cancelled"), Some(&Value::Boolean(true)), "it has no message: {mark:?}");
+    }
+    let mut copies: State = State::new();
+    for copy in other.iter().filter(|copy| copy.get("Number").is_some()) {
+        assert_eq!(copies.insert(copy.row_key.clone(), number(copy)), None);
+    }
+    let state: State = rows.into_iter().map(|row| (row.row_key.clone(), number(row))).collect();
+    assert_eq!(copies, state, "copies, and what they are of");
+    state
+}

@@ -14,7 +14,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use cut::{Cut, Last};
-use world::{Op, Pattern, State, Time, World};
+use world::{Op, Pattern, Services, State, Time, World};
 
 fn op(row: &str, number: impl Into<Option<u32>>) -> Op {
     Op { row: row.to_owned(), number: number.into() }
@@ -27,6 +27,8 @@ fn story(pattern: Pattern) -> Vec<Op> {
             [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 0), ("a", 1)].map(|(r, n)| op(r, n)).to_vec()
         }
         Pattern::Queue => ["a", "b", "c"].map(|row| op(row, 1)).to_vec(),
+        // Each stop takes the second for which a message is hidden.
+        Pattern::Queued => vec![op("a", 1), op("a", 2), op("a", None)],
         _ => vec![op("a", 1), op("b", 3), op("a", 2), op("a", 5), op("b", None), op("a", None), op("a", 1)],
     }
 }
@@ -45,7 +47,7 @@ fn after(ops: &[Op]) -> State {
 /// Stops a client before and after each of its requests, heals, and checks.
 async fn stop_everywhere(pattern: Pattern) {
     let Some(connection_string) = support::connection_string(support::PARTITA) else { return };
-    let service = support::service().unwrap();
+    let services = Services::new(&connection_string, support::quick());
     let ops = story(pattern);
     let cut = Cut::new(&connection_string).await;
     let (mut stops, mut late) = (0, 0);
@@ -53,8 +55,8 @@ async fn stop_everywhere(pattern: Pattern) {
         for answered in 0.. {
             let base = support::unique("Stops");
             cut.after(answered, last);
-            let short = World::new(&cut.service, &base, pattern, Time::Hasty);
-            let healer = World::new(&service, &base, pattern, Time::Later);
+            let short = World::new(&cut.services, &base, pattern, Time::Hasty);
+            let healer = World::new(&services, &base, pattern, Time::Later);
             healer.create_tables().await;
             let mut done = 0;
             while done < ops.len() && short.act(&ops[done]).await.is_ok() {
@@ -116,6 +118,16 @@ async fn an_archive_survives_a_stop_at_any_request() {
 #[tokio::test]
 async fn a_queue_survives_a_stop_at_any_request() {
     stop_everywhere(Pattern::Queue).await;
+}
+
+#[tokio::test]
+async fn a_queued_outbox_survives_a_stop_at_any_request() {
+    stop_everywhere(Pattern::Queued).await;
+}
+
+#[tokio::test]
+async fn a_queued_outbox_survives_kills() {
+    child::kill(Pattern::Queued).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use partita_client::{DateTime, Entity, Result, StoredEntity, Table, TableService, row_key};
+use partita_client::{
+    DateTime, Entity, Match, QueueService, Result, RetryPolicy, StoredEntity, Table, TableService,
+    Transaction, row_key,
+};
 use partita_client_patterns::archive::{Archive, EntityLocation};
 use partita_client_patterns::index_entities::{ListIndex, PartitionLists};
 use partita_client_patterns::indexed::IndexedTable;
@@ -11,6 +14,8 @@ use partita_client_patterns::inter_index::InterIndex;
 use partita_client_patterns::intra_index::IntraIndex;
 use partita_client_patterns::outbox::Outbox;
 use partita_client_patterns::queue::Queue;
+use partita_client_patterns::queued_outbox::QueuedOutbox;
+use partita_client_patterns::steps::OutboxStep;
 use partita_client_patterns::worker::Worker;
 
 use crate::judge;
@@ -27,10 +32,13 @@ pub enum Pattern {
     Archive,
     /// Messages whose handler writes a row.
     Queue,
+    /// Copies in another table, by messages in a queue of the Queue service.
+    Queued,
 }
 
 impl Pattern {
-    pub const ALL: [Self; 5] = [Self::Indexed, Self::Intra, Self::Lists, Self::Archive, Self::Queue];
+    pub const ALL: [Self; 6] =
+        [Self::Indexed, Self::Intra, Self::Lists, Self::Archive, Self::Queue, Self::Queued];
 
     pub fn parse(name: &str) -> Self {
         Self::ALL.into_iter().find(|pattern| format!("{pattern:?}") == name).unwrap()
@@ -58,12 +66,28 @@ pub enum Time {
     Later,
 }
 
+/// Both services of one account.
+#[derive(Clone)]
+pub struct Services {
+    pub tables: TableService,
+    pub queues: QueueService,
+}
+
+impl Services {
+    pub fn new(connection_string: &str, retry: RetryPolicy) -> Self {
+        let tables = TableService::builder(connection_string).unwrap().retry(retry.clone()).build().unwrap();
+        let queues = QueueService::builder(connection_string).unwrap().retry(retry).build().unwrap();
+        Self { tables, queues }
+    }
+}
+
 pub struct World {
     pub pattern: Pattern,
     pub table: Table,
     /// The table of the indexes, the archive, or of what handlers write.
     pub other: Table,
     service: TableService,
+    messages: partita_client::Queue,
     time: Time,
 }
 
@@ -81,15 +105,18 @@ macro_rules! change {
 }
 
 impl World {
-    pub fn new(service: &TableService, base: &str, pattern: Pattern, time: Time) -> Self {
+    pub fn new(services: &Services, base: &str, pattern: Pattern, time: Time) -> Self {
+        let service = services.tables.clone();
         let table = service.table(base).unwrap();
         let other = service.table(&format!("{base}Other")).unwrap();
-        Self { pattern, table, other, service: service.clone(), time }
+        let messages = services.queues.queue(&base.to_lowercase()).unwrap();
+        Self { pattern, table, other, service, messages, time }
     }
 
     pub async fn create_tables(&self) {
         self.table.create().await.unwrap();
         self.other.create().await.unwrap();
+        self.messages.create_if_missing().await.unwrap();
     }
 
     /// Brings a row to the requested state.
@@ -109,7 +136,33 @@ impl World {
             }
             Pattern::Archive => self.move_to(row, number.unwrap()).await,
             Pattern::Queue => self.queue().enqueue(row, row).await.map(drop),
+            Pattern::Queued => self.copy(row, *number).await,
         }
+    }
+
+    /// Changes a row, and its copy in the other table. A copy of a row that is gone has no number.
+    async fn copy(&self, row: &str, number: Option<u32>) -> Result<()> {
+        let mut transaction = Transaction::new();
+        let mut copy = Entity::new(PARTITION, row);
+        match number {
+            Some(number) => {
+                transaction.upsert_replace(&entity(row, number))?;
+                copy = entity(row, number);
+            }
+            None if self.table.find::<Entity>(PARTITION, row).await?.is_none() => return Ok(()),
+            None => {
+                transaction.delete(PARTITION, row, Match::Any);
+            }
+        }
+        let copy = copy.with("Version", DateTime::now());
+        let step = OutboxStep::upsert_newer(self.other.name(), &copy, "Version")?;
+        self.queued().commit(transaction, &[step]).await.map(drop)
+    }
+
+    fn queued(&self) -> QueuedOutbox {
+        let pause = Duration::from_millis(20);
+        let outbox = QueuedOutbox::new(&self.service, self.table.name(), &self.messages).unwrap();
+        outbox.visibility(Duration::from_secs(1)).pauses(pause, pause).idle_pause(pause)
     }
 
     async fn move_to(&self, row: &str, number: u32) -> Result<()> {
@@ -154,6 +207,7 @@ impl World {
             Pattern::Queue => {
                 self.worker().run_until_empty(|message| self.handled(message.id)).await.map(drop)
             }
+            Pattern::Queued => self.queued().run_until_empty().await.map(drop),
         }
     }
 
@@ -169,6 +223,7 @@ impl World {
             Pattern::Queue => {
                 self.worker().run_until_idle(|message| self.handled(message.id)).await.map(drop)
             }
+            Pattern::Queued => self.queued().heal().await.map(drop),
         }
     }
 
@@ -200,6 +255,7 @@ impl World {
             Pattern::Lists => judge::lists(&table),
             Pattern::Archive => judge::archive(&table, &other),
             Pattern::Queue => judge::queue(&table, &other),
+            Pattern::Queued => judge::queued(&table, &other),
         }
     }
 
@@ -279,4 +335,5 @@ fn inner(rows: Vec<StoredEntity<Entity>>) -> Vec<Entity> {
 pub async fn drop_tables(world: &World) {
     world.table.drop().await.unwrap();
     world.other.drop().await.unwrap();
+    world.messages.drop().await.unwrap();
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant as TokioInstant;
 
-use super::ImportError;
+use super::{ImportError, SUFFIX};
 use crate::command::Mode;
 use crate::endpoint::RequestError;
 use crate::format::FileFormat;
@@ -28,7 +28,6 @@ use crate::side_file::{SideFile, SideFileError};
 use crate::tables;
 use crate::writer::{GroupOutcome, GroupWriter, Rules};
 
-const SUFFIX: &str = ".import-progress";
 const READ_BYTES: usize = 256 * 1024;
 /// Groups read ahead, in addition to those that wait for their partition.
 const READ_AHEAD: usize = 2;
