@@ -46,7 +46,9 @@ struct Reading {
     /// The earliest row that was being written meanwhile.
     floor: DateTime,
     removed: HashSet<RowKey>,
-    /// A row was written that the reading may have missed.
+    /// The first row that was written meanwhile. The reading may have missed it, if it gets as far as that.
+    inserted: Option<RowKey>,
+    /// What was read may not be there any more.
     is_stale: bool,
 }
 
@@ -60,6 +62,10 @@ impl Reading {
         } else {
             self.is_stale = true;
         }
+    }
+
+    fn insert(&mut self, keys: &[RowKey]) {
+        self.inserted = self.inserted.iter().chain(keys).min().copied();
     }
 }
 
@@ -207,7 +213,8 @@ impl Head {
     /// From where on to read. `bound` is the last time that will be read.
     pub fn begin_reading(&mut self, bound: DateTime) -> DateTime {
         let floor = self.in_flight.keys().next().copied().unwrap_or(DateTime::MAX);
-        self.reading = Some(Reading { bound, floor, removed: HashSet::new(), is_stale: false });
+        self.reading =
+            Some(Reading { bound, floor, removed: HashSet::new(), inserted: None, is_stale: false });
         self.hint
     }
 
@@ -228,7 +235,9 @@ impl Head {
     /// Takes over what was read from the hint on. The hint rises to the first row, but not above `hint_max`. False if the
     /// messages are good for one use only.
     pub fn end_reading(&mut self, read: ReadAhead, hint_max: DateTime) -> bool {
-        let Some(Reading { bound, floor, removed, is_stale }) = self.reading.take() else { return false };
+        let Some(Reading { bound, floor, removed, inserted, is_stale }) = self.reading.take() else {
+            return false;
+        };
         let ReadAhead { found, first, last, is_exhausted, .. } = read;
         // A reading that is cut off before its first row has found nothing out.
         let rise = first.map(|first| first.due).or(is_exhausted.then_some(bound)).unwrap_or(self.hint);
@@ -241,7 +250,10 @@ impl Head {
             .filter(|(key, _)| !self.taken.contains(key) && !removed.contains(key))
             .collect();
         let has_room = self.ahead_share.resize(self.ahead.values().map(FoundMessage::memory).sum());
-        has_room && !is_stale
+        // Where many messages wait, a reading ends far before what is put meanwhile.
+        let has_missed =
+            self.covered.is_some_and(|covered| inserted.is_some_and(|inserted| inserted <= covered));
+        has_room && !is_stale && !has_missed
     }
 
     // Changing.
@@ -282,7 +294,7 @@ impl Head {
             self.forget();
         }
         if let Some(reading) = &mut self.reading {
-            reading.is_stale |= inserted.iter().any(|key| key.due <= reading.bound);
+            reading.insert(inserted);
         }
         self.removals += removed.len() as u64;
         self.counted.changes += 1;
@@ -360,5 +372,47 @@ impl Head {
 
     pub fn stored(&mut self, removals: u64) {
         self.removals -= removals;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message_row::StoredMessage;
+    use queue_model::{Guid, MessageId, MessageText};
+
+    fn time(ticks: i64) -> DateTime {
+        DateTime::from_ticks(DateTime::MIN_STORED.ticks() + ticks).unwrap()
+    }
+
+    fn found(ticks: i64) -> FoundMessage {
+        let id = MessageId(Guid([0; 16]));
+        let text = MessageText::default();
+        let message = StoredMessage::new(id, time(ticks), Duration::ZERO, DateTime::MAX, text);
+        FoundMessage { message, version: time(0) }
+    }
+
+    #[test]
+    fn what_was_read_stays_good_unless_the_reading_may_have_missed_a_row() {
+        // Messages 10 and 20 are read up to now, which is 100, while a row is written.
+        let check = |written: &[i64], is_exhausted: bool, expected: bool| {
+            let mut head = Head::empty(time(0), true, &Arc::default());
+            head.begin_reading(time(100));
+            for ticks in written {
+                head.changed(&[], &[found(*ticks).message.key], None);
+            }
+            let messages = vec![found(10), found(20)];
+            let (first, last) = (Some(messages[0].message.key), Some(messages[1].message.key));
+            let read = ReadAhead { found: messages, expired: Vec::new(), first, last, is_exhausted };
+            let shown = format!("{written:?} {is_exhausted}");
+            assert_eq!(head.end_reading(read, DateTime::MAX), expected, "{shown}");
+            assert_eq!(head.ahead_len(), 2, "good for one use at least: {shown}");
+        };
+        check(&[], true, true);
+        check(&[15], false, false);
+        check(&[50], false, true);
+        check(&[50], true, false);
+        check(&[150], true, true);
+        check(&[50, 15, 60], false, false);
     }
 }
