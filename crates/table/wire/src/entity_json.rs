@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod members;
 
 pub use decode::{read_entity, read_entity_without_keys, read_table_name};
 pub use encode::{
