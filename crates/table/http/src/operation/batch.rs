@@ -243,7 +243,7 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnsw
     context.permits(&operation.need(&inner.condition))?;
     match operation {
         Operation::GetEntity(table, key) => {
-            super::entity_query::get(context, &inner.call(), table, key).await
+            super::entity_query::get(context, &inner.call(), table, &key).await
         }
         Operation::QueryEntities(table) => super::entity_query::query(context, &inner.call(), table).await,
         _ => Err(Refusal::MethodNotAllowed.into()),
