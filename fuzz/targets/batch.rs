@@ -49,7 +49,7 @@ fn write(parts: &[BatchPart<'_>], query: bool) -> Vec<u8> {
         }
         out.extend(b"Content-Type: application/http\r\n\r\n");
         out.extend(format!("{} {} HTTP/1.1\r\n", part.method, part.target).bytes());
-        for (name, value) in &part.headers {
+        for (name, value) in part.headers.iter() {
             out.extend(format!("{name}: {value}\r\n").bytes());
         }
         out.extend(b"\r\n");

@@ -14,7 +14,7 @@ use front::account::SharedAccounts;
 use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
 use front::tls::{Certificate, CertificateFiles, TlsError};
-use front::{Listener, Server, ServiceKind, Services};
+use front::{Cores, Listener, Seats, Server, ServiceKind, Services};
 use queue_service::QueueService;
 use service::Service;
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
@@ -92,8 +92,11 @@ pub fn serve(flags: Flags) -> Result<(), ServeError> {
     let config = Config::from_flags(flags.clone())?;
     logging::start_logging(&config.log_level, config.log_format)?;
     raise_file_limit(config.bounds.connections);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|source| ServeError::Threads { source })?.block_on(run(config, flags))
+    // Connections are served by the cores; everything else by this runtime.
+    let no_threads = |source| ServeError::Threads { source };
+    let cores = Cores::start().map_err(no_threads)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_threads)?;
+    runtime.block_on(run(config, flags, cores.seats()))
 }
 
 /// Each connection needs a file descriptor, and many systems allow a process only about a thousand by default.
@@ -112,7 +115,7 @@ fn raise_file_limit(connections: usize) {
 }
 
 /// The only place that names engines.
-async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
+async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeError> {
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
     let development = AtomicBool::new(config.development);
@@ -144,7 +147,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
                 &config,
                 &reload,
                 gate,
-                listeners,
+                (listeners, seats),
                 Arc::new(MemoryEngine::new()),
                 failed,
                 "in memory; it is gone after exit",
@@ -165,7 +168,16 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
             // Only after the open is it certain that no other server has this directory.
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(&config, &reload, gate, listeners, engine, failed, &place.display().to_string()).await
+            serve_with(
+                &config,
+                &reload,
+                gate,
+                (listeners, seats),
+                engine,
+                failed,
+                &place.display().to_string(),
+            )
+            .await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
@@ -174,7 +186,7 @@ async fn run(config: Config, flags: Flags) -> Result<(), ServeError> {
             let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, listeners, engine, failed, &place).await
+            serve_with(&config, &reload, gate, (listeners, seats), engine, failed, &place).await
         }
     }
 }
@@ -183,7 +195,7 @@ async fn serve_with(
     config: &Config,
     reload: &Reload,
     gate: Arc<Gate>,
-    listeners: Vec<Listener>,
+    (listeners, seats): (Vec<Listener>, Seats),
     engine: Arc<dyn Engine>,
     failed: impl Future<Output = Fault>,
     place: &str,
@@ -216,6 +228,7 @@ async fn serve_with(
         check_clock: config.check_clock,
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
+        seats,
     };
     // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();

@@ -27,15 +27,30 @@ impl Guid {
                 at += 1;
                 continue;
             }
-            let high = char::from(text[at]).to_digit(16)?;
-            let low = char::from(text[at + 1]).to_digit(16)?;
-            bytes[filled] = (high * 16 + low) as u8;
+            let (high, low) = (DIGIT[usize::from(text[at])], DIGIT[usize::from(text[at + 1])]);
+            if high | low > 15 {
+                return None;
+            }
+            bytes[filled] = high << 4 | low;
             filled += 1;
             at += 2;
         }
         Some(Self(bytes))
     }
 }
+
+/// The value of a hexadecimal digit; above 15 for any other byte.
+static DIGIT: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        if let Some(value) = (byte as char).to_digit(16) {
+            values[byte as usize] = value as u8;
+        }
+        byte += 1;
+    }
+    values
+};
 
 impl Guid {
     /// Appends what `Display` shows.

@@ -36,6 +36,10 @@ impl Version {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// CORS, minute metrics, and the name `HourMetrics`.
     pub fn has_all_properties(self) -> bool {
         self >= ALL_PROPERTIES

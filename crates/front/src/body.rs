@@ -56,9 +56,10 @@ pub struct RequestBody {
 
 impl RequestBody {
     pub fn new(headers: &HeaderMap, body: Incoming) -> Self {
-        let expects = header(headers, EXPECT).if_readable();
+        let unread = Some(body).filter(|body| !body.is_end_stream());
+        let expects = unread.as_ref().and_then(|_| header(headers, EXPECT).if_readable());
         Self {
-            unread: Some(body).filter(|body| !body.is_end_stream()),
+            unread,
             is_held_back: expects.is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")),
             received: 0,
             is_broken: false,
@@ -86,11 +87,11 @@ impl RequestBody {
         deadline: tokio::time::Instant,
         held: &mut MemoryShare,
     ) -> Result<Bytes, BodyFailure> {
+        let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
         let announced = Self::announced(headers).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         if announced.is_some_and(|length| length > bytes_max) {
             return Err(Refusal::RequestBodyTooLarge.into());
         }
-        let Some(body) = &mut self.unread else { return Ok(Bytes::new()) };
         self.is_held_back = false;
         let collected = tokio::time::timeout_at(deadline, collect(body, announced, bytes_max, held)).await;
         let whole = collected.map_err(|_| Refusal::TimedOut)?;

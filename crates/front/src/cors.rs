@@ -44,15 +44,16 @@ pub fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<HeaderMap, R
 }
 
 /// Adds the headers that tell browsers and caches who may read this answer. Refuses nothing.
-pub fn decorate(
+pub fn decorate<'o>(
     response: &mut Response<Body>,
     rules: &[CorsRule],
     method: &Method,
-    origin: Option<&HeaderValue>,
+    origin: impl FnOnce() -> Option<&'o HeaderValue>,
 ) {
     if rules.is_empty() {
         return;
     }
+    let origin = origin();
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let origin_text = origin.and_then(|origin| origin.to_str().ok());
     // A cache may serve the answer to a read without an origin to a browser, so such an answer has the headers too.
@@ -173,7 +174,7 @@ mod tests {
         let mut response = Response::new(Body::sized(Vec::new()));
         response.headers_mut().insert("x-ms-version", HeaderValue::from_static("v"));
         let origin = origin.map(|origin| HeaderValue::from_str(origin).unwrap());
-        decorate(&mut response, rules, &method, origin.as_ref());
+        decorate(&mut response, rules, &method, || origin.as_ref());
         let show =
             |name| response.headers().get(name).map_or("-", |value: &HeaderValue| value.to_str().unwrap());
         let shown = format!(

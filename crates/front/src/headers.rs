@@ -50,8 +50,11 @@ impl<'a> Header<'a> {
 
     fn of(value: Option<&'a [u8]>) -> Self {
         let Some(value) = value else { return Self::Absent };
+        // Without a branch per byte, so that the compiler can vectorize it.
+        let is_readable = |byte: u8| (b' '..=b'~').contains(&byte) | (byte == b'\t');
+        let readable = value.iter().fold(true, |readable, byte| readable & is_readable(*byte));
         match std::str::from_utf8(value) {
-            Ok(text) if text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) => Self::Text(text),
+            Ok(text) if readable => Self::Text(text),
             _ => Self::Unreadable,
         }
     }
@@ -62,7 +65,11 @@ impl<'a> Headers<'a> {
     pub fn get(self, name: &HeaderName) -> Header<'a> {
         match self {
             Self::Request(headers) => header(headers, name),
-            Self::Part(_) => Header::of(self.all(name).next()),
+            Self::Part(headers) => {
+                let mut known = headers.iter();
+                let found = known.find(|(known, _)| known.eq_ignore_ascii_case(name.as_str()));
+                Header::of(found.map(|(_, value)| value.as_bytes()))
+            }
         }
     }
 

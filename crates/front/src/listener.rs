@@ -21,6 +21,7 @@ use crate::account::SharedAccounts;
 use crate::analytics::{Analytics, Keeper, MetricsTables};
 use crate::bearer::SharedBearer;
 use crate::connections::{Connections, Registration};
+use crate::cores::{Seat, Seats};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
 use crate::pipeline::{self, Arrival, Front, Services};
@@ -98,6 +99,8 @@ pub struct Server {
     pub check_clock: bool,
     pub bounds: Bounds,
     pub analytics: Arc<Analytics>,
+    /// The threads that serve connections.
+    pub seats: Seats,
 }
 
 impl std::fmt::Debug for Server {
@@ -123,6 +126,7 @@ impl Server {
         let places = Places {
             permits: Arc::new(Semaphore::new(self.bounds.connections)),
             connections: Connections::new(memory.clone()),
+            seats: self.seats,
         };
         let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
         let front = Arc::new(Front {
@@ -194,6 +198,8 @@ async fn serve(
             _ = stopped.changed() => break,
             accepted = places.accept(&listener.socket) => accepted,
         };
+        // The stream leaves this thread's runtime for the one that serves it.
+        let accepted = accepted.and_then(|(stream, peer, place)| Ok((stream.into_std()?, peer, place)));
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -206,15 +212,9 @@ async fn serve(
         // An answer is one write; waiting for a full packet would only delay it.
         let _ = stream.set_nodelay(true);
         let (door, tls, watcher) = (door.clone(), listener.tls.clone(), connections.watcher());
-        tokio::spawn(async move {
-            let served = match tls {
-                None => serve_connection(stream, peer, door, bounds, watcher, &place).await,
-                Some(tls) => match handshake(tls, stream, &place).await {
-                    Ok(stream) => serve_connection(stream, peer, door, bounds, watcher, &place).await,
-                    Err(error) => Err(error),
-                },
-            };
-            if let Err(error) = served {
+        let core = place.seat.handle.clone();
+        core.spawn(async move {
+            if let Err(error) = serve_stream(stream, peer, door, bounds, tls, watcher, &place).await {
                 tracing::debug!(%error, %peer, "connection ended");
             }
             drop(place);
@@ -226,9 +226,30 @@ async fn serve(
     }
 }
 
+async fn serve_stream(
+    stream: std::net::TcpStream,
+    peer: SocketAddr,
+    door: Arc<Door>,
+    bounds: Bounds,
+    tls: Option<TlsAcceptor>,
+    watcher: Watcher,
+    place: &Place,
+) -> Result<(), ConnectionError> {
+    let stream = TcpStream::from_std(stream).map_err(ConnectionError::Socket)?;
+    match tls {
+        None => serve_connection(stream, peer, door, bounds, watcher, place).await,
+        Some(tls) => {
+            let stream = handshake(tls, stream, place).await?;
+            serve_connection(stream, peer, door, bounds, watcher, place).await
+        }
+    }
+}
+
 /// Why a connection ended before its client closed it.
 #[derive(Debug, Error)]
 enum ConnectionError {
+    #[error("the socket can't be watched: {0}")]
+    Socket(#[source] std::io::Error),
     #[error("the TLS handshake failed: {0}")]
     Handshake(#[source] std::io::Error),
     #[error("the TLS handshake took longer than {HANDSHAKE_TIME_MAX:?}")]
@@ -286,6 +307,7 @@ async fn serve_connection(
         .max_buf_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(stream), serve);
     tokio::select! {
+        biased;
         served = watcher.watch(connection) => served.map_err(ConnectionError::Http),
         () = place.registration.connection.spared() => Err(ConnectionError::SparedIdle),
     }
@@ -296,11 +318,13 @@ async fn serve_connection(
 struct Places {
     permits: Arc<Semaphore>,
     connections: Arc<Connections>,
+    seats: Seats,
 }
 
 struct Place {
     _permit: OwnedSemaphorePermit,
     registration: Registration,
+    seat: Seat,
 }
 
 impl Places {
@@ -319,6 +343,7 @@ impl Places {
                 Err(_) => continue,
             }
         };
-        Ok((stream, peer, Place { _permit: permit, registration: self.connections.register() }))
+        let registration = self.connections.register();
+        Ok((stream, peer, Place { _permit: permit, registration, seat: self.seats.take() }))
     }
 }

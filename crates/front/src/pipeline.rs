@@ -208,7 +208,7 @@ async fn handle<S: StorageService>(
             Ok(response) => (response, None),
             Err(failure) => (refuse(&failure, is_known), Some(S::facts(&failure))),
         };
-        cors::decorate(&mut response, &properties.cors, &head.method, head.headers.get(ORIGIN));
+        cors::decorate(&mut response, &properties.cors, &head.method, || head.headers.get(ORIGIN));
         (response, refusal, observations)
     };
     body.discard(connection);

@@ -17,7 +17,10 @@ pub fn new_request_id(service: ServiceKind) -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     (bytes[4], bytes[5], bytes[6]) = (bytes[4] & 0xf0, number, 0);
     bytes[13..].fill(0);
-    Guid(bytes).to_string()
+    let mut id = Vec::with_capacity(36);
+    Guid(bytes).write(&mut id);
+    // A GUID is ASCII.
+    String::from_utf8(id).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use percent_encoding::percent_decode;
 
 /// Options in their order. Names are case-sensitive; the first option of a name counts. Cheap to clone.
+///
+/// `None` if there is no option, as in most requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueryString(Arc<Options>);
+pub struct QueryString(Option<Arc<Options>>);
 
 /// All names and values in one text: a query string can have thousands of options of one letter.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,20 +34,24 @@ impl QueryString {
             let value = options.append(value)?;
             options.ends.push(Ends { name, value });
         }
-        Some(Self(Arc::new(options)))
+        Some(Self((!options.ends.is_empty()).then(|| Arc::new(options))))
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+        self.options().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
     /// For the few options, such as `comp`, whose names the service compares without case.
     pub fn get_ignoring_case(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.options().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name)
+        self.options().map(|(name, _)| name)
+    }
+
+    fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().flat_map(|options| options.iter())
     }
 }
 
@@ -85,6 +91,8 @@ mod tests {
         assert_eq!(query.get("$Top"), None);
         assert_eq!(query.names().count(), 5);
         assert_eq!(QueryString::parse("a=%ff"), None);
+        assert_eq!(QueryString::parse("").map(|query| query.names().count()), Some(0));
+        assert_eq!(QueryString::parse("&&"), Some(QueryString::default()));
         assert_eq!(QueryString::parse("COMP=acl").unwrap().get_ignoring_case("comp"), Some("acl"));
     }
 }

@@ -42,6 +42,10 @@ impl RequestMemory {
 impl MemoryShare {
     /// False, without a change, if there is not enough left.
     pub fn grow(&mut self, bytes: usize) -> bool {
+        // Most requests are small. The sum is shared by all threads, so that even adding nothing to it takes time.
+        if bytes == 0 {
+            return true;
+        }
         let before = self.memory.held.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > self.memory.bytes_max {
             self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
@@ -57,8 +61,7 @@ impl MemoryShare {
         if wanted > self.bytes {
             return self.grow(wanted - self.bytes);
         }
-        self.memory.held.fetch_sub(self.bytes - wanted, Ordering::Relaxed);
-        self.bytes = wanted;
+        self.shrink(self.bytes - wanted);
         true
     }
 
@@ -73,8 +76,14 @@ impl MemoryShare {
     }
 
     pub fn give_back(&mut self) {
-        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.bytes = 0;
+        self.shrink(self.bytes);
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+            self.bytes -= bytes;
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Transactions: changes to the rows of one partition, and how a change is applied to a row.
 
-use std::collections::HashSet;
-
 use model::{DateTime, EntityKey, Key};
 
 use crate::merge::merge;
@@ -61,8 +59,9 @@ impl Transaction {
             // Most transactions have one operation.
             [_] => true,
             several => {
-                let mut rows = HashSet::with_capacity(several.len());
-                several.iter().all(|operation| rows.insert(operation.row.as_str()))
+                let mut rows: Vec<&str> = several.iter().map(|operation| operation.row.as_str()).collect();
+                rows.sort_unstable();
+                rows.windows(2).all(|pair| pair[0] != pair[1])
             }
         };
         distinct.then_some(Self { partition, operations })

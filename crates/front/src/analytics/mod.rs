@@ -8,7 +8,7 @@ mod metrics_tables;
 mod outcome;
 mod request_tally;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,10 +41,12 @@ struct Window {
 #[error("can't start the thread of the request log: {0}; raise the system's limit on threads")]
 pub struct RequestLogError(#[source] io::Error);
 
+/// By the name of the operation.
+type OperationTallies = BTreeMap<&'static str, RequestTally>;
+
 #[derive(Debug)]
 pub struct Analytics {
-    /// By the name of the operation.
-    counted: Mutex<HashMap<Window, HashMap<&'static str, RequestTally>>>,
+    counted: Mutex<BTreeMap<Window, OperationTallies>>,
     log: Option<LogFiles>,
 }
 
@@ -65,9 +67,17 @@ impl Analytics {
     }
 
     /// Takes out what was counted in minutes before this one.
-    fn take_before(&self, minute: i64) -> HashMap<Window, HashMap<&'static str, RequestTally>> {
+    fn take_before(&self, minute: i64) -> Vec<(Window, OperationTallies)> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.extract_if(|window, _| window.minute < minute).collect()
+        let mut taken = Vec::new();
+        counted.retain(|window, tallies| {
+            let is_over = window.minute < minute;
+            if is_over {
+                taken.push((window.clone(), std::mem::take(tallies)));
+            }
+            !is_over
+        });
+        taken
     }
 
     fn logs(&self, properties: &ServiceProperties, class: Class) -> bool {

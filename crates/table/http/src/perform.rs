@@ -40,7 +40,8 @@ pub async fn perform(
         require_length(headers)?;
     }
     let time = time_allowed(&request.query);
-    let deadline = tokio::time::Instant::now() + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
+    let deadline =
+        tokio::time::Instant::from_std(request.arrived) + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
     let mut held = front.memory.nothing();
     let body = body.read_whole(headers, limits::REQUEST_BODY_BYTES_MAX, deadline, &mut held).await?;
     let context = Context {
@@ -64,7 +65,7 @@ pub async fn perform(
         format: asked.format(),
     };
     time?;
-    let run = tokio::time::timeout_at(deadline, operation.clone().run(&context, &call));
+    let run = tokio::time::timeout_at(deadline, operation.run(&context, &call));
     let answer = run.await.unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
     Ok(respond::answer(request, asked, answer))
 }

@@ -205,11 +205,10 @@ fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: 
 /// Repeats the request's version and client request id.
 fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     let version = request.served_version();
-    let version = version.as_str();
-    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| *sent == version);
+    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| **sent == *version.as_bytes());
     match sent {
         Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
-        None => put(headers, X_MS_VERSION.clone(), version),
+        None => put(headers, X_MS_VERSION.clone(), version.as_str()),
     }
     if let Some(id) = request.client_request_id() {
         headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());

@@ -39,7 +39,7 @@ impl TableRequest {
         }
         let headers = &head.headers;
         let odata_3 = format::speaks_odata_3(
-            header(headers, &DATA_SERVICE_VERSION).if_readable(),
+            || header(headers, &DATA_SERVICE_VERSION).if_readable(),
             header(headers, &MAX_DATA_SERVICE_VERSION).if_readable(),
         );
         let accept = header(headers, ACCEPT).if_readable();
@@ -128,7 +128,8 @@ fn route(method: &Method, address: &Address<'_>, query: &QueryString) -> Routed 
 
 /// `Prefer` is for POST. Refusals repeat it too.
 fn preference(method: &Method, headers: &HeaderMap, version: Version) -> Option<Preference> {
-    let asked =
-        header(headers, &PREFER).if_readable().filter(|_| *method == Method::POST && version.has_prefer());
-    asked.and_then(Preference::parse)
+    if *method != Method::POST || !version.has_prefer() {
+        return None;
+    }
+    header(headers, &PREFER).if_readable().and_then(Preference::parse)
 }

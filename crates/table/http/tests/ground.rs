@@ -7,7 +7,7 @@ use common::throttle::{Targets, Throttle};
 use front::account::{Account, Accounts, SharedAccounts};
 use front::analytics::Analytics;
 use front::bearer::{Bearer, SharedBearer};
-use front::{AnyService, Bounds, Listener, Server, ServiceKind, Services};
+use front::{AnyService, Bounds, Listener, Seats, Server, ServiceKind, Services};
 use protocol::signing::sas::{AccountSas, Sas, Terms};
 use service::Service;
 use store::{Engine, Gate, MemoryEngine};
@@ -66,6 +66,7 @@ impl Ground {
                 shutdown: Duration::from_secs(10),
             },
             analytics: Analytics::new(Some(logs.path().to_owned())).unwrap(),
+            seats: Seats::here(),
         };
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (at_tables, at_toys) = (tables.address().to_string(), toys.address().to_string());

@@ -161,11 +161,23 @@ fn property_size(name: &str, value: ValueRef<'_>) -> usize {
     8 + 2 * utf16_units(name) + value.size()
 }
 
+/// The bytes of ASCII that a property's name may have.
+static IN_NAME: [bool; 256] = {
+    let mut inside = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        inside[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    inside
+};
+
 /// A C# identifier, as the service's documentation requires.
 pub fn is_property_name(name: &str) -> bool {
     if let [first, rest @ ..] = name.as_bytes()
-        && (first.is_ascii_alphabetic() || *first == b'_')
-        && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        && IN_NAME[usize::from(*first)]
+        && !first.is_ascii_digit()
+        && rest.iter().all(|byte| IN_NAME[usize::from(*byte)])
     {
         return true;
     }

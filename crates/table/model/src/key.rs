@@ -23,7 +23,8 @@ pub enum KeyFault {
 impl Key {
     pub fn parse(text: impl Into<String>) -> Result<Self, KeyFault> {
         let text = text.into();
-        if text.chars().any(is_forbidden) {
+        let is_plain = text.bytes().all(|byte| PLAIN[usize::from(byte)]);
+        if !is_plain && text.chars().any(is_forbidden) {
             return Err(KeyFault::Forbidden);
         }
         if is_too_long_for_a_key(&text) {
@@ -42,9 +43,20 @@ impl Key {
 }
 
 /// `/ \ # ?` would not survive a URL; control characters are refused by the service too.
-fn is_forbidden(c: char) -> bool {
+const fn is_forbidden(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
+
+/// The bytes of ASCII that a key may have.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        plain[byte as usize] = !is_forbidden(byte as char);
+        byte += 1;
+    }
+    plain
+};
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -121,7 +121,17 @@ impl EdmType {
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        Some(match name {
+            "Edm.String" => Self::String,
+            "Edm.Boolean" => Self::Boolean,
+            "Edm.Int32" => Self::Int32,
+            "Edm.Int64" => Self::Int64,
+            "Edm.Double" => Self::Double,
+            "Edm.DateTime" => Self::DateTime,
+            "Edm.Guid" => Self::Guid,
+            "Edm.Binary" => Self::Binary,
+            _ => return None,
+        })
     }
 }
 

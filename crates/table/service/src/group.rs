@@ -1,7 +1,5 @@
 //! Entity group transactions: which writes one may combine.
 
-use std::collections::HashSet;
-
 use model::{Key, Refusal, limits};
 use store::{RowOperation, TableRef};
 
@@ -11,8 +9,9 @@ use crate::EntityWrite;
 #[derive(Debug, Default)]
 pub struct WriteGroup {
     place: Option<(TableRef, Key)>,
-    rows: HashSet<String>,
     operations: Vec<RowOperation>,
+    /// The operations in the order of their rows.
+    order: Vec<usize>,
 }
 
 impl WriteGroup {
@@ -48,9 +47,10 @@ impl WriteGroup {
                 }
             }
         }
-        if !self.rows.insert(key.row.as_str().to_owned()) {
-            return Err(Refusal::DuplicateRow);
-        }
+        let row = key.row.as_str();
+        let by_row = |index: &usize| self.operations[*index].row.as_str().cmp(row);
+        let Err(place) = self.order.binary_search_by(by_row) else { return Err(Refusal::DuplicateRow) };
+        self.order.insert(place, self.operations.len());
         self.operations.push(write.into_operation());
         Ok(())
     }
@@ -59,5 +59,32 @@ impl WriteGroup {
     pub(crate) fn into_parts(self) -> Option<(TableRef, Key, Vec<RowOperation>)> {
         let (table, partition) = self.place?;
         Some((table, partition, self.operations))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{AccountName, EntityKey, IfMatch, TableName};
+
+    fn push(group: &mut WriteGroup, row: &str) -> Result<(), Refusal> {
+        let account = AccountName::parse("acct").expect("a name");
+        let table = TableRef::table(account, TableName::parse("Books").expect("a name"));
+        group.push(&table, EntityWrite::delete(EntityKey::parse("p", row).expect("keys"), &IfMatch::Any))
+    }
+
+    #[test]
+    fn a_row_is_in_a_group_once_whatever_the_order_of_the_rows() {
+        let mut group = WriteGroup::new();
+        let rows = ["m", "", "z", "a", "mm", "é", "Z", "n"];
+        for row in rows {
+            assert_eq!(push(&mut group, row), Ok(()), "{row}");
+        }
+        for row in rows {
+            assert_eq!(push(&mut group, row), Err(Refusal::DuplicateRow), "{row}");
+        }
+        let (_, _, operations) = group.into_parts().expect("it is not empty");
+        let kept: Vec<&str> = operations.iter().map(|operation| operation.row.as_str()).collect();
+        assert_eq!(kept, rows);
     }
 }

@@ -22,10 +22,7 @@ impl<'a> EntityBody<'a> {
     pub fn read(format: BodyFormat, body: &'a [u8]) -> Result<Self, Refusal> {
         match format {
             BodyFormat::Json => entity_json::read_entity(body),
-            BodyFormat::Atom => {
-                let members = atom::read_properties(body)?.into_iter();
-                Self::from_members(members.map(|(name, value)| (name.into(), value.map(ValueCow::Owned))))
-            }
+            BodyFormat::Atom => Self::of_atom(atom::read_properties(body)?),
         }
     }
 
@@ -33,22 +30,28 @@ impl<'a> EntityBody<'a> {
     pub fn read_without_keys(format: BodyFormat, body: &'a [u8]) -> Result<Self, Refusal> {
         match format {
             BodyFormat::Json => entity_json::read_entity_without_keys(body),
-            BodyFormat::Atom => {
-                let members = atom::read_properties_without_keys(body)?.into_iter();
-                Self::from_members(members.map(|(name, value)| (name.into(), value.map(ValueCow::Owned))))
-            }
+            BodyFormat::Atom => Self::of_atom(atom::read_properties_without_keys(body)?),
         }
     }
 
-    /// Separates keys from properties; `None` is null. A null counts as an occurrence: a name that occurs twice is refused.
+    fn of_atom(members: Vec<(String, Option<Value>)>) -> Result<Self, Refusal> {
+        let count = members.len();
+        let members = members.into_iter();
+        Self::from_members(count, members.map(|(name, value)| Ok((name.into(), value.map(ValueCow::Owned)))))
+    }
+
+    /// Separates keys from properties; `None` is null. A null counts as an occurrence: a name that occurs twice is refused,
+    /// but only if every member can be read.
     pub(crate) fn from_members(
-        members: impl ExactSizeIterator<Item = (Cow<'a, str>, Option<ValueCow<'a>>)>,
+        count: usize,
+        members: impl Iterator<Item = Result<(Cow<'a, str>, Option<ValueCow<'a>>), Refusal>>,
     ) -> Result<Self, Refusal> {
-        let properties = Vec::with_capacity(members.len());
-        let mut entity = Self { properties, ..Self::default() };
+        let mut entity = Self { properties: Vec::with_capacity(count), ..Self::default() };
         let mut seen_keys = (false, false);
         let mut nulls = HashSet::new();
-        for (name, value) in members {
+        let mut refused = None;
+        for member in members {
+            let (name, value) = member?;
             let (slot, seen) = match &*name {
                 names::TIMESTAMP => continue,
                 names::PARTITION_KEY => (&mut entity.partition_key, &mut seen_keys.0),
@@ -57,20 +60,27 @@ impl<'a> EntityBody<'a> {
                     match value {
                         Some(value) => entity.properties.push((name, value)),
                         None if nulls.insert(name) => {}
-                        None => return Err(Refusal::DuplicateProperties),
+                        None => refused = refused.or(Some(Refusal::DuplicateProperties)),
                     }
                     continue;
                 }
             };
             if std::mem::replace(seen, true) {
-                return Err(Refusal::DuplicateProperties);
+                refused = refused.or(Some(Refusal::DuplicateProperties));
+                continue;
             }
             *slot = match value {
                 None => None,
                 Some(ValueCow::Owned(Value::String(text))) => Some(text),
                 Some(ValueCow::Borrowed(ValueRef::String(text))) => Some(text.to_owned()),
-                Some(_) => return Err(Refusal::BodyNotReadable),
+                Some(_) => {
+                    refused = refused.or(Some(Refusal::BodyNotReadable));
+                    None
+                }
             };
+        }
+        if let Some(refusal) = refused {
+            return Err(refusal);
         }
         // The model refuses two values of one name, but it does not see nulls.
         if !nulls.is_empty() && entity.properties.iter().any(|(name, _)| nulls.contains(name)) {

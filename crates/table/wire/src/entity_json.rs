@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod members;
 mod object;
 mod text;
 mod written_names;

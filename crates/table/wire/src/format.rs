@@ -44,6 +44,16 @@ pub fn negotiate(
     odata_3: bool,
 ) -> Result<Negotiated, Refusal> {
     let asked = format.or(accept).unwrap_or("*/*");
+    // What the SDKs send is known without taking it apart.
+    let usual = match asked {
+        "application/json;odata=minimalmetadata" => Some(MetadataLevel::Minimal),
+        "application/json;odata=nometadata" => Some(MetadataLevel::None),
+        "application/json;odata=fullmetadata" => Some(MetadataLevel::Full),
+        _ => None,
+    };
+    if let Some(level) = usual {
+        return json(level, version, odata_3);
+    }
     let mut refusal = None;
     for media_type in asked.split(',') {
         match one(media_type, version, odata_3) {
@@ -70,13 +80,7 @@ fn known(kind: &str) -> &str {
 fn one(media_type: &str, version: Version, odata_3: bool) -> Result<Negotiated, Refusal> {
     let (kind, parameters) = media_type.split_once(';').unwrap_or((media_type, ""));
     match known(kind) {
-        JSON => {
-            let level = level(parameters).ok_or(Refusal::MediaTypeNotSupported)?;
-            if !version.has_json() || !odata_3 {
-                return Err(Refusal::JsonFormatNotSupported);
-            }
-            Ok(Negotiated { success: Format::Json(level), error: Some(level) })
-        }
+        JSON => json(level(parameters).ok_or(Refusal::MediaTypeNotSupported)?, version, odata_3),
         ATOM | XML if version.has_atom() => Ok(Negotiated { success: Format::Atom, error: None }),
         ATOM | XML => Err(Refusal::AtomFormatNotSupported),
         "*/*" | "application/*" | "" if version.has_atom() => {
@@ -87,6 +91,13 @@ fn one(media_type: &str, version: Version, odata_3: bool) -> Result<Negotiated, 
         }
         _ => Err(Refusal::MediaTypeNotSupported),
     }
+}
+
+fn json(level: MetadataLevel, version: Version, odata_3: bool) -> Result<Negotiated, Refusal> {
+    if !version.has_json() || !odata_3 {
+        return Err(Refusal::JsonFormatNotSupported);
+    }
+    Ok(Negotiated { success: Format::Json(level), error: Some(level) })
 }
 
 fn level(parameters: &str) -> Option<MetadataLevel> {
@@ -123,8 +134,11 @@ pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyForma
 }
 
 /// Whether `DataServiceVersion`/`MaxDataServiceVersion` allow OData 3.0. The second wins; without either, they do.
-pub fn speaks_odata_3(data_service_version: Option<&str>, max_data_service_version: Option<&str>) -> bool {
-    let said = max_data_service_version.or(data_service_version).unwrap_or("3.0");
+pub fn speaks_odata_3<'h>(
+    data_service_version: impl FnOnce() -> Option<&'h str>,
+    max_data_service_version: Option<&'h str>,
+) -> bool {
+    let said = max_data_service_version.or_else(data_service_version).unwrap_or("3.0");
     let number = said.split(';').next().unwrap_or_default().trim();
     !matches!(number, "1.0" | "2.0")
 }
@@ -145,6 +159,9 @@ mod tests {
     #[test]
     fn accept_is_read_as_the_service_reads_it() {
         check(Some("application/json;odata=nometadata"), "2019-02-02", "None Some(None)");
+        check(Some("application/json;odata=minimalmetadata"), "2019-02-02", "Minimal Some(Minimal)");
+        check(Some("application/json;odata=fullmetadata"), "2019-02-02", "Full Some(Full)");
+        check(Some("application/json;odata=fullmetadata"), "2012-02-12", "JsonFormatNotSupported");
         check(Some("application/json; odata=fullmetadata;charset=utf-8"), "2019-02-02", "Full Some(Full)");
         check(Some("application/json"), "2019-02-02", "Minimal Some(Minimal)");
         check(Some("application/json;odata=verbose"), "2019-02-02", "MediaTypeNotSupported");
@@ -169,9 +186,9 @@ mod tests {
 
     #[test]
     fn data_service_versions_are_read_with_their_tails() {
-        assert!(speaks_odata_3(None, None));
-        assert!(speaks_odata_3(Some("1.0;"), Some("3.0;NetFx")));
-        assert!(!speaks_odata_3(Some("3.0"), Some("2.0;NetFx")));
-        assert!(!speaks_odata_3(Some("1.0;NetFx"), None));
+        assert!(speaks_odata_3(|| None, None));
+        assert!(speaks_odata_3(|| Some("1.0;"), Some("3.0;NetFx")));
+        assert!(!speaks_odata_3(|| Some("3.0"), Some("2.0;NetFx")));
+        assert!(!speaks_odata_3(|| Some("1.0;NetFx"), None));
     }
 }

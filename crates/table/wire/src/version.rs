@@ -23,31 +23,31 @@ pub trait TableVersion {
 // Dates in this notation sort as text.
 impl TableVersion for Version {
     fn has_upsert(self) -> bool {
-        self.as_str() >= UPSERT_AND_SELECT
+        self.as_bytes() >= UPSERT_AND_SELECT.as_bytes()
     }
 
     fn has_select(self) -> bool {
-        self.as_str() >= UPSERT_AND_SELECT
+        self.as_bytes() >= UPSERT_AND_SELECT.as_bytes()
     }
 
     fn has_json(self) -> bool {
-        self.as_str() >= JSON
+        self.as_bytes() >= JSON.as_bytes()
     }
 
     fn has_prefer(self) -> bool {
-        self.as_str() >= JSON
+        self.as_bytes() >= JSON.as_bytes()
     }
 
     fn has_atom(self) -> bool {
-        self.as_str() < NO_ATOM
+        self.as_bytes() < NO_ATOM.as_bytes()
     }
 
     fn writes_old_xml(self) -> bool {
-        self.as_str() < JSON
+        self.as_bytes() < JSON.as_bytes()
     }
 
     fn has_etag_in_minimal(self) -> bool {
-        self.as_str() >= ETAG_IN_MINIMAL
+        self.as_bytes() >= ETAG_IN_MINIMAL.as_bytes()
     }
 }
 

@@ -80,7 +80,7 @@ fn written_again(batch: &Batch<'_>) -> Vec<u8> {
             format!("Content-Type: application/http\r\n\r\n{} {} HTTP/1.1\r\n", part.method, part.target)
                 .bytes(),
         );
-        for (name, value) in &part.headers {
+        for (name, value) in part.headers.iter() {
             out.extend(format!("{name}: {value}\r\n").bytes());
         }
         out.extend(b"\r\n");

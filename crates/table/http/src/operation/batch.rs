@@ -1,5 +1,7 @@
 //! Entity group transactions: parts are routed and decoded like single requests, then written together.
 
+use std::sync::Arc;
+
 use http::Method;
 use http::header::{ACCEPT, HeaderName};
 use model::Refusal;
@@ -100,7 +102,8 @@ impl<'a> Inner<'a> {
     /// The next part. Inserts into one table differ only in their bodies, so the rest is not parsed again.
     fn next(&self, context: &Context<'_>, outer: &Call<'_>, part: &'a BatchPart<'a>) -> Self {
         let headers = Headers::Part(&part.headers);
-        let is_same = |name| self.headers.all(name).eq(headers.all(name));
+        let is_shared = Arc::ptr_eq(&self.part.headers, &part.headers);
+        let is_same = |name| is_shared || self.headers.all(name).eq(headers.all(name));
         if self.part.target != part.target
             || self.part.method != part.method
             || !is_same(&ACCEPT)
@@ -120,6 +123,9 @@ impl<'a> Inner<'a> {
 
     /// The version of an answer in Atom: 2.0 if the client speaks it, else 1.0.
     fn atom_version(&self, outer: &Call<'_>) -> &'static str {
+        if self.format != Format::Atom {
+            return "1.0;";
+        }
         let of = |headers: Headers<'_>| {
             headers.get(&DATA_SERVICE_VERSION).if_readable().map(|text| text.trim().starts_with("2.0"))
         };
@@ -237,7 +243,7 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnsw
     context.permits(&operation.need(&inner.condition))?;
     match operation {
         Operation::GetEntity(table, key) => {
-            super::entity_query::get(context, &inner.call(), table, key).await
+            super::entity_query::get(context, &inner.call(), table, &key).await
         }
         Operation::QueryEntities(table) => super::entity_query::query(context, &inner.call(), table).await,
         _ => Err(Refusal::MethodNotAllowed.into()),

@@ -16,17 +16,17 @@ pub async fn get(
     context: &Context<'_>,
     call: &Call<'_>,
     table: TableName,
-    key: EntityKey,
+    key: &EntityKey,
 ) -> Result<TableAnswer, TableFailure> {
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
         let select = select(context, call.query)?;
         // For a token with a range, entities outside of it do not exist.
-        if context.grant.covers(&key) { Ok(select) } else { Err(common::Refusal::ResourceNotFound.into()) }
+        if context.grant.covers(key) { Ok(select) } else { Err(common::Refusal::ResourceNotFound.into()) }
     };
     let select = context.unless_missing(&table, check()).await?;
-    let row = context.service.get_entity(&table, &key).await?;
+    let row = context.service.get_entity(&table, key).await?;
     let format = EntityFormat {
         context,
         format: call.format,
@@ -44,7 +44,7 @@ pub async fn get(
         })
     });
     let (timestamp, content) =
-        shown.await.map_err(|fault| service::Error::Fault(fault.about(table.place_of(&key))))?;
+        shown.await.map_err(|fault| service::Error::Fault(fault.about(table.place_of(key))))?;
     let content = content.holding(held);
     Ok(TableAnswer {
         status: 200,

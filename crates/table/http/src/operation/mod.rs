@@ -91,14 +91,26 @@ impl Operation {
         }
     }
 
-    pub async fn run(self, context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
+    /// Gets are the most frequent, and their state is small. The state of the others is boxed, so that a get does not carry
+    /// the room for it.
+    pub async fn run(&self, context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
+        match self {
+            Self::GetEntity(table, key) => entity_query::get(context, call, table.clone(), key).await,
+            Self::InsertEntity(_) | Self::PutEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) => {
+                Box::pin(entity_write::run(context, call, self.clone())).await
+            }
+            _ => Box::pin(self.clone().run_large(context, call)).await,
+        }
+    }
+
+    async fn run_large(self, context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
         match self {
             Self::QueryTables => table::query(context, call).await,
             Self::GetTable(name) => table::get(context, call, name).await,
             Self::CreateTable => table::create(context, call).await,
             Self::DeleteTable(name) => table::delete(context, name).await,
             Self::QueryEntities(table) => entity_query::query(context, call, table).await,
-            Self::GetEntity(table, key) => entity_query::get(context, call, table, key).await,
+            Self::GetEntity(table, key) => entity_query::get(context, call, table, &key).await,
             Self::InsertEntity(_) | Self::PutEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) => {
                 entity_write::run(context, call, self).await
             }

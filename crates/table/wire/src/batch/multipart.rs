@@ -1,5 +1,7 @@
 //! Multipart bodies: boundaries, sections, lines. Knows nothing of what a section holds.
 
+use memchr::memmem;
+
 pub(super) fn is_multipart(content_type: &str) -> bool {
     content_type.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
 }
@@ -30,7 +32,7 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
 /// The boundary of this body: the declared one, unless the body has no such line and starts with another boundary. A proxy
 /// may rewrite headers, but not bodies.
 pub(super) fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str {
-    let is_declared = |line: &[u8]| Sections::new(&[], declared).delimiter(line).is_some();
+    let is_declared = |line: &[u8]| delimiter(line, declared).is_some();
     let Some(opening) = Lines::new(body).find(|line| !is_blank(line)) else { return declared };
     if is_declared(opening) || Lines::new(body).any(is_declared) {
         return declared;
@@ -46,16 +48,26 @@ pub(super) struct CutOff;
 /// The sections between the boundaries of a multipart body. Text before the first boundary or after the closing one is
 /// ignored, and so is a section of only blanks.
 pub(super) struct Sections<'a> {
-    lines: Lines<'a>,
+    /// Begins with a line.
+    rest: &'a [u8],
     boundary: &'a str,
+    dashed: memmem::Finder<'static>,
     opened: bool,
     opened_part: bool,
     closed: bool,
 }
 
+/// A line that is a boundary.
+struct Delimiter<'a> {
+    before: &'a [u8],
+    after: &'a [u8],
+    is_closing: bool,
+}
+
 impl<'a> Sections<'a> {
     pub(super) fn new(input: &'a [u8], boundary: &'a str) -> Self {
-        Self { lines: Lines::new(input), boundary, opened: false, opened_part: false, closed: false }
+        let dashed = memmem::Finder::new(&["--", boundary].concat()).into_owned();
+        Self { rest: input, boundary, dashed, opened: false, opened_part: false, closed: false }
     }
 
     /// Whether there has been a boundary yet.
@@ -70,36 +82,46 @@ impl<'a> Sections<'a> {
 
     /// The next section, without the line end before the next boundary.
     pub(super) fn section(&mut self) -> Result<Option<&'a [u8]>, CutOff> {
-        let mut start = self.lines.rest;
-        let mut before = start;
         while !self.closed
-            && let Some(line) = self.lines.next()
+            && let Some(Delimiter { before: section, after, is_closing }) = self.delimiter()
         {
-            if let Some(closing) = self.delimiter(line) {
-                let section = &start[..start.len() - before.len()];
-                let counts = self.opened && !is_blank(section);
-                self.opened = true;
-                self.opened_part |= !closing;
-                self.closed = closing;
-                if counts {
-                    return Ok(Some(without_line_end(section)));
-                }
-                start = self.lines.rest;
+            let counts = self.opened && !is_blank(section);
+            self.opened = true;
+            self.opened_part |= !is_closing;
+            self.closed = is_closing;
+            self.rest = after;
+            if counts {
+                return Ok(Some(without_line_end(section)));
             }
-            before = self.lines.rest;
         }
         // A last boundary without its dashes opens a section that is not there.
-        if self.closed || is_blank(start) { Ok(None) } else { Err(CutOff) }
+        if self.closed || is_blank(self.rest) { Ok(None) } else { Err(CutOff) }
     }
 
-    /// Whether the line is a boundary, and if so whether it is the closing one.
-    fn delimiter(&self, line: &[u8]) -> Option<bool> {
-        let rest = line.strip_prefix(b"--")?.strip_prefix(self.boundary.as_bytes())?;
-        match rest.trim_ascii_end() {
-            b"" => Some(false),
-            b"--" => Some(true),
-            _ => None,
+    /// The next boundary. Only lines that have its text are looked at.
+    fn delimiter(&self) -> Option<Delimiter<'a>> {
+        let mut from = 0;
+        loop {
+            let start = from + self.dashed.find(&self.rest[from..])?;
+            let (before, line) = self.rest.split_at(start);
+            if before.last().is_none_or(|byte| *byte == b'\n') {
+                let mut lines = Lines::new(line);
+                if let Some(is_closing) = lines.next().and_then(|line| delimiter(line, self.boundary)) {
+                    return Some(Delimiter { before, after: lines.rest, is_closing });
+                }
+            }
+            from = start + 1;
         }
+    }
+}
+
+/// Whether the line is a boundary, and if so whether it is the closing one.
+fn delimiter(line: &[u8], boundary: &str) -> Option<bool> {
+    let rest = line.strip_prefix(b"--")?.strip_prefix(boundary.as_bytes())?;
+    match rest.trim_ascii_end() {
+        b"" => Some(false),
+        b"--" => Some(true),
+        _ => None,
     }
 }
 
@@ -153,8 +175,50 @@ pub(super) fn is_blank(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The sections, line by line.
+    fn by_lines<'a>(input: &'a [u8], boundary: &str) -> Option<Vec<&'a [u8]>> {
+        let (mut found, mut is_open) = (Vec::new(), false);
+        let mut lines = Lines::new(input);
+        let (mut start, mut before) = (input, input);
+        while let Some(line) = lines.next() {
+            if let Some(is_closing) = delimiter(line, boundary) {
+                let section = &start[..start.len() - before.len()];
+                if is_open && !is_blank(section) {
+                    found.push(without_line_end(section));
+                }
+                if is_closing {
+                    return Some(found);
+                }
+                (is_open, start) = (true, lines.rest);
+            }
+            before = lines.rest;
+        }
+        is_blank(start).then_some(found)
+    }
+
+    proptest! {
+        #[test]
+        fn sections_are_those_of_the_lines(
+            input in "((--b|--b--|--bb|--|b|x| |----b|x--b)[ \t]?(\r\n|\n|\r)?){0,12}",
+        ) {
+            let mut sections = Sections::new(input.as_bytes(), "b");
+            let mut found = Vec::new();
+            let whole = loop {
+                match sections.section() {
+                    Ok(Some(section)) => found.push(section),
+                    Ok(None) => break true,
+                    Err(CutOff) => break false,
+                }
+            };
+            prop_assert_eq!(whole.then_some(found), by_lines(input.as_bytes(), "b"));
+        }
+    }
+
     fn check(content_type: &str, expected: Option<&str>) {
-        assert_eq!(super::boundary(content_type), expected, "{content_type}");
+        assert_eq!(boundary(content_type), expected, "{content_type}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! without its dashes. Strict about one thing: a part without a boundary after it was cut off, and half of a transaction
 //! must not be mistaken for all of it.
 
+use std::sync::Arc;
+
 use model::limits;
 use thiserror::Error;
 
@@ -16,10 +18,12 @@ pub struct BatchPart<'a> {
     /// Absolute, origin-relative or relative; not decoded.
     pub target: &'a str,
     /// The HTTP headers, names in the case of the request. The headers of the MIME part are not included: the service
-    /// echoes a `Content-ID` only if it is an HTTP header.
-    pub headers: Vec<(&'a str, &'a str)>,
+    /// echoes a `Content-ID` only if it is an HTTP header. Parts with the same headers share them.
+    pub headers: PartHeaders<'a>,
     pub body: &'a [u8],
 }
+
+pub type PartHeaders<'a> = Arc<[(&'a str, &'a str)]>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
@@ -91,12 +95,11 @@ fn top_level(section: &[u8]) -> Result<Batch<'_>, BatchFault> {
 
 fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<BatchPart<'a>>, BatchFault> {
     let mut parts = Vec::new();
+    let mut reader = PartReader::default();
     while parts.len() <= limits::BATCH_OPERATIONS_MAX
         && let Some(section) = sections.section()?
     {
-        let mut lines = Lines::new(section);
-        headers(&mut lines)?;
-        let part = operation(lines)?;
+        let part = reader.part(section)?;
         if part.method == "GET" {
             return Err(BatchFault::Mixed);
         }
@@ -105,14 +108,78 @@ fn change_set<'a>(sections: &mut Sections<'a>) -> Result<Vec<BatchPart<'a>>, Bat
     Ok(parts)
 }
 
+/// Reads one part after another. Nearly every part begins with the bytes of the part before it, at least with its MIME
+/// headers: what was read of them holds for it too.
+#[derive(Default)]
+struct PartReader<'a> {
+    last: Option<Head<'a>>,
+}
+
+/// What is before the body of a part. Each piece of bytes is a `block`.
+struct Head<'a> {
+    bytes: Option<&'a [u8]>,
+    mime: Option<&'a [u8]>,
+    http: Option<&'a [u8]>,
+    method: &'a str,
+    target: &'a str,
+    headers: PartHeaders<'a>,
+}
+
+impl<'a> PartReader<'a> {
+    fn part(&mut self, section: &'a [u8]) -> Result<BatchPart<'a>, BatchFault> {
+        let same = |select: fn(&Head<'a>) -> Option<&'a [u8]>, bytes: &'a [u8]| {
+            let last = self.last.as_ref()?;
+            Some((last, bytes.strip_prefix(select(last)?)?))
+        };
+        if let Some((Head { method, target, headers, .. }, body)) = same(|last| last.bytes, section) {
+            return Ok(BatchPart { method, target, headers: headers.clone(), body });
+        }
+        let after_mime = match same(|last| last.mime, section) {
+            Some((_, rest)) => rest,
+            None => {
+                let mut lines = Lines::new(section);
+                headers(&mut lines)?;
+                lines.rest()
+            }
+        };
+        let mut lines = Lines::new(after_mime);
+        let (method, target) = request(&mut lines)?;
+        let from_http = lines.rest();
+        let (headers, body) = match same(|last| last.http, from_http) {
+            Some((last, body)) => (last.headers.clone(), body),
+            None => (http_headers(&mut lines)?.into(), lines.rest()),
+        };
+        let bytes = |from: &'a [u8], rest: &[u8]| block(&from[..from.len() - rest.len()]);
+        self.last = Some(Head {
+            bytes: bytes(section, body),
+            mime: bytes(section, after_mime),
+            http: bytes(from_http, body),
+            method,
+            target,
+            headers: headers.clone(),
+        });
+        Ok(BatchPart { method, target, headers, body })
+    }
+}
+
+/// Lines that end with a blank one, so that what they mean does not depend on what follows.
+fn block(lines: &[u8]) -> Option<&[u8]> {
+    let whole = lines.strip_suffix(b"\n")?;
+    let last = memchr::memrchr(b'\n', whole).map_or(whole, |at| &whole[at + 1..]);
+    is_blank(last).then_some(lines)
+}
+
 /// Request line, headers and body; `lines` starts after the MIME headers.
 fn operation(mut lines: Lines<'_>) -> Result<BatchPart<'_>, BatchFault> {
-    lines.skip_blank();
-    let (method, target) =
-        lines.next().and_then(text).and_then(request_line).ok_or(BatchFault::Unreadable)?;
-    let headers = http_headers(&mut lines)?;
+    let (method, target) = request(&mut lines)?;
+    let headers = http_headers(&mut lines)?.into();
     // The part's Content-Length is ignored: some clients count wrongly, and the boundary says where the part ends.
     Ok(BatchPart { method, target, headers, body: lines.rest() })
+}
+
+fn request<'a>(lines: &mut Lines<'a>) -> Result<(&'a str, &'a str), BatchFault> {
+    lines.skip_blank();
+    lines.next().and_then(text).and_then(request_line).ok_or(BatchFault::Unreadable)
 }
 
 /// `METHOD target HTTP/1.1`. Some clients do not encode spaces in the target, so the target is everything between the first
@@ -417,6 +484,22 @@ mod tests {
             body in "(\\{[ -~é\n]{0,40}\\})?",
         ) -> Written {
             Written { method, target, headers, body }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_reads_the_same_whatever_part_is_before_it(
+            sections in prop::collection::vec(
+                "((Content-Type: a/b|X:)\r?\n){0,2}( ?\r?\n){0,2}(PUT|DELETE) /(T|U) HTTP/1.1\n(A: (1|2)\r?\n){0,2}( ?\r?\n){0,2}(\\{\\})?\n?",
+                1..5,
+            ),
+        ) {
+            let mut reader = PartReader::default();
+            for section in &sections {
+                let alone = PartReader::default().part(section.as_bytes());
+                prop_assert_eq!(reader.part(section.as_bytes()), alone, "{:?}", sections);
+            }
         }
     }
 

@@ -1,27 +1,15 @@
 //! Reads request bodies. A value has the type of its annotation, or else the type that its JSON implies.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef, limits};
-use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
+use super::members::{Json, Malformed, MemberReader};
 use crate::{EntityBody, names};
 
 const TYPE_ANNOTATION: &str = "@odata.type";
-
-/// A JSON value that keeps its spelling: `20` and `20.0` have different types.
-#[derive(Debug)]
-enum Json<'a> {
-    Null,
-    Boolean(bool),
-    Whole(i64),
-    Fraction(f64),
-    /// Borrowed from the body, unless it has escapes.
-    Text(Cow<'a, str>),
-}
 
 /// An entity, of which anything may be missing. Malformed text is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
@@ -34,25 +22,56 @@ pub fn read_entity_without_keys(body: &[u8]) -> Result<EntityBody<'_>, Refusal> 
 }
 
 fn entity(members: Members<'_>) -> Result<EntityBody<'_>, Refusal> {
-    let Members { values, mut types, .. } = members;
-    // Sorted by name, so that each is found quickly however many there are. Of several with one name, the last counts.
-    types.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let annotated = |name: &str| {
-        let found = types.partition_point(|(known, _)| &**known <= name).checked_sub(1)?;
-        Some(&types[found]).filter(|(known, _)| known == name).map(|(_, kind)| &**kind)
-    };
-    let mut members = Vec::with_capacity(values.len());
+    let Members { values, types, .. } = members;
+    let types = Annotations::new(types);
     let mut offset_times = Vec::new();
-    for (name, json) in values.into_iter().filter(|(name, _)| name != names::TIMESTAMP) {
-        let has_offset = matches!(&json, Json::Text(text) if DateTime::has_offset(text));
-        let value = value(annotated(&name), json)?;
-        if has_offset && matches!(value, Some(ValueCow::Borrowed(ValueRef::DateTime(_)))) {
+    let count = values.len();
+    let members = values.into_iter().map(|(name, json)| {
+        let kind = match types.get(&name) {
+            // The service sets the timestamp, whatever a body says.
+            _ if name == names::TIMESTAMP => return Ok((name, None)),
+            Some(annotation) => Some(EdmType::parse(annotation).ok_or(Refusal::BodyNotReadable)?),
+            None => None,
+        };
+        if kind == Some(EdmType::DateTime) && matches!(&json, Json::Text(text) if DateTime::has_offset(text))
+        {
             offset_times.push(name.clone());
         }
-        members.push((name, value));
-    }
-    let entity = EntityBody::from_members(members.into_iter())?;
+        Ok((name, value(kind, json)?))
+    });
+    let entity = EntityBody::from_members(count, members)?;
     Ok(EntityBody { offset_times, ..entity })
+}
+
+/// The types that annotations give to properties. Of several for one name, the last counts.
+struct Annotations<'a> {
+    types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    is_sorted: bool,
+}
+
+/// So many annotations are compared one by one, which is faster than sorting them.
+const FEW_ANNOTATIONS: usize = 16;
+
+impl<'a> Annotations<'a> {
+    fn new(mut types: Vec<(Cow<'a, str>, Cow<'a, str>)>) -> Self {
+        // By name, so that each is found quickly however many there are.
+        let is_sorted = types.len() > FEW_ANNOTATIONS;
+        if is_sorted {
+            types.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        Self { types, is_sorted }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = match self.is_sorted {
+            true => {
+                let before = self.types.partition_point(|(known, _)| &**known <= name).checked_sub(1)?;
+                Some(&self.types[before]).filter(|(known, _)| known == name)
+            }
+            false => self.types.iter().rev().find(|(known, _)| known == name),
+        };
+        found.map(|(_, kind)| &**kind)
+    }
 }
 
 /// The table's name in a Create Table body.
@@ -66,9 +85,9 @@ pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
 }
 
 /// `None` for null, whatever its annotation: a null property is an absent property.
-fn value<'a>(annotated: Option<&str>, json: Json<'a>) -> Result<Option<ValueCow<'a>>, Refusal> {
+fn value(annotated: Option<EdmType>, json: Json<'_>) -> Result<Option<ValueCow<'_>>, Refusal> {
     let unreadable = Refusal::BodyNotReadable;
-    let Some(annotation) = annotated else {
+    let Some(kind) = annotated else {
         let value = match json {
             Json::Null => return Ok(None),
             Json::Boolean(value) => ValueRef::Boolean(value),
@@ -80,7 +99,6 @@ fn value<'a>(annotated: Option<&str>, json: Json<'a>) -> Result<Option<ValueCow<
         };
         return Ok(Some(ValueCow::Borrowed(value)));
     };
-    let kind = EdmType::parse(annotation).ok_or(unreadable.clone())?;
     let value = match (kind, json) {
         (_, Json::Null) => return Ok(None),
         (EdmType::String, Json::Text(text)) => return Ok(Some(text.into())),
@@ -139,48 +157,53 @@ enum Keys {
 
 fn read_members(body: &[u8], keys: Keys) -> Result<Members<'_>, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    // Checks the UTF-8 of the whole body at once: given bytes, serde_json checks every string by itself, and most are
-    // short.
+    // Checks the UTF-8 of the whole body at once.
     let body = std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)?;
-    let mut json = serde_json::Deserializer::from_str(body);
-    let members = json.deserialize_map(MembersVisitor { keys }).map_err(|_| Refusal::BodyNotReadable)?;
-    json.end().map_err(|_| Refusal::BodyNotReadable)?;
+    let members = members(body, keys).map_err(|Malformed| Refusal::BodyNotReadable)?;
     if members.too_many { Err(Refusal::TooManyProperties) } else { Ok(members) }
 }
 
-struct MembersVisitor {
-    keys: Keys,
+fn members(body: &str, keys: Keys) -> Result<Members<'_>, Malformed> {
+    let mut reader = MemberReader::new(body)?;
+    let mut members =
+        Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16), too_many: false };
+    while let Some(name) = reader.next_name()? {
+        if members.values.len() + members.types.len() >= limits::BODY_MEMBERS_MAX {
+            members.too_many = true;
+            reader.skip()?;
+            continue;
+        }
+        match Role::of(&name, keys) {
+            Role::Value => members.values.push((name, reader.value()?)),
+            Role::Type => members.types.push((without_annotation(name), reader.text_value()?)),
+            Role::Ignored => reader.skip()?,
+        }
+    }
+    reader.end()?;
+    Ok(members)
 }
 
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+/// What a member is, by its name.
+enum Role {
+    Value,
+    /// The type of another member.
+    Type,
+    Ignored,
+}
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members =
-            Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16), too_many: false };
-        while let Some(name) = map.next_key_seed(TextSeed)? {
-            if members.values.len() + members.types.len() >= limits::BODY_MEMBERS_MAX {
-                members.too_many = true;
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let is_key =
-                self.keys == Keys::Ignored && matches!(&*name, names::PARTITION_KEY | names::ROW_KEY);
-            let of_annotation = || name[..name.len() - TYPE_ANNOTATION.len()].contains("@odata.");
-            if name.ends_with(TYPE_ANNOTATION) && !of_annotation() {
-                members.types.push((without_annotation(name), map.next_value_seed(TextSeed)?));
-            } else if is_key || name.starts_with("odata.") || name.contains("@odata.") {
-                map.next_value::<IgnoredAny>()?;
-            } else {
-                let value = map.next_value_seed(JsonSeed)?;
-                members.values.push((name, value));
-            }
+impl Role {
+    fn of(name: &str, keys: Keys) -> Self {
+        let is_key = || keys == Keys::Ignored && matches!(name, names::PARTITION_KEY | names::ROW_KEY);
+        // Only annotations have a dot.
+        match name.bytes().any(|byte| byte == b'.') {
+            false if is_key() => Self::Ignored,
+            false => Self::Value,
+            true => match name.strip_suffix(TYPE_ANNOTATION) {
+                Some(of) if !of.contains("@odata.") => Self::Type,
+                _ if name.starts_with("odata.") || name.contains("@odata.") => Self::Ignored,
+                _ => Self::Value,
+            },
         }
-        Ok(members)
     }
 }
 
@@ -192,81 +215,6 @@ fn without_annotation(name: Cow<'_, str>) -> Cow<'_, str> {
             name.truncate(end);
             Cow::Owned(name)
         }
-    }
-}
-
-/// A string, borrowed from the body if it has no escapes.
-struct TextSeed;
-
-impl<'de> DeserializeSeed<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(value))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(value.to_owned()))
-    }
-}
-
-struct JsonSeed;
-
-impl<'de> DeserializeSeed<'de> for JsonSeed {
-    type Value = Json<'de>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-/// Objects and arrays are left to the default methods, which refuse them.
-impl<'de> Visitor<'de> for JsonSeed {
-    type Value = Json<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a plain value")
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Json<'de>, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Json<'de>, E> {
-        Ok(Json::Boolean(value))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Json<'de>, E> {
-        Ok(Json::Whole(value))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Json<'de>, E> {
-        // Above i64 it can only become a double.
-        Ok(i64::try_from(value).map_or(Json::Fraction(value as f64), Json::Whole))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json<'de>, E> {
-        if value.is_finite() { Ok(Json::Fraction(value)) } else { Err(E::custom("number out of range")) }
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(Cow::Borrowed(value)))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(Cow::Owned(value.to_owned())))
     }
 }
 

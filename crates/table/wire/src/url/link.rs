@@ -31,29 +31,36 @@ pub fn table_link(table: &str) -> String {
 
 /// Quotes are doubled. The marks of RFC 2396 are not encoded, as in .NET; everything else is percent-encoded UTF-8.
 fn push_key(out: &mut String, key: &str) {
-    for byte in key.bytes() {
-        match byte {
-            b'\'' => out.push_str("''"),
-            b'A'..=b'Z'
-            | b'a'..=b'z'
-            | b'0'..=b'9'
-            | b'-'
-            | b'.'
-            | b'_'
-            | b'~'
-            | b'!'
-            | b'*'
-            | b'('
-            | b')' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                // Writing to a String can't fail.
-                let _ = write!(out, "%{byte:02X}");
+    let mut rest = key;
+    while let Some(at) = rest.bytes().position(|byte| !PLAIN[usize::from(byte)]) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        let end = special.chars().next().map_or(0, char::len_utf8);
+        match &special[..end] {
+            "'" => out.push_str("''"),
+            special => {
+                for byte in special.bytes() {
+                    // Writing to a String can't fail.
+                    let _ = write!(out, "%{byte:02X}");
+                }
             }
         }
+        rest = &special[end..];
     }
+    out.push_str(rest);
 }
+
+/// The bytes that stay as they are.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        plain[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'*' | b'(' | b')');
+        byte += 1;
+    }
+    plain
+};
 
 #[cfg(test)]
 mod tests {

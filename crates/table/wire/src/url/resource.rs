@@ -36,17 +36,19 @@ impl Resource {
     /// The path is decoded once, before it is split into segments, so an encoded slash can't hide in a key.
     pub fn parse(path: &str) -> Result<Self, Refusal> {
         let decoded = decode(path).ok_or(Refusal::QuerySyntax)?;
-        if decoded.bytes().any(|b| b < b' ' || b == 0x7f) {
+        // Without a branch per byte, so that the compiler can vectorize it.
+        if decoded.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == 0x7f)) {
             return Err(common::Refusal::InputOutOfRange.into());
         }
-        let path = if decoded.contains('\\') { Cow::Owned(decoded.replace('\\', "/")) } else { decoded };
+        let has_backslash = memchr::memchr(b'\\', decoded.as_bytes()).is_some();
+        let path = if has_backslash { Cow::Owned(decoded.replace('\\', "/")) } else { decoded };
         let path = path.strip_prefix('/').unwrap_or(&path);
         let path = path.strip_suffix('/').unwrap_or(path);
         if path.is_empty() {
             return Ok(Self::Service);
         }
-        let (first, rest) = match path.split_once('/') {
-            Some((first, rest)) => (first, Some(rest)),
+        let (first, rest) = match memchr::memchr(b'/', path.as_bytes()) {
+            Some(at) => (&path[..at], Some(&path[at + 1..])),
             None => (path, None),
         };
         let (name, inside) = segment(first)?;
@@ -115,7 +117,7 @@ fn entity(table: &str, named: Vec<(String, String)>) -> Result<Resource, Refusal
 
 /// A name, and the text in the parentheses after it.
 fn segment(text: &str) -> Result<(&str, Option<&str>), Refusal> {
-    match text.split_once('(') {
+    match memchr::memchr(b'(', text.as_bytes()).map(|at| (&text[..at], &text[at + 1..])) {
         None if text.contains(['\'', ')']) => Err(Refusal::QuerySyntax),
         None => Ok((text, None)),
         Some((name, rest)) => {
