@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use common::ServiceKind;
 use connection::{Client, Endpoint, Target};
 use serde::Serialize;
 use tokio::time::sleep;
@@ -76,7 +77,7 @@ pub async fn run(command: &EndpointsCommand, seconds: u64, seed: u64) -> Result<
         let endpoint = Endpoint::parse(text).map_err(|error| error.to_string())?;
         let connector = || connection::connector(None).map_err(|error| error.to_string());
         let tls = if endpoint.tls { Some(connector()?) } else { None };
-        Ok(Arc::new(Target { endpoint, tls }))
+        Ok(Arc::new(Target { service: ServiceKind::Table, endpoint, tls }))
     };
     let targets = command.connection_string.iter().map(target).collect::<Result<Vec<_>, String>>()?;
     let office = Arc::new(Office {

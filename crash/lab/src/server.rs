@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use common::ServiceKind;
 use connection::{Client, Endpoint, Target};
 
 /// Recovery of a few megabytes takes far less, even on a busy machine; a server that takes longer hangs.
@@ -60,7 +61,7 @@ impl Launch {
                 server.queue_authority = queue_authority(&connection);
                 let endpoint = Endpoint::parse(&connection.replace(HIDDEN_KEY, OTHER_KEY))
                     .map_err(|error| error.to_string())?;
-                server.target = Some(Arc::new(Target { endpoint, tls: None }));
+                server.target = Some(Arc::new(Target { service: ServiceKind::Table, endpoint, tls: None }));
                 Ok(Start::Ready(server))
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
+use common::ServiceKind;
 use connection::{Client, Endpoint, Target, UnsignedRequest};
 use rand::seq::SliceRandom as _;
 use serde::Deserialize;
@@ -94,7 +95,8 @@ impl Fixture {
                 "AccountName={account};AccountKey={key};TableEndpoint=http://{authority}/{account}"
             ))
             .map_err(|error| error.to_string())?;
-            let mut client = Client::new(Arc::new(Target { endpoint, tls: None }));
+            let mut client =
+                Client::new(Arc::new(Target { service: ServiceKind::Table, endpoint, tls: None }));
             let (path, query) = path.split_once('?').unwrap_or((path, ""));
             let headers = &format!("Accept: {accept}\r\n");
             let request = UnsignedRequest { method: "GET", path, query, headers, body: None };

@@ -239,7 +239,7 @@ impl QueueWorker {
             response.header("x-ms-popreceipt").and_then(|receipt| std::str::from_utf8(receipt).ok());
         match receipt {
             Some(receipt) if self.shared.trust || receipt != lease.receipt => {
-                receipt.clone_into(&mut lease.receipt)
+                receipt.clone_into(&mut lease.receipt);
             }
             Some(_) => return Err(OperationFailure::wrong("an update gave the old receipt".to_owned(), b"")),
             None => {

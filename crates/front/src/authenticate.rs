@@ -385,7 +385,7 @@ mod tests {
                 version: Version::DEFAULT,
                 https: false,
             };
-            let asked = std::cell::Cell::new(0);
+            let asked = Cell::new(0);
             let is_right = |string: &str| {
                 asked.set(asked.get() + 1);
                 string.ends_with(right)

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::ServiceKind;
-use connection::{Credential, Endpoint};
-use protocol::signing::sas::{AccountSas, Sas, Terms};
+use connection::Endpoint;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -72,36 +71,12 @@ impl Stage {
     /// Where clients of a service connect.
     pub fn targets(&self, service: ServiceKind) -> Result<Vec<Arc<connection::Target>>, String> {
         let target = |text: &String| {
-            let mut endpoint = Endpoint::of(service, text).map_err(|error| error.to_string())?;
-            if service == ServiceKind::Queue {
-                endpoint.credential = token(&endpoint);
-            }
+            let endpoint = Endpoint::of(service, text).map_err(|error| error.to_string())?;
             let connector =
                 || connection::connector(self.authority.as_deref()).map_err(|error| error.to_string());
             let tls = if endpoint.tls { Some(connector()?) } else { None };
-            Ok(Arc::new(connection::Target { endpoint, tls }))
+            Ok(Arc::new(connection::Target { service, endpoint, tls }))
         };
         self.connection_strings.iter().map(target).collect()
     }
-}
-
-/// A token for all operations on queues: the connection signs as tables do.
-fn token(endpoint: &Endpoint) -> Credential {
-    let key = match &endpoint.credential {
-        Credential::Key(key) => key,
-        Credential::Signature(query) => return Credential::Signature(query.clone()),
-    };
-    let terms = Terms {
-        version: "2021-02-12".to_owned(),
-        permissions: "rwdlacup".to_owned(),
-        expiry: "2099-01-01T00:00:00Z".to_owned(),
-        ..Terms::default()
-    };
-    let sas = Sas::Account(AccountSas {
-        terms,
-        services: "q".to_owned(),
-        resource_types: "sco".to_owned(),
-        ..AccountSas::default()
-    });
-    Credential::Signature(sas.to_query(&sas.sign(&endpoint.account, key)))
 }
