@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         Ok(IfMatch::Any | IfMatch::Foreign) => {}
         Err(refusal) => fuzz::check_refusal(&refusal),
     }
-    let odata_3 = speaks_odata_3(Some(speaks), Some(may_speak));
+    let odata_3 = speaks_odata_3(|| Some(speaks), Some(may_speak));
     let Some(version) = Version::parse(version) else { return };
     assert_eq!(Version::parse(version.as_str()), Some(version));
     if let Err(refusal) = of_body(Some(content_type), version) {

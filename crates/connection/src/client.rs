@@ -274,16 +274,18 @@ impl Signed<'_> {
 
     /// What all SDKs send.
     fn of_queues(&self, account: &str, key: &AccountKey) -> (&'static str, String) {
+        let mut headers = vec![
+            (names::X_MS_DATE, self.date),
+            (names::X_MS_VERSION, VERSION),
+            ("content-length", self.length),
+        ];
+        headers.extend(self.request.headers.split("\r\n").filter_map(|line| line.split_once(": ")));
         let signed = BlobQueueRequest {
             method: self.request.method,
             account,
             path: self.path,
             query: self.request.query,
-            headers: &[
-                (names::X_MS_DATE, self.date),
-                (names::X_MS_VERSION, VERSION),
-                ("content-length", self.length),
-            ],
+            headers: &headers,
         };
         ("SharedKey", key.sign(&signed.string_to_sign(Scheme::SharedKey)))
     }

@@ -42,6 +42,9 @@ pub struct Times {
     pub swept: Option<Instant>,
     /// How long the last sweep took.
     pub sweep_took: Duration,
+    /// When somebody last asked for a count and had to wait for it, and how long that took.
+    pub counted: Option<Instant>,
+    pub count_took: Duration,
 }
 
 impl LiveQueues {
@@ -89,7 +92,14 @@ fn forget_unused(queues: &mut HashMap<QueueRef, Arc<LiveQueue>>) {
 impl LiveQueue {
     pub fn new(queue: QueueRef, table: TableRef, head: Head) -> Self {
         let now = Instant::now();
-        let times = Times { used: now, hint_stored: now, swept: None, sweep_took: Duration::ZERO };
+        let times = Times {
+            used: now,
+            hint_stored: now,
+            swept: None,
+            sweep_took: Duration::ZERO,
+            counted: None,
+            count_took: Duration::ZERO,
+        };
         Self {
             queue,
             table,

@@ -111,10 +111,12 @@ impl QueueService {
     }
 
     /// Whether to count again before the number is told. Where other servers change the queue too, what they did since the
-    /// last count is missing. Counting takes at most a twentieth of the time.
+    /// last count is missing. Counting takes at most a twentieth of the time. A sweep in the background is no count: it takes
+    /// its time, and what changes meanwhile is counted or not.
     pub(crate) fn is_count_due(&self, live: &LiveQueue) -> bool {
         let times = *live.times();
-        self.is_shared && times.swept.is_none_or(|swept| swept.elapsed() >= times.sweep_took * SWEEP_REST)
+        self.is_shared
+            && times.counted.is_none_or(|counted| counted.elapsed() >= times.count_took * SWEEP_REST)
     }
 
     /// Removes expired messages and counts the others.
@@ -135,8 +137,12 @@ impl QueueService {
         };
         let swept = self.survey(live, self.row_at(start.from), purpose).await;
         let mut times = live.times();
-        times.swept = Some(Instant::now());
-        times.sweep_took = began.elapsed();
+        match purpose {
+            Purpose::Count => (times.counted, times.count_took) = (Some(Instant::now()), began.elapsed()),
+            Purpose::Errand | Purpose::Upkeep => {
+                (times.swept, times.sweep_took) = (Some(Instant::now()), began.elapsed());
+            }
+        }
         drop(times);
         let (census, removed) = swept?;
         live.head().end_census(start, census, !self.is_shared);
