@@ -137,11 +137,14 @@ impl Search<'_> {
     }
 
     /// The state after a step that began at `start`; `None` if the step contradicts the state.
+    ///
+    /// A server looks at its clock when it begins: that is when a message begins to be hidden, and it may be any time before
+    /// others notice it.
     fn after(&self, kind: &Kind, start: Time, state: &State) -> Option<State> {
         let now = state.now.max(start);
         let rules = &self.rules;
         if let Kind::Put { makes, text, hides } = *kind {
-            let stored = Stored { receipt: makes, dequeue_count: 0, text, visible_from: now + hides };
+            let stored = Stored { receipt: makes, dequeue_count: 0, text, visible_from: start + hides };
             return state.message.is_none().then_some(State { now, message: Some(stored) });
         }
         let seen = |look: &Look, message: &Stored, taken: u32| {
@@ -160,7 +163,8 @@ impl Search<'_> {
                 }
                 let now = visible(&message);
                 let dequeue_count = shows.map_or(message.dequeue_count + 1, |look| look.dequeue_count);
-                let taken = Stored { receipt: makes, dequeue_count, visible_from: now + hides, ..message };
+                let looked = if rules.hidden_is_hidden { start.max(message.visible_from) } else { start };
+                let taken = Stored { receipt: makes, dequeue_count, visible_from: looked + hides, ..message };
                 Some(State { now, message: Some(taken) })
             }
             (Kind::Peek(look), Some(message)) => {
@@ -171,7 +175,7 @@ impl Search<'_> {
                     return None;
                 }
                 let text = text.unwrap_or(message.text);
-                let updated = Stored { receipt: makes, text, visible_from: now + hides, ..message };
+                let updated = Stored { receipt: makes, text, visible_from: start + hides, ..message };
                 Some(State { now, message: Some(updated) })
             }
             (Kind::Delete { needs }, Some(message)) => {

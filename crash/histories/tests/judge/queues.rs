@@ -113,6 +113,14 @@ fn a_message_has_one_consumer_while_it_is_hidden() {
     impossible("at the same time", &twice(12, 1), "shown while it was hidden");
     let same = [put(0, 1, "a"), get(10, 1, vec![taken(1, 1, "b")]), get(11, 1, vec![taken(1, 1, "c")])];
     impossible("to two at once", &same, "shown while it was hidden");
+    // The server looks at its clock when it begins. A Peek a quarter of a second later still shows the message.
+    let slow = |second| {
+        let outcome = QueueOutcome::Taken(vec![taken(1, 1, "b")]);
+        let first = at(10, SECOND / 2, QueueAction::Get { count: 1, visibility: 1 }, outcome);
+        [put(0, 1, "a"), first, peek(SECOND / 4, 1, 0), get(second, 1, vec![taken(1, 2, "c")])]
+    };
+    possible("a second after a slow Get began", &slow(SECOND + 20));
+    impossible("less than a second after a slow Get began", &slow(SECOND - 20), "shown while it was hidden");
     let peeked = |when| [put(0, 1, "a"), get(10, 1, vec![taken(1, 1, "b")]), peek(when, 1, 1)];
     impossible("peeked before its time", &peeked(50), "shown while it was hidden");
     possible("peeked after its time", &peeked(2 * SECOND));
