@@ -100,8 +100,9 @@ fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
             let path = directory.path().join("books.jsonl");
             write(&path, &entities);
             let arguments = format!("--table Books --mode {mode} --parallel 3 --from {{}}");
-            // A table and then groups of 100, 100, 50, 100, ...
-            gate.harm(&[(12, Harm::Stall)]);
+            // A table and then groups of 100, 100, 50, 100, ... A partition's groups follow each other on any of three
+            // connections. So late a request is not one of the first partition's, also if its connection is slow.
+            gate.harm(&[(24, Harm::Stall)]);
             let child = start("import", &gate, &arguments, &path);
             gate.wait_until_stalled();
             signal(&child, kill);
