@@ -14,12 +14,14 @@ use front::account::{Account, Accounts};
 use front::bearer::{Bearer, BearerSettings};
 use front::tls::CertificateFiles;
 
+mod admin;
 mod error;
 mod file;
 mod flags;
 mod memory;
 mod storage;
 
+pub use self::admin::AdminConfig;
 pub use error::SettingsError;
 pub use flags::Flags;
 pub use storage::{Storage, StoreAddress};
@@ -57,6 +59,8 @@ pub struct Config {
     pub request_logs: Option<PathBuf>,
     /// The control socket, if there is one, and whether a setting names it.
     pub control: Option<(PathBuf, bool)>,
+    /// The console, metrics and administration, unless they are off.
+    pub admin: Option<AdminConfig>,
     pub accounts: Vec<Account>,
     /// No account is configured, so the server serves the development account.
     pub development: bool,
@@ -144,8 +148,26 @@ impl Config {
         }
         let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
         let queue_listen = listen.as_ref().and_then(|listen| beside(listen, queue_setting, QUEUE_LISTEN));
+        let admin_settings = admin::AdminSettings {
+            address: flags.admin.or(file.admin),
+            token_file: flags
+                .admin_token_file
+                .or(file.admin_token_file.filter(|_| flags.admin_token.is_none())),
+            token: flags.admin_token,
+            hosts: if flags.admin_host.is_empty() { file.admin_host } else { flags.admin_host },
+        };
+        let of_tables = listen.as_deref().or(tls.as_ref().map(|tls| tls.listen.as_str())).unwrap_or(LISTEN);
+        let admin = admin_settings.choose(of_tables, tls.is_some())?;
+        let of_admin = admin.as_ref().map(|admin| &admin.listen);
         let of_tls = || tls.iter().flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref()]);
-        let addresses = || [&listen, &queue_listen].map(Option::as_ref).into_iter().chain(of_tls()).flatten();
+        let addresses = || {
+            [&listen, &queue_listen]
+                .map(Option::as_ref)
+                .into_iter()
+                .chain(of_tls())
+                .chain([of_admin])
+                .flatten()
+        };
         if development
             && !asked_for_development
             && let Some(address) = addresses().find(|address| !is_loopback(address))
@@ -177,6 +199,7 @@ impl Config {
             storage,
             request_logs,
             control,
+            admin,
             accounts,
             development,
             bearer: Arc::new(bearer),

@@ -89,6 +89,11 @@ impl Connections {
         Registration { connections: Arc::downgrade(self), id, connection }
     }
 
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().by_id.len()
+    }
+
     /// Tells the connection that has been idle for longest to close. False if none is idle.
     pub fn make_room(&self) -> bool {
         let open = self.open.lock();
