@@ -24,9 +24,12 @@ use crate::connections::{Connections, Registration};
 use crate::cores::{Seat, Seats};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
+use crate::metrics::Metrics;
 use crate::pipeline::{self, Arrival, Front, Services};
 use crate::properties_store::PropertiesStore;
 use crate::refusal_log::RefusalLog;
+use crate::slow_queries::SlowQueries;
+use crate::traces::Traces;
 use common::ServiceKind;
 
 /// Bounds on what clients may take of this process.
@@ -99,6 +102,10 @@ pub struct Server {
     pub check_clock: bool,
     pub bounds: Bounds,
     pub analytics: Arc<Analytics>,
+    pub metrics: Arc<Metrics>,
+    /// Where the spans of requests go, if anywhere.
+    pub traces: Option<Arc<Traces>>,
+    pub slow_queries: SlowQueries,
     /// The threads that serve connections.
     pub seats: Seats,
 }
@@ -128,6 +135,7 @@ impl Server {
             connections: Connections::new(memory.clone()),
             seats: self.seats,
         };
+        self.metrics.serve(places.connections.clone(), self.bounds.connections, memory.clone());
         let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
         let front = Arc::new(Front {
             engine: self.engine.clone(),
@@ -138,6 +146,9 @@ impl Server {
             properties: properties.clone(),
             analytics: self.analytics.clone(),
             memory,
+            metrics: self.metrics,
+            traces: self.traces,
+            slow_queries: self.slow_queries,
             refusal_log: RefusalLog::default(),
         });
         let services = Arc::new(self.services);
@@ -286,6 +297,7 @@ async fn serve_connection(
     place: &Place,
 ) -> Result<(), ConnectionError> {
     let connection = place.registration.connection.clone();
+    let metrics = door.front.metrics.clone();
     let serve = service_fn(move |request| {
         let (door, active_request) = (door.clone(), connection.begin());
         async move {
@@ -298,7 +310,7 @@ async fn serve_connection(
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let stream = GuardedStream::new(stream, place.registration.connection.clone(), bounds.idle);
+    let stream = GuardedStream::new(stream, place.registration.connection.clone(), metrics, bounds.idle);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client may close its sending side and still wait for the answer.
