@@ -14,8 +14,11 @@ use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
 use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
+use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
-use front::{Cores, Listener, LocalServices, Port, Seats, Server, ServiceKind, Services, SideDoor};
+use front::{
+    Cores, Listener, LocalServices, Port, Seats, Server, ServiceKind, Services, SideDoor, SlowQueries,
+};
 use queue_service::QueueService;
 use service::Service;
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
@@ -235,6 +238,7 @@ async fn serve_with(
         served_queues = Some(queues.clone());
         services = services.with(queue_http::behind_front(queues));
     }
+    let metrics = Metrics::new(&services);
     let server = Server {
         services,
         engine: engine.clone(),
@@ -244,6 +248,9 @@ async fn serve_with(
         check_clock: config.check_clock,
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
+        metrics,
+        traces: None,
+        slow_queries: SlowQueries::default(),
         seats,
     };
     // Before the banner: a program that has read the banner may already send the signal.

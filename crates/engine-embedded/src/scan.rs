@@ -154,6 +154,7 @@ impl Scanner<'_> {
         }
         self.counts.seeks.add(1);
         self.counts.rows_read.add(rows_read);
+        self.counts.note_blocks();
         // A walk that fails looks like one at its end. Only its status tells them apart.
         rows.status().map_err(|error| match error.is_damage {
             true => Fault::damaged("could not read on in a scan").because(error),

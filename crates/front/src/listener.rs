@@ -26,12 +26,15 @@ use crate::connections::{Connections, Registration};
 use crate::cores::{Seat, Seats};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
+use crate::metrics::Metrics;
 use crate::pipeline::{self, Arrival, Front, Services};
 use crate::port::Port;
 use crate::properties_store::PropertiesStore;
 use crate::refusal_log::RefusalLog;
 use crate::response_body::Body;
 use crate::side_door::{Handler, LocalServices, SideDoor};
+use crate::slow_queries::SlowQueries;
+use crate::traces::Traces;
 use common::ServiceKind;
 
 /// Bounds on what clients may take of this process.
@@ -100,6 +103,10 @@ pub struct Server {
     pub check_clock: bool,
     pub bounds: Bounds,
     pub analytics: Arc<Analytics>,
+    pub metrics: Arc<Metrics>,
+    /// Where the spans of requests go, if anywhere.
+    pub traces: Option<Arc<Traces>>,
+    pub slow_queries: SlowQueries,
     /// The threads that serve connections.
     pub seats: Seats,
 }
@@ -126,6 +133,7 @@ impl Server {
     pub fn open(self) -> OpenServer {
         let memory = Memory::new(self.bounds.memory_bytes);
         let places = Places::new(self.bounds, memory.clone(), self.seats.clone());
+        self.metrics.serve(places.connections.clone(), self.bounds.connections, memory.clone());
         let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
         let front = Arc::new(Front {
             engine: self.engine,
@@ -136,11 +144,13 @@ impl Server {
             properties,
             analytics: self.analytics,
             memory,
+            metrics: self.metrics,
+            traces: self.traces,
+            slow_queries: self.slow_queries,
             refusal_log: RefusalLog::default(),
         });
         let (stopping, stopped) = watch::channel(());
-        let (services, connections) = (Arc::new(self.services), places.connections.clone());
-        let local = LocalServices { front, services, connections, stopped };
+        let local = LocalServices { front, services: Arc::new(self.services), stopped };
         OpenServer { local, stopping, bounds: self.bounds, places }
     }
 }
@@ -171,7 +181,7 @@ impl OpenServer {
     }
 
     async fn run_until(self, listeners: Vec<Listener>, side_doors: Vec<SideDoor>, stop: BoxedFuture<'_>) {
-        let Self { local: LocalServices { front, services, connections: _, stopped }, .. } = self;
+        let Self { local: LocalServices { front, services, stopped }, .. } = self;
         let mut loops = JoinSet::new();
         for Listener { service, port } in listeners {
             assert!(services.kinds().contains(&service), "{port:?} is for {service}, which is not served");
@@ -220,6 +230,14 @@ enum Way {
 }
 
 impl Door {
+    /// Where its bytes are counted. What goes through a side door is no service's.
+    fn metrics(&self) -> Option<&Arc<Metrics>> {
+        match &self.way {
+            Way::Service { front, .. } => Some(&front.metrics),
+            Way::Side(_) => None,
+        }
+    }
+
     async fn answer(&self, arrival: Arrival<'_>) -> http::Response<Body> {
         match &self.way {
             Way::Service { front, services, of_port } => {
@@ -333,6 +351,7 @@ async fn serve_connection(
     place: &Place,
 ) -> Result<(), ConnectionError> {
     let connection = place.registration.connection.clone();
+    let metrics = door.metrics().cloned();
     let serve = service_fn(move |request: http::Request<Incoming>| {
         let (door, active_request) = (door.clone(), connection.begin());
         async move {
@@ -345,7 +364,7 @@ async fn serve_connection(
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let stream = GuardedStream::new(stream, place.registration.connection.clone(), bounds.idle);
+    let stream = GuardedStream::new(stream, place.registration.connection.clone(), metrics, bounds.idle);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client may close its sending side and still wait for the answer.

@@ -25,6 +25,8 @@ use crate::connections::Connection;
 use crate::cors;
 use crate::health;
 use crate::memory::Memory;
+use crate::metrics::{Answered, Metrics};
+use crate::operation_info::OperationInfo;
 use crate::preflight;
 use crate::properties_store::PropertiesStore;
 use crate::refusal_log::{RefusalLog, cut};
@@ -32,6 +34,8 @@ use crate::request::Request;
 use crate::response_body::Body;
 use crate::sas;
 use crate::service::{Admission, RefusedRequest, StorageService};
+use crate::slow_queries::SlowQueries;
+use crate::traces::Traces;
 use common::ServiceKind;
 
 /// What all services and all connections share.
@@ -44,6 +48,9 @@ pub struct Front {
     pub properties: Arc<PropertiesStore>,
     pub analytics: Arc<Analytics>,
     pub memory: Arc<Memory>,
+    pub metrics: Arc<Metrics>,
+    pub traces: Option<Arc<Traces>>,
+    pub slow_queries: SlowQueries,
     pub refusal_log: RefusalLog,
 }
 
@@ -75,6 +82,7 @@ impl fmt::Debug for Front {
 /// A `StorageService` without its types.
 pub(crate) trait ErasedService: fmt::Debug + Send + Sync {
     fn kind(&self) -> ServiceKind;
+    fn operations(&self) -> &'static [&'static OperationInfo];
     fn handle<'a>(
         &'a self,
         front: &'a Front,
@@ -89,6 +97,10 @@ type BoxedAnswer<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>
 impl<S: StorageService> ErasedService for S {
     fn kind(&self) -> ServiceKind {
         S::KIND
+    }
+
+    fn operations(&self) -> &'static [&'static OperationInfo] {
+        S::operations()
     }
 
     fn handle<'a>(
@@ -134,6 +146,13 @@ impl Services {
 
     pub fn kinds(&self) -> &[ServiceKind] {
         &self.kinds
+    }
+
+    /// Every operation of every service.
+    pub(crate) fn operations(
+        &self,
+    ) -> impl Iterator<Item = (ServiceKind, &'static [&'static OperationInfo])> + '_ {
+        self.served.iter().map(|service| (service.kind(), service.operations()))
     }
 
     fn find(&self, kind: ServiceKind) -> Option<&Arc<dyn ErasedService>> {
@@ -216,8 +235,23 @@ async fn handle<S: StorageService>(
         (response, refusal, observations)
     };
     body.discard(connection);
+    let info = S::info(&service_request);
+    let answered = Answered {
+        service: S::KIND,
+        info,
+        status: response.status().as_u16(),
+        code: refusal.map(|refusal| refusal.code),
+        elapsed: request.arrived.elapsed(),
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        account: request.address.as_ref().ok().map(|address| address.site.account.as_str()),
+    };
+    front.metrics.count(&answered);
+    if let Some(traces) = &front.traces {
+        traces.note(&head.headers, &answered, &request.id);
+    }
     if let Ok(address) = &request.address {
-        let ending = Ending { info: S::info(&service_request), refusal, observations };
+        let ending = Ending { info, refusal, observations };
         let exchange = Exchange::new(&front.analytics, &properties, request, address, &ending, &response);
         response.body_mut().carry(exchange);
     }

@@ -9,7 +9,6 @@ use common::ServiceKind;
 use http::Response;
 use tokio::sync::watch;
 
-use crate::connections::Connections;
 use crate::listener::Bounds;
 use crate::pipeline::{self, Arrival, Front, Services};
 use crate::port::Port;
@@ -36,7 +35,6 @@ pub struct SideDoor {
 pub struct LocalServices {
     pub(crate) front: Arc<Front>,
     pub(crate) services: Arc<Services>,
-    pub(crate) connections: Arc<Connections>,
     pub(crate) stopped: watch::Receiver<()>,
 }
 
@@ -47,11 +45,6 @@ impl LocalServices {
 
     pub fn kinds(&self) -> &[ServiceKind] {
         self.services.kinds()
-    }
-
-    /// Open connections at the services' ports.
-    pub fn open_connections(&self) -> usize {
-        self.connections.count()
     }
 
     /// The answer to a request, as if it had been received at a port of this service. `None` if the service is not served.

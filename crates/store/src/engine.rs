@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
 use crate::encoding::table_name;
-use crate::{Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
+use crate::{EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
 
 /// A table of an account: one of the Table service, or what another service keeps as one, such as a queue. Names compare
 /// without case. Tables of different services may have the same name.
@@ -145,6 +145,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;
+
+    /// What the engine has counted, for people and monitors. It may ask the disk how much room is left, so do not call
+    /// it on a thread that serves requests.
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
 
     /// Finishes the accepted writes and closes the storage. Later calls return a fault.
     async fn close(&self);

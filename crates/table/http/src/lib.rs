@@ -49,6 +49,10 @@ impl StorageService for TableHttp {
         asked.info
     }
 
+    fn operations() -> &'static [&'static OperationInfo] {
+        &operation::OPERATIONS
+    }
+
     fn token(_: &TableRequest, query: &QueryString) -> Result<Option<(Sas, String)>, SasFormatError> {
         Sas::read(query)
     }

@@ -54,6 +54,7 @@ pub async fn perform(
         request_id: &request.id,
         memory: &front.memory,
         refusal_log: &front.refusal_log,
+        metrics: &front.metrics,
         body_bytes: body.len(),
         permit: None,
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use front::headers::Headers;
+use front::metrics::Metrics;
 use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
 use http::header::CONTENT_TYPE;
 use model::{EntityKey, Refusal, TableName};
@@ -29,6 +30,7 @@ pub struct Context<'a> {
     /// The memory for requests and answers.
     pub memory: &'a Arc<Memory>,
     pub refusal_log: &'a RefusalLog,
+    pub metrics: &'a Metrics,
     /// The body's size of the whole request, also for a part of a batch.
     pub body_bytes: usize,
     /// The permit of a batch: its parts are one piece of work.
@@ -52,6 +54,11 @@ impl Context<'_> {
     pub fn hold(&self, bytes: usize) -> Result<MemoryShare, common::Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(common::Refusal::Busy) }
+    }
+
+    /// Counts the entities that were read and those that are in the answer.
+    pub fn count_entities(&self, examined: u64, returned: usize) {
+        self.metrics.entities(examined, returned as u64);
     }
 
     /// For reading the body, or for writing an answer of about so many bytes.

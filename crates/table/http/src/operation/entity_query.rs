@@ -27,6 +27,7 @@ pub async fn get(
     };
     let select = context.unless_missing(&table, check()).await?;
     let row = context.service.get_entity(&table, key).await?;
+    context.count_entities(1, 1);
     let format = EntityFormat {
         context,
         format: call.format,
@@ -98,6 +99,7 @@ pub async fn query(
         })
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
+    context.count_entities(page.examined, shown);
     // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

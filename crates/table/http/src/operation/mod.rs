@@ -171,3 +171,42 @@ mod rows {
 }
 
 pub use rows::*;
+
+/// All rows, for metrics.
+pub static OPERATIONS: [&OperationInfo; 20] = [
+    &QUERY_TABLES,
+    &GET_TABLE,
+    &CREATE_TABLE,
+    &DELETE_TABLE,
+    &QUERY_ENTITIES,
+    &GET_ENTITY,
+    &INSERT_ENTITY,
+    &UPDATE_ENTITY,
+    &INSERT_OR_REPLACE_ENTITY,
+    &MERGE_ENTITY,
+    &INSERT_OR_MERGE_ENTITY,
+    &DELETE_ENTITY,
+    &BATCH,
+    &GET_PROPERTIES,
+    &SET_PROPERTIES,
+    &GET_STATISTICS,
+    &GET_POLICIES,
+    &SET_POLICIES,
+    &PREFLIGHT,
+    &UNKNOWN,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::OPERATIONS;
+
+    #[test]
+    fn every_row_is_listed_for_metrics() {
+        let rows = include_str!("mod.rs")
+            .lines()
+            .filter(|line| line.trim_start().starts_with("pub static") && line.contains("= info("));
+        assert_eq!(rows.count(), OPERATIONS.len());
+        let names: std::collections::BTreeSet<_> = OPERATIONS.iter().map(|info| info.name).collect();
+        assert_eq!(names.len(), OPERATIONS.len());
+    }
+}
