@@ -68,7 +68,7 @@ impl Service {
             return Ok(page);
         }
         let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
-        let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
+        let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX, examined: u64::MAX };
         self.admit(table, partition.as_deref())?;
         let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
         self.spend(table, partition.as_deref(), page.kibibytes.max(1));
