@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use common::throttle::Targets;
+use serde::Deserialize;
 
 use crate::control;
 use crate::logging::LogFormat;
@@ -67,9 +69,22 @@ pub struct Config {
     pub check_clock: bool,
     pub bearer: Arc<Bearer>,
     pub throttle: Option<Targets>,
+    /// Whether requests and headers beyond Azure's are answered.
+    pub extensions: bool,
+    /// The most entities that a page may examine.
+    pub max_examined: Option<u64>,
     pub bounds: Bounds,
     pub log_level: String,
     pub log_format: LogFormat,
+}
+
+/// `on` or `off`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    #[default]
+    On,
+    Off,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -190,6 +205,11 @@ impl Config {
         if request_mib < REQUEST_MIB_MIN {
             return Err(SettingsError::RequestMemory(request_mib));
         }
+        let extensions = flags.extensions.or(file.extensions).unwrap_or_default() == Switch::On;
+        let max_examined = flags.max_examined.or(file.max_examined);
+        if max_examined.is_some() && !extensions {
+            return Err(SettingsError::ExaminedWithoutExtensions);
+        }
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
@@ -204,6 +224,8 @@ impl Config {
             development,
             bearer: Arc::new(bearer),
             throttle: throttle(flags.throttle.or(file.throttle).as_deref())?,
+            extensions,
+            max_examined,
             check_clock: !(flags.skip_clock_check || file.skip_clock_check),
             bounds: Bounds {
                 connections: positive("max-connections", connections)?

@@ -20,8 +20,9 @@ use front::{
     Cores, Listener, LocalServices, Port, Seats, Server, ServiceKind, Services, SideDoor, SlowQueries,
 };
 use queue_service::QueueService;
-use service::Service;
+use service::{Insight, Service};
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
+use table_http::Extensions;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_rustls::TlsAcceptor;
@@ -225,7 +226,13 @@ async fn serve_with(
     if let Some(throttle) = &throttle {
         service = service.throttled(throttle.clone());
     }
-    let mut services = Services::new().with(table_http::behind_front(service));
+    let insight = config.extensions.then(Insight::default);
+    if let Some(insight) = &insight {
+        service = service.observed(insight.clone());
+    }
+    let extensions =
+        Extensions { are_on: config.extensions, examined_max: config.max_examined, store: config.storage.kind() };
+    let mut services = Services::new().with(table_http::behind_front(service, extensions));
     let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
         let is_shared = matches!(config.storage, Storage::Cluster { .. });

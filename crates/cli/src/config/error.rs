@@ -55,6 +55,8 @@ pub enum SettingsError {
     RequestMemory(usize),
     #[error("throttle is {0:?}; it takes off, azure, or two rates such as 20000/2000")]
     Throttle(String),
+    #[error("max-examined is an extension; leave it out, or turn extensions on")]
+    ExaminedWithoutExtensions,
     #[error("{setting} is 0; it must be at least 1")]
     Zero { setting: &'static str },
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
-use super::DEV_CERT;
+use super::{DEV_CERT, Switch};
 use super::storage::StoreAddress;
 use crate::logging::LogFormat;
 
@@ -120,6 +120,12 @@ pub struct Flags {
     /// ACCOUNT/PARTITION; off means no limit [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
     pub(super) throttle: Option<String>,
+    /// Answer requests below /ACCOUNT/$partita and headers x-partita-…: on, or off for Azure's answers to them [default: on]
+    #[arg(long, value_name = "ON|OFF", env = "PARTITA_EXTENSIONS")]
+    pub(super) extensions: Option<Switch>,
+    /// Refuse a query that looks at more entities than this for one page (400 ScanTooLarge), to find scans in tests
+    #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_EXAMINED")]
+    pub(super) max_examined: Option<u64>,
     /// Memory for caches and for data not yet flushed, in MiB [default: a quarter of the memory, 64 to 4096]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub(super) cache_mib: Option<usize>,
