@@ -9,6 +9,7 @@ mod cached;
 mod catalog;
 mod clock;
 mod cluster;
+mod counters;
 mod directory;
 mod engine;
 mod freeze;

@@ -126,6 +126,7 @@ impl Slot {
                         "this server did not renew its lease in time and lost its slot; it refuses writes until it \
                          has another one"
                     );
+                    link.counts.slots_lost.add(1);
                     clock.revoke();
                     self.replace(link, clock).await;
                     renewed = sent;
@@ -268,7 +269,10 @@ fn longest(rows: &[SlotRow]) -> Duration {
 async fn all(link: &Link) -> Result<Vec<SlotRow>, Trouble> {
     let rows = link.read(&link.statements.all_slots, ()).await?;
     let rows = rows.rows::<SlotRow>().map_err(undecodable("the slots of servers"))?;
-    rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect()
+    let rows: Vec<SlotRow> =
+        rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect::<Result<_, _>>()?;
+    link.counts.slots_taken.set(rows.iter().filter(|row| row.1.is_some()).count() as u64);
+    Ok(rows)
 }
 
 async fn change(

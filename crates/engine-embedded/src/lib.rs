@@ -15,6 +15,7 @@ mod draft;
 mod fields;
 mod health;
 mod layout;
+mod monitor;
 mod open;
 mod options;
 mod patience;
@@ -43,7 +44,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use parking_lot::RwLock;
-use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage,
+    Transaction,
+};
 use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
@@ -57,6 +61,7 @@ use crate::counters::LiveCounters;
 use crate::db::Db;
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
+use crate::monitor::OpenState;
 pub use crate::open::OpenError;
 use crate::open::OpenStore;
 pub use crate::options::{Options, ROCKSDB_VERSION};
@@ -369,6 +374,18 @@ impl Engine for EmbeddedEngine {
                     .advising("free some space if it is full, and look for its errors in the system's log"))
             }
         }
+    }
+
+    fn counters(&self) -> EngineCounters {
+        let mut counters = EngineCounters::default();
+        monitor::write_counts(&mut counters, &self.counts);
+        let open = self.running.read().as_ref().map(|running| (running.db.clone(), running.queue.load()));
+        if let Some((db, queue)) = open {
+            let scans = self.reader.scans();
+            let state = OpenState { db: &db, directory: &self.directory, queue, scans };
+            monitor::write_state(&mut counters, &state);
+        }
+        counters
     }
 
     async fn close(&self) {

@@ -46,6 +46,11 @@ impl Reader {
         Self { catalog, counts, turns, published, patience: Patience::new(options.waiting_reads) }
     }
 
+    /// Scans that run, and scans that wait for their turn.
+    pub fn scans(&self) -> (usize, usize) {
+        self.turns.load()
+    }
+
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
         let key = table.record.id.row(&key.partition, &key.row);
         let found = match self.row(&db, &key)? {

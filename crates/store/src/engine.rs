@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
 use crate::encoding::table_name;
-use crate::{Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
+use crate::{EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
 
 /// A table of an account: one of the Table service, or what another service keeps as one, such as a queue. Names compare
 /// without case. Tables of different services may have the same name.
@@ -64,7 +64,7 @@ pub struct TablesPage {
 /// - The timestamp of a row grows with every change, and no two versions of a row have the same one, not even after a
 ///   delete and a new insert.
 /// - `scan` returns rows in key order, each at most once. Its cost depends on the rows in its ranges, not on the size
-///   of the table.
+///   of the table. Its page tells how many rows it examined, also those that the filter dropped.
 /// - Once `drop_table` has answered, no operation finds the table's rows, and a new table with that name is empty.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
@@ -145,6 +145,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;
+
+    /// What the engine has counted, for people and monitors. It may ask the disk how much room is left, so do not call
+    /// it on a thread that serves requests.
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
 
     /// Finishes the accepted writes and closes the storage. Later calls return a fault.
     async fn close(&self);
