@@ -7,6 +7,7 @@ export const KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6
 export const CONSOLE = (process.env.PARTITA_CONSOLE ?? "http://127.0.0.1:10004").replace(/\/$/, "");
 const TABLES = `http://${process.env.PARTITA_TABLES ?? "127.0.0.1:10002"}/${ACCOUNT}`;
 const QUEUES = `http://${process.env.PARTITA_QUEUES ?? "127.0.0.1:10001"}/${ACCOUNT}`;
+export const CONNECTION = `AccountName=${ACCOUNT};AccountKey=${KEY};TableEndpoint=${TABLES};`;
 const VERSION = "2021-12-02";
 
 const sign = (text) => createHmac("sha256", Buffer.from(KEY, "base64")).update(text, "utf8").digest("base64");
