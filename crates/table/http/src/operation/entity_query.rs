@@ -8,6 +8,7 @@ use wire::{Select, TableVersion, names, token};
 
 use super::context::{option, refuse_unknown_options};
 use super::show::EntityFormat;
+use super::slow_query::log_if_slow;
 use super::{Call, Context};
 use crate::answer::{TableAnswer, TableFailure};
 use crate::headers::X_PARTITA_EXAMINED;
@@ -73,6 +74,7 @@ pub async fn query(
         Ok((select, query))
     };
     let (select, query) = context.unless_missing(&table, check()).await?;
+    let (begun, asked) = (context.slow_queries.begin(), (query.filter, query.from.is_some()));
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
     let format = EntityFormat {
@@ -100,6 +102,7 @@ pub async fn query(
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
     context.count_entities(page.examined, shown);
+    log_if_slow(context, &table, asked, begun, (page.examined, shown)).await;
     // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

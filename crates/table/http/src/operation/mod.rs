@@ -8,6 +8,7 @@ mod entity_write;
 pub mod precondition;
 mod service_document;
 mod show;
+mod slow_query;
 mod table;
 
 use front::{Class, OperationInfo};
