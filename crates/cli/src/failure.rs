@@ -7,8 +7,9 @@ use serde_json::json;
 use thiserror::Error;
 use transfer::{ExportError, ImportError, QueueError};
 
+use admin::sas::SasError;
+
 use crate::control::AskError;
-use crate::sas_command::SasError;
 use crate::serve::ServeError;
 use crate::upkeep::backup::BackupError;
 use crate::upkeep::check::{self, CheckError};

@@ -94,15 +94,19 @@ enum Command {
 const NO_MESSAGE: u8 = 3;
 
 /// The release, what it was built from, and what it reads and writes on a disk.
+fn program() -> admin::Program {
+    admin::Program {
+        version: env!("CARGO_PKG_VERSION"),
+        // scripts/environment knows the commit; another build may not.
+        commit: option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown"),
+        rocksdb: engine_embedded::ROCKSDB_VERSION.to_string(),
+        format: engine_embedded::FORMAT_VERSION.to_string(),
+    }
+}
+
 fn version() -> String {
-    // scripts/environment knows the commit; another build may not.
-    let commit = option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown");
-    format!(
-        "{} (commit {commit}, RocksDB {}, store format {})",
-        env!("CARGO_PKG_VERSION"),
-        engine_embedded::ROCKSDB_VERSION,
-        engine_embedded::FORMAT_VERSION
-    )
+    let admin::Program { version, commit, rocksdb, format } = program();
+    format!("{version} (commit {commit}, RocksDB {rocksdb}, store format {format})")
 }
 
 #[derive(Args, Debug)]
@@ -125,7 +129,7 @@ struct ThawFlags {
 }
 
 impl ReloadFlags {
-    fn ask(&self, command: control::Command) -> Result<String, AskError> {
+    fn ask(&self, command: admin::Command) -> Result<String, AskError> {
         let socket = self.control.clone().unwrap_or_else(|| self.data.join(control::SOCKET));
         control::ask(&socket, command)
     }
@@ -176,11 +180,11 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
             flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
             serve(*flags)?;
         }
-        Command::Reload(flags) => println!("{}", flags.ask(control::Command::Reload)?),
-        Command::Freeze(flags) => println!("{}", flags.ask(control::Command::Freeze)?),
+        Command::Reload(flags) => println!("{}", flags.ask(admin::Command::Reload)?),
+        Command::Freeze(flags) => println!("{}", flags.ask(admin::Command::Freeze)?),
         Command::Thaw(ThawFlags { server, accept_migration }) => {
             marks::check(&server.data, accept_migration)?;
-            println!("{}", server.ask(control::Command::Thaw)?);
+            println!("{}", server.ask(admin::Command::Thaw(admin::MigrationCheck::Done))?);
         }
         Command::Check(flags) => {
             let as_json = flags.is_json();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use admin::{Admin, AdminParts, Commands, ServiceEndpoint, StoreKind, StorePlace};
 use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
@@ -16,10 +17,11 @@ use front::bearer::SharedBearer;
 use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::traces::Traces;
-use front::{Cores, Listener, Seats, Server, ServiceKind, Services};
+use front::{Cores, Listener, LocalServices, Port, Seats, Server, ServiceKind, Services, SideDoor};
 use queue_service::QueueService;
-use service::Service;
+use service::{Insight, Service};
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
+use table_http::Extensions;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_rustls::TlsAcceptor;
@@ -27,10 +29,11 @@ use tokio_rustls::TlsAcceptor;
 use crate::banner::banner;
 use crate::certificate::{self, CertificateError};
 use crate::cluster::{self, ClusterError};
-use crate::commands::{Reload, listen_for_commands, reload_on_hangup};
-use crate::config::{CertificateSource, Config, Flags, SettingsError, Storage};
+use crate::commands::{CommandParts, Reload, listen_for_commands, reload_on_hangup};
+use crate::config::{AdminConfig, CertificateSource, Config, Flags, SettingsError, Storage};
 use crate::control::BindError;
 use crate::logging::{self, LevelError};
+use crate::program;
 use crate::stop_signal::stop_signal;
 use crate::upkeep::marks::{self, MarkError};
 
@@ -134,29 +137,32 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
     if let Some(address) = &config.queue_listen {
         listeners.push(bind(ServiceKind::Queue, address, "--queue-listen", None).await?);
     }
+    let mut acceptor_of_admin = None;
     if let Some(tls) = &config.tls {
         let certificate = Certificate::load(certificate_files(&tls.source)?)?;
         let acceptor = certificate.acceptor()?;
         listeners.push(bind(ServiceKind::Table, &tls.listen, "--tls-listen", Some(acceptor.clone())).await?);
+        acceptor_of_admin = Some(acceptor.clone());
         if let Some(address) = &tls.queue_listen {
             listeners.push(bind(ServiceKind::Queue, address, "--queue-tls-listen", Some(acceptor)).await?);
         }
         tokio::spawn(refresh(certificate));
     }
+    let admin = match &config.admin {
+        Some(admin) => bind_admin(admin, acceptor_of_admin).await?,
+        None => None,
+    };
+    let sockets = Sockets { listeners, seats, admin };
     match &config.storage {
         Storage::Memory => {
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            let commands =
+                CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
             let failed = std::future::pending();
-            serve_with(
-                &config,
-                &reload,
-                gate,
-                (listeners, seats),
-                Arc::new(MemoryEngine::new()),
-                failed,
-                "in memory; it is gone after exit",
-            )
-            .await
+            let place =
+                StorePlace { kind: StoreKind::Memory, place: "in memory; it is gone after exit".to_owned() };
+            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands };
+            serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
             marks::check(path, *accept_migration)?;
@@ -170,47 +176,67 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let engine = Arc::new(engine.map_err(ServeError::CutShort)??);
             let failed = engine.on_failure();
             // Only after the open is it certain that no other server has this directory.
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
+            let embedded = Some((engine.clone(), path.clone()));
+            let commands = CommandParts { reload: reload.clone(), gate: gate.clone(), embedded }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            serve_with(
-                &config,
-                &reload,
-                gate,
-                (listeners, seats),
-                engine,
-                failed,
-                &place.display().to_string(),
-            )
-            .await
+            let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
-            let place = options.to_string();
+            let place = StorePlace { kind: StoreKind::Cassandra, place: options.to_string() };
             let engine = Arc::new(cluster::connect(options, *wait).await?);
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            let commands =
+                CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, (listeners, seats), engine, failed, &place).await
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
         }
     }
+}
+
+/// Where the server listens, and which threads serve its connections.
+struct Sockets {
+    listeners: Vec<Listener>,
+    seats: Seats,
+    admin: Option<Port>,
+}
+
+/// The store, and the commands that the server takes.
+struct Backing {
+    engine: Arc<dyn Engine>,
+    place: StorePlace,
+    commands: Arc<Commands>,
 }
 
 async fn serve_with(
     config: &Config,
     reload: &Reload,
     gate: Arc<Gate>,
-    (listeners, seats): (Vec<Listener>, Seats),
-    engine: Arc<dyn Engine>,
+    sockets: Sockets,
+    backing: Backing,
     failed: impl Future<Output = Fault>,
-    place: &str,
 ) -> Result<(), ServeError> {
+    let engine = backing.engine.clone();
+    let Sockets { listeners, seats, admin } = sockets;
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     // The services of an account share its target.
     let throttle = config.throttle.map(|targets| Arc::new(Throttle::new(targets)));
     if let Some(throttle) = &throttle {
         service = service.throttled(throttle.clone());
     }
-    let mut services = Services::new().with(table_http::behind_front(service));
+    let insight = config.extensions.then(Insight::default);
+    if let Some(insight) = &insight {
+        service = service.observed(insight.clone());
+    }
+    let extensions = Extensions {
+        are_on: config.extensions,
+        examined_max: config.max_examined,
+        store: config.storage.kind(),
+    };
+    let mut services = Services::new().with(table_http::behind_front(service, extensions));
     let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
         let is_shared = matches!(config.storage, Storage::Cluster { .. });
@@ -242,8 +268,11 @@ async fn serve_with(
     // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();
     // A closed standard output is no error: `partita serve | head -1` must keep running.
-    let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, place));
-    tracing::info!(?listeners, data = place, "ready");
+    let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, admin.as_ref(), &backing.place.place));
+    tracing::info!(?listeners, ?admin, data = backing.place.place, "ready");
+    let server = server.open();
+    let endpoints = listeners.iter().map(Into::into).collect();
+    let side_doors = admin.map(|port| side_door(port, config, server.local(), endpoints, backing));
 
     let mut outcome = Ok(());
     let stop = async {
@@ -256,7 +285,7 @@ async fn serve_with(
             }
         }
     };
-    server.run(listeners, Box::pin(stop)).await;
+    server.run(listeners, side_doors.into_iter().collect(), Box::pin(stop)).await;
     if let Some(traces) = traces {
         traces.finish(LAST_TRACES_TIME_MAX).await;
     }
@@ -266,6 +295,36 @@ async fn serve_with(
     engine.close().await;
     tracing::info!("stopped");
     outcome
+}
+
+/// The console, metrics and administration.
+fn side_door(
+    port: Port,
+    config: &Config,
+    services: LocalServices,
+    endpoints: Vec<ServiceEndpoint>,
+    backing: Backing,
+) -> SideDoor {
+    let settings = config.admin.as_ref();
+    let admin = Admin::new(AdminParts {
+        services,
+        endpoints,
+        connections_max: config.bounds.connections,
+        loopback: is_loopback(&port),
+        token: settings.and_then(|admin| admin.token.clone()),
+        hosts: settings.map_or_else(Vec::new, |admin| admin.hosts.clone()),
+        assets: console::ASSETS,
+        program: program(),
+        store: backing.place,
+        commands: backing.commands,
+        extensions: false,
+    });
+    SideDoor { port, handler: Arc::new(admin), bounds: admin::bounds(config.bounds.shutdown) }
+}
+
+/// The address that is bound, whatever name the setting gave it.
+fn is_loopback(port: &Port) -> bool {
+    port.address().ip().to_canonical().is_loopback()
 }
 
 /// Users who can read the files can read the data without a key.
@@ -281,14 +340,34 @@ async fn bind(
     flag: &'static str,
     tls: Option<TlsAcceptor>,
 ) -> Result<Listener, ServeError> {
-    Listener::bind(service, address, tls).await.map_err(|source| {
-        let address = address.to_owned();
-        match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },
-            io::ErrorKind::PermissionDenied => ServeError::PortForbidden { address, flag, source },
-            _ => ServeError::NoPort { address, flag, source },
+    Listener::bind(service, address, tls).await.map_err(|source| port_error(address, flag, source))
+}
+
+fn port_error(address: &str, flag: &'static str, source: io::Error) -> ServeError {
+    let address = address.to_owned();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },
+        io::ErrorKind::PermissionDenied => ServeError::PortForbidden { address, flag, source },
+        _ => ServeError::NoPort { address, flag, source },
+    }
+}
+
+/// An address that a setting names must bind; the default one is best-effort.
+async fn bind_admin(admin: &AdminConfig, tls: Option<TlsAcceptor>) -> Result<Option<Port>, ServeError> {
+    let bound = Port::bind(&admin.listen, tls.filter(|_| admin.https)).await;
+    let port = match bound.map_err(|source| port_error(&admin.listen, "--admin", source)) {
+        Ok(port) => port,
+        Err(error) if admin.asked_for => return Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "no console, no metrics and no administration");
+            return Ok(None);
         }
-    })
+    };
+    // `localhost` may have been pointed elsewhere.
+    if !admin.https && !is_loopback(&port) {
+        return Err(SettingsError::AdminForOthers { address: port.address().to_string() }.into());
+    }
+    Ok(Some(port))
 }
 
 fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, CertificateError> {

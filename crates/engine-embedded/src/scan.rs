@@ -146,11 +146,12 @@ impl Scanner<'_> {
             if page.is_clock_due() {
                 self.watch(page);
             }
-            rows_read += 1;
             if !page.offer(TableId::strip(key), value)? {
                 stop = Stop::Complete;
                 break;
             }
+            // Not the row at which a page ends: the page that begins with it counts it.
+            rows_read += 1;
         }
         self.counts.seeks.add(1);
         self.counts.rows_read.add(rows_read);

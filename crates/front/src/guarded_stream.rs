@@ -23,8 +23,8 @@ const PROGRESS_BYTES: usize = 64 * 1024;
 pub struct GuardedStream<S> {
     stream: S,
     connection: Arc<Connection>,
-    /// Counts the bytes.
-    metrics: Arc<Metrics>,
+    /// Counts its bytes, if anybody does.
+    metrics: Option<Arc<Metrics>>,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     /// Bytes written since it stalled last.
@@ -33,7 +33,12 @@ pub struct GuardedStream<S> {
 
 impl<S> GuardedStream<S> {
     /// `patience`: how long the peer may stall.
-    pub fn new(stream: S, connection: Arc<Connection>, metrics: Arc<Metrics>, patience: Duration) -> Self {
+    pub fn new(
+        stream: S,
+        connection: Arc<Connection>,
+        metrics: Option<Arc<Metrics>>,
+        patience: Duration,
+    ) -> Self {
         Self { stream, connection, metrics, patience, stalled: None, written: 0 }
     }
 
@@ -48,8 +53,8 @@ impl<S> GuardedStream<S> {
             Poll::Ready(Ok(done)) => {
                 let bytes = bytes(done);
                 self.written += bytes;
-                if bytes > 0 {
-                    self.metrics.sent(bytes);
+                if let Some(metrics) = self.metrics.as_ref().filter(|_| bytes > 0) {
+                    metrics.sent(bytes);
                 }
                 if self.written >= PROGRESS_BYTES {
                     self.stalled = None;
@@ -82,7 +87,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let bytes = buffer.filled().len() - before;
-        self.metrics.received(bytes);
+        if let Some(metrics) = &self.metrics {
+            metrics.received(bytes);
+        }
         let has_room = self.connection.received(bytes);
         Poll::Ready(if has_room {
             Ok(())

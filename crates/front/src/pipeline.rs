@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use common::{DateTime, Refusal, limits};
 use http::Response;
 use http::header::{CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING};
-use hyper::body::Incoming;
+use http::request::Parts;
 use protocol::QueryString;
 use protocol::names;
 use store::{Engine, Gate};
@@ -167,27 +167,31 @@ impl Default for Services {
 }
 
 /// A request as received, and where.
-pub(crate) struct Arrival<'a> {
+#[derive(Debug)]
+pub struct Arrival<'a> {
     pub at: Instant,
     pub peer: SocketAddr,
     pub scheme: &'static str,
-    /// The service of its port. The request is for it unless its host names another.
-    pub of_port: ServiceKind,
     pub connection: &'a Arc<Connection>,
-    pub request: http::Request<Incoming>,
+    pub head: Parts,
+    pub body: RequestBody,
 }
 
-/// Answers health checks itself, and every other request by the service that it is for.
-pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<'_>) -> Response<Body> {
-    let Arrival { at, peer, scheme, of_port, connection, request } = arrival;
-    if let Some(response) = health::answer(request.uri().path(), &*front.engine, &front.gate) {
+/// Answers health checks itself, and every other request by the service that it is for: that of its port, unless its host
+/// names another.
+pub(crate) async fn answer(
+    front: &Front,
+    services: &Services,
+    of_port: ServiceKind,
+    arrival: Arrival<'_>,
+) -> Response<Body> {
+    let Arrival { at, peer, scheme, connection, head, body } = arrival;
+    if let Some(response) = health::answer(head.uri.path(), &*front.engine, &front.gate) {
         return response;
     }
-    let (head, body) = request.into_parts();
-    let body = RequestBody::new(&head.headers, body);
     let accounts = front.accounts.current();
     let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
-    // `Server::run` asserts that the port's service is served, and `Address::find` finds only those served.
+    // `Server` asserts that the port's service is served, and `Address::find` finds only those served.
     let service = services.find(request.service).unwrap_or_else(|| unreachable!("{}", request.service));
     service.handle(front, &request, body, connection).await
 }

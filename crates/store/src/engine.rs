@@ -64,7 +64,7 @@ pub struct TablesPage {
 /// - The timestamp of a row grows with every change, and no two versions of a row have the same one, not even after a
 ///   delete and a new insert.
 /// - `scan` returns rows in key order, each at most once. Its cost depends on the rows in its ranges, not on the size
-///   of the table.
+///   of the table. Its page tells how many rows it examined, also those that the filter dropped.
 /// - Once `drop_table` has answered, no operation finds the table's rows, and a new table with that name is empty.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {

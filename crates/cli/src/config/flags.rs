@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
-use super::DEV_CERT;
 use super::storage::StoreAddress;
+use super::{DEV_CERT, Switch};
 use crate::logging::LogFormat;
 
 /// Each flag also has a variable, `PARTITA_` and its name, and a key of its name in the file.
@@ -61,6 +61,28 @@ pub struct Flags {
     /// Keep the data in memory only; it is gone after exit
     #[arg(long, env = "PARTITA_IN_MEMORY")]
     pub(super) in_memory: bool,
+    /// Address and port of the console, the metrics and the administration, or off. An address that other machines can
+    /// reach needs HTTPS (--tls-cert or --dev-cert) and --admin-token-file
+    /// [default: 127.0.0.1:10004, or a free port if --listen has port 0]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_ADMIN")]
+    pub(super) admin: Option<String>,
+    /// A file with the administration's token; who sends it may see and do everything there. Without it, everyone on this
+    /// machine may
+    #[arg(long, value_name = "FILE", env = "PARTITA_ADMIN_TOKEN_FILE")]
+    pub(super) admin_token_file: Option<PathBuf>,
+    /// The token itself, for containers that get secrets as variables
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PARTITA_ADMIN_TOKEN",
+        hide = true,
+        hide_env_values = true,
+        conflicts_with = "admin_token_file"
+    )]
+    pub(super) admin_token: Option<String>,
+    /// A name under which browsers reach --admin, beside addresses and localhost; repeat the flag or separate names with `;`
+    #[arg(long, value_name = "NAME", env = "PARTITA_ADMIN_HOST", value_delimiter = ';')]
+    pub(super) admin_host: Vec<String>,
     /// An account and its one or two keys, in Base64; repeat the flag or separate accounts with `;`
     /// [default: devstoreaccount1 with its well-known key]
     #[arg(
@@ -98,6 +120,12 @@ pub struct Flags {
     /// ACCOUNT/PARTITION; off means no limit [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
     pub(super) throttle: Option<String>,
+    /// Answer requests below /ACCOUNT/$partita and headers x-partita-…: on, or off for Azure's answers to them [default: on]
+    #[arg(long, value_name = "ON|OFF", env = "PARTITA_EXTENSIONS")]
+    pub(super) extensions: Option<Switch>,
+    /// Refuse a query that looks at more entities than this for one page (400 ScanTooLarge), to find scans in tests
+    #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_EXAMINED")]
+    pub(super) max_examined: Option<u64>,
     /// Memory for caches and for data not yet flushed, in MiB [default: a quarter of the memory, 64 to 4096]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub(super) cache_mib: Option<usize>,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use front::headers::Headers;
+use front::headers::{Header, Headers};
 use front::metrics::Metrics;
 use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, SlowQueries, cut};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName};
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
 use service::{Grant, Need, Service};
@@ -15,11 +15,14 @@ use wire::{Format, Version, names};
 
 use super::precondition::Precondition;
 use crate::answer::TableFailure;
+use crate::extension::Extensions;
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub service: &'a Service,
+    /// Beyond Azure.
+    pub extensions: &'a Extensions,
     pub settings: &'a PropertiesStore,
     pub site: &'a Site,
     /// What the caller may do.
@@ -121,7 +124,12 @@ impl Context<'_> {
     }
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// The value of one of Partita's own headers, unless extensions are off.
+    pub fn extension_header(&self, context: &Context<'_>, name: &HeaderName) -> Header<'a> {
+        if context.extensions.are_on { self.headers.get(name) } else { Header::Absent }
+    }
+
     pub fn content_type(&self) -> Result<Option<&str>, Refusal> {
         self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
     }

@@ -2,8 +2,8 @@
 //! that does it. `route.rs` says which requests ask for it; a file beside this one decodes, calls the service and encodes.
 
 mod batch;
-mod context;
-mod entity_query;
+pub mod context;
+pub mod entity_query;
 mod entity_write;
 pub mod precondition;
 mod service_document;
@@ -16,6 +16,7 @@ use model::{EntityKey, Refusal, TableName};
 use service::{Access, Need};
 
 use crate::answer::{TableAnswer, TableFailure};
+use crate::extension;
 pub use context::{Call, Context};
 use precondition::Precondition;
 
@@ -40,6 +41,14 @@ pub enum Operation {
     GetStatistics,
     GetPolicies(TableName),
     SetPolicies(TableName),
+    /// What this server can do beyond Azure.
+    Discover,
+    /// What a query of this table reads.
+    Explain(TableName),
+    /// Queries that examine much in vain, and what to do about them.
+    Advice,
+    /// The partitions that are asked for most.
+    HotPartitions,
     /// An address that the service refuses only after it has found the table.
     RefuseIn(TableName, Refusal),
 }
@@ -53,9 +62,12 @@ impl Operation {
             Self::QueryTables | Self::GetTable(_) => Need::ListTables,
             Self::CreateTable => Need::CreateTable,
             Self::DeleteTable(_) => Need::DeleteTable,
-            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
-                entities(table, Access::Read)
-            }
+            Self::QueryEntities(table)
+            | Self::GetEntity(table, _)
+            | Self::Explain(table)
+            | Self::RefuseIn(table, _) => entities(table, Access::Read),
+            Self::Discover => Need::Discover,
+            Self::Advice | Self::HotPartitions => Need::Observe,
             Self::InsertEntity(table) => entities(table, Access::Insert),
             Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
             Self::DeleteEntity(table, _) => entities(table, Access::Delete),
@@ -88,6 +100,10 @@ impl Operation {
             Self::GetStatistics => &GET_STATISTICS,
             Self::GetPolicies(_) => &GET_POLICIES,
             Self::SetPolicies(_) => &SET_POLICIES,
+            Self::Discover => &DISCOVER,
+            Self::Explain(_) => &EXPLAIN,
+            Self::Advice => &ADVICE,
+            Self::HotPartitions => &HOT_PARTITIONS,
             Self::RefuseIn(..) => &UNKNOWN,
         }
     }
@@ -121,6 +137,10 @@ impl Operation {
             Self::GetStatistics => Ok(service_document::get_statistics()),
             Self::GetPolicies(table) => service_document::get_policies(context, table).await,
             Self::SetPolicies(table) => service_document::set_policies(context, call, table).await,
+            Self::Discover => extension::discover(context),
+            Self::Explain(table) => extension::explain(context, call, table).await,
+            Self::Advice => extension::advice(context, call),
+            Self::HotPartitions => extension::hot(context, call),
             Self::RefuseIn(table, refusal) => {
                 context.service.require_table(&context.table(table)).await?;
                 // The service asks the store about a path below a table, but not about a wrong number of keys.
@@ -167,6 +187,11 @@ mod rows {
     pub static GET_POLICIES:             OperationInfo = info("GetTableAcl",                Read,   false,  false, false);
     pub static SET_POLICIES:             OperationInfo = info("SetTableAcl",                Write,  true,   true,  false);
     pub static PREFLIGHT:                OperationInfo = info("TablePreflightRequest",      Read,   false,  false, false);
+    /// Partita's own.
+    pub static DISCOVER:                 OperationInfo = info("PartitaDiscover",            Read,   false,  false, false);
+    pub static EXPLAIN:                  OperationInfo = info("PartitaExplain",             Read,   false,  false, false);
+    pub static ADVICE:                   OperationInfo = info("PartitaAdvice",              Read,   false,  false, false);
+    pub static HOT_PARTITIONS:           OperationInfo = info("PartitaHotPartitions",       Read,   false,  false, false);
     /// The service has no such operation.
     pub static UNKNOWN:                  OperationInfo = info("Unknown",                    Read,   false,  false, false);
 }

@@ -1,0 +1,146 @@
+//! `GET /api/status`: what runs, how it is, and what it holds.
+
+use std::time::{Duration, Instant};
+
+use common::DateTime;
+use front::LocalServices;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::command::{Backup, Commands, Job};
+
+/// What the program is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Program {
+    pub version: &'static str,
+    pub commit: &'static str,
+    pub rocksdb: String,
+    pub format: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreKind {
+    Embedded,
+    Cassandra,
+    Memory,
+}
+
+/// Where the data is.
+#[derive(Clone, Debug, Serialize)]
+pub struct StorePlace {
+    pub kind: StoreKind,
+    pub place: String,
+}
+
+/// When the server started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub at: DateTime,
+    pub instant: Instant,
+}
+
+impl Start {
+    pub fn now() -> Self {
+        Self { at: DateTime::now(), instant: Instant::now() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Status<'a> {
+    #[serde(flatten)]
+    program: &'a Program,
+    started: String,
+    uptime_seconds: u64,
+    health: Health,
+    store: &'a StorePlace,
+    engine: Map<String, Value>,
+    connections: ConnectionCounts,
+    memory: MemoryUse,
+    accounts: Vec<String>,
+    sessions: usize,
+    jobs: Vec<Job>,
+    backups: Vec<Backup>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Health {
+    ready: bool,
+    /// Why it is not, or what else an operator should know.
+    reasons: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ConnectionCounts {
+    open: usize,
+    max: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct MemoryUse {
+    resident_bytes: Option<u64>,
+    request_bytes_held: usize,
+    request_bytes_max: usize,
+}
+
+/// What a status is made of.
+#[derive(Debug)]
+pub(crate) struct StatusParts<'a> {
+    pub program: &'a Program,
+    pub store: &'a StorePlace,
+    pub commands: &'a Commands,
+    pub start: Start,
+    pub services: &'a LocalServices,
+    pub connections_max: usize,
+    pub sessions: usize,
+}
+
+impl<'a> StatusParts<'a> {
+    pub fn status(&self) -> Status<'a> {
+        let front = self.services.front();
+        let mut accounts: Vec<String> =
+            front.accounts.current().names().map(|name| name.as_str().to_owned()).collect();
+        accounts.sort_unstable();
+        Status {
+            program: self.program,
+            started: self.start.at.to_seconds_string(),
+            uptime_seconds: self.start.instant.elapsed().max(Duration::ZERO).as_secs(),
+            health: health(self.services),
+            store: self.store,
+            engine: Map::new(),
+            connections: ConnectionCounts {
+                open: self.services.open_connections(),
+                max: self.connections_max,
+            },
+            memory: MemoryUse {
+                resident_bytes: resident_bytes(),
+                request_bytes_held: front.memory.held(),
+                request_bytes_max: front.memory.bytes_max(),
+            },
+            accounts,
+            sessions: self.sessions,
+            jobs: self.commands.running().into_iter().collect(),
+            backups: self.commands.backups(),
+        }
+    }
+}
+
+/// The reasons name files, which an administrator may see.
+fn health(services: &LocalServices) -> Health {
+    let front = services.front();
+    let fault = front.engine.check_health().err();
+    let ready = fault.is_none();
+    let fault = fault.map(|fault| format!("the store can't be used ({}): {fault}", fault.kind()));
+    let frozen = front.gate.closed_since();
+    let frozen =
+        frozen.map(|since| format!("frozen since {}: writes are refused", since.to_seconds_string()));
+    Health { ready, reasons: fault.into_iter().chain(frozen).collect() }
+}
+
+/// The memory that this process has in use. `None` where the system does not say.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
