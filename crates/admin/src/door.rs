@@ -17,6 +17,7 @@ use crate::endpoint::ServiceEndpoint;
 use crate::forward::{self, ServiceCall};
 use crate::host::{self, HostName};
 use crate::origin;
+use crate::prometheus;
 use crate::refusal::Refusal;
 use crate::reply::{self, Reply};
 use crate::secret::AdminToken;
@@ -180,6 +181,10 @@ impl Admin {
             "/api/status" => {
                 visitor.require_admin()?;
                 Ok(reply::ok(&self.status_parts().status()))
+            }
+            "/metrics" => {
+                visitor.require_admin()?;
+                Ok(prometheus::answer(self.services.front(), &self.program).await)
             }
             _ => {
                 let file = path.strip_prefix(assets::ROOT).ok_or(Refusal::NotFound)?;

@@ -12,6 +12,7 @@ mod endpoint;
 mod forward;
 mod host;
 mod origin;
+mod prometheus;
 mod refusal;
 mod reply;
 pub mod sas;

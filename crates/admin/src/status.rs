@@ -109,7 +109,7 @@ impl<'a> StatusParts<'a> {
             store: self.store,
             engine: Map::new(),
             connections: ConnectionCounts {
-                open: self.services.open_connections(),
+                open: front.metrics.load().connections,
                 max: self.connections_max,
             },
             memory: MemoryUse {

@@ -30,4 +30,5 @@ mod throttling;
 mod tls;
 mod transfer;
 mod upkeep;
+mod watching;
 mod wire;
