@@ -166,15 +166,13 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
     widths.value = { ...widths.value, [name]: Math.min(600, Math.max(60, longest * 7.4 + 26)) };
   };
 
-  // Rows that leave the view give their elements to those that enter it.
-  const slots = Math.ceil(height / ROW_HEIGHT) + 24;
   const shown: JSX.Element[] = [];
   for (let index = from; index <= to && index < total; index += 1) {
     const raw = rows.row(index);
     const isChosen = !!raw && selection.value.has(keyOf(raw));
     shown.push(
       <div
-        key={index % slots}
+        key={index}
         role="row"
         class={`row${isChosen ? " chosen" : ""}${index % 2 ? " odd" : ""}`}
         aria-rowindex={index + 2}
