@@ -21,11 +21,13 @@ mod error;
 mod file;
 mod flags;
 mod memory;
+mod shown;
 mod storage;
 
 pub use self::admin::AdminConfig;
 pub use error::SettingsError;
 pub use flags::Flags;
+pub use shown::settings;
 pub use storage::{Storage, StoreAddress};
 
 pub const LISTEN: &str = "127.0.0.1:10002";

@@ -33,7 +33,12 @@ pub struct GuardedStream<S> {
 
 impl<S> GuardedStream<S> {
     /// `patience`: how long the peer may stall.
-    pub fn new(stream: S, connection: Arc<Connection>, metrics: Option<Arc<Metrics>>, patience: Duration) -> Self {
+    pub fn new(
+        stream: S,
+        connection: Arc<Connection>,
+        metrics: Option<Arc<Metrics>>,
+        patience: Duration,
+    ) -> Self {
         Self { stream, connection, metrics, patience, stalled: None, written: 0 }
     }
 

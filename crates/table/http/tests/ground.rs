@@ -52,7 +52,9 @@ impl Ground {
             service = service.throttled(throttle.clone());
         }
         let toy = AnyService::new(Toy { throttle });
-        let services = Services::new().with(table_http::behind_front(service, table_http::Extensions::default())).with(toy);
+        let services = Services::new()
+            .with(table_http::behind_front(service, table_http::Extensions::default()))
+            .with(toy);
         let metrics = Metrics::new(&services);
         let server = Server {
             services,

@@ -11,7 +11,7 @@ use wire::url;
 
 use crate::operation::Operation;
 
-pub use document::{advice, discover, hot};
+pub use document::{advice, discover, hot, hot_document};
 pub use explained::{Run, explain, header};
 
 /// The first segment of a path that Azure refuses: no table can have this name.
@@ -84,7 +84,17 @@ mod tests {
         check(Method::GET, "/$partita/other", "ResourceNotFound");
         check(Method::POST, "/$partita/hot", "MethodNotAllowed");
         check(Method::HEAD, "/$partita", "MethodNotAllowed");
-        for path in ["/", "/Tables", "/$batch", "/$partitas", "/$Partita", "/partita", "/Books()", "/%ff", "/$partita()"] {
+        for path in [
+            "/",
+            "/Tables",
+            "/$batch",
+            "/$partitas",
+            "/$Partita",
+            "/partita",
+            "/Books()",
+            "/%ff",
+            "/$partita()",
+        ] {
             check(Method::GET, path, "Azure's");
         }
     }
