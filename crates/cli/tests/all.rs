@@ -1,6 +1,7 @@
 //! The tests of this folder in one program, because every test program takes long to link. Cargo.toml names the separate
 //! ones.
 
+mod admin;
 mod analytics;
 mod authentication;
 mod batch;
