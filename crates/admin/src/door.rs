@@ -20,8 +20,8 @@ use crate::events;
 use crate::forward::{self, ServiceCall};
 use crate::host::{self, HostName};
 use crate::inventory;
-use crate::metrics_api;
 use crate::origin;
+use crate::prometheus;
 use crate::refusal::Refusal;
 use crate::reply::{self, Reply};
 use crate::sas_api;
@@ -80,7 +80,7 @@ pub struct Admin {
     pub(crate) proof: AdminProof,
     hosts: Vec<HostName>,
     assets: &'static [Asset],
-    pub(crate) program: Program,
+    program: Program,
     store: StorePlace,
     commands: Arc<Commands>,
     start: Start,
@@ -202,15 +202,15 @@ impl Admin {
                 visitor.require_admin()?;
                 Ok(reply::ok(&SettingsShown { settings: &self.settings }))
             }
-            "/metrics" => {
-                visitor.require_admin()?;
-                metrics_api::answer(self).await
-            }
             "/" | "/console" => Ok(reply::redirect(assets::ROOT)),
             "/api/status" => {
                 visitor.require_admin()?;
                 // Short, but it reads files.
                 Ok(tokio::task::block_in_place(|| reply::ok(&self.status_parts().status())))
+            }
+            "/metrics" => {
+                visitor.require_admin()?;
+                Ok(prometheus::answer(self.services.front(), &self.program).await)
             }
             _ => {
                 let file = path.strip_prefix(assets::ROOT).ok_or(Refusal::NotFound)?;

@@ -23,12 +23,14 @@ mod flags;
 mod memory;
 mod shown;
 mod storage;
+mod watching;
 
 pub use self::admin::AdminConfig;
 pub use error::SettingsError;
 pub use flags::Flags;
 pub use shown::settings;
 pub use storage::{Storage, StoreAddress};
+pub use watching::Watching;
 
 pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
@@ -76,6 +78,7 @@ pub struct Config {
     /// The most entities that a page may examine.
     pub max_examined: Option<u64>,
     pub bounds: Bounds,
+    pub watching: Watching,
     pub log_level: String,
     pub log_format: LogFormat,
 }
@@ -131,6 +134,7 @@ impl Config {
             return Err(SettingsError::DevelopmentBesideAccounts);
         }
         let storage = Storage::choose(&flags, &file)?;
+        let watching = Watching::choose(&flags, &file)?;
         let beside_data = |name: &str| match &storage {
             Storage::Memory | Storage::Cluster { .. } => None,
             Storage::Directory { path, .. } => Some(path.join(name)),
@@ -237,6 +241,7 @@ impl Config {
                 memory_bytes: request_mib.saturating_mul(1024 * 1024),
                 shutdown: Duration::from_secs(shutdown),
             },
+            watching,
             log_level: flags.log_level.or(file.log_level).unwrap_or_else(|| LOG_LEVEL.to_owned()),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
         })

@@ -16,7 +16,8 @@ use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
 use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
-use front::{Cores, Listener, Port, Seats, Server, ServiceKind, Services, SideDoor, SlowQueries};
+use front::traces::Traces;
+use front::{Cores, Listener, Port, Seats, Server, ServiceKind, Services, SideDoor};
 use queue_service::QueueService;
 use service::{Insight, Service};
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
@@ -37,6 +38,8 @@ use crate::stop_signal::stop_signal;
 use crate::upkeep::marks::{self, MarkError};
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a stop waits for a collector to take the last traces.
+const LAST_TRACES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Why the server did not start, or stopped before it was told to.
 #[derive(Debug, Error)]
@@ -249,6 +252,7 @@ async fn serve_with(
         services = services.with(queue_http::behind_front(queues));
     }
     let metrics = Metrics::new(&services);
+    let traces = config.watching.traces.clone().map(|settings| Traces::start(settings, metrics.clone()));
     let server = Server {
         services,
         engine: engine.clone(),
@@ -259,8 +263,8 @@ async fn serve_with(
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
         metrics,
-        traces: None,
-        slow_queries: SlowQueries::default(),
+        traces: traces.clone(),
+        slow_queries: config.watching.slow_queries(),
         seats,
     };
     // Before the banner: a program that has read the banner may already send the signal.
@@ -307,6 +311,9 @@ async fn serve_with(
         }
     };
     server.run(listeners, side_doors.into_iter().collect(), Box::pin(stop)).await;
+    if let Some(traces) = traces {
+        traces.finish(LAST_TRACES_TIME_MAX).await;
+    }
     if let Some(queues) = served_queues {
         queues.close().await;
     }

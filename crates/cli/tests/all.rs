@@ -31,4 +31,5 @@ mod throttling;
 mod tls;
 mod transfer;
 mod upkeep;
+mod watching;
 mod wire;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use front::account::AccountError;
 use front::bearer::BearerError;
+use front::traces::OtlpEndpointError;
 use thiserror::Error;
 
 use super::REQUEST_MIB_MIN;
@@ -55,6 +56,10 @@ pub enum SettingsError {
     RequestMemory(usize),
     #[error("throttle is {0:?}; it takes off, azure, or two rates such as 20000/2000")]
     Throttle(String),
+    #[error("otlp-endpoint: {0}")]
+    Collector(#[from] OtlpEndpointError),
+    #[error("otlp-sample is {0}; it takes a part of all requests, from 0 to 1")]
+    Sample(f64),
     #[error("max-examined is an extension; leave it out, or turn extensions on")]
     ExaminedWithoutExtensions,
     #[error("{setting} is 0; it must be at least 1")]

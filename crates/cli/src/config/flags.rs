@@ -142,6 +142,18 @@ pub struct Flags {
     /// How long shutdown waits for requests in flight [default: 30]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_SHUTDOWN_SECONDS")]
     pub(super) shutdown_seconds: Option<u64>,
+    /// Log queries that take longer than this, with the shape of their filter but no values [default: none]
+    #[arg(long, value_name = "MS", env = "PARTITA_SLOW_QUERY_MS")]
+    pub(super) slow_query_ms: Option<u64>,
+    /// Log queries that read more rows than this to answer one page [default: none]
+    #[arg(long, value_name = "COUNT", env = "PARTITA_SCAN_LOG_ROWS")]
+    pub(super) scan_log_rows: Option<u64>,
+    /// Send a trace span of each request to this OpenTelemetry collector, with OTLP over HTTP: http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", env = "PARTITA_OTLP_ENDPOINT")]
+    pub(super) otlp_endpoint: Option<String>,
+    /// The part of requests that begin a trace, from 0 to 1, if their client has not begun one [default: 1]
+    #[arg(long, value_name = "PART", env = "PARTITA_OTLP_SAMPLE")]
+    pub(super) otlp_sample: Option<f64>,
     /// Open a store whose log is damaged, without the commits that are lost
     #[arg(long, env = "PARTITA_ACCEPT_LOSS")]
     pub(super) accept_loss: bool,

@@ -77,9 +77,19 @@ fn shown(argument: &Arg, from: SettingSource, texts: Vec<String>) -> Setting {
     let value = match argument.is_hide_env_values_set() {
         true => HIDDEN.to_owned(),
         false if texts.is_empty() => "true".to_owned(),
-        false => texts.join(", "),
+        false => texts.iter().map(|text| without_password(text)).collect::<Vec<_>>().join(", "),
     };
     Setting { name: name(argument), value: Some(value), from }
+}
+
+/// A URL may hold a name and a password before its host.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://{HIDDEN}{}", &rest[at..]),
+        None => text.to_owned(),
+    }
 }
 
 fn texts(value: &toml::Value) -> Vec<String> {
@@ -179,11 +189,14 @@ mod tests {
                 "s3cr3ts3cr3ts3cr3t",
                 "--account",
                 "shop:s3cr3ts3cr3tAAAAAAAAAA==",
+                "--otlp-endpoint",
+                "http://u:s3cr3t@127.0.0.1:4318",
             ],
         );
         assert!(!format!("{all:?}").contains("s3cr3t"), "{all:?}");
         check(&all, "store", Some(HIDDEN), SettingSource::Flag);
         check(&all, "admin-token", Some(HIDDEN), SettingSource::Flag);
         check(&all, "account", Some("shop"), SettingSource::Flag);
+        check(&all, "otlp-endpoint", Some("http://(hidden)@127.0.0.1:4318"), SettingSource::Flag);
     }
 }

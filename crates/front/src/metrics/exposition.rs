@@ -1,7 +1,5 @@
 //! Everything that this server counts, as text for Prometheus. docs/metrics.md has the same names as a table.
 
-use std::sync::atomic::Ordering;
-
 use store::{Engine, EngineCounters, EngineValue, Gate};
 
 use super::process::process;
@@ -128,7 +126,7 @@ impl Metrics {
         ] {
             text.single(name, Counter, help, count as f64);
         }
-        let slow = self.slow_queries.load(Ordering::Relaxed) as f64;
+        let slow = self.slow_queries() as f64;
         text.single(
             "partita_slow_queries_total",
             Counter,
@@ -137,8 +135,9 @@ impl Metrics {
         );
         let spans = "partita_trace_spans_total";
         text.family(spans, Counter, "Spans of requests sent to the collector, and dropped.");
-        for (outcome, count) in [("sent", &self.spans_sent), ("dropped", &self.spans_dropped)] {
-            text.sample(spans, &[("outcome", outcome)], count.load(Ordering::Relaxed) as f64);
+        let (sent, dropped) = self.spans();
+        for (outcome, count) in [("sent", sent), ("dropped", dropped)] {
+            text.sample(spans, &[("outcome", outcome)], count as f64);
         }
     }
 }

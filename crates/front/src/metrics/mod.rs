@@ -133,6 +133,16 @@ impl Metrics {
         self.slow_queries.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Queries above the bounds of `--slow-query-ms` and `--scan-log-rows`.
+    pub fn slow_queries(&self) -> u64 {
+        self.slow_queries.load(Ordering::Relaxed)
+    }
+
+    /// Spans of requests that were sent to a collector, and those that were dropped.
+    pub fn spans(&self) -> (u64, u64) {
+        (self.spans_sent.load(Ordering::Relaxed), self.spans_dropped.load(Ordering::Relaxed))
+    }
+
     /// The requests that are answered from now on.
     pub fn tail(self: &Arc<Self>) -> Tail {
         Tail::new(self.clone())

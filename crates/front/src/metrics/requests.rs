@@ -105,7 +105,8 @@ impl RequestCounts {
     }
 
     pub fn count(&self, service: ServiceKind, info: &'static OperationInfo, status: u16, elapsed: Duration) {
-        let Some(counts) = self.shard().operations.get(self.place(service, info)) else { return };
+        let Some(place) = self.place(service, info) else { return };
+        let counts = &self.shard().operations[place];
         let class = usize::from(status / 100).clamp(2, 5) - 2;
         counts.classes[class].fetch_add(1, Ordering::Relaxed);
         counts.times.note(elapsed.as_nanos() as u64);
@@ -125,13 +126,14 @@ impl RequestCounts {
         self.shard().sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The place of an operation. The tables are short, and an operation is known by its address.
-    fn place(&self, service: ServiceKind, info: &'static OperationInfo) -> usize {
+    /// The place of an operation; `None` if its service is not served. The tables are short, and an operation is known by
+    /// its address.
+    fn place(&self, service: ServiceKind, info: &'static OperationInfo) -> Option<usize> {
         let (start, end) = self.places[service as usize];
         let of_service = &self.operations[start..end];
         let found =
             of_service.iter().position(|(_, known)| known.is_some_and(|known| std::ptr::eq(known, info)));
-        found.map_or(end.saturating_sub(1), |at| start + at)
+        found.map(|at| start + at).or(end.checked_sub(1))
     }
 
     fn shard(&self) -> &Shard {
@@ -289,9 +291,8 @@ mod tests {
         assert_eq!((totals.requests, totals.times.count()), (8000, 8000));
         assert_eq!((totals.entities_examined, totals.entities_returned), (24_000, 8000));
         assert_eq!((totals.received_bytes, totals.sent_bytes), (80_000, 160_000));
-        let before = totals.clone();
         counts.count(ServiceKind::Queue, &PUT, 500, Duration::from_secs(1));
-        let since = counts.totals().since(&before);
+        let since = counts.totals().since(&totals);
         assert_eq!((since.requests, since.failed, since.times.sum()), (1, 1, 1.0));
     }
 }

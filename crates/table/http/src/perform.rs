@@ -58,6 +58,7 @@ pub async fn perform(
         memory: &front.memory,
         refusal_log: &front.refusal_log,
         metrics: &front.metrics,
+        slow_queries: &front.slow_queries,
         body_bytes: body.len(),
         permit: None,
     };

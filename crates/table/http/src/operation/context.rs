@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use front::headers::{Header, Headers};
 use front::metrics::Metrics;
-use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
+use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, SlowQueries, cut};
 use http::header::{CONTENT_TYPE, HeaderName};
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
@@ -34,6 +34,7 @@ pub struct Context<'a> {
     pub memory: &'a Arc<Memory>,
     pub refusal_log: &'a RefusalLog,
     pub metrics: &'a Metrics,
+    pub slow_queries: &'a SlowQueries,
     /// The body's size of the whole request, also for a part of a batch.
     pub body_bytes: usize,
     /// The permit of a batch: its parts are one piece of work.

@@ -10,6 +10,7 @@ use wire::{Select, TableVersion, names, token};
 
 use super::context::{option, refuse_unknown_options};
 use super::show::EntityFormat;
+use super::slow_query::log_if_slow;
 use super::{Call, Context};
 use crate::answer::{TableAnswer, TableFailure};
 use crate::extension::{self, Run};
@@ -79,6 +80,7 @@ pub async fn query(
         Ok((select, query))
     };
     let (select, query) = context.unless_missing(&table, check()).await?;
+    let (begun, asked) = (context.slow_queries.begin(), (query.filter, query.from.is_some()));
     let is_first = query.from.is_none();
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
@@ -107,6 +109,7 @@ pub async fn query(
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
     context.count_entities(page.examined, shown);
+    log_if_slow(context, &table, asked, begun, (page.examined, shown)).await;
     // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

@@ -8,6 +8,7 @@ mod entity_write;
 pub mod precondition;
 mod service_document;
 mod show;
+mod slow_query;
 mod table;
 
 use front::{Class, OperationInfo};
@@ -198,7 +199,7 @@ mod rows {
 pub use rows::*;
 
 /// All rows, for metrics.
-pub static OPERATIONS: [&OperationInfo; 20] = [
+pub static OPERATIONS: [&OperationInfo; 24] = [
     &QUERY_TABLES,
     &GET_TABLE,
     &CREATE_TABLE,
@@ -218,6 +219,10 @@ pub static OPERATIONS: [&OperationInfo; 20] = [
     &GET_POLICIES,
     &SET_POLICIES,
     &PREFLIGHT,
+    &DISCOVER,
+    &EXPLAIN,
+    &ADVICE,
+    &HOT_PARTITIONS,
     &UNKNOWN,
 ];
 
