@@ -211,8 +211,11 @@ async fn serve_with(
     if let Some(insight) = &insight {
         service = service.observed(insight.clone());
     }
-    let extensions =
-        Extensions { are_on: config.extensions, examined_max: config.max_examined, store: config.storage.kind() };
+    let extensions = Extensions {
+        are_on: config.extensions,
+        examined_max: config.max_examined,
+        store: config.storage.kind(),
+    };
     let mut services = Services::new().with(table_http::behind_front(service, extensions));
     let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
@@ -220,6 +223,9 @@ async fn serve_with(
         let mut queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
         if let Some(throttle) = throttle {
             queues = queues.throttled(throttle);
+        }
+        if let Some(insight) = &insight {
+            queues = queues.observed(insight.hot.clone());
         }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });

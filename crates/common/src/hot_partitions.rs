@@ -171,7 +171,10 @@ impl HotPartitions {
         let elapsed = since.saturating_sub(Duration::from_secs(minute * MINUTE));
         let mut shard = self.shard(account);
         let Some(minutes) = shard.get_mut(account) else {
-            return HotReport { this_minute: HotMinute { elapsed, ..HotMinute::default() }, ..HotReport::default() };
+            return HotReport {
+                this_minute: HotMinute { elapsed, ..HotMinute::default() },
+                ..HotReport::default()
+            };
         };
         minutes.turn(minute, &self.slots_left);
         HotReport {
@@ -183,7 +186,8 @@ impl HotPartitions {
     fn shard(&self, account: &AccountName) -> MutexGuard<'_, HashMap<AccountName, Minutes>> {
         // Names are short, and their last letters differ most.
         let name = account.as_str().as_bytes();
-        let mixed = name.iter().fold(0_usize, |mixed, byte| mixed.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+        let mixed =
+            name.iter().fold(0_usize, |mixed, byte| mixed.wrapping_mul(31).wrapping_add(usize::from(*byte)));
         self.shards[mixed % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +202,9 @@ impl HotPartitions {
             for minutes in shard.values_mut() {
                 minutes.turn(minute, &self.slots_left);
             }
-            shard.retain(|_, minutes| !minutes.this.partitions.is_empty() || !minutes.last.partitions.is_empty());
+            shard.retain(|_, minutes| {
+                !minutes.this.partitions.is_empty() || !minutes.last.partitions.is_empty()
+            });
         }
     }
 }

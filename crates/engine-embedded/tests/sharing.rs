@@ -102,7 +102,10 @@ async fn two_threads_return_the_same_page_as_one() {
     assert_eq!((counters.shared_scans, counters.rows_read), (0, examined), "the pages tell what was read");
     let (together, counters) = answers(directory.path(), 1, &scans).await;
     let shared = counters.shared_scans;
-    assert!(counters.rows_read >= examined, "rows of a helper's discarded page were read, and are not examined");
+    assert!(
+        counters.rows_read >= examined,
+        "rows of a helper's discarded page were read, and are not examined"
+    );
     assert!(shared > 5, "{shared} of {} scans were shared: too few to mean anything", scans.len());
     for ((scan, alone), together) in scans.iter().zip(&alone).zip(&together) {
         assert!(alone == together, "{scan:?}: {:?} and {:?}", alone.next, together.next);
@@ -123,7 +126,12 @@ async fn a_shared_scan_that_runs_out_of_time_continues_where_it_stopped() {
     let expected = engine.scan(&table("Books"), expected).await.unwrap().entities.len();
     let (mut found, mut examined, mut from) = (0, 0, Some(Cut::start()));
     while let Some(start) = from {
-        let budget = Budget { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_millis(3), examined: u64::MAX };
+        let budget = Budget {
+            rows: usize::MAX,
+            bytes: usize::MAX,
+            time: Duration::from_millis(3),
+            examined: u64::MAX,
+        };
         let ranges = vec![KeyRange { start, end: Cut::End }];
         let page = engine
             .scan(&table("Books"), Scan { ranges, budget, filter: Some(filter.clone()), lasts: false })

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
-use super::{DEV_CERT, Switch};
 use super::storage::StoreAddress;
+use super::{DEV_CERT, Switch};
 use crate::logging::LogFormat;
 
 /// Each flag also has a variable, `PARTITA_` and its name, and a key of its name in the file.

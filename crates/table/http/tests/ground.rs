@@ -52,7 +52,9 @@ impl Ground {
         }
         let toy = AnyService::new(Toy { throttle });
         let server = Server {
-            services: Services::new().with(table_http::behind_front(service, table_http::Extensions::default())).with(toy),
+            services: Services::new()
+                .with(table_http::behind_front(service, table_http::Extensions::default()))
+                .with(toy),
             engine,
             gate,
             accounts: SharedAccounts::new(Accounts::new([Account::development()])),

@@ -129,7 +129,11 @@ impl Service {
         let cost = transaction.operations().iter().map(cost).sum();
         self.spend(table, partition, cost);
         let writes = transaction.operations().len() as u64;
-        self.observe(table, partition, Load { requests: 1, writes, entities: writes, kibibytes: cost, refusals: 0 });
+        self.observe(
+            table,
+            partition,
+            Load { requests: 1, writes, entities: writes, kibibytes: cost, refusals: 0 },
+        );
         let _pass = self.gate.pass().await?;
         Ok(self.engine.apply(table, transaction).await?)
     }

@@ -35,8 +35,7 @@ pub enum QueryClass {
 }
 
 impl QueryClass {
-    pub const ALL: [Self; 5] =
-        [Self::Empty, Self::Point, Self::Range, Self::PartitionScan, Self::TableScan];
+    pub const ALL: [Self; 5] = [Self::Empty, Self::Point, Self::Range, Self::PartitionScan, Self::TableScan];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -120,7 +119,11 @@ impl Explanation {
         let rate = if self.in_one_partition { AZURE_PARTITION_RATE } else { AZURE_ACCOUNT_RATE };
         let seconds = entities as f64 / rate as f64;
         let by_time = (seconds / AZURE_PAGE_SECONDS).ceil() as u64;
-        AzureEstimate { entities, seconds, requests: returned.div_ceil(AZURE_PAGE_ENTITIES).max(by_time).max(1) }
+        AzureEstimate {
+            entities,
+            seconds,
+            requests: returned.div_ceil(AZURE_PAGE_ENTITIES).max(by_time).max(1),
+        }
     }
 }
 
@@ -235,7 +238,10 @@ mod tests {
         assert_eq!(long.ranges[0], format!("PartitionKey '{}…'", "é".repeat(KEY_LETTERS_MAX)));
         let terms: Vec<_> = (0..500).map(|n| format!("RowKey eq '{n}'")).collect();
         let many = explain(&format!("PartitionKey eq 'a' and ({})", terms.join(" or ")));
-        assert_eq!((many.class, many.key_ranges, many.ranges.len()), (QueryClass::Point, 500, RANGES_SHOWN_MAX));
+        assert_eq!(
+            (many.class, many.key_ranges, many.ranges.len()),
+            (QueryClass::Point, 500, RANGES_SHOWN_MAX)
+        );
     }
 
     #[test]
@@ -244,7 +250,10 @@ mod tests {
         let expected = AzureEstimate { entities: 1_000_000, seconds: 50.0, requests: 10 };
         assert_eq!(table.on_azure(1_000_000, 1), expected);
         let partition = explain("PartitionKey eq 'a' and Email eq 'x'");
-        assert_eq!(partition.on_azure(58_000, 3), AzureEstimate { entities: 58_000, seconds: 29.0, requests: 6 });
+        assert_eq!(
+            partition.on_azure(58_000, 3),
+            AzureEstimate { entities: 58_000, seconds: 29.0, requests: 6 }
+        );
         let all = explain("");
         assert_eq!(all.on_azure(5_001, 5_001).requests, 6);
         assert_eq!(all.on_azure(0, 0).requests, 1);

@@ -155,7 +155,11 @@ impl Service {
         let mut entities = Entities::default();
         let found = self.engine.get(table, &key).await?;
         let examined = u64::from(found.is_some());
-        self.observe(table, partition, Load { requests: 1, entities: examined, kibibytes: 1, ..Load::default() });
+        self.observe(
+            table,
+            partition,
+            Load { requests: 1, entities: examined, kibibytes: 1, ..Load::default() },
+        );
         if let Some(row) = found
             && residual
                 .map_or(Ok(true), |residual| residual.keeps(&key, row.raw()))

@@ -84,7 +84,17 @@ mod tests {
         check(Method::GET, "/$partita/other", "ResourceNotFound");
         check(Method::POST, "/$partita/hot", "MethodNotAllowed");
         check(Method::HEAD, "/$partita", "MethodNotAllowed");
-        for path in ["/", "/Tables", "/$batch", "/$partitas", "/$Partita", "/partita", "/Books()", "/%ff", "/$partita()"] {
+        for path in [
+            "/",
+            "/Tables",
+            "/$batch",
+            "/$partitas",
+            "/$Partita",
+            "/partita",
+            "/Books()",
+            "/%ff",
+            "/$partita()",
+        ] {
             check(Method::GET, path, "Azure's");
         }
     }

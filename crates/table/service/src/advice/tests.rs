@@ -59,7 +59,12 @@ async fn ten_known_workloads_get_the_right_proposals() {
         // By a property inside a partition.
         ("PartitionKey eq 'p01' and Email eq 'user51@example.com'", IndexRow, "value of Email", (1, one)),
         // A range inside a partition.
-        ("PartitionKey eq 'p01' and Due ge 60 and Due lt 70", RowKeyRange, "Begin the RowKey with Due", (10, one)),
+        (
+            "PartitionKey eq 'p01' and Due ge 60 and Due lt 70",
+            RowKeyRange,
+            "Begin the RowKey with Due",
+            (10, one),
+        ),
         // What changed lately.
         ("Timestamp ge datetime'2099-01-01T00:00:00Z'", TimeInKeys, "the PartitionKey", (0, all)),
         // The same inside a partition.
@@ -70,9 +75,19 @@ async fn ten_known_workloads_get_the_right_proposals() {
             (0, one),
         ),
         // Open work by its due date.
-        ("State eq 'open' and Due lt 500", IndexTable, "value of State, and whose RowKey is Due and", (10, all)),
+        (
+            "State eq 'open' and Due lt 500",
+            IndexTable,
+            "value of State, and whose RowKey is Due and",
+            (10, all),
+        ),
         // One row of several partitions.
-        ("PartitionKey ge 'p01' and PartitionKey lt 'p05' and RowKey eq 'r03'", NamePartitions, "Name each", (4, 200)),
+        (
+            "PartitionKey ge 'p01' and PartitionKey lt 'p05' and RowKey eq 'r03'",
+            NamePartitions,
+            "Name each",
+            (4, 200),
+        ),
         // Either of two properties.
         ("Email eq 'user7@example.com' or Phone eq '555-9'", SplitQuery, "Email or Phone", (2, all)),
         // All that are not done.
@@ -140,10 +155,7 @@ async fn the_heaviest_shape_comes_first_and_its_queries_are_added_up() {
     let advice = insight.advisor.advice(&users.account, 10, Instant::now());
     let shown: Vec<_> =
         advice.iter().map(|advice| (advice.shape.as_str(), advice.queries, advice.examined)).collect();
-    assert_eq!(
-        shown,
-        [("Email eq String", 2, 4000), ("PartitionKey eq String and Age eq Int32", 5, 250)]
-    );
+    assert_eq!(shown, [("Email eq String", 2, 4000), ("PartitionKey eq String and Age eq Int32", 5, 250)]);
     assert_eq!(insight.advisor.advice(&users.account, 1, Instant::now()).len(), 1);
     let other = AccountName::parse("other").unwrap();
     assert!(insight.advisor.advice(&other, 10, Instant::now()).is_empty(), "another account sees nothing");
@@ -184,7 +196,13 @@ fn ten_thousand_accounts_stay_within_the_slots_and_each_has_some() {
     for n in 0..10_000 {
         let shapes = if n < 20 { SHAPES_MAX } else { OWN_SLOTS };
         for shape in 0..shapes {
-            waste(&advisor, &name(n), &format!("Property{shape} eq 1"), 1, now + Duration::from_millis(n as u64));
+            waste(
+                &advisor,
+                &name(n),
+                &format!("Property{shape} eq 1"),
+                1,
+                now + Duration::from_millis(n as u64),
+            );
         }
     }
     let accounts = advisor.accounts();
