@@ -246,6 +246,9 @@ async fn serve_with(
         if let Some(throttle) = throttle {
             queues = queues.throttled(throttle);
         }
+        if let Some(insight) = &insight {
+            queues = queues.observed(insight.hot.clone());
+        }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });
         served_queues = Some(queues.clone());
