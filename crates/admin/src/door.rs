@@ -2,27 +2,33 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::hot_partitions::HotPartitions;
 use console::Asset;
 use front::{Arrival, Body, BodyFailure, Bounds, Handler, LocalServices, Memory, RequestBody};
 use http::{HeaderMap, Method, Response};
-use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 use crate::assets;
 use crate::attempts::Attempts;
 use crate::command::{Command, Commands, MigrationCheck};
 use crate::endpoint::ServiceEndpoint;
+use crate::events;
 use crate::forward::{self, ServiceCall};
 use crate::host::{self, HostName};
+use crate::inventory;
 use crate::origin;
 use crate::prometheus;
 use crate::refusal::Refusal;
 use crate::reply::{self, Reply};
+use crate::sas_api;
 use crate::secret::AdminToken;
 use crate::session_api;
 use crate::sessions::Sessions;
+use crate::settings::{Setting, SettingsShown};
 use crate::status::{Program, Start, StatusParts, StorePlace};
 use crate::who::{AdminProof, Visitor};
 
@@ -52,8 +58,6 @@ pub fn bounds(shutdown: Duration) -> Bounds {
 pub struct AdminParts {
     pub services: LocalServices,
     pub endpoints: Vec<ServiceEndpoint>,
-    /// The bound of connections at the services' ports.
-    pub connections_max: usize,
     /// Only this machine can reach the listener.
     pub loopback: bool,
     pub token: Option<AdminToken>,
@@ -64,13 +68,15 @@ pub struct AdminParts {
     pub commands: Arc<Commands>,
     /// Whether the services answer what Azure does not have.
     pub extensions: bool,
+    /// Which partitions are asked for most, if somebody counts them.
+    pub hot: Option<Arc<HotPartitions>>,
+    pub settings: Vec<Setting>,
 }
 
 /// The administration of a server.
 pub struct Admin {
     pub(crate) services: LocalServices,
     pub(crate) endpoints: Vec<ServiceEndpoint>,
-    connections_max: usize,
     pub(crate) proof: AdminProof,
     hosts: Vec<HostName>,
     assets: &'static [Asset],
@@ -79,7 +85,12 @@ pub struct Admin {
     commands: Arc<Commands>,
     start: Start,
     pub(crate) extensions: bool,
-    pub(crate) sessions: Sessions,
+    pub(crate) hot: Option<Arc<HotPartitions>>,
+    settings: Vec<Setting>,
+    pub(crate) sessions: Arc<Sessions>,
+    /// For work that reads much: one request at a time.
+    pub(crate) counting: Semaphore,
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) attempts: Attempts,
     memory: Arc<Memory>,
 }
@@ -92,11 +103,10 @@ impl fmt::Debug for Admin {
 
 impl Admin {
     pub fn new(parts: AdminParts) -> Self {
-        let AdminParts { services, endpoints, connections_max, loopback, token, hosts, .. } = parts;
+        let AdminParts { services, endpoints, loopback, token, hosts, .. } = parts;
         Self {
             services,
             endpoints,
-            connections_max,
             proof: AdminProof { token, loopback },
             hosts,
             assets: parts.assets,
@@ -105,7 +115,11 @@ impl Admin {
             commands: parts.commands,
             start: Start::now(),
             extensions: parts.extensions,
-            sessions: Sessions::new(),
+            hot: parts.hot,
+            settings: parts.settings,
+            sessions: Arc::new(Sessions::new()),
+            counting: Semaphore::new(1),
+            streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
             attempts: Attempts::default(),
             memory: Memory::new(MEMORY_BYTES_MAX),
         }
@@ -138,7 +152,7 @@ impl Admin {
         if origin::is_cross_site(head, arrival.scheme, &host) {
             return Err(Refusal::CrossSite);
         }
-        let proved = (&self.sessions, &self.attempts);
+        let proved = (&*self.sessions, &self.attempts);
         let visitor = self.proof.visitor(head, arrival.peer.ip(), proved, Instant::now())?;
         let path = head.uri.path().to_owned();
         let is_sign_in = path == "/api/session" && head.method == Method::POST;
@@ -176,11 +190,23 @@ impl Admin {
                 Method::DELETE => session_api::sign_out(self, visitor),
                 _ => Ok(reply::not_allowed("GET, POST, DELETE")),
             },
+            "/api/sas" => match method {
+                Method::POST => sas_api::make(self, visitor.require_member()?, &arrival, host, body).await,
+                _ => Ok(reply::not_allowed("POST")),
+            },
             _ if !is_read => Ok(reply::not_allowed("GET, HEAD")),
+            "/api/tables" => inventory::tables(self, visitor.require_member()?, &arrival).await,
+            "/api/queues" => inventory::queues(self, visitor.require_member()?, &arrival).await,
+            "/api/events" => events::open(self, visitor),
+            "/api/settings" => {
+                visitor.require_admin()?;
+                Ok(reply::ok(&SettingsShown { settings: &self.settings }))
+            }
             "/" | "/console" => Ok(reply::redirect(assets::ROOT)),
             "/api/status" => {
                 visitor.require_admin()?;
-                Ok(reply::ok(&self.status_parts().status()))
+                // Short, but it reads files.
+                Ok(tokio::task::block_in_place(|| reply::ok(&self.status_parts().status())))
             }
             "/metrics" => {
                 visitor.require_admin()?;
@@ -200,8 +226,7 @@ impl Admin {
         visitor: &Visitor,
         arrival: Arrival<'_>,
     ) -> Result<Reply, Refusal> {
-        let (_, session) = visitor.require_session()?;
-        let member = session.member.as_ref().ok_or(Refusal::NoAccount)?;
+        let member = visitor.require_member()?;
         let query = arrival.head.uri.query().map(str::to_owned);
         let method = arrival.head.method.clone();
         let headers = forward::passed_headers(&arrival.head.headers, &method);
@@ -221,7 +246,6 @@ impl Admin {
             commands: &self.commands,
             start: self.start,
             services: &self.services,
-            connections_max: self.connections_max,
             sessions: self.sessions.count(),
         }
     }

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use crate::attempts::Attempts;
 use crate::refusal::Refusal;
 use crate::secret::AdminToken;
-use crate::sessions::{FoundSession, Session, SessionHash, Sessions};
+use crate::sessions::{FoundSession, Member, Session, SessionHash, Sessions};
 
 pub(crate) const SESSION_COOKIE: &str = "partita_session";
 const CSRF: &str = "x-partita-csrf";
@@ -73,6 +73,10 @@ impl Visitor {
 
     pub fn require_session(&self) -> Result<(SessionHash, &Session), Refusal> {
         self.session.as_ref().map(|found| (found.hash, &*found.session)).ok_or(Refusal::NoSession)
+    }
+
+    pub fn require_member(&self) -> Result<&Member, Refusal> {
+        self.require_session()?.1.member.as_ref().ok_or(Refusal::NoAccount)
     }
 
     /// A request that may change something shows that no page of another site sent it: it has a header that such a page

@@ -37,10 +37,6 @@ impl RequestMemory {
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
-
-    pub fn bytes_max(&self) -> usize {
-        self.bytes_max
-    }
 }
 
 impl MemoryShare {
