@@ -68,7 +68,12 @@ export default async function (check, browser) {
 
   await check("accessibility: colours follow the system, or the switch, which is remembered", async () => {
     const page = await signedIn(browser);
-    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const ground = () =>
+      page.evaluate(async () => {
+        // A change of the medium takes effect with the next frame.
+        for (let frames = 0; frames < 3; frames += 1) await new Promise(requestAnimationFrame);
+        return getComputedStyle(document.body).backgroundColor;
+      });
     await page.emulateMedia({ colorScheme: "light" });
     const light = await ground();
     await page.emulateMedia({ colorScheme: "dark" });

@@ -21,7 +21,7 @@ export default async function (check, browser) {
     await page.getByRole("button", { name: "Put a message" }).click();
     await page.getByLabel("Text").fill('{"task":"<ship> & bill"}');
     await page.getByRole("button", { name: "Put", exact: true }).click();
-    await page.getByText('"task": "<ship> & bill"').waitFor();
+    await page.getByText('{"task":"<ship> & bill"}').waitFor();
     assert.deepEqual(await peekTexts(name), ['{"task":"<ship> & bill"}']);
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("menuitem", { name: "Delete the queue" }).click();

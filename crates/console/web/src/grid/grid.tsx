@@ -32,6 +32,7 @@ const USUAL: Record<EdmType, number> = { String: 170, Int32: 104, Int64: 150, Do
 /** As it was dragged, or what its type usually takes; the name and the badge must fit as well. */
 function widthOf(widths: Record<string, number>, name: string, seen: Seen): number {
   const types = [...(seen.get(name) ?? [])];
+  if (name === "Timestamp") return widths[name] ?? 236;
   return widths[name] ?? Math.max(name.length * 7.6 + 28 + types.slice(0, 2).length * 42, ...types.map((type) => USUAL[type]));
 }
 
@@ -203,7 +204,10 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
 
   const onPointer = (event: TargetedMouseEvent<HTMLDivElement>): void => {
     const cell = (event.target as HTMLElement).closest<HTMLElement>("[data-column]");
-    if (cell) show(Number(cell.parentElement?.dataset.row), Number(cell.dataset.column));
+    if (!cell) return;
+    // Nothing moves under the pointer: the second click of two must find the same cell.
+    active.value = { row: Number(cell.parentElement?.dataset.row), column: Number(cell.dataset.column) };
+    if ((event as unknown as PointerEvent).pointerType === "touch") onOpen(event);
   };
   const onOpen = (event: TargetedMouseEvent<HTMLDivElement>): void => {
     const row = (event.target as HTMLElement).closest<HTMLElement>("[data-row]");

@@ -230,7 +230,8 @@ export class Rows {
         }
       }
     }
-    if (found.length) this.columns.value = [...this.columns.peek(), ...found];
+    // What people wrote stands before what the service adds.
+    if (found.length) this.columns.value = [...this.columns.peek().filter((name) => name !== "Timestamp"), ...found, "Timestamp"];
   }
 
   private add(ms: number, explained: Explained | undefined, returned: number): void {

@@ -108,7 +108,9 @@ function unpacked(text: string): string | undefined {
   }
 }
 
+/** Long JSON is indented; what fits in a line stays in one. */
 function pretty(text: string): string {
+  if (text.length < 110) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -48,10 +48,11 @@ export function ServerPage() {
             <Fact name="store" value={value.store.kind} />
             <Fact name="memory" value={value.memory.resident_bytes ? bytes(value.memory.resident_bytes) : "–"} />
             <Fact name="connections" value={`${count(value.connections.open)} of ${short(value.connections.max)}`} />
-            <Fact name={value.accounts.length === 1 ? "account" : "accounts"} value={value.accounts.length === 1 ? (value.accounts[0] ?? "") : count(value.accounts.length)} />
           </div>
           <section class="card">
             <dl class="facts padded">
+              <dt>Accounts</dt>
+              <dd class="mono">{value.accounts.join(", ")}</dd>
               <dt>Started</dt>
               <dd class="mono">{moment(value.started)}</dd>
               {value.store.place && (
