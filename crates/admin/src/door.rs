@@ -175,7 +175,7 @@ impl Admin {
             return self.forward(service, rest, visitor, Arrival { body, ..arrival }).await;
         }
         if let Some(name) = path.strip_prefix("/api/commands/") {
-            visitor.require_admin()?;
+            visitor.require_operator(arrival.peer)?;
             return match arrival.head.method {
                 Method::POST => self.command(name).await,
                 _ => Ok(reply::not_allowed("POST")),
@@ -197,7 +197,7 @@ impl Admin {
             _ if !is_read => Ok(reply::not_allowed("GET, HEAD")),
             "/api/tables" => inventory::tables(self, visitor.require_member()?, &arrival).await,
             "/api/queues" => inventory::queues(self, visitor.require_member()?, &arrival).await,
-            "/api/events" => events::open(self, visitor),
+            "/api/events" => events::open(self, visitor, arrival.peer),
             "/api/settings" => {
                 visitor.require_admin()?;
                 Ok(reply::ok(&SettingsShown { settings: &self.settings }))

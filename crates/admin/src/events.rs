@@ -4,6 +4,7 @@
 //! hold more.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,12 +40,12 @@ enum View {
     Of(AccountName),
 }
 
-pub(crate) fn open(admin: &Admin, visitor: &Visitor) -> Result<Reply, Refusal> {
+pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result<Reply, Refusal> {
     let member = visitor.session.as_ref().and_then(|found| found.session.member.as_ref());
-    let view = match (visitor.admin, member) {
-        (true, _) => View::All,
-        (false, Some(member)) => View::Of(member.account.clone()),
-        (false, None) => return Err(Refusal::NoSession),
+    let view = match (visitor.require_operator(peer), member) {
+        (Ok(()), _) => View::All,
+        (Err(_), Some(member)) => View::Of(member.account.clone()),
+        (Err(refusal), None) => return Err(refusal),
     };
     let permit = admin.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
     // A token may not be for the whole account.

@@ -13,6 +13,7 @@ mod events;
 mod forward;
 mod host;
 mod inventory;
+mod local_user;
 mod origin;
 mod prometheus;
 mod refusal;

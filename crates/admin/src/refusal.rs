@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     CrossSite,
     NoSession,
     NotAdmin,
+    /// Another user of this machine, who has no token.
+    OtherUser,
     /// The administrator's session, which has no account.
     NoAccount,
     WrongToken,
@@ -52,6 +54,7 @@ impl Refusal {
             Self::NoSession | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::CrossSite
             | Self::NotAdmin
+            | Self::OtherUser
             | Self::NoAccount
             | Self::WrongCsrf
             | Self::WrongKey
@@ -83,6 +86,7 @@ impl Refusal {
             Self::CrossSite => "CrossSite",
             Self::NoSession => "NoSession",
             Self::NotAdmin => "NotAdmin",
+            Self::OtherUser => "OtherUser",
             Self::NoAccount => "NoAccount",
             Self::WrongToken => "WrongToken",
             Self::WrongCsrf => "WrongCsrf",
@@ -121,6 +125,9 @@ impl Refusal {
             Self::CrossSite => "requests from other sites are refused".to_owned(),
             Self::NoSession => "sign in first: POST /api/session".to_owned(),
             Self::NotAdmin => "this needs the administration's token, or its loopback address".to_owned(),
+            Self::OtherUser => "this is for the user that runs the server, and for who has the token of \
+                                --admin-token-file"
+                .to_owned(),
             Self::NoAccount => "this session has no account; sign in with one".to_owned(),
             Self::WrongToken => "the administration's token is wrong".to_owned(),
             Self::WrongCsrf => {

@@ -192,6 +192,7 @@ a key of a TOML file:
   key = \"BASE64KEY1\"
   key2 = \"BASE64KEY2\"
 
+http://127.0.0.1:10004/ is the console; /metrics there is for Prometheus (--admin).
 GET /health/live says whether the server runs, GET /health/ready whether its store can be used.
 On SIGTERM or Ctrl-C the server finishes the requests in flight and closes the store. SIGHUP or `partita reload`
 reloads accounts and keys, including those of bearer tokens.";

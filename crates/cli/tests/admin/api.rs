@@ -16,7 +16,12 @@ fn the_status_says_what_runs_and_how_it_is() {
     assert_eq!(status["store"]["kind"], "embedded");
     assert_eq!(status["health"], json!({ "ready": true, "reasons": [] }));
     assert_eq!(status["accounts"], json!([ACCOUNT]));
-    for (place, name) in [("memory", "resident_bytes"), ("disk", "free_bytes"), ("memory", "cache_bytes"), ("engine", "commits")] {
+    for (place, name) in [
+        ("memory", "resident_bytes"),
+        ("disk", "free_bytes"),
+        ("memory", "cache_bytes"),
+        ("engine", "commits"),
+    ] {
         assert!(status[place][name].as_f64().is_some_and(|number| number > 0.0), "{place} {name}: {status}");
     }
     assert_eq!(status["jobs"], json!([]));
@@ -66,11 +71,31 @@ fn tables_and_queues_are_listed_with_what_they_hold() {
             let body = json!({ "PartitionKey": "p", "RowKey": row.to_string(), "Text": "a".repeat(100) });
             assert_eq!(visitor.table("POST", "/Books", &body.to_string()).status, 201);
         }
-        assert_eq!(visitor.send("DELETE", "/api/forward/table/Books(PartitionKey='p',RowKey='7')", &[("if-match", "*")], b"").status, 204);
+        assert_eq!(
+            visitor
+                .send(
+                    "DELETE",
+                    "/api/forward/table/Books(PartitionKey='p',RowKey='7')",
+                    &[("if-match", "*")],
+                    b""
+                )
+                .status,
+            204
+        );
         let listed = visitor.get("/api/tables").json();
-        assert_eq!((listed["tables"][0]["name"].as_str(), listed["tables"][0]["estimated_rows"].as_u64()), (Some("Books"), Some(24)), "{listed}");
-        assert!(listed["tables"][0]["estimated_bytes"].as_u64().is_some_and(|bytes| bytes > 2_400), "{listed}");
-        assert_eq!(listed["tables"][1], json!({ "name": "Empty", "estimated_rows": 0, "estimated_bytes": 0 }));
+        assert_eq!(
+            (listed["tables"][0]["name"].as_str(), listed["tables"][0]["estimated_rows"].as_u64()),
+            (Some("Books"), Some(24)),
+            "{listed}"
+        );
+        assert!(
+            listed["tables"][0]["estimated_bytes"].as_u64().is_some_and(|bytes| bytes > 2_400),
+            "{listed}"
+        );
+        assert_eq!(
+            listed["tables"][1],
+            json!({ "name": "Empty", "estimated_rows": 0, "estimated_bytes": 0 })
+        );
         assert_eq!(listed["next"], Value::Null);
 
         for number in 0..103 {
@@ -84,7 +109,11 @@ fn tables_and_queues_are_listed_with_what_they_hold() {
         assert_eq!(first["queues"][1], json!({ "name": "q001", "approximate_messages": 1 }));
         let next = first["next"].as_str().unwrap().replace('/', "%2F");
         let rest = visitor.get(&format!("/api/queues?next={next}")).json();
-        assert_eq!((rest["queues"].as_array().map(Vec::len), &rest["next"]), (Some(3), &Value::Null), "{rest}");
+        assert_eq!(
+            (rest["queues"].as_array().map(Vec::len), &rest["next"]),
+            (Some(3), &Value::Null),
+            "{rest}"
+        );
     }
 }
 
@@ -106,12 +135,16 @@ fn a_token_that_is_made_works_and_is_explained() {
     let server = Partita::in_memory();
     let mut visitor = Visitor::developer(&server);
     visitor.create_table("Books");
-    let mut make = |request: Value| visitor.send("POST", "/api/sas", &[JSON_BODY], request.to_string().as_bytes());
+    let mut make =
+        |request: Value| visitor.send("POST", "/api/sas", &[JSON_BODY], request.to_string().as_bytes());
     let made = make(json!({ "kind": "table", "resource": "Books", "permissions": "r", "expiry": "1h", "start_pk": "a", "end_pk": "b" })).json();
     let (url, token) = (made["url"].as_str().unwrap(), made["token"].as_str().unwrap());
     assert_eq!(url, format!("http://{}/{ACCOUNT}/Books?{token}", server.address));
     let explanation = made["explanation"].to_string();
-    assert!(explanation.contains("read on entities of table Books") && explanation.contains("accepted now"), "{explanation}");
+    assert!(
+        explanation.contains("read on entities of table Books") && explanation.contains("accepted now"),
+        "{explanation}"
+    );
     let mut client = Client::new(server.address, ACCOUNT, KEY);
     let mut get = |target: &str| client.send_raw("GET", target, &[JSON], b"").unwrap().status;
     let ranged = "$filter=PartitionKey%20ge%20'a'%20and%20PartitionKey%20le%20'b'";
@@ -126,7 +159,10 @@ fn a_token_that_is_made_works_and_is_explained() {
         (json!({ "kind": "table", "resource": "Books", "permissions": "dr" }), "SasInvalid"),
         (json!({ "kind": "table", "resource": "a/b", "permissions": "r" }), "TableNameInvalid"),
         (json!({ "kind": "queue", "resource": "A_B", "permissions": "r" }), "SasInvalid"),
-        (json!({ "kind": "account", "permissions": "r", "services": "x", "resource_types": "s" }), "SasInvalid"),
+        (
+            json!({ "kind": "account", "permissions": "r", "services": "x", "resource_types": "s" }),
+            "SasInvalid",
+        ),
         (json!({ "kind": "blob" }), "NotJson"),
     ] {
         let refused = make(request.clone());
@@ -136,12 +172,15 @@ fn a_token_that_is_made_works_and_is_explained() {
 
 #[test]
 fn settings_and_metrics_are_shown_without_secrets() {
-    let server = Partita::start(&["--in-memory", "--account", &format!("shop:{KEY}"), "--idle-seconds", "77"]);
+    let server =
+        Partita::start(&["--in-memory", "--account", &format!("shop:{KEY}"), "--idle-seconds", "77"]);
     let mut visitor = Visitor::of(&server);
     let settings = visitor.get("/api/settings");
     assert!(!settings.text().contains(KEY));
     let listed = settings.json();
-    let of = |name: &str| listed["settings"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned().unwrap();
+    let of = |name: &str| {
+        listed["settings"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned().unwrap()
+    };
     assert_eq!(of("idle-seconds"), json!({ "name": "idle-seconds", "value": "77", "from": "flag" }));
     assert_eq!(of("account")["value"], "shop");
     assert_eq!(of("request-mib"), json!({ "name": "request-mib", "value": "256", "from": "default" }));
@@ -158,7 +197,10 @@ fn the_console_is_served_and_runs_only_its_own_files() {
     let page = visitor.get("/console/");
     assert_eq!(page.status, 200);
     let policy = page.header("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none'; script-src 'self'; ") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'; ") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),

@@ -11,7 +11,8 @@ use crate::support::Partita;
 
 /// Connects and sends half a head, if the server has room for another connection.
 async fn dawdle(address: SocketAddr) -> Option<TcpStream> {
-    let mut stream = tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(address)).await.ok()?.ok()?;
+    let mut stream =
+        tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(address)).await.ok()?.ok()?;
     stream.write_all(b"GET /api/status HTTP/1.1\r\nHost: local").await.ok()?;
     Some(stream)
 }

@@ -76,7 +76,8 @@ fn away_from_loopback_there_is_no_answer_without_a_credential() {
 fn an_address_that_others_can_reach_needs_tls_and_a_token() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().display().to_string();
-    let (tls, token) = (["--dev-cert", &certificates, "--tls-listen", "127.0.0.1:0"], ["--admin-token", TOKEN]);
+    let (tls, token) =
+        (["--dev-cert", &certificates, "--tls-listen", "127.0.0.1:0"], ["--admin-token", TOKEN]);
     let base = ["--development", "--admin", "0.0.0.0:0"];
     for arguments in [&base[..], &[&base[..], &tls].concat(), &[&base[..], &token].concat()] {
         let refused = serve(arguments);
@@ -101,10 +102,14 @@ fn with_a_token_the_loopback_address_proves_nothing() {
     assert_eq!(visitor.plain("GET", "/api/status", &[("authorization", &bearer)], b"").status, 200);
     let mut developer = Visitor::developer(&server);
     assert_eq!(code(&developer.get("/api/status")), "NotAdmin");
-    let mut administrator = Visitor::signed_in(&server, &json!({ "development": true, "admin_token": TOKEN }));
+    let mut administrator =
+        Visitor::signed_in(&server, &json!({ "development": true, "admin_token": TOKEN }));
     assert_eq!(administrator.get("/api/status").status, 200);
     let alone = Visitor::of(&server).sign_in(&json!({ "admin_token": TOKEN }));
-    assert_eq!((alone.json()["rights"].as_str(), alone.json()["admin"].as_bool()), (Some("admin"), Some(true)));
+    assert_eq!(
+        (alone.json()["rights"].as_str(), alone.json()["admin"].as_bool()),
+        (Some("admin"), Some(true))
+    );
 }
 
 #[test]
@@ -112,10 +117,13 @@ fn a_name_that_was_pointed_here_is_refused() {
     let server = Partita::start(&["--in-memory", "--admin-host", "tables.example.com"]);
     let mut visitor = Visitor::developer(&server);
     let port = server.admin_address().port();
-    let paths = ANSWERS.into_iter().chain(["GET /", "GET /console/", "GET /api/session", "POST /api/session"]);
+    let paths =
+        ANSWERS.into_iter().chain(["GET /", "GET /console/", "GET /api/session", "POST /api/session"]);
     for line in paths {
         let (method, path) = line.split_once(' ').unwrap();
-        for host in ["evil.example".to_owned(), format!("evil.example:{port}"), "localhost.evil.example".to_owned()] {
+        for host in
+            ["evil.example".to_owned(), format!("evil.example:{port}"), "localhost.evil.example".to_owned()]
+        {
             let answer = visitor.send(method, path, &[("host", &host)], b"");
             assert_eq!((answer.status, code(&answer)), (421, "WrongHost".to_owned()), "{line} {host}");
         }
@@ -147,7 +155,8 @@ fn other_sites_can_neither_read_nor_write() {
         }
     }
     assert_eq!(visitor.send("GET", "/api/status", &[("origin", &own)], b"").status, 200);
-    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    let link =
+        [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
     assert_eq!(visitor.send("GET", "/console/", &link, b"").status, 200);
     assert_eq!(visitor.send("GET", "/api/tables", &link, b"").status, 403);
     assert_eq!(visitor.send("OPTIONS", "/api/status", &[("origin", "http://evil.example")], b"").status, 403);
@@ -171,7 +180,11 @@ fn what_changes_something_needs_the_sessions_token() {
         for token in wrong {
             let headers = [session, JSON_BODY, ("x-partita-csrf", &token)];
             let answer = visitor.plain(method, path, &headers, b"{}");
-            assert_eq!((answer.status, code(&answer)), (403, "WrongCsrf".to_owned()), "{method} {path} {token:?}");
+            assert_eq!(
+                (answer.status, code(&answer)),
+                (403, "WrongCsrf".to_owned()),
+                "{method} {path} {token:?}"
+            );
         }
         let without = visitor.plain(method, path, &[session], b"");
         assert_eq!(code(&without), "WrongCsrf", "{method} {path}");
@@ -180,7 +193,8 @@ fn what_changes_something_needs_the_sessions_token() {
     assert_eq!(visitor.plain("POST", "/api/commands/reload", &[], b"").status, 403);
     assert_eq!(visitor.plain("POST", "/api/commands/reload", &[("x-partita-csrf", "1")], b"").status, 200);
     // A form of another site can send this type without asking.
-    let form = visitor.plain("POST", "/api/session", &[("content-type", "text/plain")], br#"{"development":true}"#);
+    let form =
+        visitor.plain("POST", "/api/session", &[("content-type", "text/plain")], br#"{"development":true}"#);
     assert_eq!(code(&form), "NotJson");
 }
 
@@ -191,7 +205,8 @@ fn listening(process: u32) -> usize {
         .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
         .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned()))
         .collect();
-    let tables = ["tcp", "tcp6"].map(|name| std::fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap());
+    let tables =
+        ["tcp", "tcp6"].map(|name| std::fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1));
     let listens = lines.filter(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -220,7 +235,44 @@ fn an_address_that_is_asked_for_must_be_free_and_the_usual_one_need_not() {
     let _usual = TcpListener::bind("127.0.0.1:10004");
     let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mut command = binary();
-    command.args(["serve", "--in-memory", "--listen", &free(), "--queue-listen", "off", "--log-level", "error"]);
+    command.args([
+        "serve",
+        "--in-memory",
+        "--listen",
+        &free(),
+        "--queue-listen",
+        "off",
+        "--log-level",
+        "error",
+    ]);
     let without = Partita::spawn(command);
     assert!(!without.banner.contains("Console"), "{}", without.banner);
+}
+
+#[test]
+fn other_users_of_this_machine_see_the_state_and_change_nothing() {
+    // The server is this user's. The other user's program is a shell, which can open a connection by itself.
+    let as_other = |server: &Partita, line: &str| {
+        let address = server.admin_address();
+        let script = format!(
+            "exec 3<>/dev/tcp/{}/{}; printf '{line} HTTP/1.1\\r\\nHost: localhost\\r\\nx-partita-csrf: 1\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n' >&3; head -1 <&3",
+            address.ip(),
+            address.port()
+        );
+        let other = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c", &script];
+        std::process::Command::new("setpriv").args(other).output()
+    };
+    let server = Partita::in_memory();
+    match as_other(&server, "GET /api/status") {
+        Ok(output) if output.status.success() => {
+            assert!(String::from_utf8_lossy(&output.stdout).starts_with("HTTP/1.1 200"), "{output:?}");
+        }
+        _ => return testing::not_run("acting as another user takes root, setpriv (util-linux) and bash"),
+    }
+    for line in ["POST /api/commands/freeze", "GET /api/events"] {
+        let output = as_other(&server, line).unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with("HTTP/1.1 403"), "{line}: {output:?}");
+    }
+    let own = Visitor::of(&server).plain("POST", "/api/commands/freeze", &[("x-partita-csrf", "1")], b"");
+    assert_eq!(own.status, 200);
 }

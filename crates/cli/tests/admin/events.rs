@@ -17,8 +17,12 @@ impl Stream {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(stream, "GET /api/events HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n").unwrap();
         let mut stream = Self(BufReader::new(stream));
-        let head: Vec<String> = std::iter::from_fn(|| stream.line().filter(|line| !line.is_empty())).collect();
-        assert!(head[0].contains("200") && head.iter().any(|line| line == "content-type: text/event-stream"), "{head:?}");
+        let head: Vec<String> =
+            std::iter::from_fn(|| stream.line().filter(|line| !line.is_empty())).collect();
+        assert!(
+            head[0].contains("200") && head.iter().any(|line| line == "content-type: text/event-stream"),
+            "{head:?}"
+        );
         stream
     }
 

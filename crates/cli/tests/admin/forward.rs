@@ -1,6 +1,6 @@
 //! Requests of a session to the services.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::TcpStream;
 
 use serde_json::json;
@@ -21,11 +21,25 @@ fn a_session_does_with_its_account_what_its_key_may_do() {
     let row = "/Books(PartitionKey='a%20b',RowKey='%C3%A9''1')";
     let etag = visitor.table("GET", row, "").header("etag").unwrap().to_owned();
     let target = format!("/api/forward/table{row}");
-    let stale = visitor.send("PUT", &target, &[JSON, JSON_BODY, ("if-match", "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"")], b"{}");
+    let stale = visitor.send(
+        "PUT",
+        &target,
+        &[JSON, JSON_BODY, ("if-match", "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"")],
+        b"{}",
+    );
     assert_eq!(stale.status, 412, "{}", stale.text());
-    let merged = visitor.send("POST", &target, &[JSON, JSON_BODY, ("x-http-method", "MERGE"), ("if-match", &etag)], br#"{"N":1}"#);
+    let merged = visitor.send(
+        "POST",
+        &target,
+        &[JSON, JSON_BODY, ("x-http-method", "MERGE"), ("if-match", &etag)],
+        br#"{"N":1}"#,
+    );
     assert_eq!(merged.status, 204, "{}", merged.text());
-    assert_eq!(server.client().send("GET", row, &[JSON], b"").json()["N"], 1, "the same data as at the service's port");
+    assert_eq!(
+        server.client().send("GET", row, &[JSON], b"").json()["N"],
+        1,
+        "the same data as at the service's port"
+    );
     assert_eq!(visitor.send("DELETE", &target, &[("if-match", "*")], b"").status, 204);
 
     let acl = "/api/forward/table/Books?comp=acl";
@@ -35,7 +49,10 @@ fn a_session_does_with_its_account_what_its_key_may_do() {
 
     assert_eq!(visitor.send("PUT", "/api/forward/queue/jobs", &[("x-ms-meta-a", "b")], b"").status, 201);
     let message = b"<QueueMessage><MessageText>a &amp; b</MessageText></QueueMessage>";
-    assert_eq!(visitor.send("POST", "/api/forward/queue/jobs/messages?visibilitytimeout=0", &[], message).status, 201);
+    assert_eq!(
+        visitor.send("POST", "/api/forward/queue/jobs/messages?visibilitytimeout=0", &[], message).status,
+        201
+    );
     let peeked = visitor.get("/api/forward/queue/jobs/messages?peekonly=true&numofmessages=5");
     assert!(peeked.text().contains("a &amp; b"), "{}", peeked.text());
     assert_eq!(visitor.get("/api/forward/queue/?comp=list&include=metadata").status, 200);
@@ -62,7 +79,12 @@ fn no_request_reaches_another_account() {
         "/http://127.0.0.1/other/Secret()",
     ] {
         let answer = visitor.table("GET", path, "");
-        assert!(answer.status >= 400 && !answer.text().contains("\"p\""), "{path}: {} {}", answer.status, answer.text());
+        assert!(
+            answer.status >= 400 && !answer.text().contains("\"p\""),
+            "{path}: {} {}",
+            answer.status,
+            answer.text()
+        );
     }
     // Headers that would say who asks, or whom.
     let bearer = format!("Bearer {TOKEN}");
@@ -76,15 +98,28 @@ fn no_request_reaches_another_account() {
         let answer = visitor.send("GET", "/api/forward/table/Tables", &[JSON, header], b"");
         assert_eq!(answer.json()["value"], json!([{ "TableName": "Own" }]), "{header:?}");
     }
-    let host = visitor.send("GET", "/api/forward/table/Tables", &[JSON, ("host", "other.table.localhost")], b"");
+    let host =
+        visitor.send("GET", "/api/forward/table/Tables", &[JSON, ("host", "other.table.localhost")], b"");
     assert_eq!(host.status, 421);
     // A part of a batch may name any address; its account is that of the batch.
-    let part = format!("DELETE http://{}/other/Secret(PartitionKey='p',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n", server.address);
+    let part = format!(
+        "DELETE http://{}/other/Secret(PartitionKey='p',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n",
+        server.address
+    );
     let batch = format!(
         "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n{part}\r\n--c--\r\n--b--\r\n"
     );
-    visitor.send("POST", "/api/forward/table/$batch", &[("content-type", "multipart/mixed; boundary=b")], batch.as_bytes());
-    assert_eq!(victim.table("GET", "/Secret(PartitionKey='p',RowKey='r')", "").status, 200, "nothing was deleted");
+    visitor.send(
+        "POST",
+        "/api/forward/table/$batch",
+        &[("content-type", "multipart/mixed; boundary=b")],
+        batch.as_bytes(),
+    );
+    assert_eq!(
+        victim.table("GET", "/Secret(PartitionKey='p',RowKey='r')", "").status,
+        200,
+        "nothing was deleted"
+    );
 }
 
 #[test]
@@ -118,9 +153,11 @@ fn a_token_is_no_more_in_a_session_than_elsewhere() {
     visitor.create_table("Others");
     let made = binary().args(["sas", "table", "--table", "Books", "--permissions", "r"]).output().unwrap();
     let sas = String::from_utf8(made.stdout).unwrap();
-    let mut guest = Visitor::signed_in(&server, &json!({ "sas": format!("?{}", sas.trim()), "account": ACCOUNT }));
+    let mut guest =
+        Visitor::signed_in(&server, &json!({ "sas": format!("?{}", sas.trim()), "account": ACCOUNT }));
     assert_eq!(guest.table("GET", "/Books()", "").status, 200);
-    for (method, path) in [("GET", "/Others()"), ("GET", "/Tables"), ("POST", "/Books"), ("POST", "/Tables")] {
+    for (method, path) in [("GET", "/Others()"), ("GET", "/Tables"), ("POST", "/Books"), ("POST", "/Tables")]
+    {
         let answer = guest.table(method, path, r#"{"PartitionKey":"p","RowKey":"r","TableName":"T"}"#);
         assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
     }
@@ -159,7 +196,7 @@ fn an_upload_takes_its_share_of_the_memory_for_requests() {
     let refused = visitor.table("POST", "/Books", &" ".repeat(BYTES));
     assert_eq!(refused.status, 503, "{}", refused.text());
     slow.write_all(b" ").unwrap();
-    let answered = read_answer(&mut BufReader::new(slow.by_ref()), false).unwrap();
+    let answered = read_answer(&mut BufReader::new(&mut slow), false).unwrap();
     assert_eq!(answered.status, 400, "it was read whole, and is no entity");
     drop(slow);
     let held = visitor.get("/api/status").json()["memory"]["request_bytes_held"].as_u64().unwrap();

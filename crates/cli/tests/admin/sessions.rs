@@ -22,10 +22,19 @@ fn every_credential_signs_in() {
     for (credential, rights) in [
         (owner(), "owner"),
         (json!({ "development": true }), "owner"),
-        (json!({ "connection_string": format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={tables}") }), "owner"),
+        (
+            json!({ "connection_string": format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={tables}") }),
+            "owner",
+        ),
         (json!({ "connection_string": "UseDevelopmentStorage=true" }), "owner"),
-        (json!({ "connection_string": format!("TableEndpoint={tables};SharedAccessSignature={account_sas}") }), "sas"),
-        (json!({ "connection_string": format!("QueueEndpoint={queues};SharedAccessSignature={account_sas}") }), "sas"),
+        (
+            json!({ "connection_string": format!("TableEndpoint={tables};SharedAccessSignature={account_sas}") }),
+            "sas",
+        ),
+        (
+            json!({ "connection_string": format!("QueueEndpoint={queues};SharedAccessSignature={account_sas}") }),
+            "sas",
+        ),
         (json!({ "sas": format!("{tables}/Books?{account_sas}") }), "sas"),
         (json!({ "sas": format!("?{account_sas}"), "account": ACCOUNT }), "sas"),
         (json!({ "sas": format!("http://127.0.0.1:10001/{ACCOUNT}/jobs?{queue_sas}") }), "sas"),
@@ -115,7 +124,12 @@ fn signing_out_ends_a_session_and_signing_in_again_ends_the_one_before() {
     let mut visitor = Visitor::developer(&server);
     let first = visitor.cookie.clone();
     let (cookie, csrf) = (first.clone(), visitor.csrf.clone());
-    let again = visitor.plain("POST", "/api/session", &[JSON_BODY, ("cookie", &cookie), ("x-partita-csrf", &csrf)], br#"{"development":true}"#);
+    let again = visitor.plain(
+        "POST",
+        "/api/session",
+        &[JSON_BODY, ("cookie", &cookie), ("x-partita-csrf", &csrf)],
+        br#"{"development":true}"#,
+    );
     assert_eq!(again.status, 200);
     assert_eq!(visitor.plain("GET", "/api/session", &[("cookie", &first)], b"").status, 401);
 
@@ -154,7 +168,8 @@ fn ten_thousand_sign_ins_end_no_session_of_another_account() {
 fn a_session_does_not_outlive_its_key() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("partita.toml");
-    let write = |key: &str| std::fs::write(&file, format!("[[account]]\nname = 'shop'\nkey = '{key}'\n")).unwrap();
+    let write =
+        |key: &str| std::fs::write(&file, format!("[[account]]\nname = 'shop'\nkey = '{key}'\n")).unwrap();
     let (old, new) = ("AAAAAAAAAAAAAAAAAAAAAA==", "BBBBBBBBBBBBBBBBBBBBBA==");
     write(old);
     let server = Partita::start(&["--in-memory", "--config", &file.display().to_string()]);
