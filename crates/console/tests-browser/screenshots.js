@@ -1,10 +1,11 @@
 // Pictures of every page, light and dark, wide and narrow: node screenshots.js DIRECTORY [part of a name]
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openBrowser, signedIn, go, watch, troubles } from "./lab.js";
 import { seedAll } from "./seed.js";
 import { CONSOLE } from "./service.js";
+import { shrink } from "./shrink.js";
 
 const [directory = "pictures", only = ""] = process.argv.slice(2);
 mkdirSync(directory, { recursive: true });
@@ -74,7 +75,7 @@ for (const theme of ["light", "dark"]) {
       await page.setViewportSize({ width, height });
       await page.goto(`${CONSOLE}/console/`);
       await page.getByRole("heading", { name: "Partita" }).waitFor();
-      await page.screenshot({ path: name("sign-in") });
+      writeFileSync(name("sign-in"), shrink(await page.screenshot()));
       await page.close();
     }
     const page = await signedIn(browser);
@@ -90,7 +91,7 @@ for (const theme of ["light", "dark"]) {
       } catch (error) {
         console.log(`${title}: ${error.message}`);
       }
-      await page.screenshot({ path: name(title) });
+      writeFileSync(name(title), shrink(await page.screenshot()));
       await page.keyboard.press("Escape");
     }
     await page.close();

@@ -69,6 +69,7 @@ export const placeOf = ({ service, name, partition }: HotPartition): string => J
 
 let before: { minute: HotMinute; counts: Map<string, number> } | undefined;
 let nextId = 1;
+let lastSeen = 0;
 
 /** Requests since the last event: counts of this minute begin anew with the minute. */
 function difference(now: Hot): Map<string, number> {
@@ -106,6 +107,12 @@ function read<T>(event: Event, then: (value: T) => void): void {
 export function follow(): () => void {
   const source = new EventSource("/api/events");
   connection.value = "waiting";
+  // What was seen before a pause would be drawn as if no time had passed.
+  before = undefined;
+  if (Date.now() - lastSeen > 5000) {
+    pulses.value = [];
+    hot.value = { ...hot.peek(), columns: [] };
+  }
   let waiting: TailRequest[] = [];
   // Fifty requests a second are one change of the page, not fifty.
   const timer = setInterval(() => {
@@ -115,7 +122,12 @@ export function follow(): () => void {
   }, 250);
   source.onopen = () => (connection.value = "open");
   source.onerror = () => (connection.value = "lost");
-  source.addEventListener("pulse", (event) => read<Pulse>(event, (pulse) => (pulses.value = [...pulses.peek(), pulse].slice(-PULSES))));
+  source.addEventListener("pulse", (event) =>
+    read<Pulse>(event, (pulse) => {
+      lastSeen = Date.now();
+      pulses.value = [...pulses.peek(), pulse].slice(-PULSES);
+    }),
+  );
   source.addEventListener("request", (event) =>
     read<TailRequest>(event, (request) => {
       if (waiting.length < TAIL) waiting.push({ ...request, id: nextId++ });

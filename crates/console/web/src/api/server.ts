@@ -23,13 +23,13 @@ export interface Status {
 
 export interface ClusterStatus {
   keyspace?: string;
-  replication?: string;
   /** This server's own slot. */
   slot?: number;
-  front_ends?: { slot: number; name?: string; address?: string; renewed?: string; expires?: string; this?: boolean; [more: string]: unknown }[];
-  nodes?: { address: string; datacenter?: string; rack?: string; up?: boolean; version?: string; [more: string]: unknown }[];
-  segments?: { table: string; account?: string; segments: number; partitions?: number; [more: string]: unknown }[];
-  [more: string]: unknown;
+  front_ends?: { slot: number; this?: boolean; table_lease_ms?: number | null; frozen?: boolean }[];
+  nodes?: { address: string; datacenter?: string | null; rack?: string | null; up?: boolean }[];
+  segments?: { table: string; account?: string; segments: number; partitions?: number | null }[];
+  /** Why the cluster could not be asked. */
+  error?: string;
 }
 
 export interface Setting {

@@ -1,8 +1,8 @@
 // The cluster: servers and their slots, nodes, directory segments. On a single server: what that means.
 
 import { type ClusterStatus, status } from "../api/server.ts";
-import { count, moment } from "../lib/format.ts";
-import { Empty, Failure, useLoaded } from "../ui/parts.tsx";
+import { count, milliseconds } from "../lib/format.ts";
+import { Empty, Failure, Notice, useLoaded } from "../ui/parts.tsx";
 
 export function Cluster() {
   const { value, error, again } = useLoaded(status, []);
@@ -23,7 +23,8 @@ export function Cluster() {
           </p>
         </Empty>
       )}
-      {value?.cluster && <Parts cluster={value.cluster} />}
+      {value?.cluster?.error && <Notice>The cluster can't be asked: {value.cluster.error}</Notice>}
+      {value?.cluster && !value.cluster.error && <Parts cluster={value.cluster} />}
     </div>
   );
 }
@@ -31,14 +32,19 @@ export function Cluster() {
 function Parts({ cluster }: { cluster: ClusterStatus }) {
   return (
     <div class="stack">
+      {cluster.keyspace && (
+        <p class="faint">
+          Keyspace <code>{cluster.keyspace}</code>. A server writes only while it holds a slot.
+        </p>
+      )}
       <List
         title="Servers"
         empty="No server has a slot."
         rows={cluster.front_ends ?? []}
         columns={[
-          ["Slot", (row) => (row.slot === cluster.slot || row.this ? `${row.slot} (this one)` : String(row.slot))],
-          ["Server", (row) => String(row.name ?? row.address ?? "–")],
-          ["Lease until", (row) => (row.expires ? moment(row.expires) : "–")],
+          ["Slot", (row) => (row.this ? `${row.slot} (this one)` : String(row.slot))],
+          ["Writes", (row) => (row.frozen ? "frozen" : "accepted")],
+          ["Table lease", (row) => (row.table_lease_ms ? milliseconds(row.table_lease_ms) : "–")],
         ]}
       />
       <List
@@ -47,20 +53,19 @@ function Parts({ cluster }: { cluster: ClusterStatus }) {
         rows={cluster.nodes ?? []}
         columns={[
           ["Address", (row) => row.address],
-          ["State", (row) => (row.up === false ? "down" : row.up ? "up" : "–")],
+          ["State", (row) => (row.up ? "up" : "down")],
           ["Data centre", (row) => row.datacenter ?? "–"],
           ["Rack", (row) => row.rack ?? "–"],
-          ["Version", (row) => row.version ?? "–"],
         ]}
       />
       <List
         title="Directory segments"
-        empty="No table has more than one segment."
+        empty="No table has a directory yet."
         rows={cluster.segments ?? []}
         columns={[
           ["Table", (row) => (row.account ? `${row.account}/${row.table}` : row.table)],
           ["Segments", (row) => count(row.segments)],
-          ["Partitions", (row) => (row.partitions === undefined ? "–" : count(row.partitions))],
+          ["Partitions", (row) => (row.partitions === undefined || row.partitions === null ? "–" : count(row.partitions))],
         ]}
       />
     </div>
@@ -93,7 +98,7 @@ function List<Row>({ title, empty, rows, columns }: { title: string; empty: stri
                 {columns.map(([name, text]) => {
                   const shown = text(row);
                   return (
-                    <td key={name} class={`mono${shown === "down" ? " bad" : ""}`}>
+                    <td key={name} class={`mono${shown === "down" || shown === "frozen" ? " bad" : ""}`}>
                       {shown}
                     </td>
                   );

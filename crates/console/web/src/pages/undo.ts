@@ -1,8 +1,8 @@
 // The last delete, kept in this tab so that it can be undone: what was deleted is inserted again.
 
 import { signal } from "@preact/signals";
-import { words } from "../api/http.ts";
-import { batches, deleteRows, sendBatch } from "../api/tables.ts";
+import { ApiError, words } from "../api/http.ts";
+import { batches, BatchError, deleteRows, sendBatch } from "../api/tables.ts";
 import { plural } from "../lib/format.ts";
 import { draftOf, partitionKey, type Raw, rowKey, writeEntity } from "../model/edm.ts";
 import { toast } from "../ui/dialog.tsx";
@@ -26,16 +26,28 @@ export async function deleteWithUndo(table: string, rows: Raw[]): Promise<Raw[]>
   return deleted;
 }
 
+/** What somebody has written again meanwhile stays as it is. Returns how many were inserted. */
+async function restore(table: string, group: Raw[]): Promise<number> {
+  const rows = [...group];
+  while (rows.length) {
+    try {
+      await sendBatch(table, rows.map((raw) => ({ do: "insert", pk: partitionKey(raw), rk: rowKey(raw), body: writeEntity(draftOf(raw)) })));
+      break;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "EntityAlreadyExists") throw error;
+      rows.splice(error instanceof BatchError ? error.index : 0, 1);
+    }
+  }
+  return rows.length;
+}
+
 export async function undo(): Promise<void> {
   const last = lastDelete.value;
   if (!last) return;
   lastDelete.value = null;
   let restored = 0;
   try {
-    for (const group of batches(last.rows)) {
-      await sendBatch(last.table, group.map((raw) => ({ do: "insert", pk: partitionKey(raw), rk: rowKey(raw), body: writeEntity(draftOf(raw)) })));
-      restored += group.length;
-    }
+    for (const group of batches(last.rows)) restored += await restore(last.table, group);
     toast(`${plural(restored, "entity is", "entities are")} back in ${last.table}.`);
   } catch (error) {
     lastDelete.value = { ...last, rows: last.rows.slice(restored) };

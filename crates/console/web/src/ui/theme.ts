@@ -5,8 +5,17 @@ import { signal } from "@preact/signals";
 export type Theme = "auto" | "light" | "dark";
 const KEY = "partita-theme";
 
+/** A browser may refuse storage; then the choice lasts as long as the page. */
+function attempt<T>(act: () => T): T | undefined {
+  try {
+    return act();
+  } catch {
+    return undefined;
+  }
+}
+
 function stored(): Theme {
-  const found = localStorage.getItem(KEY);
+  const found = attempt(() => localStorage.getItem(KEY));
   return found === "light" || found === "dark" ? found : "auto";
 }
 
@@ -15,10 +24,10 @@ export const theme = signal<Theme>(stored());
 theme.subscribe((chosen) => {
   if (chosen === "auto") {
     delete document.documentElement.dataset.theme;
-    localStorage.removeItem(KEY);
+    attempt(() => localStorage.removeItem(KEY));
   } else {
     document.documentElement.dataset.theme = chosen;
-    localStorage.setItem(KEY, chosen);
+    attempt(() => localStorage.setItem(KEY, chosen));
   }
 });
 
