@@ -111,7 +111,7 @@ export default async function (check, browser) {
       return outcomes;
     }, CONSOLE);
     site.close();
-    assert.deepEqual(results, ["blocked", "opaque", "opaque"]);
+    assert.deepEqual(results, ["blocked", "blocked", "blocked"]);
     await inside.reload();
     await isIn(inside);
     assert.equal(await inside.getByRole("link", { name: "FromElsewhere" }).count(), 0);

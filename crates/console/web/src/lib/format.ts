@@ -21,7 +21,7 @@ export function bytes(value: number): string {
 export function milliseconds(value: number): string {
   if (value < 1) return `${value.toFixed(2)} ms`;
   if (value < 100) return `${value.toFixed(1)} ms`;
-  if (value < 10_000) return `${Math.round(value)} ms`;
+  if (value < 1000) return `${Math.round(value)} ms`;
   return duration(value / 1000);
 }
 

@@ -33,7 +33,7 @@ export function Live() {
         <Tile name="median" value={now ? milliseconds(now.p50_ms) : "–"} />
         <Tile name="99 of 100 within" value={now ? milliseconds(now.p99_ms) : "–"} />
         <Tile name="examined for one returned" value={now?.entities_returned ? short(now.entities_examined / now.entities_returned) : "–"} />
-        <Tile name="connections" value={now ? count(now.connections) : "–"} />
+        <Tile name="to make a commit durable" value={now?.commits ? milliseconds(now.sync_ms / now.commits) : "–"} />
       </div>
       <div class="charts">
         <div class="card">
@@ -73,10 +73,9 @@ export function Live() {
           <Chart
             title="Commits"
             width={PULSES}
-            unit=""
+            unit="/s"
             series={[
-              { name: "commits /s", kind: "one", values: list.map(({ commits }) => commits) },
-              { name: "sync ms", kind: "two", values: list.map(({ sync_ms }) => sync_ms) },
+              { name: "commits", kind: "one", values: list.map(({ commits }) => commits) },
             ]}
           />
         </div>

@@ -49,7 +49,10 @@ export function Dialog({ title, wide, side, children, footer, onClose = closeDia
           <h2>{title}</h2>
           <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
         </header>
-        <div class="dialog-body">{children}</div>
+        {/* Focusable, so that a long one can be scrolled with the keyboard. */}
+        <div class="dialog-body" tabIndex={side ? 0 : undefined}>
+          {children}
+        </div>
         {footer && <footer>{footer}</footer>}
       </div>
     </dialog>
