@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::assets;
 use crate::attempts::Attempts;
+use crate::cluster::ClusterSource;
 use crate::command::{Command, Commands, MigrationCheck};
 use crate::endpoint::ServiceEndpoint;
 use crate::events;
@@ -66,6 +67,7 @@ pub struct AdminParts {
     pub program: Program,
     pub store: StorePlace,
     pub commands: Arc<Commands>,
+    pub cluster: Option<ClusterSource>,
     /// Whether the services answer what Azure does not have.
     pub extensions: bool,
     /// Which partitions are asked for most, if somebody counts them.
@@ -83,6 +85,7 @@ pub struct Admin {
     program: Program,
     store: StorePlace,
     commands: Arc<Commands>,
+    cluster: Option<ClusterSource>,
     start: Start,
     pub(crate) extensions: bool,
     pub(crate) hot: Option<Arc<HotPartitions>>,
@@ -113,6 +116,7 @@ impl Admin {
             program: parts.program,
             store: parts.store,
             commands: parts.commands,
+            cluster: parts.cluster,
             start: Start::now(),
             extensions: parts.extensions,
             hot: parts.hot,
@@ -171,8 +175,7 @@ impl Admin {
         body: &mut RequestBody,
     ) -> Result<Reply, Refusal> {
         if let Some((service, rest)) = forward::target(path) {
-            let body = std::mem::replace(body, RequestBody::none());
-            return self.forward(service, rest, visitor, Arrival { body, ..arrival }).await;
+            return self.forward(service, rest, visitor, arrival, body).await;
         }
         if let Some(name) = path.strip_prefix("/api/commands/") {
             visitor.require_operator(arrival.peer)?;
@@ -205,8 +208,12 @@ impl Admin {
             "/" | "/console" => Ok(reply::redirect(assets::ROOT)),
             "/api/status" => {
                 visitor.require_admin()?;
+                let cluster = match &self.cluster {
+                    Some(cluster) => Some(cluster.ask().await),
+                    None => None,
+                };
                 // Short, but it reads files.
-                Ok(tokio::task::block_in_place(|| reply::ok(&self.status_parts().status())))
+                Ok(tokio::task::block_in_place(|| reply::ok(&self.status_parts().status(cluster))))
             }
             "/metrics" => {
                 visitor.require_admin()?;
@@ -225,13 +232,14 @@ impl Admin {
         path: &str,
         visitor: &Visitor,
         arrival: Arrival<'_>,
+        body: &mut RequestBody,
     ) -> Result<Reply, Refusal> {
         let member = visitor.require_member()?;
         let query = arrival.head.uri.query().map(str::to_owned);
         let method = arrival.head.method.clone();
         let headers = forward::passed_headers(&arrival.head.headers, &method);
         let call = ServiceCall { service, method, path, query: query.as_deref(), headers };
-        forward::call(&self.services, &self.endpoints, member, call, arrival).await
+        forward::call(&self.services, &self.endpoints, member, call, arrival, body).await
     }
 
     async fn command(&self, name: &str) -> Result<Reply, Refusal> {

@@ -6,6 +6,7 @@
 
 mod assets;
 mod attempts;
+mod cluster;
 mod command;
 mod door;
 mod endpoint;
@@ -30,6 +31,7 @@ mod signer;
 mod status;
 mod who;
 
+pub use cluster::{ClusterNode, ClusterSource, ClusterStatus, DirectorySegments, FrontEnd};
 pub use command::{Command, CommandError, Commands, Done, MigrationCheck};
 pub use door::{Admin, AdminParts, bounds};
 pub use endpoint::ServiceEndpoint;

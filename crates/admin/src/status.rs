@@ -8,6 +8,7 @@ use front::metrics::process;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::cluster::ClusterAnswer;
 use crate::command::{Backup, Commands, Job};
 
 /// What the program is.
@@ -63,6 +64,8 @@ pub(crate) struct Status<'a> {
     sessions: usize,
     jobs: Vec<Job>,
     backups: Vec<Backup>,
+    /// `None` if the data is not in a cluster.
+    cluster: Option<ClusterAnswer>,
 }
 
 #[derive(Debug, Serialize)]
@@ -106,7 +109,7 @@ pub(crate) struct StatusParts<'a> {
 
 impl<'a> StatusParts<'a> {
     /// Reads files of the system and the state of the engine.
-    pub fn status(&self) -> Status<'a> {
+    pub fn status(&self, cluster: Option<ClusterAnswer>) -> Status<'a> {
         let front = self.services.front();
         let load = front.metrics.load();
         let counters = front.engine.counters();
@@ -135,6 +138,7 @@ impl<'a> StatusParts<'a> {
             sessions: self.sessions,
             jobs: self.commands.running().into_iter().collect(),
             backups: self.commands.backups(),
+            cluster,
         }
     }
 }

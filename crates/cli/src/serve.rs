@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use admin::{Admin, AdminParts, Commands, Setting, StoreKind, StorePlace};
+use admin::{Admin, AdminParts, ClusterSource, Commands, Setting, StoreKind, StorePlace};
 use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
@@ -162,7 +162,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let failed = std::future::pending();
             let place =
                 StorePlace { kind: StoreKind::Memory, place: "in memory; it is gone after exit".to_owned() };
-            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands };
+            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands, cluster: None };
             serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
@@ -182,7 +182,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: None }, failed).await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
@@ -191,9 +191,10 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let commands =
                 CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
             let _control = listen_for_commands(&config, commands.clone())?;
+            let view = cluster::source(engine.clone());
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: Some(view) }, failed).await
         }
     }
 }
@@ -211,6 +212,7 @@ struct Backing {
     engine: Arc<dyn Engine>,
     place: StorePlace,
     commands: Arc<Commands>,
+    cluster: Option<ClusterSource>,
 }
 
 async fn serve_with(
@@ -294,6 +296,7 @@ async fn serve_with(
             program: program(),
             store: backing.place,
             commands: backing.commands,
+            cluster: backing.cluster,
             extensions: config.extensions,
             hot,
             settings,

@@ -70,7 +70,7 @@ fn what_does_not_prove_anything_does_not_sign_in() {
         (json!({ "development": true, "key": KEY }), "SignInIncomplete"),
         (json!({}), "SignInIncomplete"),
         (json!({ "user": "root" }), "NotJson"),
-        (json!([]), "NotJson"),
+        (json!("text"), "NotJson"),
     ] {
         // Some of these count as failures, of which only a few are allowed in a second.
         let answer = loop {
