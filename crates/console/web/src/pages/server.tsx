@@ -24,7 +24,7 @@ export function ServerPage() {
       <header class="page-head">
         <div>
           <h1>Server</h1>
-          <p class="lead">{value ? `Partita ${value.version}${value.commit ? ` (${value.commit})` : ""}` : " "}</p>
+          <p class="lead">{value ? `Partita ${value.version}${value.commit && value.commit !== "unknown" ? ` (${value.commit})` : ""}` : " "}</p>
         </div>
         <div class="actions">
           {COMMANDS.map(([name, label, what]) => (
