@@ -3,7 +3,8 @@
 //   node million.js            a million rows; prints frame times
 //   node million.js 20000      fewer; what ./test runs
 //
-// The rows come from `partita import`. Times are printed, not judged; what is judged is that the right rows are shown, that
+// The rows come from `partita import`. Beside the times of frames, which other programs on the machine lengthen, stands the
+// processor time that the page's thread used for each. Times are printed, not judged; what is judged is that the right rows are shown, that
 // few rows are in the document, and that few pages are held.
 
 import assert from "node:assert/strict";
@@ -53,15 +54,28 @@ const scroll = (page, step, frames) =>
     [step, frames],
   );
 
-function report(name, times) {
+/** Processor time of the page's thread so far, in milliseconds. */
+async function busy() {
+  const { metrics } = await devtools.send("Performance.getMetrics");
+  return metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+}
+
+async function measure(name, act) {
+  const before = await busy();
+  const times = await act();
+  report(name, times, (await busy()) - before);
+}
+
+function report(name, times, used) {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1);
   const long = times.filter((time) => time > 34).length;
-  console.log(`${name.padEnd(34)} ${times.length} frames: median ${at(0.5)} ms, 95 % within ${at(0.95)}, 99 % within ${at(0.99)}, longest ${at(1)}; ${long} longer than two frames`);
+  console.log(`${name.padEnd(26)} ${times.length} frames, each ${(used / times.length).toFixed(1)} ms of work: median ${at(0.5)} ms, 95 % within ${at(0.95)}, 99 % within ${at(0.99)}, longest ${at(1)}; ${long} longer than two frames`);
 }
 
 await load();
 const { browser, close } = await openBrowser();
+let devtools;
 try {
   const page = await signedIn(browser);
   let requests = 0;
@@ -75,9 +89,11 @@ try {
   };
   const grid = page.getByRole("grid");
   await shows(0);
-  report("standing still", await scroll(page, 0, 120));
-  report("slowly, 6 pixels a frame", await scroll(page, 6, 300));
-  report("fast, 10 rows a frame", await scroll(page, 280, 300));
+  devtools = await browser.newCDPSession(page);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  await measure("standing still", () => scroll(page, 0, 120));
+  await measure("slowly, 6 pixels a frame", () => scroll(page, 6, 300));
+  await measure("fast, 10 rows a frame", () => scroll(page, 280, 300));
   await page.waitForTimeout(500);
 
   // To the very end: keys alone are read on the way.
@@ -90,11 +106,12 @@ try {
   }
   await grid.evaluate((element) => void (element.scrollTop = element.scrollHeight));
   await shows(last);
-  console.log(`${"to the last row".padEnd(34)} ${((performance.now() - started) / 1000).toFixed(1)} s, ${requests} requests in all`);
-  report("upwards from the end", await scroll(page, -280, 300));
+  console.log(`${"to the last row".padEnd(26)} ${((performance.now() - started) / 1000).toFixed(1)} s, ${requests} requests in all`);
+  await measure("upwards from the end", () => scroll(page, -280, 300));
 
   // Jumps into what is known: each page is read again by its token.
   const jumps = [];
+  const beforeJumps = await busy();
   for (const share of [0.5, 0.123, 0.987, 0.25, 0.75]) {
     jumps.push(...(await page.evaluate(
       (share) =>
@@ -116,13 +133,13 @@ try {
     const first = Number(await page.locator("[data-row]").first().getAttribute("data-row"));
     await shows(first + 12);
   }
-  report("after jumps", jumps);
+  report("after jumps", jumps, (await busy()) - beforeJumps);
   const inDocument = await page.locator("[data-row]").count();
   assert.ok(inDocument < 80, `${inDocument} rows in the document`);
   // One request a page on the way, and one or two for each place that was looked at.
   assert.ok(requests <= rows / 1000 + 120, `${requests} requests`);
   const heap = await page.evaluate(() => performance.memory?.usedJSHeapSize ?? 0);
-  console.log(`${"at the end".padEnd(34)} ${inDocument} rows in the document, ${requests} requests, heap ${(heap / 1048576).toFixed(0)} MiB`);
+  console.log(`${"at the end".padEnd(26)} ${inDocument} rows in the document, ${requests} requests, heap ${(heap / 1048576).toFixed(0)} MiB`);
   assert.deepEqual(troubles, []);
 } finally {
   await close();
