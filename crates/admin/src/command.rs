@@ -211,3 +211,43 @@ impl Drop for ClearOnDrop<'_> {
         *self.0.lock() = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn one_command_runs_at_a_time_and_is_shown_while_it_does() {
+        let (begun, begins) = mpsc::channel();
+        let (finish, finishes) = mpsc::channel::<()>();
+        let finishes = Mutex::new(finishes);
+        let commands = Arc::new(Commands::new(move |_| {
+            let _ = begun.send(());
+            let _ = finishes.lock().recv();
+            Ok(Done::Checkpoint { commits: 7, directory: "/d".into() })
+        }));
+        let first = tokio::spawn({
+            let commands = commands.clone();
+            async move { commands.perform(Command::Checkpoint).await }
+        });
+        tokio::task::block_in_place(|| begins.recv()).unwrap();
+        assert_eq!(commands.running().map(|job| job.kind), Some("checkpoint"));
+        let refused = commands.try_perform(Command::Freeze).await.unwrap_err();
+        assert_eq!(refused.to_string(), "checkpoint is running; try again when it is done");
+        finish.send(()).unwrap();
+        assert_eq!(first.await.unwrap().unwrap().to_string(), "7 /d");
+        assert!(commands.running().is_none());
+        assert_eq!(commands.backups().len(), 1);
+    }
+
+    #[test]
+    fn commands_are_read_as_they_are_written() {
+        let check = MigrationCheck::Needed;
+        for command in [Command::Reload, Command::Checkpoint, Command::Freeze, Command::Thaw(check)] {
+            assert_eq!(Command::parse(command.name(), check), Some(command));
+        }
+        assert_eq!(Command::parse("stop", check), None);
+    }
+}

@@ -2,27 +2,34 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::hot_partitions::HotPartitions;
 use console::Asset;
 use front::{Arrival, Body, BodyFailure, Bounds, Handler, LocalServices, Memory, RequestBody};
 use http::{HeaderMap, Method, Response};
-use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 use crate::assets;
 use crate::attempts::Attempts;
+use crate::cluster::ClusterSource;
 use crate::command::{Command, Commands, MigrationCheck};
 use crate::endpoint::ServiceEndpoint;
+use crate::events;
 use crate::forward::{self, ServiceCall};
 use crate::host::{self, HostName};
+use crate::inventory;
 use crate::origin;
 use crate::prometheus;
 use crate::refusal::Refusal;
 use crate::reply::{self, Reply};
+use crate::sas_api;
 use crate::secret::AdminToken;
 use crate::session_api;
 use crate::sessions::Sessions;
+use crate::settings::{Setting, SettingsShown};
 use crate::status::{Program, Start, StatusParts, StorePlace};
 use crate::who::{AdminProof, Visitor};
 
@@ -52,8 +59,6 @@ pub fn bounds(shutdown: Duration) -> Bounds {
 pub struct AdminParts {
     pub services: LocalServices,
     pub endpoints: Vec<ServiceEndpoint>,
-    /// The bound of connections at the services' ports.
-    pub connections_max: usize,
     /// Only this machine can reach the listener.
     pub loopback: bool,
     pub token: Option<AdminToken>,
@@ -62,24 +67,33 @@ pub struct AdminParts {
     pub program: Program,
     pub store: StorePlace,
     pub commands: Arc<Commands>,
+    pub cluster: Option<ClusterSource>,
     /// Whether the services answer what Azure does not have.
     pub extensions: bool,
+    /// Which partitions are asked for most, if somebody counts them.
+    pub hot: Option<Arc<HotPartitions>>,
+    pub settings: Vec<Setting>,
 }
 
 /// The administration of a server.
 pub struct Admin {
     pub(crate) services: LocalServices,
     pub(crate) endpoints: Vec<ServiceEndpoint>,
-    connections_max: usize,
     pub(crate) proof: AdminProof,
     hosts: Vec<HostName>,
     assets: &'static [Asset],
     program: Program,
     store: StorePlace,
     commands: Arc<Commands>,
+    cluster: Option<ClusterSource>,
     start: Start,
     pub(crate) extensions: bool,
-    pub(crate) sessions: Sessions,
+    pub(crate) hot: Option<Arc<HotPartitions>>,
+    settings: Vec<Setting>,
+    pub(crate) sessions: Arc<Sessions>,
+    /// For work that reads much: one request at a time.
+    pub(crate) counting: Semaphore,
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) attempts: Attempts,
     memory: Arc<Memory>,
 }
@@ -92,20 +106,24 @@ impl fmt::Debug for Admin {
 
 impl Admin {
     pub fn new(parts: AdminParts) -> Self {
-        let AdminParts { services, endpoints, connections_max, loopback, token, hosts, .. } = parts;
+        let AdminParts { services, endpoints, loopback, token, hosts, .. } = parts;
         Self {
             services,
             endpoints,
-            connections_max,
             proof: AdminProof { token, loopback },
             hosts,
             assets: parts.assets,
             program: parts.program,
             store: parts.store,
             commands: parts.commands,
+            cluster: parts.cluster,
             start: Start::now(),
             extensions: parts.extensions,
-            sessions: Sessions::new(),
+            hot: parts.hot,
+            settings: parts.settings,
+            sessions: Arc::new(Sessions::new()),
+            counting: Semaphore::new(1),
+            streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
             attempts: Attempts::default(),
             memory: Memory::new(MEMORY_BYTES_MAX),
         }
@@ -138,7 +156,7 @@ impl Admin {
         if origin::is_cross_site(head, arrival.scheme, &host) {
             return Err(Refusal::CrossSite);
         }
-        let proved = (&self.sessions, &self.attempts);
+        let proved = (&*self.sessions, &self.attempts);
         let visitor = self.proof.visitor(head, arrival.peer.ip(), proved, Instant::now())?;
         let path = head.uri.path().to_owned();
         let is_sign_in = path == "/api/session" && head.method == Method::POST;
@@ -157,11 +175,10 @@ impl Admin {
         body: &mut RequestBody,
     ) -> Result<Reply, Refusal> {
         if let Some((service, rest)) = forward::target(path) {
-            let body = std::mem::replace(body, RequestBody::none());
-            return self.forward(service, rest, visitor, Arrival { body, ..arrival }).await;
+            return self.forward(service, rest, visitor, arrival, body).await;
         }
         if let Some(name) = path.strip_prefix("/api/commands/") {
-            visitor.require_admin()?;
+            visitor.require_operator(arrival.peer)?;
             return match arrival.head.method {
                 Method::POST => self.command(name).await,
                 _ => Ok(reply::not_allowed("POST")),
@@ -176,11 +193,27 @@ impl Admin {
                 Method::DELETE => session_api::sign_out(self, visitor),
                 _ => Ok(reply::not_allowed("GET, POST, DELETE")),
             },
+            "/api/sas" => match method {
+                Method::POST => sas_api::make(self, visitor.require_member()?, &arrival, host, body).await,
+                _ => Ok(reply::not_allowed("POST")),
+            },
             _ if !is_read => Ok(reply::not_allowed("GET, HEAD")),
+            "/api/tables" => inventory::tables(self, visitor.require_member()?, &arrival).await,
+            "/api/queues" => inventory::queues(self, visitor.require_member()?, &arrival).await,
+            "/api/events" => events::open(self, visitor, arrival.peer),
+            "/api/settings" => {
+                visitor.require_admin()?;
+                Ok(reply::ok(&SettingsShown { settings: &self.settings }))
+            }
             "/" | "/console" => Ok(reply::redirect(assets::ROOT)),
             "/api/status" => {
                 visitor.require_admin()?;
-                Ok(reply::ok(&self.status_parts().status()))
+                let cluster = match &self.cluster {
+                    Some(cluster) => Some(cluster.ask().await),
+                    None => None,
+                };
+                // Short, but it reads files.
+                Ok(tokio::task::block_in_place(|| reply::ok(&self.status_parts().status(cluster))))
             }
             "/metrics" => {
                 visitor.require_admin()?;
@@ -199,14 +232,14 @@ impl Admin {
         path: &str,
         visitor: &Visitor,
         arrival: Arrival<'_>,
+        body: &mut RequestBody,
     ) -> Result<Reply, Refusal> {
-        let (_, session) = visitor.require_session()?;
-        let member = session.member.as_ref().ok_or(Refusal::NoAccount)?;
+        let member = visitor.require_member()?;
         let query = arrival.head.uri.query().map(str::to_owned);
         let method = arrival.head.method.clone();
         let headers = forward::passed_headers(&arrival.head.headers, &method);
         let call = ServiceCall { service, method, path, query: query.as_deref(), headers };
-        forward::call(&self.services, &self.endpoints, member, call, arrival).await
+        forward::call(&self.services, &self.endpoints, member, call, arrival, body).await
     }
 
     async fn command(&self, name: &str) -> Result<Reply, Refusal> {
@@ -221,7 +254,6 @@ impl Admin {
             commands: &self.commands,
             start: self.start,
             services: &self.services,
-            connections_max: self.connections_max,
             sessions: self.sessions.count(),
         }
     }

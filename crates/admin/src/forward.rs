@@ -2,7 +2,7 @@
 //! ordinary pipeline. The services check, limit, throttle and log them like any other request.
 
 use common::ServiceKind;
-use front::{Arrival, LocalServices};
+use front::{Arrival, LocalServices, RequestBody};
 use http::header::{
     ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH,
     TRANSFER_ENCODING, UPGRADE,
@@ -73,19 +73,22 @@ pub(crate) fn passed_headers(sent: &HeaderMap, method: &Method) -> HeaderMap {
     passed
 }
 
-/// Has the service answer. `arrival` says where from; its head is replaced.
+/// Has the service answer. `arrival` says where from; its head and body are replaced. A body that the service does not get
+/// stays.
 pub(crate) async fn call(
     services: &LocalServices,
     endpoints: &[ServiceEndpoint],
     member: &Member,
     call: ServiceCall<'_>,
     arrival: Arrival<'_>,
+    body: &mut RequestBody,
 ) -> Result<Reply, Refusal> {
     let service = call.service;
     let endpoint =
         ServiceEndpoint::of(endpoints, service, arrival.scheme).ok_or(Refusal::NotServed(service))?;
     let head = service_head(call, member, endpoint)?;
-    let arrival = Arrival { scheme: endpoint.scheme, head, ..arrival };
+    let body = std::mem::replace(body, RequestBody::none());
+    let arrival = Arrival { scheme: endpoint.scheme, head, body, ..arrival };
     let mut reply = services.answer(service, arrival).await.ok_or(Refusal::NotServed(service))?;
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
         reply.headers_mut().remove(name);

@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     CrossSite,
     NoSession,
     NotAdmin,
+    /// Another user of this machine, who has no token.
+    OtherUser,
     /// The administrator's session, which has no account.
     NoAccount,
     WrongToken,
@@ -33,6 +35,16 @@ pub(crate) enum Refusal {
     BadTarget,
     Sas(SasError),
     Command(CommandError),
+    /// A token can't make tokens.
+    NotOwner,
+    TableName(String),
+    /// What a service answered to a request that was made for a session.
+    Service {
+        status: StatusCode,
+        code: String,
+    },
+    ServiceBroken,
+    TooManyStreams,
 }
 
 impl Refusal {
@@ -42,12 +54,16 @@ impl Refusal {
             Self::NoSession | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::CrossSite
             | Self::NotAdmin
+            | Self::OtherUser
             | Self::NoAccount
             | Self::WrongCsrf
             | Self::WrongKey
             | Self::WrongSas(_)
-            | Self::DevelopmentElsewhere => StatusCode::FORBIDDEN,
-            Self::TooManyFailures => StatusCode::TOO_MANY_REQUESTS,
+            | Self::DevelopmentElsewhere
+            | Self::NotOwner => StatusCode::FORBIDDEN,
+            Self::Service { status, .. } => *status,
+            Self::ServiceBroken => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::TooManyFailures | Self::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound | Self::NotServed(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Command(CommandError::Busy(_)) => StatusCode::CONFLICT,
@@ -59,16 +75,18 @@ impl Refusal {
             | Self::ConnectionString(_)
             | Self::HeaderUnreadable(_)
             | Self::BadTarget
+            | Self::TableName(_)
             | Self::Sas(_) => StatusCode::BAD_REQUEST,
         }
     }
 
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::WrongHost => "WrongHost",
             Self::CrossSite => "CrossSite",
             Self::NoSession => "NoSession",
             Self::NotAdmin => "NotAdmin",
+            Self::OtherUser => "OtherUser",
             Self::NoAccount => "NoAccount",
             Self::WrongToken => "WrongToken",
             Self::WrongCsrf => "WrongCsrf",
@@ -89,6 +107,11 @@ impl Refusal {
             Self::Sas(_) => "SasInvalid",
             Self::Command(CommandError::Busy(_)) => "CommandRunning",
             Self::Command(_) => "CommandFailed",
+            Self::NotOwner => "NotOwner",
+            Self::TableName(_) => "TableNameInvalid",
+            Self::Service { code, .. } => code,
+            Self::ServiceBroken => "ServiceBroken",
+            Self::TooManyStreams => "TooManyStreams",
         }
     }
 
@@ -102,6 +125,9 @@ impl Refusal {
             Self::CrossSite => "requests from other sites are refused".to_owned(),
             Self::NoSession => "sign in first: POST /api/session".to_owned(),
             Self::NotAdmin => "this needs the administration's token, or its loopback address".to_owned(),
+            Self::OtherUser => "this is for the user that runs the server, and for who has the token of \
+                                --admin-token-file"
+                .to_owned(),
             Self::NoAccount => "this session has no account; sign in with one".to_owned(),
             Self::WrongToken => "the administration's token is wrong".to_owned(),
             Self::WrongCsrf => {
@@ -129,6 +155,11 @@ impl Refusal {
             Self::BadTarget => "the request's target is not a path of this listener".to_owned(),
             Self::Sas(error) => error.to_string(),
             Self::Command(error) => error.to_string(),
+            Self::NotOwner => "only a session with an account key can make tokens".to_owned(),
+            Self::TableName(name) => format!("{name:?} can't be the name of a table"),
+            Self::Service { code, .. } => format!("the service refused it: {code}"),
+            Self::ServiceBroken => "the service's answer could not be read".to_owned(),
+            Self::TooManyStreams => "too many consoles follow the events already".to_owned(),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
 pub(crate) fn refused_with(refusal: &Refusal, mut members: Value) -> Reply {
     members["error"] = json!({ "code": refusal.code(), "message": refusal.message() });
     let mut reply = json_text(refusal.status(), members.to_string());
-    if matches!(refusal, Refusal::TooManyFailures) {
+    if matches!(refusal, Refusal::TooManyFailures | Refusal::TooManyStreams) {
         reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     reply

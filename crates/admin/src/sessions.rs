@@ -139,6 +139,11 @@ impl Sessions {
         Some(FoundSession { hash, session: entry.session.clone(), left: entry.left(now) })
     }
 
+    /// Whether it has not ended. It does not count as used.
+    pub fn is_open(&self, hash: SessionHash, now: Instant) -> bool {
+        self.open.lock().get(&hash).is_some_and(|entry| !entry.left(now).is_zero())
+    }
+
     pub fn end(&self, hash: SessionHash) {
         self.open.lock().remove(&hash);
     }

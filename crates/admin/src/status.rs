@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use common::DateTime;
 use front::LocalServices;
+use front::metrics::process;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::cluster::ClusterAnswer;
 use crate::command::{Backup, Commands, Job};
 
 /// What the program is.
@@ -57,10 +59,13 @@ pub(crate) struct Status<'a> {
     engine: Map<String, Value>,
     connections: ConnectionCounts,
     memory: MemoryUse,
+    disk: DiskUse,
     accounts: Vec<String>,
     sessions: usize,
     jobs: Vec<Job>,
     backups: Vec<Backup>,
+    /// `None` if the data is not in a cluster.
+    cluster: Option<ClusterAnswer>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,6 +86,14 @@ struct MemoryUse {
     resident_bytes: Option<u64>,
     request_bytes_held: usize,
     request_bytes_max: usize,
+    cache_bytes: Option<f64>,
+}
+
+/// Of the data directory, if there is one.
+#[derive(Debug, Serialize)]
+struct DiskUse {
+    used_bytes: Option<f64>,
+    free_bytes: Option<f64>,
 }
 
 /// What a status is made of.
@@ -91,13 +104,15 @@ pub(crate) struct StatusParts<'a> {
     pub commands: &'a Commands,
     pub start: Start,
     pub services: &'a LocalServices,
-    pub connections_max: usize,
     pub sessions: usize,
 }
 
 impl<'a> StatusParts<'a> {
-    pub fn status(&self) -> Status<'a> {
+    /// Reads files of the system and the state of the engine.
+    pub fn status(&self, cluster: Option<ClusterAnswer>) -> Status<'a> {
         let front = self.services.front();
+        let load = front.metrics.load();
+        let counters = front.engine.counters();
         let mut accounts: Vec<String> =
             front.accounts.current().names().map(|name| name.as_str().to_owned()).collect();
         accounts.sort_unstable();
@@ -107,20 +122,23 @@ impl<'a> StatusParts<'a> {
             uptime_seconds: self.start.instant.elapsed().max(Duration::ZERO).as_secs(),
             health: health(self.services),
             store: self.store,
-            engine: Map::new(),
-            connections: ConnectionCounts {
-                open: front.metrics.load().connections,
-                max: self.connections_max,
-            },
+            connections: ConnectionCounts { open: load.connections, max: load.connections_max },
             memory: MemoryUse {
-                resident_bytes: resident_bytes(),
-                request_bytes_held: front.memory.held(),
-                request_bytes_max: front.memory.bytes_max(),
+                resident_bytes: process().resident_bytes,
+                request_bytes_held: load.memory_bytes,
+                request_bytes_max: load.memory_bytes_max,
+                cache_bytes: counters.number("cache_bytes"),
             },
+            disk: DiskUse {
+                used_bytes: counters.number("disk_used_bytes"),
+                free_bytes: counters.number("disk_free_bytes"),
+            },
+            engine: counters.numbers().into_iter().map(|(name, number)| (name, number.into())).collect(),
             accounts,
             sessions: self.sessions,
             jobs: self.commands.running().into_iter().collect(),
             backups: self.commands.backups(),
+            cluster,
         }
     }
 }
@@ -135,12 +153,4 @@ fn health(services: &LocalServices) -> Health {
     let frozen =
         frozen.map(|since| format!("frozen since {}: writes are refused", since.to_seconds_string()));
     Health { ready, reasons: fault.into_iter().chain(frozen).collect() }
-}
-
-/// The memory that this process has in use. `None` where the system does not say.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
 }

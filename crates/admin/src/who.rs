@@ -1,6 +1,6 @@
 //! Who sent a request, and whether it may change something.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use http::header::{AUTHORIZATION, COOKIE};
@@ -8,9 +8,10 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use crate::attempts::Attempts;
+use crate::local_user;
 use crate::refusal::Refusal;
 use crate::secret::AdminToken;
-use crate::sessions::{FoundSession, Session, SessionHash, Sessions};
+use crate::sessions::{FoundSession, Member, Session, SessionHash, Sessions};
 
 pub(crate) const SESSION_COOKIE: &str = "partita_session";
 const CSRF: &str = "x-partita-csrf";
@@ -30,6 +31,8 @@ pub(crate) struct AdminProof {
 pub(crate) struct Visitor {
     pub session: Option<FoundSession>,
     pub admin: bool,
+    /// Nothing but the loopback address proves it, which other users of this machine have too.
+    by_place_only: bool,
     /// The administration's token came with the request itself, which no page of another site can do.
     sent_token: bool,
 }
@@ -58,7 +61,9 @@ impl AdminProof {
         let session = ids(&head.headers).take(COOKIES_MAX).find_map(|id| sessions.find(id, now));
         let by_session = session.as_ref().is_some_and(|found| found.session.admin);
         let by_place = self.loopback && self.token.is_none();
-        Ok(Visitor { session, admin: sent_token || by_session || by_place, sent_token })
+        let by_token = sent_token || by_session;
+        let (admin, by_place_only) = (by_token || by_place, by_place && !by_token);
+        Ok(Visitor { session, admin, by_place_only, sent_token })
     }
 }
 
@@ -71,8 +76,21 @@ impl Visitor {
         }
     }
 
+    /// For what harms or shows other people's data: the administrator's own user, if nothing but the place proves it.
+    pub fn require_operator(&self, peer: SocketAddr) -> Result<(), Refusal> {
+        self.require_admin()?;
+        if self.by_place_only && local_user::is_another(peer) {
+            return Err(Refusal::OtherUser);
+        }
+        Ok(())
+    }
+
     pub fn require_session(&self) -> Result<(SessionHash, &Session), Refusal> {
         self.session.as_ref().map(|found| (found.hash, &*found.session)).ok_or(Refusal::NoSession)
+    }
+
+    pub fn require_member(&self) -> Result<&Member, Refusal> {
+        self.require_session()?.1.member.as_ref().ok_or(Refusal::NoAccount)
     }
 
     /// A request that may change something shows that no page of another site sent it: it has a header that such a page

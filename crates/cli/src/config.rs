@@ -21,21 +21,23 @@ mod error;
 mod file;
 mod flags;
 mod memory;
+mod shown;
 mod storage;
 mod watching;
 
 pub use self::admin::AdminConfig;
 pub use error::SettingsError;
 pub use flags::Flags;
+pub use shown::settings;
 pub use storage::{Storage, StoreAddress};
 pub use watching::Watching;
 
 pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
-const QUEUE_LISTEN: &str = "127.0.0.1:10001";
+pub const QUEUE_LISTEN: &str = "127.0.0.1:10001";
 const QUEUE_TLS_LISTEN: &str = "127.0.0.1:10005";
 /// In place of an address: the service is not served.
-const OFF: &str = "off";
+pub const OFF: &str = "off";
 const DEV_CERT: &str = "./partita-dev-cert";
 pub const DATA: &str = "./partita-data";
 const REQUEST_LOGS: &str = "request-logs";

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
-use transfer::{ExportError, ImportError, QueueError};
+use transfer::{ExportError, ImportError, QueueError, TableError};
 
 use admin::sas::SasError;
 
@@ -18,6 +18,7 @@ use crate::upkeep::manual::ManualError;
 use crate::upkeep::marks::MarkError;
 use crate::upkeep::migrate::MigrateError;
 use crate::upkeep::restore::RestoreError;
+use crate::upkeep::status::StatusError;
 use crate::upkeep::store::StoreError;
 
 #[derive(Debug, Error)]
@@ -52,6 +53,10 @@ pub enum Failure {
     Import(#[from] ImportError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Status(#[from] StatusError),
 }
 
 impl Failure {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use admin::{Admin, AdminParts, Commands, ServiceEndpoint, StoreKind, StorePlace};
+use admin::{Admin, AdminParts, ClusterSource, Commands, Setting, StoreKind, StorePlace};
 use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
@@ -17,7 +17,7 @@ use front::bearer::SharedBearer;
 use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::traces::Traces;
-use front::{Cores, Listener, LocalServices, Port, Seats, Server, ServiceKind, Services, SideDoor};
+use front::{Cores, Listener, Port, Seats, Server, ServiceKind, Services, SideDoor};
 use queue_service::QueueService;
 use service::{Insight, Service};
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
@@ -30,7 +30,7 @@ use crate::banner::banner;
 use crate::certificate::{self, CertificateError};
 use crate::cluster::{self, ClusterError};
 use crate::commands::{CommandParts, Reload, listen_for_commands, reload_on_hangup};
-use crate::config::{AdminConfig, CertificateSource, Config, Flags, SettingsError, Storage};
+use crate::config::{self, AdminConfig, CertificateSource, Config, Flags, SettingsError, Storage};
 use crate::control::BindError;
 use crate::logging::{self, LevelError};
 use crate::program;
@@ -123,6 +123,7 @@ fn raise_file_limit(connections: usize) {
 
 /// The only place that names engines.
 async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeError> {
+    let settings = config::settings(&config, &flags);
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
     let development = AtomicBool::new(config.development);
@@ -152,7 +153,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
         Some(admin) => bind_admin(admin, acceptor_of_admin).await?,
         None => None,
     };
-    let sockets = Sockets { listeners, seats, admin };
+    let sockets = Sockets { listeners, seats, admin: admin.map(|port| (port, settings)) };
     match &config.storage {
         Storage::Memory => {
             let commands =
@@ -161,7 +162,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let failed = std::future::pending();
             let place =
                 StorePlace { kind: StoreKind::Memory, place: "in memory; it is gone after exit".to_owned() };
-            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands };
+            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands, cluster: None };
             serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
@@ -181,7 +182,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: None }, failed).await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
@@ -190,9 +191,10 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let commands =
                 CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
             let _control = listen_for_commands(&config, commands.clone())?;
+            let view = cluster::source(engine.clone());
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands }, failed).await
+            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: Some(view) }, failed).await
         }
     }
 }
@@ -201,7 +203,8 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
 struct Sockets {
     listeners: Vec<Listener>,
     seats: Seats,
-    admin: Option<Port>,
+    /// The administration's, and what it shows of the settings.
+    admin: Option<(Port, Vec<Setting>)>,
 }
 
 /// The store, and the commands that the server takes.
@@ -209,6 +212,7 @@ struct Backing {
     engine: Arc<dyn Engine>,
     place: StorePlace,
     commands: Arc<Commands>,
+    cluster: Option<ClusterSource>,
 }
 
 async fn serve_with(
@@ -244,6 +248,9 @@ async fn serve_with(
         if let Some(throttle) = throttle {
             queues = queues.throttled(throttle);
         }
+        if let Some(insight) = &insight {
+            queues = queues.observed(insight.hot.clone());
+        }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });
         served_queues = Some(queues.clone());
@@ -268,11 +275,35 @@ async fn serve_with(
     // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();
     // A closed standard output is no error: `partita serve | head -1` must keep running.
-    let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, admin.as_ref(), &backing.place.place));
-    tracing::info!(?listeners, ?admin, data = backing.place.place, "ready");
+    let _ = writeln!(
+        io::stdout(),
+        "{}",
+        banner(config, &listeners, admin.as_ref().map(|(port, _)| port), &backing.place.place)
+    );
+    let of_admin = admin.as_ref().map(|(port, _)| port);
+    tracing::info!(?listeners, admin = ?of_admin, data = backing.place.place, "ready");
     let server = server.open();
     let endpoints = listeners.iter().map(Into::into).collect();
-    let side_doors = admin.map(|port| side_door(port, config, server.local(), endpoints, backing));
+    let hot = insight.map(|insight| insight.hot);
+    let side_doors = admin.map(|(port, settings)| {
+        let parts = AdminParts {
+            services: server.local(),
+            endpoints,
+            loopback: is_loopback(&port),
+            token: config.admin.as_ref().and_then(|admin| admin.token.clone()),
+            hosts: config.admin.as_ref().map_or_else(Vec::new, |admin| admin.hosts.clone()),
+            assets: console::ASSETS,
+            program: program(),
+            store: backing.place,
+            commands: backing.commands,
+            cluster: backing.cluster,
+            extensions: config.extensions,
+            hot,
+            settings,
+        };
+        let bounds = admin::bounds(config.bounds.shutdown);
+        SideDoor { port, handler: Arc::new(Admin::new(parts)), bounds }
+    });
 
     let mut outcome = Ok(());
     let stop = async {
@@ -295,31 +326,6 @@ async fn serve_with(
     engine.close().await;
     tracing::info!("stopped");
     outcome
-}
-
-/// The console, metrics and administration.
-fn side_door(
-    port: Port,
-    config: &Config,
-    services: LocalServices,
-    endpoints: Vec<ServiceEndpoint>,
-    backing: Backing,
-) -> SideDoor {
-    let settings = config.admin.as_ref();
-    let admin = Admin::new(AdminParts {
-        services,
-        endpoints,
-        connections_max: config.bounds.connections,
-        loopback: is_loopback(&port),
-        token: settings.and_then(|admin| admin.token.clone()),
-        hosts: settings.map_or_else(Vec::new, |admin| admin.hosts.clone()),
-        assets: console::ASSETS,
-        program: program(),
-        store: backing.place,
-        commands: backing.commands,
-        extensions: false,
-    });
-    SideDoor { port, handler: Arc::new(admin), bounds: admin::bounds(config.bounds.shutdown) }
 }
 
 /// The address that is bound, whatever name the setting gave it.

@@ -134,7 +134,11 @@ impl CassandraEngine {
         Box::pin(self.freeze.thaw())
     }
 
-    async fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(crate) async fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
         self.check_open()?;
         self.catalog.find(table).await
     }

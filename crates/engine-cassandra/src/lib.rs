@@ -35,6 +35,7 @@ mod test_keyspace;
 mod tls;
 mod trouble;
 mod unknown;
+mod view;
 
 pub use address::{HostError, OptionsError};
 pub use directory::Schedule;
@@ -46,3 +47,4 @@ pub use schema::{InitError, SchemaChanges, init};
 pub use session::{ConnectError, check as check_store, open as connect};
 pub use tls::TlsError;
 pub use trouble::Trouble;
+pub use view::{ClusterView, DirectoryView, NodeView, ServerView};

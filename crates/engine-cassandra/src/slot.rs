@@ -18,6 +18,7 @@ use crate::clock::{Clock, Lease, SLOTS};
 use crate::cluster::{Conditional, Link};
 use crate::freeze::Freeze;
 use crate::trouble::{Trouble, undecodable};
+use crate::view::ServerView;
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// The pause after a failed renewal, or when stamps of other servers have advanced the clock.
@@ -253,6 +254,20 @@ impl Watch {
 pub async fn are_all_quiet(link: &Link, freeze: Uuid) -> Result<bool, Trouble> {
     let quiet = |(_, owner, _, _, frozen): &SlotRow| owner.is_none() || *frozen == Some(freeze);
     Ok(all(link).await?.iter().all(quiet))
+}
+
+/// The slots that are taken, in their order.
+pub async fn servers(link: &Link) -> Result<Vec<ServerView>, Trouble> {
+    let rows = all(link).await?;
+    let taken = rows.into_iter().filter(|row| row.1.is_some());
+    let view = |(id, _, _, table_lease, frozen): SlotRow| ServerView {
+        slot: i64::from(id),
+        table_lease_milliseconds: table_lease,
+        is_frozen: frozen.is_some(),
+    };
+    let mut servers: Vec<ServerView> = taken.map(view).collect();
+    servers.sort_unstable_by_key(|server| server.slot);
+    Ok(servers)
 }
 
 /// The longest table lease of all servers.

@@ -12,6 +12,7 @@ mod database;
 mod db;
 mod directory;
 mod draft;
+mod estimate;
 mod fields;
 mod health;
 mod layout;
@@ -45,8 +46,8 @@ use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use parking_lot::RwLock;
 use store::{
-    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage,
-    Transaction,
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableEstimate, TableRef,
+    TablesPage, Transaction,
 };
 use tokio::sync::watch;
 use tokio::task;
@@ -360,6 +361,12 @@ impl Engine for EmbeddedEngine {
         let rows = rows.into_iter().map(|(row, stored)| Ok((row, stored.map(StoredRow::open).transpose()?)));
         let rows = rows.collect::<Result<_, Fault>>()?;
         self.commit(Work::Load(table.clone(), partition.clone(), rows)).await.map(drop)
+    }
+
+    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
+        let (db, found) = self.readable(table)?;
+        let estimate = self.reader.estimate(db, found, rows_max).await;
+        estimate.map(Some).map_err(|error| error.about(|| table.to_string()))
     }
 
     /// Whether the store can be read and written.

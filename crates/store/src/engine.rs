@@ -55,6 +55,15 @@ pub struct TablesPage {
     pub next: Option<String>,
 }
 
+/// About how much a table holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableEstimate {
+    pub rows: u64,
+    pub bytes: u64,
+    /// Rows that were read for it.
+    pub read: u64,
+}
+
 /// What every engine promises. The crate `store-suite` has each promise as a test.
 ///
 /// - `apply` is all or nothing. After `Ok`, the changes survive a crash of the process and of the machine.
@@ -142,6 +151,13 @@ pub trait Engine: Send + Sync + 'static {
         partition: &Key,
         rows: Vec<(Key, Option<StoredRow>)>,
     ) -> Result<(), Error>;
+
+    /// About how much a table holds, for people. Reads at most `rows_max` rows: up to so many, the number of rows is right.
+    /// `None` if the engine can't tell.
+    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
+        let _ = (table, rows_max);
+        Ok(None)
+    }
 
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;

@@ -25,7 +25,7 @@ pub use counters::{
 pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::{ShownName, ShownProperties, ShownValue};
-pub use engine::{Engine, TableRef, TablesPage};
+pub use engine::{Engine, TableEstimate, TableRef, TablesPage};
 pub use error::{Error, Reason};
 pub use fault::{Fault, FaultKind, with_causes};
 pub use gate::{Gate, WritePermit};

@@ -33,13 +33,13 @@ impl RequestMemory {
         MemoryShare { memory: self.clone(), bytes: 0 }
     }
 
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Bytes that requests hold now.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
-    }
-
-    pub fn bytes_max(&self) -> usize {
-        self.bytes_max
     }
 }
 

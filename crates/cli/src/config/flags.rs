@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
+use super::shown::GivenSettings;
 use super::storage::StoreAddress;
 use super::{DEV_CERT, Switch};
 use crate::logging::LogFormat;
@@ -165,14 +166,18 @@ pub struct Flags {
     /// text or json [default: text]
     #[arg(long, value_name = "FORMAT", env = "PARTITA_LOG_FORMAT")]
     pub(super) log_format: Option<LogFormat>,
+    /// Which of these were given, and how.
+    #[arg(skip)]
+    pub(super) given: GivenSettings,
 }
 
 impl Flags {
-    /// If a flag says where to keep data, it wins over variables that name another place: a container image may have set
+    /// Remembers where each value comes from. If a flag says where to keep data, it wins over variables that name another place: a container image may have set
     /// one.
     pub fn let_flags_win(&mut self, matches: Option<&ArgMatches>) {
         use clap::parser::ValueSource;
         let Some(matches) = matches else { return };
+        self.given = GivenSettings::of(matches);
         let is_from = |name: &str, source| matches.value_source(name) == Some(source);
         let places = ["store", "data", "in_memory"];
         if !places.iter().any(|name| is_from(name, ValueSource::CommandLine)) {

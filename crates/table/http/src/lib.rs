@@ -24,7 +24,7 @@ use wire::access_policies::{self, AccessPolicy};
 use wire::signing::sas::{Sas, SasFormatError};
 use wire::url::QueryString;
 
-pub use extension::Extensions;
+pub use extension::{Extensions, hot_document};
 
 use answer::TableFailure;
 use table_request::TableRequest;

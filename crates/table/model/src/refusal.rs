@@ -68,7 +68,7 @@ pub enum Refusal {
 
     /// Partita's own: the caller, or the operator, has set a limit.
     #[error(
-        "The query looked at more than {max} entities for one page. Filter on PartitionKey and RowKey, or raise x-partita-max-examined."
+        "The query looked at more than {max} entities for one page. Filter on PartitionKey and RowKey, or raise the limit: x-partita-max-examined, or --max-examined of the server."
     )]
     ScanTooLarge { max: u64 },
 

@@ -25,6 +25,7 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
   const isOpen = useSignal(false);
   const chosen = useSignal(-1);
   const isTyping = useSignal(false);
+  const isFocused = useSignal(false);
   const fault = useComputed(() => check(text.value));
   const proposals = isOpen.value ? complete(text.value, cursor.value, seen()) : [];
   const isListed = proposals.length > 0;
@@ -58,6 +59,7 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
     else if (event.key === "Tab" && isListed && isTyping.value && proposals[0] && text.value) accept(proposals[0]);
     else if (event.key === "Enter") {
       isOpen.value = false;
+      isFocused.value = false;
       run();
     } else if (event.key === "Escape" && isListed) {
       event.stopPropagation();
@@ -67,7 +69,9 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
     event.preventDefault();
   };
 
-  const wrong = fault.value;
+  // A filter that is only not finished is no fault while it is being written.
+  const isUnfinished = isFocused.value && !!fault.value && fault.value.at >= text.value.length;
+  const wrong = isUnfinished ? undefined : fault.value;
   const says = wrong && text.value ? wrong.message : refused;
   return (
     <div class="filter">
@@ -98,6 +102,7 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
             text.value = event.currentTarget.value;
             chosen.value = -1;
             isTyping.value = true;
+            isFocused.value = true;
             isOpen.value = true;
             follow();
           }}
@@ -108,7 +113,10 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
             isOpen.value = true;
           }}
           onScroll={scrolled}
-          onBlur={() => setTimeout(() => (isOpen.value = false), 150)}
+          onBlur={() => {
+            isFocused.value = false;
+            setTimeout(() => (isOpen.value = false), 150);
+          }}
         />
         {isListed && (
           <ul class="completion" role="listbox" id={`${id}-list`} aria-label="Completions" style={{ left: `calc(${Math.min(proposals[0]?.from ?? 0, 60)}ch + 8px)` }}>

@@ -3,7 +3,8 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { JSX, TargetedKeyboardEvent, TargetedMouseEvent, TargetedPointerEvent } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { keyOf, type Raw, valueOf } from "../model/edm.ts";
+import type { Seen } from "../filter/complete.ts";
+import { type EdmType, keyOf, type Raw, valueOf } from "../model/edm.ts";
 import { count } from "../lib/format.ts";
 import { copyText } from "../ui/dialog.tsx";
 import { TypeBadge } from "../ui/parts.tsx";
@@ -26,8 +27,13 @@ interface GridProps {
   remove: () => void;
 }
 
-export const widthOf = (widths: Record<string, number>, name: string): number =>
-  widths[name] ?? (name === "Timestamp" ? 190 : name === "PartitionKey" || name === "RowKey" ? 150 : 160);
+const USUAL: Record<EdmType, number> = { String: 170, Int32: 104, Int64: 150, Double: 120, Boolean: 96, DateTime: 186, Guid: 300, Binary: 200 };
+
+/** As it was dragged, or what its type usually takes; the name and the badge must fit as well. */
+function widthOf(widths: Record<string, number>, name: string, seen: Seen): number {
+  const types = [...(seen.get(name) ?? [])];
+  return widths[name] ?? Math.max(name.length * 7.6 + 28 + types.slice(0, 2).length * 42, ...types.map((type) => USUAL[type]));
+}
 
 export function Grid({ rows, label, estimate, columns, widths, selection, open, remove }: GridProps) {
   const element = useRef<HTMLDivElement>(null);
@@ -62,7 +68,7 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
     if (height > 0) rows.need(first, Math.max(first, last));
   }, [rows, first, last, known, height]);
 
-  const placed = places(columns, widths.value);
+  const placed = places(columns, widths.value, rows.seen);
   const visible = placed.filter(({ x, width }) => x + width > left.value - 200 && x < left.value + size.value.width + 200);
   const full = (placed.at(-1)?.x ?? CHECK_WIDTH) + (placed.at(-1)?.width ?? 0);
 
@@ -124,7 +130,7 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
     const target = to[event.key];
     const name = columns[column];
     if (event.altKey && name && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
-      widths.value = { ...widths.value, [name]: Math.max(60, widthOf(widths.value, name) + (event.key === "ArrowLeft" ? -20 : 20)) };
+      widths.value = { ...widths.value, [name]: Math.max(60, widthOf(widths.value, name, rows.seen) + (event.key === "ArrowLeft" ? -20 : 20)) };
     } else if (target) {
       const at = active.value ? target : [row, column];
       show(Math.max(0, Math.min(lastRow, at[0] as number)), Math.max(0, Math.min(end, at[1] as number)));
@@ -144,7 +150,7 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
   const resize = (event: TargetedPointerEvent<HTMLSpanElement>, name: string): void => {
     event.preventDefault();
     const handle = event.currentTarget;
-    const [start, before] = [event.clientX, widthOf(widths.value, name)];
+    const [start, before] = [event.clientX, widthOf(widths.value, name, rows.seen)];
     handle.setPointerCapture(event.pointerId);
     handle.onpointermove = (move) => (widths.value = { ...widths.value, [name]: Math.max(60, Math.min(900, before + move.clientX - start)) });
     handle.onpointerup = () => (handle.onpointermove = handle.onpointerup = null);
@@ -160,13 +166,15 @@ export function Grid({ rows, label, estimate, columns, widths, selection, open, 
     widths.value = { ...widths.value, [name]: Math.min(600, Math.max(60, longest * 7.4 + 26)) };
   };
 
+  // Rows that leave the view give their elements to those that enter it.
+  const slots = Math.ceil(height / ROW_HEIGHT) + 24;
   const shown: JSX.Element[] = [];
   for (let index = from; index <= to && index < total; index += 1) {
     const raw = rows.row(index);
     const isChosen = !!raw && selection.value.has(keyOf(raw));
     shown.push(
       <div
-        key={index}
+        key={index % slots}
         role="row"
         class={`row${isChosen ? " chosen" : ""}${index % 2 ? " odd" : ""}`}
         aria-rowindex={index + 2}
@@ -251,10 +259,10 @@ interface Place {
   index: number;
 }
 
-function places(columns: string[], widths: Record<string, number>): Place[] {
+function places(columns: string[], widths: Record<string, number>, seen: Seen): Place[] {
   let x = CHECK_WIDTH;
   return columns.map((name, index) => {
-    const width = widthOf(widths, name);
+    const width = widthOf(widths, name, seen);
     x += width;
     return { name, x: x - width, width, index };
   });

@@ -17,6 +17,7 @@ interface PageSlot {
 /** About 60,000 rows of a kilobyte are as much as a tab should hold. */
 const PAGES_HELD = 60;
 const PAGE_ROWS = 1000;
+const AHEAD = 300;
 
 export interface Totals {
   pages: number;
@@ -72,7 +73,9 @@ export class Rows {
 
   /** Asks for the rows of a window: reads on if it is beyond what is known, or again what was dropped. */
   need(first: number, last: number): void {
-    if (last >= this.known.peek() && !this.isComplete.peek() && !this.error.peek()) void this.extend(last + 1);
+    const known = this.known.peek();
+    // The next page is asked for before the last row is in view.
+    if (last + AHEAD >= known && !this.isComplete.peek() && !this.error.peek()) void this.extend(Math.max(last, known) + 1);
     else this.wanted = 0;
     for (let index = first; index <= Math.min(last, this.known.peek() - 1); ) {
       const slot = this.slotOf(index);

@@ -23,12 +23,9 @@ export function parsePage(text: string): { value: Raw[] } & Raw {
   return JSON.parse(wrapDoubles(text));
 }
 
-function wrapDoubles(text: string): string {
-  if (!/:\s*-?\d+[.eE]/.test(text)) return text;
-  return text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
-    token[0] !== '"' && /[.eE]/.test(token) ? `{"double":"${token}"}` : token,
-  );
-}
+// A quote inside a text has a backslash before it, and no name ends with one: what follows `":` is a value.
+const DOUBLE = /(?<!\\)":\s*(-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))(?=\s*[,}])/g;
+const wrapDoubles = (text: string): string => text.replace(DOUBLE, '":{"double":"$1"}');
 
 export function valueOf(raw: Raw, name: string): Value | undefined {
   const found = raw[name];
@@ -113,6 +110,8 @@ export function writeProperty(name: string, { type, text }: Value): string {
     case "Int32":
       return `${quoted}:${BigInt(text.replace("+", ""))}`;
     case "Double":
+      // As the service writes it: a point or an exponent is enough.
+      if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) && /[.eE]/.test(text)) return `${quoted}:${text}`;
       return Number.isFinite(Number(text)) ? annotated(String(Number(text))) : annotated(JSON.stringify(text));
     case "String":
       return `${quoted}:${JSON.stringify(text)}`;

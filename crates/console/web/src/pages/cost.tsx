@@ -10,7 +10,9 @@ import { Dialog, openDialog } from "../ui/dialog.tsx";
 import { Button, Notice, useLoaded } from "../ui/parts.tsx";
 
 const GOOD = ["point", "range", "empty"];
-const classKind = (name: string): string => (GOOD.includes(name) ? "good" : name.startsWith("partition") ? "fair" : "poor");
+/** A scan is no fault if what it reads is what was asked for. */
+const classKind = (name: string, examined: number, returned: number): string =>
+  GOOD.includes(name) ? "good" : examined <= 2 * returned ? "plain" : name.startsWith("partition") ? "fair" : "poor";
 const title = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
 export function Cost({ table, filter, rows }: { table: string; filter: string; rows: Rows }) {
@@ -20,17 +22,17 @@ export function Cost({ table, filter, rows }: { table: string; filter: string; r
   return (
     <div class="cost" role="group" aria-label="What this query cost">
       {last && (
-        <span class={`class ${classKind(last.class)}`} title={MEANING[last.class]}>
+        <span class={`class ${classKind(last.class, totals.examined, totals.returned)}`} title={MEANING[last.class]}>
           {title(last.class)}
         </span>
       )}
-      {last && <Fact name="key ranges" value={count(last.key_ranges)} />}
+      {last && <Fact name={last.key_ranges === 1 ? "key range" : "key ranges"} value={count(last.key_ranges)} />}
       {last && <Fact name="examined" value={count(totals.examined)} />}
       <Fact name="returned" value={count(totals.returned)} />
       {last && totals.examined > 0 && <Share totals={totals} />}
       <Fact name={last ? "in the server" : "in all"} value={milliseconds(last ? totals.serverMs : totals.ms)} />
       <Fact name={totals.pages === 1 ? "page" : "pages"} value={count(totals.pages)} />
-      {last?.azure && <Fact name="Azure transactions" value={count(totals.azureRequests)} hint={azureHint(totals)} />}
+      {last?.azure && <Fact name={totals.azureRequests === 1 ? "Azure transaction" : "Azure transactions"} value={count(totals.azureRequests)} hint={azureHint(totals)} />}
       {session.value?.extensions && (
         <Button kind="quiet" icon="bulb" onClick={() => openDialog(() => <WhySlow table={table} filter={filter} totals={totals} />)}>
           Why is this slow?
@@ -92,7 +94,7 @@ function Reasons({ explained, totals, filter, table }: { explained: Explained; t
   return (
     <div class="reasons">
       <p>
-        <span class={`class ${classKind(explained.class)}`}>{title(explained.class)}</span> {MEANING[name] ?? ""}
+        <span class={`class ${classKind(explained.class, examined, returned)}`}>{title(explained.class)}</span> {MEANING[name] ?? ""}
       </p>
       {filter ? <pre class="code">{filter}</pre> : <p>Without a filter every row of {table} is an answer, so every row is read, page by page.</p>}
       <dl class="facts">
@@ -110,7 +112,7 @@ function Reasons({ explained, totals, filter, table }: { explained: Explained; t
         <dt>Returned</dt>
         <dd>{plural(returned, "entity", "entities")}</dd>
         <dt>In vain</dt>
-        <dd>{inVain === 0 ? "none" : `${plural(inVain, "entity", "entities")}, ${Math.round((100 * inVain) / Math.max(1, examined))} %`}</dd>
+        <dd>{inVain === 0 ? "none" : `${plural(inVain, "entity", "entities")}, ${percent(inVain / Math.max(1, examined))}`}</dd>
         {explained.ms !== undefined && (
           <>
             <dt>Time in the server</dt>
@@ -139,6 +141,9 @@ function Reasons({ explained, totals, filter, table }: { explained: Explained; t
     </div>
   );
 }
+
+/** Never rounded up to 100. */
+const percent = (share: number): string => `${share < 1 ? Math.floor(share * 1000) / 10 : 100} %`;
 
 function helps(name: string, filter: string): string[] {
   if (name === "point" || name === "empty") return ["Nothing to improve: it is one look-up."];

@@ -89,7 +89,6 @@ function Property({ name, value, isTried, isTwice, set, remove }: PropertyProps)
   const label = name || "new property";
   return (
     <div class="property" role="group" aria-label={label}>
-      <div class="property-head">
         <input class="mono property-name" aria-label="Name" aria-invalid={!!wrongName} list="seen-names" value={name} placeholder="Name" spellcheck={false} autocomplete="off" onInput={(event) => set(event.currentTarget.value, value)} />
         <select aria-label={`Type of ${label}`} value={value.type} onChange={(event) => set(name, converted(value, event.currentTarget.value as EdmType))}>
           {EDM_TYPES.map((type) => (
@@ -98,9 +97,10 @@ function Property({ name, value, isTried, isTwice, set, remove }: PropertyProps)
             </option>
           ))}
         </select>
+        <div class="property-value">
+          <Editor label={label} value={value} isWrong={!!wrong} set={(text) => set(name, { ...value, text })} />
+        </div>
         <Button kind="quiet" icon="close" label={`Remove ${label}`} onClick={remove} />
-      </div>
-      <Editor label={label} value={value} isWrong={!!wrong} set={(text) => set(name, { ...value, text })} />
       {(wrongName || wrong) && <p class="fault">{wrongName ?? wrong}</p>}
     </div>
   );
@@ -111,7 +111,7 @@ function Editor({ label, value, isWrong, set }: { label: string; value: Value; i
   const onInput = (event: TargetedEvent<HTMLInputElement>): void => set(event.currentTarget.value);
   switch (value.type) {
     case "String":
-      return <textarea {...common} rows={Math.min(8, value.text.split("\n").length + Math.floor(value.text.length / 60))} onInput={(event) => set(event.currentTarget.value)} />;
+      return <textarea {...common} rows={Math.min(8, value.text.split("\n").length + Math.floor(value.text.length / 34))} onInput={(event) => set(event.currentTarget.value)} />;
     case "Boolean":
       return (
         <label class="switch">

@@ -145,7 +145,7 @@ function Confirm({ name, label, what, done }: { name: Command; label: string; wh
     busy(true);
     try {
       const answer = await command(name);
-      toast(`${label}: ${typeof answer.message === "string" ? answer.message : "done"}.`.replace("..", "."));
+      toast(typeof answer.text === "string" ? answer.text : `${label}: done.`);
       closeDialog();
       done();
     } catch (wrong) {

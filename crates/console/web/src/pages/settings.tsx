@@ -98,7 +98,7 @@ function Editor({ service }: { service: Service }) {
         </pre>
       </details>
       {error !== undefined && <Notice>{words(error)}</Notice>}
-      <div class="actions sticky">
+      <div class={`actions${isChanged ? " sticky" : ""}`}>
         <Button disabled={!isChanged} onClick={() => set(loaded.value)}>
           Discard
         </Button>

@@ -8,9 +8,9 @@ import { Button, Field, Notice, Tabs } from "../ui/parts.tsx";
 
 const WAYS = [
   ["connection", "Connection string"],
-  ["key", "Account key"],
+  ["key", "Key"],
   ["sas", "SAS"],
-  ["token", "Administrator"],
+  ["token", "Admin"],
 ] as const;
 type Way = (typeof WAYS)[number][0];
 
@@ -58,7 +58,7 @@ export function SignIn() {
           </div>
         )}
         <Tabs label="How to sign in" tabs={WAYS} chosen={way} choose={(next) => (fail(""), choose(next))} />
-        <form onSubmit={submit} aria-label={WAYS.find(([name]) => name === way)?.[1]}>
+        <form onSubmit={submit}>
           {way === "connection" && (
             <Field label="Connection string" hint="As the server prints it at start, or as the portal shows it.">
               {(ids) => <textarea {...ids} class="mono" rows={4} value={given.connection} spellcheck={false} placeholder="AccountName=…;AccountKey=…;TableEndpoint=…" onInput={set("connection")} />}

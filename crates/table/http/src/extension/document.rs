@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use common::hot_partitions::{HotMinute, HotOrder, HotPartition, PARTITIONS_MAX};
+use common::hot_partitions::{HotMinute, HotOrder, HotPartition, HotReport, PARTITIONS_MAX};
 use serde::Serialize;
 use serde_json::{Value, json as value};
 use service::Insight;
@@ -99,7 +99,11 @@ pub fn hot(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableF
     };
     let top = top(call, PARTITIONS_MAX)?;
     let report = insight.hot.report(&context.site.account, top, order, Instant::now());
-    json(&value!({ "this_minute": minute(&report.this_minute), "last_minute": minute(&report.last_minute) }))
+    json(&hot_document(&report))
+}
+
+pub fn hot_document(report: &HotReport) -> Value {
+    value!({ "this_minute": minute(&report.this_minute), "last_minute": minute(&report.last_minute) })
 }
 
 fn minute(minute: &HotMinute) -> Value {

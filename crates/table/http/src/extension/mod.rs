@@ -11,7 +11,7 @@ use wire::url;
 
 use crate::operation::Operation;
 
-pub use document::{advice, discover, hot};
+pub use document::{advice, discover, hot, hot_document};
 pub use explained::{Run, explain, header};
 
 /// The first segment of a path that Azure refuses: no table can have this name.
