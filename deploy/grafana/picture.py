@@ -84,7 +84,7 @@ def graph(panel, series, times, place):
             below.update(values)
         lines.append((name, values))
     most = max(value for _, values in lines for _, value in values)
-    most = panel["fieldConfig"]["defaults"].get("max") or nice(most)
+    most = panel["fieldConfig"]["defaults"].get("max") or nice(most, unit)
     across = lambda at: left + (at - times[0]) / (times[1] - times[0]) * (right - left)
     up = lambda value: bottom - min(value / most, 1) * (bottom - top)
     parts = []
@@ -104,7 +104,7 @@ def graph(panel, series, times, place):
             parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
     at, line = left, y + h - 20
     for number, (name, _) in enumerate(lines[:LEGEND_MAX]):
-        room = 18 + 6.2 * len(name)
+        room = 24 + 6.4 * len(name)
         if at + room > right and at > left:
             at, line = left, line + 13
         if line > y + h - 6:
@@ -115,10 +115,13 @@ def graph(panel, series, times, place):
     return parts
 
 
-def nice(value):
+def nice(value, unit):
     """A round number that is not below it."""
     if value <= 0:
         return 1
+    if unit in ("bytes", "Bps"):
+        power = 1024 ** max(0, math.floor(math.log(value, 1024)))
+        return power * nice(value / power, "none")
     power = 10 ** math.floor(math.log10(value))
     return next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= value * 0.999)
 
@@ -131,7 +134,7 @@ def shown(value, unit):
     if unit in ("bytes", "Bps"):
         for name in ("B", "KiB", "MiB", "GiB", "TiB"):
             if value < 1024 or name == "TiB":
-                return f"{value:.3g} {name}" + ("/s" if unit == "Bps" else "")
+                return (f"{value:.0f}" if value >= 100 else f"{value:.3g}") + f" {name}" + ("/s" if unit == "Bps" else "")
             value /= 1024
     for limit, name in ((1e6, "M"), (1e3, "k")):
         if value >= limit:
