@@ -1,4 +1,4 @@
-//! What a server tells about its requests: slow queries in the log, and spans to a collector.
+//! What a server tells about its requests: metrics, slow queries in the log, and spans to a collector.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -69,6 +69,82 @@ fn a_query_that_reads_much_is_logged_with_the_shape_of_its_filter_and_no_value()
         assert!(lines[1].contains(part), "{part} is missing in {}", lines[1]);
     }
     assert!(!text.contains("hidden"), "{text}");
+}
+
+/// The metrics of a server, by name and labels.
+fn metrics(server: &Partita) -> BTreeMap<String, f64> {
+    let (_, rest) = server.banner.split_once("Console and metrics: http://").unwrap();
+    let address = rest.split('/').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
+    let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
+    samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+}
+
+#[test]
+fn metrics_are_the_counts_of_what_was_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let server =
+        Partita::start(&["--data", &directory.path().display().to_string(), "--scan-log-rows", "15"]);
+    let mut client = server.client();
+    fill(&mut client, 20);
+    for _ in 0..3 {
+        expect(&mut client, "GET", "/Books(PartitionKey='p',RowKey='001')", &[], "", 200);
+    }
+    expect(&mut client, "GET", "/Books(PartitionKey='p',RowKey='none')", &[], "", 404);
+    expect(
+        &mut client,
+        "GET",
+        "/Books()?$filter=Title%20eq%20'Emma'%20and%20RowKey%20lt%20'005'",
+        &[],
+        "",
+        200,
+    );
+    expect(&mut client, "GET", "/None()", &[], "", 404);
+    let stranger = client.send_raw("GET", "/devstoreaccount1/Books()", &JSON, b"").unwrap();
+    assert!(stranger.status >= 400);
+    let found = metrics(&server);
+    let of = |operation: &str, status: &str| {
+        format!("partita_requests_total{{service=\"table\",operation=\"{operation}\",status=\"{status}\"}}")
+    };
+    for (name, expected) in [
+        (of("CreateTable", "2xx"), 1.0),
+        (of("InsertEntity", "2xx"), 20.0),
+        (of("QueryEntity", "2xx"), 3.0),
+        (of("QueryEntity", "4xx"), 1.0),
+        (of("QueryEntities", "2xx"), 1.0),
+        (of("QueryEntities", "4xx"), 2.0),
+        (of("DeleteEntity", "2xx"), 0.0),
+        (
+            r#"partita_request_duration_seconds_count{service="table",operation="QueryEntity"}"#.to_owned(),
+            4.0,
+        ),
+        (r#"partita_refused_requests_total{service="table",code="TableNotFound"}"#.to_owned(), 1.0),
+        (r#"partita_refused_requests_total{service="table",code="ResourceNotFound"}"#.to_owned(), 1.0),
+        (r#"partita_throttled_requests_total{service="queue"}"#.to_owned(), 0.0),
+        // The query reads all rows and finds five; each get reads the one that it finds.
+        ("partita_entities_examined_total".to_owned(), 23.0),
+        ("partita_entities_returned_total".to_owned(), 8.0),
+        ("partita_slow_queries_total".to_owned(), 1.0),
+        ("partita_ready".to_owned(), 1.0),
+        ("partita_connections_max".to_owned(), 10_000.0),
+    ] {
+        assert_eq!(found.get(&name), Some(&expected), "{name}");
+    }
+    // Storage Analytics writes rows of its own.
+    let transactions = found["partita_store_transactions_total"];
+    assert!(transactions >= 20.0, "{transactions}");
+    assert_eq!(found["partita_store_commit_transactions_sum"], transactions);
+    assert!(found["partita_received_bytes_total"] > 1000.0 && found["partita_sent_bytes_total"] > 1000.0);
+    assert!(found["partita_connections"] >= 1.0 && found["partita_store_disk_free_bytes"] > 0.0);
+    let names =
+        found.keys().filter(|name| name.contains("p'") || name.contains("Books") || name.contains("Emma"));
+    assert_eq!(names.count(), 0, "data of users is in no label");
 }
 
 /// A collector that takes messages and hands them to the test.

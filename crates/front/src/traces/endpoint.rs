@@ -1,5 +1,6 @@
 //! Where spans are sent to: an address of OTLP over HTTP, and one request to it.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
@@ -115,13 +116,14 @@ impl OtlpEndpoint {
             let _ = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             Ok::<_, hyper::Error>(head.status)
         };
+        // A collector may close the connection with its answer. If it closes it before, the exchange fails too.
+        let connection = async {
+            let _ = connection.await;
+            std::future::pending::<Infallible>().await
+        };
         let status = tokio::select! {
             status = exchange => status?,
-            ended = connection => match ended {
-                // Not before the answer.
-                Ok(()) => return Err(SendError::Connect(std::io::ErrorKind::ConnectionAborted.into())),
-                Err(error) => return Err(error.into()),
-            },
+            never = connection => match never {},
         };
         if status.is_success() { Ok(()) } else { Err(SendError::Refused(status)) }
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Span;
+use super::RequestSpan;
 use super::endpoint::{OtlpEndpoint, SendError};
 use super::otlp::{self, Resource};
 use crate::metrics::Metrics;
@@ -28,7 +28,7 @@ pub(super) struct Exporter {
 
 impl Exporter {
     /// Runs until told to stop, then sends what is left.
-    pub async fn run(self, mut queue: mpsc::Receiver<Span>, mut stopped: watch::Receiver<()>) {
+    pub async fn run(self, mut queue: mpsc::Receiver<RequestSpan>, mut stopped: watch::Receiver<()>) {
         let mut spans = Vec::with_capacity(MESSAGE_SPANS_MAX);
         // The last attempt failed, and the log says so.
         let mut is_down = false;
@@ -46,7 +46,7 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, spans: &mut Vec<Span>, is_down: &mut bool) {
+    async fn send(&self, spans: &mut Vec<RequestSpan>, is_down: &mut bool) {
         let message = Bytes::from(otlp::encode(&self.resource, spans));
         match self.post(message).await {
             Ok(()) => {
@@ -82,7 +82,7 @@ impl Exporter {
 
 /// Waits for a span, and then for more until the time is over or they are a message. May be cancelled: spans stay in
 /// the queue or are in `spans`.
-async fn collect(queue: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>, delay: Duration) {
+async fn collect(queue: &mut mpsc::Receiver<RequestSpan>, spans: &mut Vec<RequestSpan>, delay: Duration) {
     if queue.recv_many(spans, MESSAGE_SPANS_MAX).await == 0 {
         return;
     }

@@ -44,7 +44,7 @@ pub struct TraceSettings {
 
 /// One request in a trace.
 #[derive(Debug)]
-struct Span {
+struct RequestSpan {
     trace: [u8; 16],
     id: [u8; 8],
     parent: Option<[u8; 8]>,
@@ -61,7 +61,7 @@ struct Span {
 
 /// Takes the spans of requests. One for each server.
 pub struct Traces {
-    queue: mpsc::Sender<Span>,
+    queue: mpsc::Sender<RequestSpan>,
     sampled: f64,
     metrics: Arc<Metrics>,
     /// Dropped when the server stops.
@@ -105,7 +105,7 @@ impl Traces {
         if !is_sampled {
             return;
         }
-        let span = Span {
+        let span = RequestSpan {
             trace: parent.map_or_else(rand::random, |parent| parent.trace),
             id: rand::random(),
             parent: parent.map(|parent| parent.span),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::Span;
+use super::RequestSpan;
 
 /// The server that the spans are of.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ const SERVER: u64 = 2;
 const ERROR: u64 = 2;
 
 /// An `ExportTraceServiceRequest`.
-pub fn encode(resource: &Resource, spans: &[Span]) -> Vec<u8> {
+pub fn encode(resource: &Resource, spans: &[RequestSpan]) -> Vec<u8> {
     let mut request = Message::default();
     request.message(1, |of_resource| {
         of_resource.message(1, |to| {
@@ -38,7 +38,7 @@ pub fn encode(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     request.0
 }
 
-fn write(to: &mut Message, span: &Span) {
+fn write(to: &mut Message, span: &RequestSpan) {
     to.bytes(1, &span.trace);
     to.bytes(2, &span.id);
     if let Some(parent) = &span.parent {
