@@ -386,7 +386,7 @@ async fn bind_admin(admin: &AdminConfig, tls: Option<TlsAcceptor>) -> Result<Opt
         }
     };
     // `localhost` may have been pointed elsewhere.
-    if !admin.https && !is_loopback(&port) {
+    if !is_loopback(&port) && (!admin.https || admin.token.is_none()) {
         return Err(SettingsError::AdminForOthers { address: port.address().to_string() }.into());
     }
     Ok(Some(port))
