@@ -1,11 +1,11 @@
 //! What `partita serve` prints once it is ready.
 
-use front::{Listener, ServiceKind, account};
+use front::{Listener, Port, ServiceKind, account};
 
 use crate::config::{CertificateSource, Config, Tls};
 
 /// Endpoints and connection strings. Shows a key only if it is the public one.
-pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
+pub fn banner(config: &Config, listeners: &[Listener], admin: Option<&Port>, place: &str) -> String {
     let mut lines = vec![format!("Partita {} is ready.", env!("CARGO_PKG_VERSION"))];
     let endpoint =
         |listener: &Listener, account| format!("{}://{}/{account}", listener.scheme(), listener.address());
@@ -17,6 +17,9 @@ pub fn banner(config: &Config, listeners: &[Listener], place: &str) -> String {
         }
     }
     lines.push(format!("  Data               {place}"));
+    if let Some(port) = admin {
+        lines.push(format!("  Console and metrics: {}://{}/", port.scheme(), port.address()));
+    }
     if let Some(Tls { source: CertificateSource::Development(directory), .. }) = &config.tls {
         let authority = directory.join("authority.pem");
         let authority = std::path::absolute(&authority).unwrap_or(authority);

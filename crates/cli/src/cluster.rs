@@ -1,9 +1,11 @@
 //! `partita serve --store`: connects to a cluster.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine_cassandra::{CassandraEngine, ConnectError, Options};
+use admin::{ClusterNode, ClusterSource, ClusterStatus, DirectorySegments, FrontEnd};
+use engine_cassandra::{CassandraEngine, ClusterView, ConnectError, Options};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -33,6 +35,42 @@ pub async fn connect(options: Options, wait: Duration) -> Result<CassandraEngine
         tracing::warn!(%error, seconds_left = left.as_secs(), "the cluster can't be used yet; retrying");
         tokio::time::sleep(pause.min(left)).await;
         pause = (pause * 2).min(RETRY_MAX);
+    }
+}
+
+/// The state of the cluster, for the console.
+pub fn source(engine: Arc<CassandraEngine>) -> ClusterSource {
+    ClusterSource::new(move || {
+        let engine = engine.clone();
+        async move { engine.view().await.map(shown).map_err(|trouble| trouble.to_string()) }
+    })
+}
+
+fn shown(view: ClusterView) -> ClusterStatus {
+    let this = view.slot;
+    let front_ends = view.servers.into_iter().map(|server| FrontEnd {
+        slot: server.slot,
+        this: server.slot == this,
+        table_lease_ms: server.table_lease_milliseconds,
+        frozen: server.is_frozen,
+    });
+    let nodes = view.nodes.into_iter().map(|node| ClusterNode {
+        address: node.address,
+        datacenter: node.datacenter,
+        rack: node.rack,
+        up: node.is_connected,
+    });
+    let segments = view.tables.into_iter().map(|directory| DirectorySegments {
+        account: directory.account.to_string(),
+        table: directory.table.to_string(),
+        segments: directory.segments,
+    });
+    ClusterStatus {
+        segments: segments.collect(),
+        keyspace: view.keyspace,
+        slot: this,
+        front_ends: front_ends.collect(),
+        nodes: nodes.collect(),
     }
 }
 

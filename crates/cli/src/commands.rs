@@ -1,18 +1,20 @@
 //! What a running server does for `partita reload`, `backup`, `freeze`, `thaw` and `migrate`.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use admin::{Command, CommandError, Commands, Done, MigrationCheck};
 use engine_embedded::EmbeddedEngine;
 use front::account::SharedAccounts;
 use front::bearer::SharedBearer;
 use store::{Fault, Gate};
 use thiserror::Error;
-use tokio::task::JoinError;
 
 use crate::config::{Config, Flags, SettingsError};
-use crate::control::{self, BindError, Control};
+use crate::control::{BindError, Control};
+use crate::upkeep::marks::{self, MarkError};
 
 /// Reloads accounts and keys, including those of bearer tokens, so that keys can be rotated without a restart.
 pub struct Reload {
@@ -25,7 +27,7 @@ pub struct Reload {
 
 /// Why a server did not run a command. The command prints this text.
 #[derive(Debug, Error)]
-pub enum CommandError {
+pub enum Failed {
     #[error("accounts and keys are unchanged: {source}")]
     Settings { source: SettingsError },
     #[error(
@@ -41,14 +43,12 @@ pub enum CommandError {
         "the checkpoint was made, but its absolute path is unknown: {source}; start the server with an absolute --data"
     )]
     NoPath { source: io::Error },
-    #[error("the command was interrupted: {0}; run it again")]
-    CutShort(#[source] JoinError),
-    #[error("this server does not know that command; it may be older than the program that sent it")]
-    Unknown,
+    #[error("still frozen: {0}")]
+    Moved(#[from] MarkError),
 }
 
 impl Reload {
-    fn run(&self) -> Result<String, CommandError> {
+    fn run(&self) -> Result<Done, Failed> {
         let outcome = self.replace();
         match &outcome {
             Ok(done) => tracing::info!("{done}"),
@@ -57,21 +57,21 @@ impl Reload {
         outcome
     }
 
-    fn replace(&self) -> Result<String, CommandError> {
+    fn replace(&self) -> Result<Done, Failed> {
         match Config::from_flags(self.flags.clone()) {
             // If a file has lost its keys, the server must not fall back to the published one.
             Ok(config) if config.development && !self.development.load(Ordering::Relaxed) => {
-                Err(CommandError::AccountsGone)
+                Err(Failed::AccountsGone)
             }
             Ok(config) => {
                 self.development.store(config.development, Ordering::Relaxed);
-                let names: Vec<&str> = config.accounts.iter().map(|account| account.name.as_str()).collect();
-                let done = format!("reloaded accounts and keys: {}", names.join(", "));
+                let names = config.accounts.iter().map(|account| account.name.as_str().to_owned());
+                let done = Done::Reloaded { accounts: names.collect() };
                 self.accounts.replace(config.accounts());
                 self.bearer.replace(config.bearer);
                 Ok(done)
             }
-            Err(source) => Err(CommandError::Settings { source }),
+            Err(source) => Err(Failed::Settings { source }),
         }
     }
 }
@@ -85,12 +85,38 @@ pub async fn reload_on_hangup(reload: Arc<Reload>) {
     }
 }
 
+/// What commands need of the server.
+pub struct CommandParts {
+    pub reload: Arc<Reload>,
+    pub gate: Arc<Gate>,
+    /// The engine that can make checkpoints, and its data directory.
+    pub embedded: Option<(Arc<EmbeddedEngine>, PathBuf)>,
+}
+
+impl CommandParts {
+    pub fn commands(self) -> Arc<Commands> {
+        Arc::new(Commands::new(move |command| self.run(command).map_err(CommandError::failed)))
+    }
+
+    fn run(&self, command: Command) -> Result<Done, Failed> {
+        match command {
+            Command::Reload => self.reload.run(),
+            Command::Checkpoint => checkpoint(self.embedded.as_ref().map(|(engine, _)| &**engine)),
+            Command::Freeze => Ok(freeze(&self.gate)),
+            Command::Thaw(check) => {
+                if let (MigrationCheck::Needed, Some((_, data))) = (check, &self.embedded) {
+                    marks::check(data, false)?;
+                }
+                Ok(thaw(&self.gate))
+            }
+        }
+    }
+}
+
 /// A socket named by `--control` must bind; the default one is best-effort.
 pub fn listen_for_commands(
     config: &Config,
-    reload: Arc<Reload>,
-    gate: Arc<Gate>,
-    engine: Option<Arc<EmbeddedEngine>>,
+    commands: Arc<Commands>,
 ) -> Result<Option<AbortOnDrop>, BindError> {
     let Some((path, asked_for)) = &config.control else { return Ok(None) };
     let control = match Control::bind(path) {
@@ -104,41 +130,35 @@ pub fn listen_for_commands(
             return Ok(None);
         }
     };
-    let run = move |command| match command {
-        control::Command::Reload => reload.run(),
-        control::Command::Checkpoint => checkpoint(engine.as_deref()),
-        control::Command::Freeze => Ok(freeze(&gate)),
-        control::Command::Thaw => Ok(thaw(&gate)),
-    };
-    Ok(Some(AbortOnDrop(tokio::spawn(control.serve(Arc::new(run))))))
+    Ok(Some(AbortOnDrop(tokio::spawn(control.serve(commands)))))
 }
 
-fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<String, CommandError> {
-    let engine = engine.ok_or(CommandError::NothingToBackUp)?;
+fn checkpoint(engine: Option<&EmbeddedEngine>) -> Result<Done, Failed> {
+    let engine = engine.ok_or(Failed::NothingToBackUp)?;
     let taken = engine.checkpoint().inspect_err(|fault| {
         tracing::error!(kind = %fault.kind(), %fault, "could not make a checkpoint for a backup");
     })?;
     tracing::info!(commits = taken.commits, "made a checkpoint for a backup");
-    let directory =
-        std::path::absolute(&taken.directory).map_err(|source| CommandError::NoPath { source })?;
-    Ok(format!("{} {}", taken.commits, directory.display()))
+    let directory = std::path::absolute(&taken.directory).map_err(|source| Failed::NoPath { source })?;
+    Ok(Done::Checkpoint { commits: taken.commits, directory })
 }
 
 /// Blocks; commands run on threads that may block.
-fn freeze(gate: &Gate) -> String {
-    let since = tokio::runtime::Handle::current().block_on(gate.close()).to_fixed_string();
-    tracing::warn!(%since, "frozen: writes are refused until `partita thaw`; reads continue");
-    format!("frozen since {since}")
+fn freeze(gate: &Gate) -> Done {
+    let since = tokio::runtime::Handle::current().block_on(gate.close());
+    tracing::warn!(
+        since = %since.to_fixed_string(),
+        "frozen: writes are refused until `partita thaw`; reads continue"
+    );
+    Done::Frozen { since }
 }
 
-fn thaw(gate: &Gate) -> String {
-    match tokio::runtime::Handle::current().block_on(gate.open()) {
-        Some(since) => {
-            tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are accepted again");
-            format!("thawed; it was frozen since {}", since.to_fixed_string())
-        }
-        None => "was not frozen".to_owned(),
+fn thaw(gate: &Gate) -> Done {
+    let since = tokio::runtime::Handle::current().block_on(gate.open());
+    if let Some(since) = since {
+        tracing::warn!(since = %since.to_fixed_string(), "thawed: writes are accepted again");
     }
+    Done::Thawed { since }
 }
 
 /// Ends the task when dropped, and releases what the task owns.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use common::throttle::Targets;
+use serde::Deserialize;
 
 use crate::control;
 use crate::logging::LogFormat;
@@ -14,22 +16,28 @@ use front::account::{Account, Accounts};
 use front::bearer::{Bearer, BearerSettings};
 use front::tls::CertificateFiles;
 
+mod admin;
 mod error;
 mod file;
 mod flags;
 mod memory;
+mod shown;
 mod storage;
+mod watching;
 
+pub use self::admin::AdminConfig;
 pub use error::SettingsError;
 pub use flags::Flags;
+pub use shown::settings;
 pub use storage::{Storage, StoreAddress};
+pub use watching::Watching;
 
 pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
-const QUEUE_LISTEN: &str = "127.0.0.1:10001";
+pub const QUEUE_LISTEN: &str = "127.0.0.1:10001";
 const QUEUE_TLS_LISTEN: &str = "127.0.0.1:10005";
 /// In place of an address: the service is not served.
-const OFF: &str = "off";
+pub const OFF: &str = "off";
 const DEV_CERT: &str = "./partita-dev-cert";
 pub const DATA: &str = "./partita-data";
 const REQUEST_LOGS: &str = "request-logs";
@@ -57,15 +65,31 @@ pub struct Config {
     pub request_logs: Option<PathBuf>,
     /// The control socket, if there is one, and whether a setting names it.
     pub control: Option<(PathBuf, bool)>,
+    /// The console, metrics and administration, unless they are off.
+    pub admin: Option<AdminConfig>,
     pub accounts: Vec<Account>,
     /// No account is configured, so the server serves the development account.
     pub development: bool,
     pub check_clock: bool,
     pub bearer: Arc<Bearer>,
     pub throttle: Option<Targets>,
+    /// Whether requests and headers beyond Azure's are answered.
+    pub extensions: bool,
+    /// The most entities that a page may examine.
+    pub max_examined: Option<u64>,
     pub bounds: Bounds,
+    pub watching: Watching,
     pub log_level: String,
     pub log_format: LogFormat,
+}
+
+/// `on` or `off`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    #[default]
+    On,
+    Off,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -110,6 +134,7 @@ impl Config {
             return Err(SettingsError::DevelopmentBesideAccounts);
         }
         let storage = Storage::choose(&flags, &file)?;
+        let watching = Watching::choose(&flags, &file)?;
         let beside_data = |name: &str| match &storage {
             Storage::Memory | Storage::Cluster { .. } => None,
             Storage::Directory { path, .. } => Some(path.join(name)),
@@ -144,8 +169,26 @@ impl Config {
         }
         let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
         let queue_listen = listen.as_ref().and_then(|listen| beside(listen, queue_setting, QUEUE_LISTEN));
+        let admin_settings = admin::AdminSettings {
+            address: flags.admin.or(file.admin),
+            token_file: flags
+                .admin_token_file
+                .or(file.admin_token_file.filter(|_| flags.admin_token.is_none())),
+            token: flags.admin_token,
+            hosts: if flags.admin_host.is_empty() { file.admin_host } else { flags.admin_host },
+        };
+        let of_tables = listen.as_deref().or(tls.as_ref().map(|tls| tls.listen.as_str())).unwrap_or(LISTEN);
+        let admin = admin_settings.choose(of_tables, tls.is_some(), no_http)?;
+        let of_admin = admin.as_ref().map(|admin| &admin.listen);
         let of_tls = || tls.iter().flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref()]);
-        let addresses = || [&listen, &queue_listen].map(Option::as_ref).into_iter().chain(of_tls()).flatten();
+        let addresses = || {
+            [&listen, &queue_listen]
+                .map(Option::as_ref)
+                .into_iter()
+                .chain(of_tls())
+                .chain([of_admin])
+                .flatten()
+        };
         if development
             && !asked_for_development
             && let Some(address) = addresses().find(|address| !is_loopback(address))
@@ -168,6 +211,11 @@ impl Config {
         if request_mib < REQUEST_MIB_MIN {
             return Err(SettingsError::RequestMemory(request_mib));
         }
+        let extensions = flags.extensions.or(file.extensions).unwrap_or_default() == Switch::On;
+        let max_examined = flags.max_examined.or(file.max_examined);
+        if max_examined.is_some() && !extensions {
+            return Err(SettingsError::ExaminedWithoutExtensions);
+        }
         let idle = flags.idle_seconds.or(file.idle_seconds).unwrap_or(IDLE_SECONDS);
         let shutdown = flags.shutdown_seconds.or(file.shutdown_seconds).unwrap_or(SHUTDOWN_SECONDS);
         Ok(Self {
@@ -177,10 +225,13 @@ impl Config {
             storage,
             request_logs,
             control,
+            admin,
             accounts,
             development,
             bearer: Arc::new(bearer),
             throttle: throttle(flags.throttle.or(file.throttle).as_deref())?,
+            extensions,
+            max_examined,
             check_clock: !(flags.skip_clock_check || file.skip_clock_check),
             bounds: Bounds {
                 connections: positive("max-connections", connections)?
@@ -190,6 +241,7 @@ impl Config {
                 memory_bytes: request_mib.saturating_mul(1024 * 1024),
                 shutdown: Duration::from_secs(shutdown),
             },
+            watching,
             log_level: flags.log_level.or(file.log_level).unwrap_or_else(|| LOG_LEVEL.to_owned()),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
         })

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admin::{Command, CommandError, Commands, MigrationCheck};
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-
-use crate::commands::CommandError;
 
 /// The socket's name in the data directory.
 pub const SOCKET: &str = "control";
@@ -26,49 +25,12 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// A checkpoint first flushes memory to the disk.
 const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// A command for a running server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Reload accounts and keys.
-    Reload,
-    /// Make a checkpoint beside the data. Answered with the number of its last commit and its directory.
-    Checkpoint,
-    /// Refuse writes. Answered when no write is in flight any more, with the time of the freeze.
-    Freeze,
-    /// Accept writes again.
-    Thaw,
-}
-
-impl Command {
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "reload" => Some(Self::Reload),
-            "checkpoint" => Some(Self::Checkpoint),
-            "freeze" => Some(Self::Freeze),
-            "thaw" => Some(Self::Thaw),
-            _ => None,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Reload => "reload",
-            Self::Checkpoint => "checkpoint",
-            Self::Freeze => "freeze",
-            Self::Thaw => "thaw",
-        }
-    }
-
-    fn answer_time_max(self) -> Duration {
-        match self {
-            Self::Reload | Self::Freeze | Self::Thaw => ANSWER_TIME_MAX,
-            Self::Checkpoint => CHECKPOINT_TIME_MAX,
-        }
+fn answer_time_max(command: Command) -> Duration {
+    match command {
+        Command::Reload | Command::Freeze | Command::Thaw(_) => ANSWER_TIME_MAX,
+        Command::Checkpoint => CHECKPOINT_TIME_MAX,
     }
 }
-
-/// Runs a command and returns the text to print. May block on the disk.
-pub type Run = dyn Fn(Command) -> Result<String, CommandError> + Send + Sync;
 
 /// Why there is no control socket.
 #[derive(Debug, Error)]
@@ -129,7 +91,7 @@ impl Control {
     }
 
     /// Answers one connection at a time, forever.
-    pub async fn serve(self, run: Arc<Run>) {
+    pub async fn serve(self, commands: Arc<Commands>) {
         loop {
             let stream = match self.socket.accept().await {
                 Ok((stream, _)) => stream,
@@ -139,7 +101,7 @@ impl Control {
                     continue;
                 }
             };
-            converse(stream, run.clone()).await;
+            converse(stream, &commands).await;
         }
     }
 }
@@ -150,7 +112,7 @@ impl Drop for Control {
     }
 }
 
-async fn converse(stream: UnixStream, run: Arc<Run>) {
+async fn converse(stream: UnixStream, commands: &Commands) {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = tokio::io::BufReader::new(reader.take(COMMAND_BYTES_MAX));
@@ -159,14 +121,13 @@ async fn converse(stream: UnixStream, run: Arc<Run>) {
         tracing::debug!("a command did not arrive in time");
         return;
     }
-    let outcome = match Command::parse(line.trim()) {
-        Some(command) => tokio::task::spawn_blocking(move || run(command))
-            .await
-            .unwrap_or_else(|error| Err(CommandError::CutShort(error))),
+    // Who can open the socket can also read the data directory, and `partita thaw` has.
+    let outcome = match Command::parse(line.trim(), MigrationCheck::Done) {
+        Some(command) => commands.perform(command).await,
         None => Err(CommandError::Unknown),
     };
     let answer = match outcome {
-        Ok(text) => format!("ok {text}\n"),
+        Ok(done) => format!("ok {done}\n"),
         Err(error) => format!("error {error}\n"),
     };
     // Errors are ignored: the client may be gone, or may not read.
@@ -183,8 +144,8 @@ pub fn ask(socket: &Path, command: Command) -> Result<String, AskError> {
     let failed = |source| AskError::Broken { socket: socket.to_owned(), source };
     let mut stream = BlockingStream::connect(socket)
         .map_err(|source| AskError::NoServer { socket: socket.to_owned(), source })?;
-    stream.set_read_timeout(Some(command.answer_time_max())).map_err(failed)?;
-    writeln!(stream, "{}", command.as_str()).map_err(failed)?;
+    stream.set_read_timeout(Some(answer_time_max(command))).map_err(failed)?;
+    writeln!(stream, "{}", command.name()).map_err(failed)?;
     let mut answer = String::new();
     BufReader::new(stream.take(COMMAND_BYTES_MAX)).read_line(&mut answer).map_err(failed)?;
     match answer.trim().split_once(' ') {

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
-use transfer::{ExportError, ImportError, QueueError};
+use transfer::{ExportError, ImportError, QueueError, TableError};
+
+use admin::sas::SasError;
 
 use crate::control::AskError;
-use crate::sas_command::SasError;
 use crate::serve::ServeError;
 use crate::upkeep::backup::BackupError;
 use crate::upkeep::check::{self, CheckError};
@@ -17,6 +18,7 @@ use crate::upkeep::manual::ManualError;
 use crate::upkeep::marks::MarkError;
 use crate::upkeep::migrate::MigrateError;
 use crate::upkeep::restore::RestoreError;
+use crate::upkeep::status::StatusError;
 use crate::upkeep::store::StoreError;
 
 #[derive(Debug, Error)]
@@ -51,6 +53,10 @@ pub enum Failure {
     Import(#[from] ImportError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Status(#[from] StatusError),
 }
 
 impl Failure {

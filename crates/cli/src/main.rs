@@ -24,13 +24,16 @@ use control::AskError;
 use failure::Failure;
 use sas_command::SasCommand;
 use serve::serve;
+use transfer::TableCommand;
 use upkeep::backup::{self, BackupFlags};
 use upkeep::check::{self, CheckFlags};
+use upkeep::doctor::{self, DoctorFlags};
 use upkeep::health::{self, HealthFlags};
 use upkeep::manual::{self, CompletionsFlags, ManualFlags};
 use upkeep::marks;
 use upkeep::migrate::{self, MigrateFlags};
 use upkeep::restore::{self, RestoreFlags};
+use upkeep::status::{self, StatusFlags};
 use upkeep::store::StoreCommand;
 
 // Far less fragmentation than the system's allocator under months of mixed sizes; RocksDB uses it too.
@@ -79,11 +82,32 @@ enum Command {
     /// Work with the queues of any Queue endpoint: list, put, peek, get, delete, export, import
     #[command(subcommand, after_help = transfer::QUEUE_HELP)]
     Queue(Box<transfer::QueueCommand>),
+    /// List the tables of any Table endpoint
+    Tables(transfer::TablesCommand),
+    /// Query a table of any Table endpoint, in columns, JSON or CSV
+    Query(Box<transfer::QueryCommand>),
+    /// Print one entity
+    Get(transfer::GetCommand),
+    /// Write one entity
+    Put(transfer::PutCommand),
+    /// Delete one entity
+    Delete(transfer::DeleteCommand),
+    /// Count the entities of a table, or those that match a filter
+    Count(transfer::CountCommand),
+    /// Say what a query reads, why it is slow, and what it would take on Azure
+    Explain(transfer::ExplainCommand),
+    /// Show the partitions that are asked for most, live in the terminal
+    Top(transfer::TopCommand),
     /// Create and explain shared access signatures
     #[command(subcommand)]
     Sas(Box<SasCommand>),
     /// Check whether a running server is ready; fails if it is not
     Health(HealthFlags),
+    /// Print what a running server says of itself
+    Status(StatusFlags),
+    /// Look for what is wrong with this set-up: clock, disk, limits, permissions, ports, nodes
+    #[command(after_help = doctor::HELP)]
+    Doctor(DoctorFlags),
     /// Print a shell completion script for the commands and flags
     Completions(CompletionsFlags),
     /// Write the manual pages
@@ -92,17 +116,23 @@ enum Command {
 
 /// The exit status of `partita queue peek` and `get` if no message is visible.
 const NO_MESSAGE: u8 = 3;
+/// The exit status of `partita get` and `delete` if there is no such entity.
+const NO_ENTITY: u8 = 3;
 
 /// The release, what it was built from, and what it reads and writes on a disk.
+fn program() -> admin::Program {
+    admin::Program {
+        version: env!("CARGO_PKG_VERSION"),
+        // scripts/environment knows the commit; another build may not.
+        commit: option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown"),
+        rocksdb: engine_embedded::ROCKSDB_VERSION.to_string(),
+        format: engine_embedded::FORMAT_VERSION.to_string(),
+    }
+}
+
 fn version() -> String {
-    // scripts/environment knows the commit; another build may not.
-    let commit = option_env!("PARTITA_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or("unknown");
-    format!(
-        "{} (commit {commit}, RocksDB {}, store format {})",
-        env!("CARGO_PKG_VERSION"),
-        engine_embedded::ROCKSDB_VERSION,
-        engine_embedded::FORMAT_VERSION
-    )
+    let admin::Program { version, commit, rocksdb, format } = program();
+    format!("{version} (commit {commit}, RocksDB {rocksdb}, store format {format})")
 }
 
 #[derive(Args, Debug)]
@@ -125,7 +155,7 @@ struct ThawFlags {
 }
 
 impl ReloadFlags {
-    fn ask(&self, command: control::Command) -> Result<String, AskError> {
+    fn ask(&self, command: admin::Command) -> Result<String, AskError> {
         let socket = self.control.clone().unwrap_or_else(|| self.data.join(control::SOCKET));
         control::ask(&socket, command)
     }
@@ -141,6 +171,8 @@ Examples:
   partita reload                         after a change of accounts or keys in the file of --config
   partita export --all --to backup       every table of the account that AZURE_STORAGE_CONNECTION_STRING names
   partita import --all --from backup     the same tables into another account
+  partita query Books \"Year lt 1970\" --select Title --top 10
+  partita explain Books \"Year lt 1970\"   what the query reads, and what it would take on Azure
   partita queue put jobs 'ship ann 1'    a message into the queue jobs of the development account
   partita backup /backups --keep 7       backs up ./partita-data while its server runs
   partita migrate --to /srv/partita      moves ./partita-data to another store while its server runs
@@ -160,6 +192,7 @@ a key of a TOML file:
   key = \"BASE64KEY1\"
   key2 = \"BASE64KEY2\"
 
+http://127.0.0.1:10004/ is the console; /metrics there is for Prometheus (--admin).
 GET /health/live says whether the server runs, GET /health/ready whether its store can be used.
 On SIGTERM or Ctrl-C the server finishes the requests in flight and closes the store. SIGHUP or `partita reload`
 reloads accounts and keys, including those of bearer tokens.";
@@ -176,11 +209,11 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
             flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
             serve(*flags)?;
         }
-        Command::Reload(flags) => println!("{}", flags.ask(control::Command::Reload)?),
-        Command::Freeze(flags) => println!("{}", flags.ask(control::Command::Freeze)?),
+        Command::Reload(flags) => println!("{}", flags.ask(admin::Command::Reload)?),
+        Command::Freeze(flags) => println!("{}", flags.ask(admin::Command::Freeze)?),
         Command::Thaw(ThawFlags { server, accept_migration }) => {
             marks::check(&server.data, accept_migration)?;
-            println!("{}", server.ask(control::Command::Thaw)?);
+            println!("{}", server.ask(admin::Command::Thaw(admin::MigrationCheck::Done))?);
         }
         Command::Check(flags) => {
             let as_json = flags.is_json();
@@ -199,10 +232,27 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
                 transfer::QueueOutcome::NoMessage => NO_MESSAGE.into(),
             });
         }
+        Command::Tables(command) => return table(&TableCommand::Tables(command)),
+        Command::Query(command) => return table(&TableCommand::Query(command)),
+        Command::Get(command) => return table(&TableCommand::Get(command)),
+        Command::Put(command) => return table(&TableCommand::Put(command)),
+        Command::Delete(command) => return table(&TableCommand::Delete(command)),
+        Command::Count(command) => return table(&TableCommand::Count(command)),
+        Command::Explain(command) => return table(&TableCommand::Explain(command)),
+        Command::Top(command) => return table(&TableCommand::Top(command)),
+        Command::Status(flags) => println!("{}", status::run(&flags)?),
+        Command::Doctor(flags) => return Ok(doctor::run(&flags)),
         Command::Health(flags) => println!("{}", health::run(&flags)?),
         Command::Completions(flags) => manual::completions(&flags, Cli::command()),
         Command::Manual(flags) => println!("{}", manual::manual(&flags, Cli::command())?),
         Command::Sas(command) => println!("{}", sas_command::run(&command, DateTime::now())?),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn table(command: &TableCommand) -> Result<ExitCode, Failure> {
+    Ok(match transfer::table(command)? {
+        transfer::TableOutcome::Done => ExitCode::SUCCESS,
+        transfer::TableOutcome::NotFound => NO_ENTITY.into(),
+    })
 }

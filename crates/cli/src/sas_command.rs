@@ -1,20 +1,9 @@
 //! `partita sas`: creates shared access signatures, and explains them.
 
-mod explain;
-
-use std::time::Duration;
-
+use admin::sas::{self, EXPIRES, KeyRangeText, Resource, SasError, TokenRequest};
 use clap::{Args, Subcommand};
-use model::{AccountName, DateTime};
-use queue_model::QueueName;
-use thiserror::Error;
-use wire::signing::sas::{AccountSas, QueueSas, Sas, SasFormatError, TableSas, Terms};
-
-use front::ServiceKind;
-use front::account::{Account, AccountError};
-
-/// The version tokens are made in: understood by every server and SDK in use.
-const VERSION: &str = "2019-02-02";
+use front::account::Account;
+use model::DateTime;
 
 #[derive(Subcommand, Debug)]
 pub enum SasCommand {
@@ -37,7 +26,7 @@ pub struct Common {
     #[arg(long, value_name = "TIME", default_value = "")]
     starts: String,
     /// When the token expires: a time, or a duration from now such as 90m, 8h, 7d
-    #[arg(long, value_name = "TIME", default_value = "1h")]
+    #[arg(long, value_name = "TIME", default_value = EXPIRES)]
     expires: String,
     /// IPv4 address, or range FIRST-LAST, that may use the token
     #[arg(long, value_name = "ADDRESS", default_value = "")]
@@ -111,143 +100,52 @@ pub struct ExplainFlags {
     account: Option<String>,
 }
 
-/// Why a token can't be created or explained.
-#[derive(Debug, Error)]
-pub enum SasError {
-    #[error(transparent)]
-    Account(#[from] AccountError),
-    #[error("the account has no key; write NAME:KEY")]
-    NoKey,
-    #[error("permissions are {given:?}; use letters of {}, in that order", .service.permissions())]
-    Permissions { service: ServiceKind, given: String },
-    #[error("--services is {0:?}; use letters of bqtf, such as qt for queues and tables")]
-    Services(String),
-    #[error(
-        "--queue is {name:?}, which can't be the name of a queue ({code}); it takes 3 to 63 letters a to z, digits and \
-         single dashes"
-    )]
-    QueueName { name: String, code: &'static str },
-    #[error("a token grants nothing without --permissions or a --policy")]
-    GrantsNothing,
-    #[error("--starts is {0:?}; use a time such as 2030-01-01T00:00:00Z")]
-    Starts(String),
-    #[error("--expires is {0:?}; use a time such as 2030-01-01T00:00:00Z, or 90m, 8h, 7d")]
-    Expires(String),
-    #[error("the token is not UTF-8 once decoded; copy it again, whole")]
-    NotText,
-    #[error("this is not a valid token: {0}")]
-    Malformed(#[from] SasFormatError),
-    #[error("there is no token here: a token has a sig")]
-    NoToken,
-    #[error("a token for a queue or for blobs does not name them; give the whole URL")]
-    NoUrl,
-    #[error("the URL is not one of account {account}; name its account with --account")]
-    OtherAccount { account: AccountName },
-}
-
 pub fn run(command: &SasCommand, now: DateTime) -> Result<String, SasError> {
-    match command {
+    let (request, common) = match command {
         SasCommand::Table(flags) => {
-            let sas = Sas::Table(TableSas {
-                terms: granting(ServiceKind::Table, &flags.common, &flags.permissions, &flags.policy, now)?,
-                table: flags.table.clone(),
-                identifier: flags.policy.clone(),
-                start_partition: flags.from.clone(),
-                start_row: flags.from_row.clone(),
-                end_partition: flags.to.clone(),
-                end_row: flags.to_row.clone(),
-            });
-            signed(&sas, flags.common.account.as_deref())
+            let range = KeyRangeText {
+                from: flags.from.clone(),
+                from_row: flags.from_row.clone(),
+                to: flags.to.clone(),
+                to_row: flags.to_row.clone(),
+            };
+            let resource = Resource::Table { table: flags.table.clone(), range };
+            (flags.common.request(resource, &flags.permissions, &flags.policy), &flags.common)
         }
         SasCommand::Queue(flags) => {
-            let name = QueueName::parse(&flags.queue);
-            name.map_err(|refusal| SasError::QueueName { name: flags.queue.clone(), code: refusal.code() })?;
-            let sas = Sas::Queue(QueueSas {
-                terms: granting(ServiceKind::Queue, &flags.common, &flags.permissions, &flags.policy, now)?,
-                queue: flags.queue.clone(),
-                identifier: flags.policy.clone(),
-                delegation: None,
-            });
-            signed(&sas, flags.common.account.as_deref())
+            let resource = Resource::Queue { queue: flags.queue.clone() };
+            (flags.common.request(resource, &flags.permissions, &flags.policy), &flags.common)
         }
         SasCommand::Account(flags) => {
-            if flags.services.is_empty() || !flags.services.chars().all(|letter| "bqtf".contains(letter)) {
-                return Err(SasError::Services(flags.services.clone()));
-            }
-            let sas = Sas::Account(AccountSas {
-                terms: terms(&flags.common, &flags.permissions, now)?,
-                services: flags.services.clone(),
-                resource_types: flags.resource_types.clone(),
-                encryption_scope: String::new(),
-            });
-            signed(&sas, flags.common.account.as_deref())
+            let (services, resource_types) = (flags.services.clone(), flags.resource_types.clone());
+            let resource = Resource::Account { services, resource_types };
+            (flags.common.request(resource, &flags.permissions, ""), &flags.common)
         }
-        SasCommand::Explain(flags) => explain::explain(&flags.url, &account(flags.account.as_deref())?, now),
-    }
+        SasCommand::Explain(flags) => {
+            return sas::explain(&flags.url, &account(flags.account.as_deref())?, now);
+        }
+    };
+    sas::sign(&request.token(now)?, &account(common.account.as_deref())?)
 }
 
 fn account(text: Option<&str>) -> Result<Account, SasError> {
     Ok(text.map_or_else(|| Ok(Account::development()), Account::parse)?)
 }
 
-fn signed(sas: &Sas, account_text: Option<&str>) -> Result<String, SasError> {
-    let account = account(account_text)?;
-    // An `Account` has at least one key.
-    let key = account.keys.first().ok_or(SasError::NoKey)?;
-    Ok(sas.to_query(&sas.sign(account.name.as_str(), key)))
-}
-
-/// The terms of a token for one table or queue.
-fn granting(
-    service: ServiceKind,
-    common: &Common,
-    permissions: &str,
-    policy: &str,
-    now: DateTime,
-) -> Result<Terms, SasError> {
-    if !protocol::access_policies::in_order(service, permissions) {
-        return Err(SasError::Permissions { service, given: permissions.to_owned() });
+impl Common {
+    fn request(&self, resource: Resource, permissions: &str, policy: &str) -> TokenRequest {
+        // The default. Most policies have an expiry, and only one of token and policy may.
+        let expires = if self.expires == EXPIRES { "" } else { &self.expires };
+        TokenRequest {
+            resource,
+            permissions: permissions.to_owned(),
+            starts: self.starts.clone(),
+            expires: expires.to_owned(),
+            ip: self.ip.clone(),
+            protocol: self.protocol.clone(),
+            policy: policy.to_owned(),
+        }
     }
-    if permissions.is_empty() && policy.is_empty() {
-        return Err(SasError::GrantsNothing);
-    }
-    let mut terms = terms(common, permissions, now)?;
-    if !policy.is_empty() && common.expires == "1h" {
-        // Most policies have an expiry, and only one of token and policy may.
-        terms.expiry = String::new();
-    }
-    Ok(terms)
-}
-
-fn terms(common: &Common, permissions: &str, now: DateTime) -> Result<Terms, SasError> {
-    if !common.starts.is_empty() && DateTime::parse(&common.starts).is_none() {
-        return Err(SasError::Starts(common.starts.clone()));
-    }
-    Ok(Terms {
-        version: VERSION.to_owned(),
-        permissions: permissions.to_owned(),
-        start: common.starts.clone(),
-        expiry: expiry(&common.expires, now)?,
-        ip: common.ip.clone(),
-        protocol: common.protocol.clone(),
-    })
-}
-
-fn expiry(text: &str, now: DateTime) -> Result<String, SasError> {
-    if DateTime::parse(text).is_some() {
-        return Ok(text.to_owned());
-    }
-    let bad = || SasError::Expires(text.to_owned());
-    let unit = text.chars().last().ok_or_else(bad)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return Err(bad()),
-    };
-    let count: u32 = text[..text.len() - 1].parse().map_err(|_| bad())?;
-    Ok(now.plus(Duration::from_secs(u64::from(count) * seconds)).to_seconds_string())
 }
 
 #[cfg(test)]
@@ -295,14 +193,14 @@ mod tests {
     fn mistakes_are_named() {
         assert!(run_with("table --table T --permissions dr").unwrap_err().contains("raud, in that order"));
         assert!(run_with("queue --queue jobs --permissions rd").unwrap_err().contains("raup, in that order"));
-        assert!(run_with("queue --queue jobs").unwrap_err().contains("--permissions or a --policy"));
+        assert!(run_with("queue --queue jobs").unwrap_err().contains("permissions or a policy"));
         let name = run_with("queue --queue My_Jobs --permissions r").unwrap_err();
         assert!(name.contains("\"My_Jobs\"") && name.contains("single dashes"), "{name}");
         for services in ["x", "tables"] {
             let wrong = run_with(&format!("account --permissions r --services {services}")).unwrap_err();
             assert!(wrong.contains(services) && wrong.contains("letters of bqtf"), "{wrong}");
         }
-        assert!(run_with("table --table T").unwrap_err().contains("--permissions or a --policy"));
+        assert!(run_with("table --table T").unwrap_err().contains("permissions or a policy"));
         assert!(
             run_with("table --table T --permissions r --expires soon").unwrap_err().contains("90m, 8h, 7d")
         );

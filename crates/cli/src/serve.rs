@@ -7,17 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use admin::{Admin, AdminParts, ClusterSource, Commands, Setting, StoreKind, StorePlace};
 use common::throttle::Throttle;
 use engine_cassandra::OptionsError;
 use engine_embedded::{EmbeddedEngine, OpenError};
 use front::account::SharedAccounts;
 use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
+use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
-use front::{Cores, Listener, Seats, Server, ServiceKind, Services};
+use front::traces::Traces;
+use front::{Cores, Listener, Port, Seats, Server, ServiceKind, Services, SideDoor};
 use queue_service::QueueService;
-use service::Service;
+use service::{Insight, Service};
 use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
+use table_http::Extensions;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_rustls::TlsAcceptor;
@@ -25,14 +29,17 @@ use tokio_rustls::TlsAcceptor;
 use crate::banner::banner;
 use crate::certificate::{self, CertificateError};
 use crate::cluster::{self, ClusterError};
-use crate::commands::{Reload, listen_for_commands, reload_on_hangup};
-use crate::config::{CertificateSource, Config, Flags, SettingsError, Storage};
+use crate::commands::{CommandParts, Reload, listen_for_commands, reload_on_hangup};
+use crate::config::{self, AdminConfig, CertificateSource, Config, Flags, SettingsError, Storage};
 use crate::control::BindError;
 use crate::logging::{self, LevelError};
+use crate::program;
 use crate::stop_signal::stop_signal;
 use crate::upkeep::marks::{self, MarkError};
 
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a stop waits for a collector to take the last traces.
+const LAST_TRACES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Why the server did not start, or stopped before it was told to.
 #[derive(Debug, Error)]
@@ -116,6 +123,7 @@ fn raise_file_limit(connections: usize) {
 
 /// The only place that names engines.
 async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeError> {
+    let settings = config::settings(&config, &flags);
     let accounts = SharedAccounts::new(config.accounts());
     let bearer = SharedBearer::new(config.bearer.clone());
     let development = AtomicBool::new(config.development);
@@ -130,29 +138,32 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
     if let Some(address) = &config.queue_listen {
         listeners.push(bind(ServiceKind::Queue, address, "--queue-listen", None).await?);
     }
+    let mut acceptor_of_admin = None;
     if let Some(tls) = &config.tls {
         let certificate = Certificate::load(certificate_files(&tls.source)?)?;
         let acceptor = certificate.acceptor()?;
         listeners.push(bind(ServiceKind::Table, &tls.listen, "--tls-listen", Some(acceptor.clone())).await?);
+        acceptor_of_admin = Some(acceptor.clone());
         if let Some(address) = &tls.queue_listen {
             listeners.push(bind(ServiceKind::Queue, address, "--queue-tls-listen", Some(acceptor)).await?);
         }
         tokio::spawn(refresh(certificate));
     }
+    let admin = match &config.admin {
+        Some(admin) => bind_admin(admin, acceptor_of_admin).await?,
+        None => None,
+    };
+    let sockets = Sockets { listeners, seats, admin: admin.map(|port| (port, settings)) };
     match &config.storage {
         Storage::Memory => {
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            let commands =
+                CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
             let failed = std::future::pending();
-            serve_with(
-                &config,
-                &reload,
-                gate,
-                (listeners, seats),
-                Arc::new(MemoryEngine::new()),
-                failed,
-                "in memory; it is gone after exit",
-            )
-            .await
+            let place =
+                StorePlace { kind: StoreKind::Memory, place: "in memory; it is gone after exit".to_owned() };
+            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands, cluster: None };
+            serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
             marks::check(path, *accept_migration)?;
@@ -166,47 +177,86 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let engine = Arc::new(engine.map_err(ServeError::CutShort)??);
             let failed = engine.on_failure();
             // Only after the open is it certain that no other server has this directory.
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), Some(engine.clone()))?;
+            let embedded = Some((engine.clone(), path.clone()));
+            let commands = CommandParts { reload: reload.clone(), gate: gate.clone(), embedded }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
             serve_with(
                 &config,
                 &reload,
                 gate,
-                (listeners, seats),
-                engine,
+                sockets,
+                Backing { engine, place, commands, cluster: None },
                 failed,
-                &place.display().to_string(),
             )
             .await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
-            let place = options.to_string();
+            let place = StorePlace { kind: StoreKind::Cassandra, place: options.to_string() };
             let engine = Arc::new(cluster::connect(options, *wait).await?);
-            let _commands = listen_for_commands(&config, reload.clone(), gate.clone(), None)?;
+            let commands =
+                CommandParts { reload: reload.clone(), gate: gate.clone(), embedded: None }.commands();
+            let _control = listen_for_commands(&config, commands.clone())?;
+            let view = cluster::source(engine.clone());
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, (listeners, seats), engine, failed, &place).await
+            serve_with(
+                &config,
+                &reload,
+                gate,
+                sockets,
+                Backing { engine, place, commands, cluster: Some(view) },
+                failed,
+            )
+            .await
         }
     }
+}
+
+/// Where the server listens, and which threads serve its connections.
+struct Sockets {
+    listeners: Vec<Listener>,
+    seats: Seats,
+    /// The administration's, and what it shows of the settings.
+    admin: Option<(Port, Vec<Setting>)>,
+}
+
+/// The store, and the commands that the server takes.
+struct Backing {
+    engine: Arc<dyn Engine>,
+    place: StorePlace,
+    commands: Arc<Commands>,
+    cluster: Option<ClusterSource>,
 }
 
 async fn serve_with(
     config: &Config,
     reload: &Reload,
     gate: Arc<Gate>,
-    (listeners, seats): (Vec<Listener>, Seats),
-    engine: Arc<dyn Engine>,
+    sockets: Sockets,
+    backing: Backing,
     failed: impl Future<Output = Fault>,
-    place: &str,
 ) -> Result<(), ServeError> {
+    let engine = backing.engine.clone();
+    let Sockets { listeners, seats, admin } = sockets;
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     // The services of an account share its target.
     let throttle = config.throttle.map(|targets| Arc::new(Throttle::new(targets)));
     if let Some(throttle) = &throttle {
         service = service.throttled(throttle.clone());
     }
-    let mut services = Services::new().with(table_http::behind_front(service));
+    let insight = config.extensions.then(Insight::default);
+    if let Some(insight) = &insight {
+        service = service.observed(insight.clone());
+    }
+    let extensions = Extensions {
+        are_on: config.extensions,
+        examined_max: config.max_examined,
+        store: config.storage.kind(),
+    };
+    let mut services = Services::new().with(table_http::behind_front(service, extensions));
     let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
         let is_shared = matches!(config.storage, Storage::Cluster { .. });
@@ -214,11 +264,16 @@ async fn serve_with(
         if let Some(throttle) = throttle {
             queues = queues.throttled(throttle);
         }
+        if let Some(insight) = &insight {
+            queues = queues.observed(insight.hot.clone());
+        }
         let kept = queues.clone();
         tokio::spawn(async move { kept.keep_up().await });
         served_queues = Some(queues.clone());
         services = services.with(queue_http::behind_front(queues));
     }
+    let metrics = Metrics::new(&services);
+    let traces = config.watching.traces.clone().map(|settings| Traces::start(settings, metrics.clone()));
     let server = Server {
         services,
         engine: engine.clone(),
@@ -228,13 +283,43 @@ async fn serve_with(
         check_clock: config.check_clock,
         bounds: config.bounds,
         analytics: Analytics::new(config.request_logs.clone())?,
+        metrics,
+        traces: traces.clone(),
+        slow_queries: config.watching.slow_queries(),
         seats,
     };
     // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();
     // A closed standard output is no error: `partita serve | head -1` must keep running.
-    let _ = writeln!(io::stdout(), "{}", banner(config, &listeners, place));
-    tracing::info!(?listeners, data = place, "ready");
+    let _ = writeln!(
+        io::stdout(),
+        "{}",
+        banner(config, &listeners, admin.as_ref().map(|(port, _)| port), &backing.place.place)
+    );
+    let of_admin = admin.as_ref().map(|(port, _)| port);
+    tracing::info!(?listeners, admin = ?of_admin, data = backing.place.place, "ready");
+    let server = server.open();
+    let endpoints = listeners.iter().map(Into::into).collect();
+    let hot = insight.map(|insight| insight.hot);
+    let side_doors = admin.map(|(port, settings)| {
+        let parts = AdminParts {
+            services: server.local(),
+            endpoints,
+            loopback: is_loopback(&port),
+            token: config.admin.as_ref().and_then(|admin| admin.token.clone()),
+            hosts: config.admin.as_ref().map_or_else(Vec::new, |admin| admin.hosts.clone()),
+            assets: console::ASSETS,
+            program: program(),
+            store: backing.place,
+            commands: backing.commands,
+            cluster: backing.cluster,
+            extensions: config.extensions,
+            hot,
+            settings,
+        };
+        let bounds = admin::bounds(config.bounds.shutdown);
+        SideDoor { port, handler: Arc::new(Admin::new(parts)), bounds }
+    });
 
     let mut outcome = Ok(());
     let stop = async {
@@ -247,13 +332,21 @@ async fn serve_with(
             }
         }
     };
-    server.run(listeners, Box::pin(stop)).await;
+    server.run(listeners, side_doors.into_iter().collect(), Box::pin(stop)).await;
+    if let Some(traces) = traces {
+        traces.finish(LAST_TRACES_TIME_MAX).await;
+    }
     if let Some(queues) = served_queues {
         queues.close().await;
     }
     engine.close().await;
     tracing::info!("stopped");
     outcome
+}
+
+/// The address that is bound, whatever name the setting gave it.
+fn is_loopback(port: &Port) -> bool {
+    port.address().ip().to_canonical().is_loopback()
 }
 
 /// Users who can read the files can read the data without a key.
@@ -269,14 +362,34 @@ async fn bind(
     flag: &'static str,
     tls: Option<TlsAcceptor>,
 ) -> Result<Listener, ServeError> {
-    Listener::bind(service, address, tls).await.map_err(|source| {
-        let address = address.to_owned();
-        match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },
-            io::ErrorKind::PermissionDenied => ServeError::PortForbidden { address, flag, source },
-            _ => ServeError::NoPort { address, flag, source },
+    Listener::bind(service, address, tls).await.map_err(|source| port_error(address, flag, source))
+}
+
+fn port_error(address: &str, flag: &'static str, source: io::Error) -> ServeError {
+    let address = address.to_owned();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::PortTaken { address, flag, source },
+        io::ErrorKind::PermissionDenied => ServeError::PortForbidden { address, flag, source },
+        _ => ServeError::NoPort { address, flag, source },
+    }
+}
+
+/// An address that a setting names must bind; the default one is best-effort.
+async fn bind_admin(admin: &AdminConfig, tls: Option<TlsAcceptor>) -> Result<Option<Port>, ServeError> {
+    let bound = Port::bind(&admin.listen, tls.filter(|_| admin.https)).await;
+    let port = match bound.map_err(|source| port_error(&admin.listen, "--admin", source)) {
+        Ok(port) => port,
+        Err(error) if admin.asked_for => return Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "no console, no metrics and no administration");
+            return Ok(None);
         }
-    })
+    };
+    // `localhost` may have been pointed elsewhere.
+    if !is_loopback(&port) && (!admin.https || admin.token.is_none()) {
+        return Err(SettingsError::AdminForOthers { address: port.address().to_string() }.into());
+    }
+    Ok(Some(port))
 }
 
 fn certificate_files(source: &CertificateSource) -> Result<CertificateFiles, CertificateError> {

@@ -1,6 +1,7 @@
 //! The tests of this folder in one program, because every test program takes long to link. Cargo.toml names the separate
 //! ones.
 
+mod admin;
 mod analytics;
 mod authentication;
 mod batch;
@@ -11,6 +12,7 @@ mod cluster;
 mod commands;
 mod confined;
 mod crash;
+mod extensions;
 mod formats;
 mod hostile;
 mod migrate;
@@ -26,8 +28,10 @@ mod refused_bodies;
 mod rotation;
 mod shared_access;
 mod support;
+mod table_tool;
 mod throttling;
 mod tls;
 mod transfer;
 mod upkeep;
+mod watching;
 mod wire;

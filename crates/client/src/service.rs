@@ -1,5 +1,6 @@
 //! An account's Table service: its address, its credential, its tables and its settings.
 
+use bytes::Bytes;
 use futures_util::stream::{self, Stream, TryStreamExt as _};
 use http::Method;
 use model::ServiceKind;
@@ -146,6 +147,13 @@ impl TableService {
     /// How far the secondary lags behind. Call it on [`secondary`](Self::secondary); a primary refuses it.
     pub async fn stats(&self) -> Result<ServiceStats> {
         service_settings::stats(&self.transport).await
+    }
+
+    /// A document that Partita has and other services refuse, as JSON: `path` follows `$partita`, such as `/hot`.
+    pub async fn extension(&self, path: &str, query: Vec<(&'static str, String)>) -> Result<Bytes> {
+        let mut request = ServiceRequest::new("extension", Method::GET, format!("/$partita{path}"));
+        request.query = query;
+        Ok(self.transport.send(request).await?.body)
     }
 
     /// A shared access signature for this account; needs the account's key.

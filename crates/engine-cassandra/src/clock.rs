@@ -75,6 +75,11 @@ impl Clock {
         (first..=end).map(|step| DateTime::from_ticks(step * STAMP_STEP + seat.slot)).collect()
     }
 
+    /// The slot whose stamps it gives out.
+    pub fn slot(&self) -> i64 {
+        self.seat().slot
+    }
+
     /// Whether the slot lease is valid now.
     pub fn is_leased(&self) -> bool {
         self.seat().lease.is_current()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scylla::client::session::Session;
+use scylla::errors::ExecutionError;
 use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
@@ -15,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::clock::Clock;
+use crate::counters::Counts;
 use crate::keys::KeyBytes;
 use crate::statements::Statements;
 use crate::trouble::{Trouble, undecodable};
@@ -27,6 +29,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(12);
 pub struct Link {
     pub session: Session,
     pub statements: Statements,
+    pub counts: Arc<Counts>,
     /// Limits the reads in flight. More would only wait in the cluster, instead of being answered `Busy`.
     reads: Semaphore,
 }
@@ -114,8 +117,9 @@ impl RefusalRow {
 }
 
 impl Link {
-    pub fn new(session: Session, statements: Statements) -> Self {
-        Self { session, statements, reads: Semaphore::new(READS_UNDER_WAY) }
+    /// With the counts that the statements were prepared with.
+    pub fn new(session: Session, statements: Statements, counts: Arc<Counts>) -> Self {
+        Self { session, statements, counts, reads: Semaphore::new(READS_UNDER_WAY) }
     }
 
     /// Reads rows.
@@ -126,7 +130,8 @@ impl Link {
     ) -> Result<QueryRowsResult, Trouble> {
         let busy = |_| Trouble::refused(format!("{READS_UNDER_WAY} reads are under way"));
         let _permit = timeout(READ_PATIENCE, self.reads.acquire()).await.map_err(busy)?;
-        let result = driver::execute(&self.session, statement, &values).await?;
+        self.counts.reads.add(1);
+        let result = self.counted(driver::execute(&self.session, statement, &values).await)?;
         result.into_rows_result().map_err(undecodable("an answer as rows"))
     }
 
@@ -136,8 +141,14 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow + Sync,
     ) -> Result<(), Trouble> {
-        driver::execute(&self.session, statement, &values).await?;
+        self.counts.writes.add(1);
+        self.counted(driver::execute(&self.session, statement, &values).await)?;
         Ok(())
+    }
+
+    /// An answer, with its trouble counted.
+    fn counted<T>(&self, answer: Result<T, ExecutionError>) -> Result<T, Trouble> {
+        answer.map_err(Trouble::from).inspect_err(|trouble| self.counts.trouble(trouble))
     }
 
     /// Runs a batch on one partition, all or nothing.
@@ -149,7 +160,8 @@ impl Link {
             batch.append_statement(step.statement.clone());
             values.push(step.values);
         }
-        match driver::batch(&self.session, &batch, values).await.map_err(Trouble::from) {
+        self.counts.conditional_writes.add(1);
+        match self.counted(driver::batch(&self.session, &batch, values).await) {
             Ok(answer) => read_outcome(answer),
             // The node fails this before it writes, but for a write we must not rely on that.
             Err(Trouble::Tombstones(why)) => Err(Trouble::Unknown(why)),

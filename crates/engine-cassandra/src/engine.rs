@@ -8,12 +8,16 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use scylla::client::session::Session;
-use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage,
+    Transaction,
+};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::catalog::{Catalog, Table};
 use crate::cluster::{Cluster, Link};
+use crate::counters::{ClusterState, Counts};
 use crate::directory::{Directory, Hints, Janitor};
 use crate::freeze::{Freeze, WritePermit};
 use crate::health::Health;
@@ -60,8 +64,9 @@ impl CassandraEngine {
 
     async fn assemble(session: Session, options: &Options) -> Result<Self, Trouble> {
         driver::use_keyspace(&session, &options.keyspace).await.map_err(Trouble::refused)?;
-        let statements = Statements::prepare(&session, options.reads).await?;
-        let link = Arc::new(Link::new(session, statements));
+        let counts = Arc::new(Counts::default());
+        let statements = Statements::prepare(&session, options.reads, &counts).await?;
+        let link = Arc::new(Link::new(session, statements, counts));
         let (mut slot, clock) = slot::take(&link, options.table_lease).await?;
         let clock = Arc::new(clock);
         tracing::info!(slot = slot.id(), keyspace = options.keyspace, "this server may write to the cluster");
@@ -129,7 +134,11 @@ impl CassandraEngine {
         Box::pin(self.freeze.thaw())
     }
 
-    async fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(crate) async fn table(&self, table: &TableRef) -> Result<Arc<Table>, Error> {
         self.check_open()?;
         self.catalog.find(table).await
     }
@@ -244,6 +253,11 @@ impl Engine for CassandraEngine {
             return Err(Fault::closed());
         }
         self.health.check()
+    }
+
+    fn counters(&self) -> EngineCounters {
+        let state = ClusterState { is_leased: self.cluster.clock.is_leased(), lanes: self.lanes.load() };
+        self.cluster.counts.read(state)
     }
 
     async fn close(&self) {

@@ -142,6 +142,12 @@ impl<W: Commits> Lanes<W> {
         Some(group)
     }
 
+    /// Partitions with writes in flight, and transactions that wait for one of them.
+    pub fn load(&self) -> (usize, usize) {
+        let lanes = self.locked();
+        (lanes.len(), lanes.values().map(|lane| lane.waiting.len()).sum())
+    }
+
     /// Whether no write waits or is in flight.
     pub fn are_empty(&self) -> bool {
         self.locked().is_empty()

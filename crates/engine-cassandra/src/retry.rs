@@ -1,25 +1,29 @@
 //! If a node fails, requests that may be sent twice are sent to another node: reads, and writes that have their own
 //! timestamp. A conditional write is never sent again (`unknown`).
 
+use std::sync::Arc;
+
 use scylla::errors::{DbError, RequestAttemptError};
 use scylla::policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession};
 
+use crate::counters::Counts;
 use crate::trouble::met_tombstones;
 
 /// Nodes that are tried after the first. With three copies, no other node has the row.
 const OTHER_NODES_MAX: usize = 2;
 
 #[derive(Debug)]
-pub struct OtherNode;
+pub struct OtherNode(pub Arc<Counts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OtherNodeSession {
     others: usize,
+    counts: Arc<Counts>,
 }
 
 impl RetryPolicy for OtherNode {
     fn new_session(&self) -> Box<dyn RetrySession> {
-        Box::new(OtherNodeSession::default())
+        Box::new(OtherNodeSession { others: 0, counts: self.0.clone() })
     }
 }
 
@@ -29,11 +33,12 @@ impl RetrySession for OtherNodeSession {
             return RetryDecision::DontRetry;
         }
         self.others += 1;
+        self.counts.retries.add(1);
         RetryDecision::RetryNextTarget(None)
     }
 
     fn reset(&mut self) {
-        *self = Self::default();
+        self.others = 0;
     }
 }
 

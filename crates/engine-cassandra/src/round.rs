@@ -101,7 +101,11 @@ impl Commits for Writer {
         group: Vec<WaitingTransaction>,
         knowledge: &mut Knowledge,
     ) -> impl Future<Output = ()> + Send {
-        self.commit_group(id, group, knowledge)
+        let (begun, transactions) = (Instant::now(), group.len());
+        async move {
+            self.commit_group(id, group, knowledge).await;
+            self.cluster.counts.committed(transactions, begun.elapsed());
+        }
     }
 }
 
@@ -140,6 +144,7 @@ impl Writer {
                     knowledge.shed();
                 }
                 Ok(RoundProgress::Contended) => {
+                    self.cluster.counts.contended.add(1);
                     attempts += 1;
                     let most = 2_u64 << attempts.min(5);
                     let pause = rand::rng().random_range(1..=most);

@@ -18,6 +18,7 @@ use crate::clock::{Clock, Lease, SLOTS};
 use crate::cluster::{Conditional, Link};
 use crate::freeze::Freeze;
 use crate::trouble::{Trouble, undecodable};
+use crate::view::ServerView;
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// The pause after a failed renewal, or when stamps of other servers have advanced the clock.
@@ -126,6 +127,7 @@ impl Slot {
                         "this server did not renew its lease in time and lost its slot; it refuses writes until it \
                          has another one"
                     );
+                    link.counts.slots_lost.add(1);
                     clock.revoke();
                     self.replace(link, clock).await;
                     renewed = sent;
@@ -254,6 +256,20 @@ pub async fn are_all_quiet(link: &Link, freeze: Uuid) -> Result<bool, Trouble> {
     Ok(all(link).await?.iter().all(quiet))
 }
 
+/// The slots that are taken, in their order.
+pub async fn servers(link: &Link) -> Result<Vec<ServerView>, Trouble> {
+    let rows = all(link).await?;
+    let taken = rows.into_iter().filter(|row| row.1.is_some());
+    let view = |(id, _, _, table_lease, frozen): SlotRow| ServerView {
+        slot: i64::from(id),
+        table_lease_milliseconds: table_lease,
+        is_frozen: frozen.is_some(),
+    };
+    let mut servers: Vec<ServerView> = taken.map(view).collect();
+    servers.sort_unstable_by_key(|server| server.slot);
+    Ok(servers)
+}
+
 /// The longest table lease of all servers.
 pub async fn longest_table_lease(link: &Link) -> Result<Duration, Trouble> {
     Ok(longest(&all(link).await?))
@@ -268,7 +284,10 @@ fn longest(rows: &[SlotRow]) -> Duration {
 async fn all(link: &Link) -> Result<Vec<SlotRow>, Trouble> {
     let rows = link.read(&link.statements.all_slots, ()).await?;
     let rows = rows.rows::<SlotRow>().map_err(undecodable("the slots of servers"))?;
-    rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect()
+    let rows: Vec<SlotRow> =
+        rows.map(|row| row.map_err(undecodable("the slots of servers"))).collect::<Result<_, _>>()?;
+    link.counts.slots_taken.set(rows.iter().filter(|row| row.1.is_some()).count() as u64);
+    Ok(rows)
 }
 
 async fn change(

@@ -10,6 +10,7 @@ use scylla::policies::retry::RetryPolicy;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 
+use crate::counters::Counts;
 use crate::options::Reads;
 use crate::retry::OtherNode;
 use crate::trouble::Trouble;
@@ -123,8 +124,8 @@ const WHERE_PARTITION: &str = "WHERE tid = ? AND pk = ?";
 const WHERE_NO_ROW: &str = "WHERE tid = ? AND pk = ? AND rk = 0x00";
 
 impl Statements {
-    pub async fn prepare(session: &Session, reads: Reads) -> Result<Self, Trouble> {
-        let other_node: Arc<dyn RetryPolicy> = Arc::new(OtherNode);
+    pub async fn prepare(session: &Session, reads: Reads, counts: &Arc<Counts>) -> Result<Self, Trouble> {
+        let other_node: Arc<dyn RetryPolicy> = Arc::new(OtherNode(counts.clone()));
         let prepare = async |text: &str, consistency: Consistency| {
             let mut statement = driver::prepare(session, text).await?;
             statement.set_consistency(consistency);

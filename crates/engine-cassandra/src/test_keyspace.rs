@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, Lease};
 use crate::cluster::{Cluster, Link};
+use crate::counters::Counts;
 use crate::options::Options;
 use crate::session::open as connect;
 use crate::statements::Statements;
@@ -28,10 +29,12 @@ impl TestKeyspace {
         for slot in 0..count {
             let session = connect(&options).await.unwrap();
             session.use_keyspace(&options.keyspace, true).await.unwrap();
-            let statements = Statements::prepare(&session, options.reads).await.unwrap();
+            let counts = Arc::new(Counts::default());
+            let statements = Statements::prepare(&session, options.reads, &counts).await.unwrap();
             let lease = Lease { below: i64::MAX, until: Instant::now() + Duration::from_secs(3600) };
             let clock = Arc::new(Clock::new(slot, 0, lease));
-            clusters.push(Arc::new(Cluster { link: Arc::new(Link::new(session, statements)), clock }));
+            clusters
+                .push(Arc::new(Cluster { link: Arc::new(Link::new(session, statements, counts)), clock }));
         }
         Some((Self(options), clusters))
     }

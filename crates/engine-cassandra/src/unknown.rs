@@ -49,6 +49,12 @@ struct PartitionView {
 
 impl Attempt<'_> {
     pub async fn find_out(&self, cluster: &Cluster, deadline: Instant) -> Fate {
+        let fate = self.look_until(cluster, deadline).await;
+        cluster.counts.settled(fate);
+        fate
+    }
+
+    async fn look_until(&self, cluster: &Cluster, deadline: Instant) -> Fate {
         loop {
             match self.look(cluster).await {
                 Ok(fate) => {

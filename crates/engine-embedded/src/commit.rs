@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, ServiceKind};
@@ -148,13 +149,13 @@ impl Committer {
         for table in &effects.dropped {
             table.doom();
         }
+        let begun = Instant::now();
         self.db.write(effects.batch)?;
+        self.counts.committed(transactions, begun.elapsed());
 
         self.last = record;
         self.published.raise(record.counter);
         self.committed.note(record.counter);
-        self.counts.commits.add(1);
-        self.counts.transactions.add(transactions);
         self.counts.pending_drops.add(effects.dropped.len());
         self.counts.pending_drops.subtract(effects.reclaimed);
         self.catalog.publish(effects.changes);

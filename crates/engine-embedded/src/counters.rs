@@ -1,6 +1,11 @@
 //! Counts of the engine's work, which do not depend on the speed of the machine.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rocksdb::perf::{PerfContext, PerfMetric};
+use store::{GROUP_SIZES, LiveSpread, SECONDS};
 
 /// Counts since the engine was opened. Tests use them to check the costs of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +40,7 @@ pub struct Counters {
     pub entries_skipped: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LiveCounters {
     pub point_gets: Count,
     pub cold_gets: Count,
@@ -48,9 +53,62 @@ pub struct LiveCounters {
     pub returned: Count,
     pub opened_records: Count,
     pub pending_drops: Count,
+    /// Blocks that reads found in the block cache, and those that they did not.
+    pub cached_blocks: Count,
+    pub uncached_blocks: Count,
+    /// Transactions of each commit group, and how long it took until the group was on disk.
+    pub group_sizes: LiveSpread,
+    pub commit_times: LiveSpread,
+}
+
+impl Default for LiveCounters {
+    fn default() -> Self {
+        Self {
+            point_gets: Count::default(),
+            cold_gets: Count::default(),
+            seeks: Count::default(),
+            rows_read: Count::default(),
+            shared_scans: Count::default(),
+            commits: Count::default(),
+            transactions: Count::default(),
+            late_merges: Count::default(),
+            returned: Count::default(),
+            opened_records: Count::default(),
+            pending_drops: Count::default(),
+            cached_blocks: Count::default(),
+            uncached_blocks: Count::default(),
+            group_sizes: LiveSpread::new(&GROUP_SIZES),
+            commit_times: LiveSpread::new(&SECONDS),
+        }
+    }
 }
 
 impl LiveCounters {
+    pub fn committed(&self, transactions: usize, time: Duration) {
+        self.commits.add(1);
+        self.transactions.add(transactions);
+        self.group_sizes.note(transactions as u64);
+        self.commit_times.note(time.as_nanos() as u64);
+    }
+
+    /// Takes over what RocksDB has counted for this thread since the last call. RocksDB counts these in any case, so this
+    /// costs far less than its statistics, which all threads share. Call it after each read.
+    pub fn note_blocks(&self) {
+        thread_local! {
+            static RAW: PerfContext = PerfContext::default();
+            static TAKEN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+        }
+        let (cached, uncached) = RAW
+            .with(|raw| (raw.metric(PerfMetric::BlockCacheHitCount), raw.metric(PerfMetric::BlockReadCount)));
+        let (cached_before, uncached_before) = TAKEN.replace((cached, uncached));
+        if cached > cached_before {
+            self.cached_blocks.add((cached - cached_before) as usize);
+        }
+        if uncached > uncached_before {
+            self.uncached_blocks.add((uncached - uncached_before) as usize);
+        }
+    }
+
     /// All counts except for those of RocksDB.
     pub fn read(&self) -> Counters {
         Counters {
@@ -85,7 +143,7 @@ impl Count {
         self.0.fetch_sub(n as u64, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

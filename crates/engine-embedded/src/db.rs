@@ -86,7 +86,9 @@ impl Db {
         look: impl FnOnce(Option<RawRow<'_>>) -> T,
     ) -> Result<InMemory<T>, Fault> {
         self.counts.point_gets.add(1);
-        match self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only) {
+        let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.memory_only);
+        self.counts.note_blocks();
+        match found {
             Ok(found) => Ok(InMemory::Known(look(found.as_deref().map(RawRow::new)))),
             Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
             Err(error) => Err(fault("could not read a row", error)),
@@ -97,6 +99,7 @@ impl Db {
     pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<RawRow<'_>>) -> T) -> Result<T, Fault> {
         self.counts.point_gets.add(1);
         let found = self.rocks.get_pinned_cf_opt(self.data(), key, &self.anywhere);
+        self.counts.note_blocks();
         let found = found.map_err(|error| fault("could not read a row", error))?;
         Ok(look(found.as_deref().map(RawRow::new)))
     }

@@ -12,9 +12,11 @@ mod database;
 mod db;
 mod directory;
 mod draft;
+mod estimate;
 mod fields;
 mod health;
 mod layout;
+mod monitor;
 mod open;
 mod options;
 mod patience;
@@ -43,7 +45,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
 use parking_lot::RwLock;
-use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableEstimate, TableRef,
+    TablesPage, Transaction,
+};
 use tokio::sync::watch;
 use tokio::task;
 use tracing::warn;
@@ -55,8 +60,10 @@ use crate::commit::{Committer, Work, WriteAnswer, WriteOutcome};
 pub use crate::counters::Counters;
 use crate::counters::LiveCounters;
 use crate::db::Db;
+pub use crate::directory::stored_format;
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
+use crate::monitor::OpenState;
 pub use crate::open::OpenError;
 use crate::open::OpenStore;
 pub use crate::options::{Options, ROCKSDB_VERSION};
@@ -357,6 +364,12 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::Load(table.clone(), partition.clone(), rows)).await.map(drop)
     }
 
+    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
+        let (db, found) = self.readable(table)?;
+        let estimate = self.reader.estimate(db, found, rows_max).await;
+        estimate.map(Some).map_err(|error| error.about(|| table.to_string()))
+    }
+
     /// Whether the store can be read and written.
     fn check_health(&self) -> Result<(), Fault> {
         self.check_open()?;
@@ -369,6 +382,18 @@ impl Engine for EmbeddedEngine {
                     .advising("free some space if it is full, and look for its errors in the system's log"))
             }
         }
+    }
+
+    fn counters(&self) -> EngineCounters {
+        let mut counters = EngineCounters::default();
+        monitor::write_counts(&mut counters, &self.counts);
+        let open = self.running.read().as_ref().map(|running| (running.db.clone(), running.queue.load()));
+        if let Some((db, queue)) = open {
+            let scans = self.reader.scans();
+            let state = OpenState { db: &db, directory: &self.directory, queue, scans };
+            monitor::write_state(&mut counters, &state);
+        }
+        counters
     }
 
     async fn close(&self) {

@@ -22,18 +22,20 @@ pub struct Queue {
 #[derive(Debug)]
 pub struct QueueReceiver {
     receiver: Receiver<WriteRequest>,
+    room: Arc<Room>,
 }
 
 pub fn queue(requests_max: usize, bytes_max: usize) -> (Queue, QueueReceiver) {
     // With a capacity of zero, every request that arrives while the committer works would be `Busy`.
     let (sender, receiver) = mpsc::sync_channel(requests_max.max(1));
     let room = Arc::new(Room {
+        requests: AtomicUsize::new(0),
         bytes: AtomicUsize::new(0),
         bytes_max,
         large: Arc::new(Semaphore::new(1)),
         contended: Arc::new(Semaphore::new(1)),
     });
-    (Queue { sender, room }, QueueReceiver { receiver })
+    (Queue { sender, room: room.clone() }, QueueReceiver { receiver, room })
 }
 
 impl Queue {
@@ -56,23 +58,37 @@ impl Queue {
         let weight = weigh(&work);
         let (reply, answer) = oneshot::channel();
         let request = WriteRequest { work, weight, reply, reserved };
-        self.sender.try_send(request).map(|()| answer).map_err(|refused| match refused {
-            TrySendError::Full(_) => Error::Busy,
-            TrySendError::Disconnected(_) => Fault::bug("the committer has ended").into(),
+        // Before it is sent: the committer may take it at once.
+        self.room.requests.fetch_add(1, Ordering::Relaxed);
+        self.sender.try_send(request).map(|()| answer).map_err(|refused| {
+            self.room.requests.fetch_sub(1, Ordering::Relaxed);
+            match refused {
+                TrySendError::Full(_) => Error::Busy,
+                TrySendError::Disconnected(_) => Fault::bug("the committer has ended").into(),
+            }
         })
+    }
+
+    /// Requests that wait for the committer, and the memory that is reserved for them and for those that it works on.
+    pub fn load(&self) -> (usize, usize) {
+        (self.room.requests.load(Ordering::Relaxed), self.room.bytes.load(Ordering::Relaxed))
     }
 }
 
 impl QueueReceiver {
     /// `None` once all senders are dropped and all requests are taken.
     pub fn next_group(&self) -> Option<Vec<WriteRequest>> {
-        commit::gather(&self.receiver)
+        let group = commit::gather(&self.receiver)?;
+        self.room.requests.fetch_sub(group.len(), Ordering::Relaxed);
+        Some(group)
     }
 }
 
 /// The memory that requests reserve, from before they read their rows until they are answered.
 #[derive(Debug)]
 struct Room {
+    /// Requests in the queue.
+    requests: AtomicUsize,
     bytes: AtomicUsize,
     bytes_max: usize,
     /// Transactions above `LARGE_BYTES` take turns. The one that has its turn may use any amount.
@@ -169,6 +185,19 @@ mod tests {
         drop(large);
         second.become_large().await.unwrap();
         assert!(queue.reserve(100).is_ok());
+    }
+
+    #[test]
+    fn what_waits_is_counted_until_it_is_taken() {
+        let (queue, queued) = queue(2, 1000);
+        let submit = || queue.submit(Work::Forget(Vec::new()), queue.reserve(100).unwrap());
+        let _answers = (submit().unwrap(), submit().unwrap());
+        assert!(submit().is_err(), "the queue is full");
+        assert_eq!(queue.load(), (2, 200));
+        let group = queued.next_group().unwrap();
+        assert_eq!((group.len(), queue.load()), (2, (0, 200)));
+        drop(group);
+        assert_eq!(queue.load(), (0, 0));
     }
 
     #[test]

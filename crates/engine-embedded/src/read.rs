@@ -11,13 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{EntityKey, Key, KeyRange};
 use rocksdb::Snapshot;
-use store::{Change, Error, Fault, Page, PageGuard, RawRow, RowOperation, Scan, StoredRow, Transaction};
+use store::{
+    Change, Error, Fault, Page, PageGuard, RawRow, RowOperation, Scan, StoredRow, TableEstimate, Transaction,
+};
 use tokio::task;
 
 use crate::catalog::{Catalog, Table};
 use crate::counters::LiveCounters;
 use crate::db::{self, Db, InMemory};
 use crate::draft;
+use crate::estimate;
 use crate::layout::TableRecord;
 use crate::options::Options;
 use crate::patience::Patience;
@@ -44,6 +47,11 @@ impl Reader {
     ) -> Self {
         let turns = Arc::new(Turns::new(options));
         Self { catalog, counts, turns, published, patience: Patience::new(options.waiting_reads) }
+    }
+
+    /// Scans that run, and scans that wait for their turn.
+    pub fn scans(&self) -> (usize, usize) {
+        self.turns.load()
     }
 
     pub async fn get(&self, db: Arc<Db>, table: &Table, key: &EntityKey) -> Result<Option<StoredRow>, Error> {
@@ -94,6 +102,21 @@ impl Reader {
             Ok(page)
         })
         .await?
+    }
+
+    /// One at a time among the scans of whole tables, which it is one of.
+    pub async fn estimate(
+        &self,
+        db: Arc<Db>,
+        table: Arc<Table>,
+        rows_max: u64,
+    ) -> Result<TableEstimate, Error> {
+        let mut turn = self.turns.take(Reach::Table).await?;
+        let estimate = blocking(move || {
+            turn.begin();
+            estimate::estimate(&db, table.record.id, rows_max)
+        });
+        Ok(estimate.await??)
     }
 
     /// Reads the rows that a transaction needs, before it is queued. Memory for merged rows is reserved before they

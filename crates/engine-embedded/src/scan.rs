@@ -146,14 +146,16 @@ impl Scanner<'_> {
             if page.is_clock_due() {
                 self.watch(page);
             }
-            rows_read += 1;
             if !page.offer(TableId::strip(key), value)? {
                 stop = Stop::Complete;
                 break;
             }
+            // Not the row at which a page ends: the page that begins with it counts it.
+            rows_read += 1;
         }
         self.counts.seeks.add(1);
         self.counts.rows_read.add(rows_read);
+        self.counts.note_blocks();
         // A walk that fails looks like one at its end. Only its status tells them apart.
         rows.status().map_err(|error| match error.is_damage {
             true => Fault::damaged("could not read on in a scan").because(error),

@@ -97,6 +97,12 @@ impl Turns {
         turn.await.map_err(|_| Fault::bug("a scan that waited for its turn was dropped from its line").into())
     }
 
+    /// Scans that run, and scans that wait.
+    pub fn load(&self) -> (usize, usize) {
+        let lines = self.lines.lock();
+        (lines.reading, lines.len())
+    }
+
     /// Whether the caller's scan is the only one. If there are others, the cores have enough to do.
     pub fn is_alone(&self) -> bool {
         self.lines.lock().reading <= 1 && self.waiting.load(Ordering::Relaxed) == 0

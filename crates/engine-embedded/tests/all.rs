@@ -8,6 +8,7 @@ mod damage;
 mod drops;
 mod format;
 mod groups;
+mod monitor;
 mod refusals;
 mod reopen;
 mod salvage;

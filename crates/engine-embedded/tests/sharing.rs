@@ -50,6 +50,7 @@ fn random_scan() -> Scan {
         rows: *pick(&[1, 7, 100, 300, 1000, usize::MAX]),
         bytes: *pick(&[1000, 30_000, 100_000, usize::MAX]),
         time: Duration::from_secs(600),
+        examined: *pick(&[u64::MAX, u64::MAX, 1000, 20_000]),
     };
     let filter = Sometimes(random.random_range(1..50), *pick(&[0, 0, 1, 2, 10]));
     Scan { ranges, budget, filter: Some(Arc::new(filter)), lasts: false }
@@ -67,7 +68,7 @@ struct Answer {
     kibibytes: u64,
 }
 
-async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answer>, u64) {
+async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answer>, Counters) {
     let options = Options { scan_helpers: helpers, ..Options::new(directory) };
     let engine = EmbeddedEngine::open(options).unwrap();
     let mut found = Vec::new();
@@ -82,9 +83,9 @@ async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answe
             kibibytes: page.kibibytes,
         });
     }
-    let shared = engine.counters().shared_scans;
+    let counters = engine.counters();
     engine.close().await;
-    (found, shared)
+    (found, counters)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,9 +97,15 @@ async fn two_threads_return_the_same_page_as_one() {
     drop(engine);
 
     let scans: Vec<Scan> = (0..60).map(|_| random_scan()).collect();
-    let (alone, shared) = answers(directory.path(), 0, &scans).await;
-    assert_eq!(shared, 0);
-    let (together, shared) = answers(directory.path(), 1, &scans).await;
+    let (alone, counters) = answers(directory.path(), 0, &scans).await;
+    let examined: u64 = alone.iter().map(|answer| answer.examined).sum();
+    assert_eq!((counters.shared_scans, counters.rows_read), (0, examined), "the pages tell what was read");
+    let (together, counters) = answers(directory.path(), 1, &scans).await;
+    let shared = counters.shared_scans;
+    assert!(
+        counters.rows_read >= examined,
+        "rows of a helper's discarded page were read, and are not examined"
+    );
     assert!(shared > 5, "{shared} of {} scans were shared: too few to mean anything", scans.len());
     for ((scan, alone), together) in scans.iter().zip(&alone).zip(&together) {
         assert!(alone == together, "{scan:?}: {:?} and {:?}", alone.next, together.next);
@@ -119,7 +126,12 @@ async fn a_shared_scan_that_runs_out_of_time_continues_where_it_stopped() {
     let expected = engine.scan(&table("Books"), expected).await.unwrap().entities.len();
     let (mut found, mut examined, mut from) = (0, 0, Some(Cut::start()));
     while let Some(start) = from {
-        let budget = Budget { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_millis(3) };
+        let budget = Budget {
+            rows: usize::MAX,
+            bytes: usize::MAX,
+            time: Duration::from_millis(3),
+            examined: u64::MAX,
+        };
         let ranges = vec![KeyRange { start, end: Cut::End }];
         let page = engine
             .scan(&table("Books"), Scan { ranges, budget, filter: Some(filter.clone()), lasts: false })

@@ -31,7 +31,7 @@ impl RowFilter for Slow {
 
 fn slow(from: Cut) -> (Arc<Slow>, Scan) {
     let filter = Arc::new(Slow::default());
-    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(600) };
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(600), examined: u64::MAX };
     let ranges = vec![KeyRange { start: from, end: Cut::End }];
     (filter.clone(), Scan { ranges, budget, filter: Some(filter), lasts: false })
 }
@@ -113,7 +113,7 @@ async fn ranges_without_rows_count_towards_the_time_of_a_scan() {
     let empty = (0..4000).map(|n| KeyRange::entity("a", &format!("{n:05}")));
     let ranges: Vec<_> = empty.chain([KeyRange::partition(&partition_name(7))]).collect();
     let before = engine.counters().seeks;
-    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO };
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO, examined: u64::MAX };
     let page = Scan { budget, ..scan(ranges.clone(), 1000) };
     let page = engine.scan(&table("Books"), page).await.unwrap();
     let seeks = engine.counters().seeks - before;

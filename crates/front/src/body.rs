@@ -66,6 +66,11 @@ impl RequestBody {
         }
     }
 
+    /// The body of a request that has none.
+    pub fn none() -> Self {
+        Self { unread: None, is_held_back: false, received: 0, is_broken: false }
+    }
+
     pub fn received(&self) -> u64 {
         self.received
     }

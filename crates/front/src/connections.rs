@@ -27,6 +27,8 @@ pub struct Connections {
     born: Instant,
     memory: Arc<Memory>,
     open: Mutex<Registry>,
+    /// How often a connection was told to close.
+    made_room: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,11 @@ pub struct BodyDiscard(Arc<Connection>);
 
 impl Connections {
     pub fn new(memory: Arc<Memory>) -> Arc<Self> {
-        Arc::new(Self { born: Instant::now(), memory, open: Mutex::default() })
+        Self::born_at(Instant::now(), memory)
+    }
+
+    fn born_at(born: Instant, memory: Arc<Memory>) -> Arc<Self> {
+        Arc::new(Self { born, memory, open: Mutex::default(), made_room: AtomicU64::new(0) })
     }
 
     pub fn register(self: &Arc<Self>) -> Registration {
@@ -95,10 +101,28 @@ impl Connections {
         let idle = open.by_id.values().map(|connection| (connection.idle_since(), connection));
         let longest = idle.min_by_key(|(since, _)| *since);
         let limit = micros(self.born.elapsed().saturating_sub(IDLE_MIN));
-        match longest {
+        let told = match longest {
             Some((since, connection)) if since <= limit => connection.spare(since),
             _ => false,
-        }
+        };
+        self.made_room.fetch_add(u64::from(told), Ordering::Relaxed);
+        told
+    }
+
+    /// How many there are, and how many of them are at work on a request.
+    pub fn open_and_busy(&self) -> (usize, usize) {
+        let open = self.open.lock();
+        (open.by_id.len(), open.by_id.values().filter(|connection| !connection.is_idle()).count())
+    }
+
+    /// How many there have been.
+    pub fn accepted(&self) -> u64 {
+        self.open.lock().next_id
+    }
+
+    /// How often one was told to close to make room.
+    pub fn made_room(&self) -> u64 {
+        self.made_room.load(Ordering::Relaxed)
     }
 }
 
@@ -222,7 +246,7 @@ mod tests {
     async fn the_one_idle_for_longest_makes_room_and_one_at_work_never_does() {
         let old =
             Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
-        let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
+        let connections = Connections::born_at(old, Memory::new(0));
         let (new, longer, longest, busy) =
             (connections.register(), connections.register(), connections.register(), connections.register());
         idle_for(&longer, 5);
@@ -232,6 +256,10 @@ mod tests {
         assert!(connections.make_room() && is_spared(&longest).await);
         assert!(connections.make_room() && is_spared(&longer).await);
         assert!(!connections.make_room());
+        assert_eq!(
+            (connections.open_and_busy(), connections.accepted(), connections.made_room()),
+            ((4, 1), 4, 2)
+        );
         assert!(!is_spared(&new).await && !is_spared(&busy).await);
         drop(request);
         assert!(busy.connection.is_idle());
@@ -261,7 +289,7 @@ mod tests {
     async fn a_body_that_is_thrown_away_keeps_nobody_out() {
         let old =
             Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
-        let connections = Arc::new(Connections { born: old, memory: Memory::new(0), open: Mutex::default() });
+        let connections = Connections::born_at(old, Memory::new(0));
         let (refused, idle) = (connections.register(), connections.register());
         idle_for(&idle, 50);
         let request = refused.connection.begin();

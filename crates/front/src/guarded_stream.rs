@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::connections::Connection;
+use crate::metrics::Metrics;
 
 /// How many bytes of an answer a stalled peer must take to get the full time again.
 const PROGRESS_BYTES: usize = 64 * 1024;
@@ -22,6 +23,8 @@ const PROGRESS_BYTES: usize = 64 * 1024;
 pub struct GuardedStream<S> {
     stream: S,
     connection: Arc<Connection>,
+    /// Counts its bytes, if anybody does.
+    metrics: Option<Arc<Metrics>>,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     /// Bytes written since it stalled last.
@@ -30,8 +33,13 @@ pub struct GuardedStream<S> {
 
 impl<S> GuardedStream<S> {
     /// `patience`: how long the peer may stall.
-    pub fn new(stream: S, connection: Arc<Connection>, patience: Duration) -> Self {
-        Self { stream, connection, patience, stalled: None, written: 0 }
+    pub fn new(
+        stream: S,
+        connection: Arc<Connection>,
+        metrics: Option<Arc<Metrics>>,
+        patience: Duration,
+    ) -> Self {
+        Self { stream, connection, metrics, patience, stalled: None, written: 0 }
     }
 
     /// Called with the outcome of every write: fails if the peer has stalled for too long.
@@ -43,7 +51,11 @@ impl<S> GuardedStream<S> {
     ) -> Poll<io::Result<T>> {
         match &outcome {
             Poll::Ready(Ok(done)) => {
-                self.written += bytes(done);
+                let bytes = bytes(done);
+                self.written += bytes;
+                if let Some(metrics) = self.metrics.as_ref().filter(|_| bytes > 0) {
+                    metrics.sent(bytes);
+                }
                 if self.written >= PROGRESS_BYTES {
                     self.stalled = None;
                 }
@@ -75,6 +87,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let bytes = buffer.filled().len() - before;
+        if let Some(metrics) = &self.metrics {
+            metrics.received(bytes);
+        }
         let has_room = self.connection.received(bytes);
         Poll::Ready(if has_room {
             Ok(())

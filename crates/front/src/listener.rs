@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,13 +21,20 @@ use tokio_rustls::TlsAcceptor;
 use crate::account::SharedAccounts;
 use crate::analytics::{Analytics, Keeper, MetricsTables};
 use crate::bearer::SharedBearer;
+use crate::body::RequestBody;
 use crate::connections::{Connections, Registration};
 use crate::cores::{Seat, Seats};
 use crate::guarded_stream::GuardedStream;
 use crate::memory::Memory;
+use crate::metrics::Metrics;
 use crate::pipeline::{self, Arrival, Front, Services};
+use crate::port::Port;
 use crate::properties_store::PropertiesStore;
 use crate::refusal_log::RefusalLog;
+use crate::response_body::Body;
+use crate::side_door::{Handler, LocalServices, SideDoor};
+use crate::slow_queries::SlowQueries;
+use crate::traces::Traces;
 use common::ServiceKind;
 
 /// Bounds on what clients may take of this process.
@@ -52,9 +60,7 @@ const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
 /// A port, and the service that its requests are for, unless their host names another.
 pub struct Listener {
     service: ServiceKind,
-    socket: TcpListener,
-    address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    port: Port,
 }
 
 impl Listener {
@@ -64,9 +70,7 @@ impl Listener {
         address: &str,
         tls: Option<TlsAcceptor>,
     ) -> std::io::Result<Self> {
-        let socket = TcpListener::bind(address).await?;
-        let address = socket.local_addr()?;
-        Ok(Self { service, socket, address, tls })
+        Ok(Self { service, port: Port::bind(address, tls).await? })
     }
 
     pub fn service(&self) -> ServiceKind {
@@ -75,17 +79,17 @@ impl Listener {
 
     /// With the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     pub fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
+        self.port.scheme()
     }
 }
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}://{}", self.service.name(), self.scheme(), self.address)
+        write!(f, "{} {:?}", self.service.name(), self.port)
     }
 }
 
@@ -99,6 +103,10 @@ pub struct Server {
     pub check_clock: bool,
     pub bounds: Bounds,
     pub analytics: Arc<Analytics>,
+    pub metrics: Arc<Metrics>,
+    /// Where the spans of requests go, if anywhere.
+    pub traces: Option<Arc<Traces>>,
+    pub slow_queries: SlowQueries,
     /// The threads that serve connections.
     pub seats: Seats,
 }
@@ -118,53 +126,88 @@ impl Server {
     ///
     /// Boxed: futures are compiled in the crate that awaits them, and this one should be compiled here.
     pub fn run<'s>(self, listeners: Vec<Listener>, stop: BoxedFuture<'s>) -> BoxedFuture<'s> {
-        Box::pin(self.run_until(listeners, stop))
+        self.open().run(listeners, Vec::new(), stop)
     }
 
-    async fn run_until(self, listeners: Vec<Listener>, stop: BoxedFuture<'_>) {
+    /// Everything but the listeners.
+    pub fn open(self) -> OpenServer {
         let memory = Memory::new(self.bounds.memory_bytes);
-        let places = Places {
-            permits: Arc::new(Semaphore::new(self.bounds.connections)),
-            connections: Connections::new(memory.clone()),
-            seats: self.seats,
-        };
+        let places = Places::new(self.bounds, memory.clone(), self.seats.clone());
+        self.metrics.serve(places.connections.clone(), self.bounds.connections, memory.clone());
         let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
         let front = Arc::new(Front {
-            engine: self.engine.clone(),
-            gate: self.gate.clone(),
-            accounts: self.accounts.clone(),
+            engine: self.engine,
+            gate: self.gate,
+            accounts: self.accounts,
             bearer: self.bearer,
             check_clock: self.check_clock,
-            properties: properties.clone(),
-            analytics: self.analytics.clone(),
+            properties,
+            analytics: self.analytics,
             memory,
+            metrics: self.metrics,
+            traces: self.traces,
+            slow_queries: self.slow_queries,
             refusal_log: RefusalLog::default(),
         });
-        let services = Arc::new(self.services);
         let (stopping, stopped) = watch::channel(());
+        let local = LocalServices { front, services: Arc::new(self.services), stopped };
+        OpenServer { local, stopping, bounds: self.bounds, places }
+    }
+}
+
+/// A server before it listens.
+#[derive(Debug)]
+pub struct OpenServer {
+    local: LocalServices,
+    stopping: watch::Sender<()>,
+    bounds: Bounds,
+    places: Places,
+}
+
+impl OpenServer {
+    /// The way to its services without a socket.
+    pub fn local(&self) -> LocalServices {
+        self.local.clone()
+    }
+
+    /// As `Server::run`, with side doors, whose connections are served by the runtime of the caller.
+    pub fn run<'s>(
+        self,
+        listeners: Vec<Listener>,
+        side_doors: Vec<SideDoor>,
+        stop: BoxedFuture<'s>,
+    ) -> BoxedFuture<'s> {
+        Box::pin(self.run_until(listeners, side_doors, stop))
+    }
+
+    async fn run_until(self, listeners: Vec<Listener>, side_doors: Vec<SideDoor>, stop: BoxedFuture<'_>) {
+        let Self { local: LocalServices { front, services, stopped }, .. } = self;
         let mut loops = JoinSet::new();
-        for listener in listeners {
-            assert!(services.kinds().contains(&listener.service), "{listener:?} has no service");
-            let door = Arc::new(Door {
-                front: front.clone(),
-                services: services.clone(),
-                of_port: listener.service,
-                scheme: listener.scheme(),
-            });
-            loops.spawn(serve(listener, door, self.bounds, places.clone(), stopped.clone()));
+        for Listener { service, port } in listeners {
+            assert!(services.kinds().contains(&service), "{port:?} is for {service}, which is not served");
+            let door = Door {
+                scheme: port.scheme(),
+                way: Way::Service { front: front.clone(), services: services.clone(), of_port: service },
+            };
+            loops.spawn(serve(port, door.into(), self.bounds, self.places.clone(), stopped.clone()));
+        }
+        for SideDoor { port, handler, bounds } in side_doors {
+            let places = Places::new(bounds, Memory::new(bounds.memory_bytes), Seats::here());
+            let door = Door { scheme: port.scheme(), way: Way::Side(handler) };
+            loops.spawn(serve(port, door.into(), bounds, places, stopped.clone()));
         }
         drop(stopped);
         let keeper = Keeper {
-            analytics: self.analytics,
-            tables: MetricsTables { engine: self.engine, gate: self.gate },
+            analytics: front.analytics.clone(),
+            tables: MetricsTables { engine: front.engine.clone(), gate: front.gate.clone() },
             services: services.kinds().to_vec(),
-            properties,
-            accounts: self.accounts,
+            properties: front.properties.clone(),
+            accounts: front.accounts.clone(),
         };
         let (last_answer, answered) = watch::channel(());
         let keeper = tokio::spawn(keeper.run(answered));
         stop.await;
-        drop(stopping);
+        drop(self.stopping);
         while loops.join_next().await.is_some() {}
         // The last request has been counted.
         drop(last_answer);
@@ -177,15 +220,37 @@ impl Server {
 
 /// What the requests of one listener need.
 struct Door {
-    front: Arc<Front>,
-    services: Arc<Services>,
-    of_port: ServiceKind,
     scheme: &'static str,
+    way: Way,
+}
+
+enum Way {
+    Service { front: Arc<Front>, services: Arc<Services>, of_port: ServiceKind },
+    Side(Arc<dyn Handler>),
+}
+
+impl Door {
+    /// Where its bytes are counted. What goes through a side door is no service's.
+    fn metrics(&self) -> Option<&Arc<Metrics>> {
+        match &self.way {
+            Way::Service { front, .. } => Some(&front.metrics),
+            Way::Side(_) => None,
+        }
+    }
+
+    async fn answer(&self, arrival: Arrival<'_>) -> http::Response<Body> {
+        match &self.way {
+            Way::Service { front, services, of_port } => {
+                pipeline::answer(front, services, *of_port, arrival).await
+            }
+            Way::Side(handler) => handler.answer(arrival).await,
+        }
+    }
 }
 
 /// Accepts connections until told to stop, then waits for their active requests.
 async fn serve(
-    listener: Listener,
+    port: Port,
     door: Arc<Door>,
     bounds: Bounds,
     places: Places,
@@ -196,7 +261,7 @@ async fn serve(
         let accepted = tokio::select! {
             // An error, as nothing is ever sent: the sender was dropped.
             _ = stopped.changed() => break,
-            accepted = places.accept(&listener.socket) => accepted,
+            accepted = places.accept(&port.socket) => accepted,
         };
         // The stream leaves this thread's runtime for the one that serves it.
         let accepted = accepted.and_then(|(stream, peer, place)| Ok((stream.into_std()?, peer, place)));
@@ -211,7 +276,7 @@ async fn serve(
         };
         // An answer is one write; waiting for a full packet would only delay it.
         let _ = stream.set_nodelay(true);
-        let (door, tls, watcher) = (door.clone(), listener.tls.clone(), connections.watcher());
+        let (door, tls, watcher) = (door.clone(), port.tls.clone(), connections.watcher());
         let core = place.seat.handle.clone();
         core.spawn(async move {
             if let Err(error) = serve_stream(stream, peer, door, bounds, tls, watcher, &place).await {
@@ -220,7 +285,7 @@ async fn serve(
             drop(place);
         });
     }
-    drop(listener);
+    drop(port);
     if tokio::time::timeout(bounds.shutdown, connections.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time; closing their connections");
     }
@@ -286,19 +351,20 @@ async fn serve_connection(
     place: &Place,
 ) -> Result<(), ConnectionError> {
     let connection = place.registration.connection.clone();
-    let serve = service_fn(move |request| {
+    let metrics = door.metrics().cloned();
+    let serve = service_fn(move |request: http::Request<Incoming>| {
         let (door, active_request) = (door.clone(), connection.begin());
         async move {
-            let Door { front, services, of_port, scheme } = &*door;
-            let connection = active_request.connection();
-            let (of_port, scheme) = (*of_port, *scheme);
-            let arrival = Arrival { at: Instant::now(), peer, scheme, of_port, connection, request };
-            let mut response = pipeline::answer(front, services, arrival).await;
+            let at = Instant::now();
+            let (head, body) = request.into_parts();
+            let body = RequestBody::new(&head.headers, body);
+            let (scheme, connection) = (door.scheme, active_request.connection());
+            let mut response = door.answer(Arrival { at, peer, scheme, connection, head, body }).await;
             response.body_mut().belong_to(active_request);
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let stream = GuardedStream::new(stream, place.registration.connection.clone(), bounds.idle);
+    let stream = GuardedStream::new(stream, place.registration.connection.clone(), metrics, bounds.idle);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client may close its sending side and still wait for the answer.
@@ -314,7 +380,7 @@ async fn serve_connection(
 }
 
 /// The places for connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Places {
     permits: Arc<Semaphore>,
     connections: Arc<Connections>,
@@ -328,6 +394,12 @@ struct Place {
 }
 
 impl Places {
+    /// `memory`: for the heads of requests.
+    fn new(bounds: Bounds, memory: Arc<Memory>, seats: Seats) -> Self {
+        let permits = Arc::new(Semaphore::new(bounds.connections));
+        Self { permits, connections: Connections::new(memory), seats }
+    }
+
     /// A new connection and its place. If all places are taken, an idle connection is closed to make room.
     async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
         let (stream, peer) = socket.accept().await?;

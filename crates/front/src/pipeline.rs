@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use common::{DateTime, Refusal, limits};
 use http::Response;
 use http::header::{CONTENT_LENGTH, ORIGIN, TRANSFER_ENCODING};
-use hyper::body::Incoming;
+use http::request::Parts;
 use protocol::QueryString;
 use protocol::names;
 use store::{Engine, Gate};
@@ -25,6 +25,8 @@ use crate::connections::Connection;
 use crate::cors;
 use crate::health;
 use crate::memory::Memory;
+use crate::metrics::{Answered, Metrics};
+use crate::operation_info::OperationInfo;
 use crate::preflight;
 use crate::properties_store::PropertiesStore;
 use crate::refusal_log::{RefusalLog, cut};
@@ -32,6 +34,8 @@ use crate::request::Request;
 use crate::response_body::Body;
 use crate::sas;
 use crate::service::{Admission, RefusedRequest, StorageService};
+use crate::slow_queries::SlowQueries;
+use crate::traces::Traces;
 use common::ServiceKind;
 
 /// What all services and all connections share.
@@ -44,6 +48,9 @@ pub struct Front {
     pub properties: Arc<PropertiesStore>,
     pub analytics: Arc<Analytics>,
     pub memory: Arc<Memory>,
+    pub metrics: Arc<Metrics>,
+    pub traces: Option<Arc<Traces>>,
+    pub slow_queries: SlowQueries,
     pub refusal_log: RefusalLog,
 }
 
@@ -75,6 +82,7 @@ impl fmt::Debug for Front {
 /// A `StorageService` without its types.
 pub(crate) trait ErasedService: fmt::Debug + Send + Sync {
     fn kind(&self) -> ServiceKind;
+    fn operations(&self) -> &'static [&'static OperationInfo];
     fn handle<'a>(
         &'a self,
         front: &'a Front,
@@ -89,6 +97,10 @@ type BoxedAnswer<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>
 impl<S: StorageService> ErasedService for S {
     fn kind(&self) -> ServiceKind {
         S::KIND
+    }
+
+    fn operations(&self) -> &'static [&'static OperationInfo] {
+        S::operations()
     }
 
     fn handle<'a>(
@@ -136,6 +148,13 @@ impl Services {
         &self.kinds
     }
 
+    /// Every operation of every service.
+    pub(crate) fn operations(
+        &self,
+    ) -> impl Iterator<Item = (ServiceKind, &'static [&'static OperationInfo])> + '_ {
+        self.served.iter().map(|service| (service.kind(), service.operations()))
+    }
+
     fn find(&self, kind: ServiceKind) -> Option<&Arc<dyn ErasedService>> {
         self.served.iter().find(|service| service.kind() == kind)
     }
@@ -148,27 +167,31 @@ impl Default for Services {
 }
 
 /// A request as received, and where.
-pub(crate) struct Arrival<'a> {
+#[derive(Debug)]
+pub struct Arrival<'a> {
     pub at: Instant,
     pub peer: SocketAddr,
     pub scheme: &'static str,
-    /// The service of its port. The request is for it unless its host names another.
-    pub of_port: ServiceKind,
     pub connection: &'a Arc<Connection>,
-    pub request: http::Request<Incoming>,
+    pub head: Parts,
+    pub body: RequestBody,
 }
 
-/// Answers health checks itself, and every other request by the service that it is for.
-pub(crate) async fn answer(front: &Front, services: &Services, arrival: Arrival<'_>) -> Response<Body> {
-    let Arrival { at, peer, scheme, of_port, connection, request } = arrival;
-    if let Some(response) = health::answer(request.uri().path(), &*front.engine, &front.gate) {
+/// Answers health checks itself, and every other request by the service that it is for: that of its port, unless its host
+/// names another.
+pub(crate) async fn answer(
+    front: &Front,
+    services: &Services,
+    of_port: ServiceKind,
+    arrival: Arrival<'_>,
+) -> Response<Body> {
+    let Arrival { at, peer, scheme, connection, head, body } = arrival;
+    if let Some(response) = health::answer(head.uri.path(), &*front.engine, &front.gate) {
         return response;
     }
-    let (head, body) = request.into_parts();
-    let body = RequestBody::new(&head.headers, body);
     let accounts = front.accounts.current();
     let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
-    // `Server::run` asserts that the port's service is served, and `Address::find` finds only those served.
+    // `Server` asserts that the port's service is served, and `Address::find` finds only those served.
     let service = services.find(request.service).unwrap_or_else(|| unreachable!("{}", request.service));
     service.handle(front, &request, body, connection).await
 }
@@ -212,8 +235,23 @@ async fn handle<S: StorageService>(
         (response, refusal, observations)
     };
     body.discard(connection);
+    let info = S::info(&service_request);
+    let answered = Answered {
+        service: S::KIND,
+        info,
+        status: response.status().as_u16(),
+        code: refusal.map(|refusal| refusal.code),
+        elapsed: request.arrived.elapsed(),
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        account: request.address.as_ref().ok().map(|address| address.site.account.as_str()),
+    };
+    front.metrics.count(&answered);
+    if let Some(traces) = &front.traces {
+        traces.note(&head.headers, &answered, &request.id);
+    }
     if let Ok(address) = &request.address {
-        let ending = Ending { info: S::info(&service_request), refusal, observations };
+        let ending = Ending { info, refusal, observations };
         let exchange = Exchange::new(&front.analytics, &properties, request, address, &ending, &response);
         response.body_mut().carry(exchange);
     }

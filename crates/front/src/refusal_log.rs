@@ -14,8 +14,13 @@ const LINES_PER_SECOND: f64 = 20.0;
 /// Of a text that a client sent, or that contains one.
 const TEXT_BYTES_MAX: usize = 1024;
 
+/// The log of refusals.
+#[derive(Debug, Default)]
+pub struct RefusalLog(LinePace);
+
+/// How fast lines may come that strangers can cause.
 #[derive(Debug)]
-pub struct RefusalLog {
+pub struct LinePace {
     level: Mutex<Level>,
     left_out: AtomicU64,
 }
@@ -26,7 +31,7 @@ struct Level {
     at: Instant,
 }
 
-impl Default for RefusalLog {
+impl Default for LinePace {
     fn default() -> Self {
         let level = Level { lines: LINES_MAX, at: Instant::now() };
         Self { level: Mutex::new(level), left_out: AtomicU64::new(0) }
@@ -36,16 +41,18 @@ impl Default for RefusalLog {
 impl RefusalLog {
     /// Writes the line, unless there have been too many.
     pub fn write(&self, line: impl FnOnce()) {
-        if let Some(left_out) = self.admit(Instant::now()) {
+        if let Some(left_out) = self.0.admit(Instant::now()) {
             if left_out > 0 {
                 tracing::warn!(left_out, "refusals came faster than they are logged");
             }
             line();
         }
     }
+}
 
+impl LinePace {
     /// If a line may be written now: how many were left out since the last one.
-    fn admit(&self, now: Instant) -> Option<u64> {
+    pub fn admit(&self, now: Instant) -> Option<u64> {
         let mut level = self.level.lock();
         let since = now.saturating_duration_since(level.at).as_secs_f64();
         let lines = (level.lines + since * LINES_PER_SECOND).min(LINES_MAX);
@@ -75,7 +82,7 @@ mod tests {
 
     #[test]
     fn lines_are_left_out_and_counted_once_there_were_too_many() {
-        let log = RefusalLog::default();
+        let log = LinePace::default();
         let start = Instant::now();
         let written = (0..1000).filter(|_| log.admit(start).is_some()).count();
         assert_eq!(written, LINES_MAX as usize);

@@ -28,6 +28,8 @@ enum Content {
     /// Sent in chunks, even if it is empty.
     Chunked(Bytes),
     Stream(Pieces),
+    /// Sent in chunks, without a length, until it ends.
+    Open(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 /// A body that is too large to be held whole. The next piece is read when the previous one has been sent, so a slow client
@@ -81,14 +83,19 @@ impl Body {
         Self::of(Content::Stream(Pieces { pieces: Box::pin(pieces), left: length }))
     }
 
+    /// A body without a known end, such as a stream of events.
+    pub fn open_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::of(Content::Open(Box::pin(pieces)))
+    }
+
     fn of(content: Content) -> Self {
         Self { content, exchange: None, active_request: None }
     }
 
-    /// Bytes not sent yet.
+    /// Bytes not sent yet; of an open stream, none are known.
     pub fn len(&self) -> u64 {
         match &self.content {
-            Content::Nothing => 0,
+            Content::Nothing | Content::Open(_) => 0,
             Content::Sized(bytes) | Content::Chunked(bytes) => bytes.len() as u64,
             Content::Stream(pieces) => pieces.left,
         }
@@ -119,6 +126,9 @@ impl http_body::Body for Body {
         match &mut self.content {
             Content::Nothing => Poll::Ready(None),
             Content::Stream(pieces) => pieces.poll(context),
+            Content::Open(pieces) => {
+                pieces.as_mut().poll_next(context).map(|piece| Some(Ok(Frame::data(piece?))))
+            }
             Content::Sized(bytes) | Content::Chunked(bytes) => {
                 let bytes = std::mem::take(bytes);
                 self.content = Content::Nothing;
@@ -130,14 +140,14 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Nothing => true,
-            Content::Sized(_) | Content::Chunked(_) => false,
+            Content::Sized(_) | Content::Chunked(_) | Content::Open(_) => false,
             Content::Stream(pieces) => pieces.left == 0,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Chunked(_) => SizeHint::default(),
+            Content::Chunked(_) | Content::Open(_) => SizeHint::default(),
             Content::Nothing | Content::Sized(_) | Content::Stream(_) => SizeHint::with_exact(self.len()),
         }
     }
@@ -168,6 +178,7 @@ impl fmt::Debug for Content {
             Self::Sized(bytes) => write!(f, "Sized({})", bytes.len()),
             Self::Chunked(bytes) => write!(f, "Chunked({})", bytes.len()),
             Self::Stream(pieces) => write!(f, "Stream({})", pieces.left),
+            Self::Open(_) => f.write_str("Open"),
         }
     }
 }

@@ -37,6 +37,10 @@ pub trait StorageService: fmt::Debug + Send + Sync + 'static {
     /// The operation, for logs and metrics; also of a request that can't be read in full.
     fn info(service_request: &Self::ServiceRequest) -> &'static OperationInfo;
 
+    /// All that `info` can return, so that metrics know them before the first request. What is missing here is counted
+    /// as another operation.
+    fn operations() -> &'static [&'static OperationInfo];
+
     /// The shared access signature in the query, and its `sig`; `None` if there is none. What a token signs depends on the
     /// resource that is addressed.
     fn token(

@@ -61,6 +61,7 @@ async fn read(engine: Shared, table: TableRef, start: Cut) -> Result<(Shared, Pa
         rows: limits::PAGE_ENTITIES_MAX,
         bytes: limits::PAGE_BYTES_MAX,
         time: limits::QUERY_TIME_MAX,
+        examined: u64::MAX,
     };
     let scan = Scan { ranges: vec![KeyRange { start, end: Cut::End }], budget, filter: None, lasts: false };
     let page = persist(|| engine.scan(&table, scan.clone())).await?;

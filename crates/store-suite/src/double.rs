@@ -5,7 +5,10 @@ use std::ops::Deref;
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
-use store::{Engine, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage, Transaction};
+use store::{
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage,
+    Transaction,
+};
 
 /// The engine that a test sees through an [`EngineDouble`].
 #[derive(Debug)]
@@ -40,6 +43,10 @@ macro_rules! double {
 
             fn check_health(&self) -> Result<(), Fault> {
                 self.0.engine().check_health()
+            }
+
+            fn counters(&self) -> EngineCounters {
+                self.0.engine().counters()
             }
 
             async fn close(&self) {

@@ -51,7 +51,7 @@ pub(crate) fn group(partition: &str, operations: Vec<RowOperation>) -> Transacti
 pub fn scan(ranges: Vec<KeyRange>, rows: usize) -> Scan {
     Scan {
         ranges,
-        budget: Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60) },
+        budget: Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX },
         filter: None,
         lasts: false,
     }

@@ -51,6 +51,7 @@ where
         scans::ranges_read_only_their_rows,
         scans::a_scan_ends_at_its_budget_and_resumes,
         scans::a_filtered_scan_returns_the_rows_that_its_filter_keeps,
+        scans::a_page_tells_how_many_rows_it_examined_and_ends_at_its_limit,
         tables::a_dropped_table_leaves_nothing,
         metadata::metadata_belongs_to_its_table_or_account,
         metadata::a_table_can_be_created_with_its_metadata,

@@ -1,6 +1,7 @@
 //! Scans: their order, ranges, budgets and filters.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{Cut, KeyRange, ValueRef};
@@ -60,7 +61,7 @@ pub async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
         loop {
             let rest = KeyRange { start: from.clone(), end: Cut::End };
             let left: Vec<_> = ranges.iter().map(|r| r.intersect(&rest)).filter(|r| !r.is_empty()).collect();
-            let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
+            let budget = Budget { rows, bytes, time: Duration::from_secs(60), examined: u64::MAX };
             let page =
                 engine.scan(&table, Scan { ranges: left, budget, filter: None, lasts: false }).await.unwrap();
             assert!(page.entities.len() <= rows && !page.entities.is_empty());
@@ -83,7 +84,7 @@ pub async fn a_scan_ends_at_its_budget_and_resumes(engine: Shared) {
             assert!(pages > 10);
         }
     }
-    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO };
+    let budget = Budget { rows: 1000, bytes: usize::MAX, time: Duration::ZERO, examined: u64::MAX };
     let hurried = Scan { ranges: vec![KeyRange::all()], budget, filter: None, lasts: false };
     let page = engine.scan(&table, hurried).await.unwrap();
     assert!(page.entities.len() < 200 && page.next.is_some(), "no time left: a short page and a token");
@@ -109,7 +110,7 @@ pub async fn a_filtered_scan_returns_the_rows_that_its_filter_keeps(engine: Shar
         .unwrap();
     assert_eq!(keys(&page), ["p0|r00", "p0|r10", "p0|r20", "p0|r30", "p0|r40", "p1|r00", "p1|r10"]);
     assert_eq!(page.next, Some(key("p1", "r11")));
-    let budget = Budget { rows: 7, bytes: usize::MAX, time: Duration::ZERO };
+    let budget = Budget { rows: 7, bytes: usize::MAX, time: Duration::ZERO, examined: u64::MAX };
     let ranges = vec![KeyRange { start: Cut::before("p0", "r41"), end: Cut::End }];
     let page = engine
         .scan(&table, Scan { ranges, budget, filter: Some(Arc::new(Nothing)), lasts: false })
@@ -123,5 +124,41 @@ struct Nothing;
 impl RowFilter for Nothing {
     fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
         Ok(false)
+    }
+}
+
+/// Counts the rows that it is asked about, and keeps every tenth.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl RowFilter for Counting {
+    fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+        Ok(self.0.fetch_add(1, Ordering::Relaxed) % 10 == 0)
+    }
+}
+
+pub async fn a_page_tells_how_many_rows_it_examined_and_ends_at_its_limit(engine: Shared) {
+    let table = filled(&engine).await;
+    let ranges = || vec![KeyRange::partition("p0"), KeyRange::partition("p2")];
+    for (limit, examined, next) in [
+        (u64::MAX, 100, None),
+        (101, 100, None),
+        (100, 100, None),
+        (99, 99, Some(key("p2", "r49"))),
+        (51, 51, Some(key("p2", "r01"))),
+        (50, 50, Some(key("p2", "r00"))),
+        (1, 1, Some(key("p0", "r01"))),
+    ] {
+        let filter = Arc::new(Counting::default());
+        let mut limited = Scan { filter: Some(filter.clone()), ..scan(ranges(), 1000) };
+        limited.budget.examined = limit;
+        let page = engine.scan(&table, limited).await.unwrap();
+        let asked = filter.0.load(Ordering::Relaxed);
+        assert_eq!((page.examined, asked, page.next), (examined, examined, next), "limit {limit}");
+        assert_eq!(page.entities.len() as u64, examined.div_ceil(10), "limit {limit}");
+        let mut unfiltered = scan(ranges(), 1000);
+        unfiltered.budget.examined = limit;
+        let page = engine.scan(&table, unfiltered).await.unwrap();
+        assert_eq!((page.examined, page.entities.len() as u64), (examined, examined), "limit {limit}");
     }
 }

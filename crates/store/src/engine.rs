@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
 
 use crate::encoding::table_name;
-use crate::{Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
+use crate::{EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
 
 /// A table of an account: one of the Table service, or what another service keeps as one, such as a queue. Names compare
 /// without case. Tables of different services may have the same name.
@@ -55,6 +55,15 @@ pub struct TablesPage {
     pub next: Option<String>,
 }
 
+/// About how much a table holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableEstimate {
+    pub rows: u64,
+    pub bytes: u64,
+    /// Rows that were read for it.
+    pub read: u64,
+}
+
 /// What every engine promises. The crate `store-suite` has each promise as a test.
 ///
 /// - `apply` is all or nothing. After `Ok`, the changes survive a crash of the process and of the machine.
@@ -64,7 +73,7 @@ pub struct TablesPage {
 /// - The timestamp of a row grows with every change, and no two versions of a row have the same one, not even after a
 ///   delete and a new insert.
 /// - `scan` returns rows in key order, each at most once. Its cost depends on the rows in its ranges, not on the size
-///   of the table.
+///   of the table. Its page tells how many rows it examined, also those that the filter dropped.
 /// - Once `drop_table` has answered, no operation finds the table's rows, and a new table with that name is empty.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
@@ -143,8 +152,21 @@ pub trait Engine: Send + Sync + 'static {
         rows: Vec<(Key, Option<StoredRow>)>,
     ) -> Result<(), Error>;
 
+    /// About how much a table holds, for people. Reads at most `rows_max` rows: up to so many, the number of rows is right.
+    /// `None` if the engine can't tell.
+    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
+        let _ = (table, rows_max);
+        Ok(None)
+    }
+
     /// Whether the engine can serve reads and writes now.
     fn check_health(&self) -> Result<(), Fault>;
+
+    /// What the engine has counted, for people and monitors. It may ask the disk how much room is left, so do not call
+    /// it on a thread that serves requests.
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
 
     /// Finishes the accepted writes and closes the storage. Later calls return a fault.
     async fn close(&self);

@@ -4,6 +4,7 @@
 //! Knows nothing of JSON, HTTP or `$filter`. The unit of atomicity is one partition, so that a distributed
 //! engine can keep the same promises as an embedded one.
 
+mod counters;
 pub mod encoding;
 mod engine;
 mod error;
@@ -18,10 +19,13 @@ mod scan;
 mod stored_name;
 mod transaction;
 
+pub use counters::{
+    EngineCounter, EngineCounters, EngineValue, GROUP_SIZES, LiveSpread, SECONDS, Spread, SpreadScale,
+};
 pub use encoding::raw::{RawRow, StoredRow};
 pub use encoding::row::{Row, RowDraft, RowView};
 pub use encoding::shown::{ShownName, ShownProperties, ShownValue};
-pub use engine::{Engine, TableRef, TablesPage};
+pub use engine::{Engine, TableEstimate, TableRef, TablesPage};
 pub use error::{Error, Reason};
 pub use fault::{Fault, FaultKind, with_causes};
 pub use gate::{Gate, WritePermit};

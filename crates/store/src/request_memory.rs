@@ -33,8 +33,12 @@ impl RequestMemory {
         MemoryShare { memory: self.clone(), bytes: 0 }
     }
 
-    #[cfg(test)]
-    fn held(&self) -> usize {
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Bytes that requests hold now.
+    pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }

@@ -39,6 +39,8 @@ pub struct Budget {
     /// Stored bytes returned. The first row is returned even if it is larger.
     pub bytes: usize,
     pub time: Duration,
+    /// Rows examined, also those that the filter drops; `u64::MAX` for no limit.
+    pub examined: u64,
 }
 
 /// Runs on stored rows before they are copied or checked. A fault ends the scan.
@@ -117,14 +119,16 @@ impl<'a> PageBuilder<'a> {
     pub fn absorb(&mut self, ahead: Self) -> bool {
         let entities = self.page.entities.len() + ahead.page.entities.len();
         let bytes = self.bytes + ahead.bytes;
-        if entities >= self.scan.budget.rows || bytes >= self.scan.budget.bytes {
+        let examined = self.page.examined + ahead.page.examined;
+        let Budget { rows: rows_max, bytes: bytes_max, examined: examined_max, .. } = self.scan.budget;
+        if entities >= rows_max || bytes >= bytes_max || examined >= examined_max {
             return false;
         }
         self.bytes = bytes;
         self.page.entities.append(ahead.page.entities);
         // It has a continuation only if its time was over, and then ours is over too.
         self.page.next = ahead.page.next;
-        self.page.examined += ahead.page.examined;
+        self.page.examined = examined;
         self.page.kibibytes += ahead.page.kibibytes;
         true
     }
@@ -159,6 +163,7 @@ impl<'a> PageBuilder<'a> {
 
     fn is_full(&self) -> bool {
         self.page.entities.len() >= self.scan.budget.rows
+            || self.page.examined >= self.scan.budget.examined
             || (self.bytes >= self.scan.budget.bytes && !self.page.entities.is_empty())
     }
 
@@ -232,14 +237,16 @@ mod tests {
     fn a_page_takes_in_another_only_if_it_stays_short_of_full() {
         let (key, row) = entity(0);
         let row_bytes = key.len() + row.len();
-        for (rows, bytes, taken) in [
-            (4, usize::MAX, true),
-            (3, usize::MAX, false),
-            (2, usize::MAX, false),
-            (100, 3 * row_bytes + 1, true),
-            (100, 3 * row_bytes, false),
+        for (rows, bytes, examined, taken) in [
+            (4, usize::MAX, u64::MAX, true),
+            (3, usize::MAX, u64::MAX, false),
+            (2, usize::MAX, u64::MAX, false),
+            (100, 3 * row_bytes + 1, u64::MAX, true),
+            (100, 3 * row_bytes, u64::MAX, false),
+            (100, usize::MAX, 4, true),
+            (100, usize::MAX, 3, false),
         ] {
-            let budget = Budget { rows, bytes, time: Duration::from_secs(60) };
+            let budget = Budget { rows, bytes, time: Duration::from_secs(60), examined };
             let scan = Scan { ranges: vec![], budget, filter: None, lasts: false };
             let mut page = PageBuilder::new(&scan);
             let mut ahead = page.ahead();

@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
-const LAYERS: [&[&str]; 9] = [
-    &["common", "driver", "forensics", "row-walk", "testing"],
+const LAYERS: [&[&str]; 10] = [
+    &["common", "console", "driver", "forensics", "row-walk", "testing"],
     &["model", "protocol", "queue-model"],
     &["wire", "filter", "store", "queue-wire"],
     &[
@@ -24,6 +24,7 @@ const LAYERS: [&[&str]; 9] = [
     ],
     &["client-encryption", "client-patterns", "front", "bench", "transfer"],
     &["table-http", "queue-http"],
+    &["admin"],
     &["cli"],
     // Programs that test the others.
     &["histories", "lab", "bare", "patterns"],

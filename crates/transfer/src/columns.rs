@@ -113,7 +113,7 @@ impl Columns {
 }
 
 /// A value's text and its type; `None` if no text can hold the value.
-fn cell<'a>(json: &'a str, annotated: Option<&'a str>) -> Option<(Cow<'a, str>, &'a str)> {
+pub fn cell<'a>(json: &'a str, annotated: Option<&'a str>) -> Option<(Cow<'a, str>, &'a str)> {
     let kind = |kind: EdmType| annotated.unwrap_or(kind.name());
     if json.starts_with('"') {
         return Some((entity::text(json)?, kind(EdmType::String)));
@@ -182,7 +182,8 @@ impl CsvHeader {
     }
 }
 
-fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Result<(), RowError> {
+/// Writes a comma, and a property of a request's body.
+pub fn write_property(out: &mut Vec<u8>, name: &str, value: &str, kind: &str) -> Result<(), RowError> {
     // Storage Explorer has written types with and without `Edm.`. A value without a type is a string.
     let known = EdmType::ALL.into_iter().find(|known| {
         let short = known.name().trim_start_matches("Edm.");

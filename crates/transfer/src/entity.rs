@@ -67,6 +67,12 @@ impl<'a> JsonEntity<'a> {
         members.filter(|(name, json)| !is_annotation(name) && *json != "null")
     }
 
+    /// The same without its keys.
+    pub fn without_keys(&self) -> Self {
+        let is_key = |name: &str| matches!(property_of(name), PARTITION_KEY | ROW_KEY);
+        Self { members: self.members.iter().filter(|(name, _)| !is_key(name)).cloned().collect() }
+    }
+
     /// The type in the property's annotation.
     pub fn annotated_type(&self, property: &str) -> Option<&'a str> {
         let annotated = |name: &str| name.strip_suffix(TYPE_ANNOTATION) == Some(property);

@@ -1,5 +1,5 @@
-//! `partita export`, `partita import` and `partita queue`: tables and queues to files and back, and queues from the command
-//! line, by the REST API only.
+//! `partita export`, `partita import` and `partita queue`: tables and queues to files and back, and tables and queues from the
+//! command line, by the REST API only.
 //!
 //! So they work with any endpoint: Partita, Azurite, Azure, and Cosmos DB for tables. `partita-client` sends and retries the
 //! requests. This crate knows files, their formats, how far a run is, and which lines were rejected. Entities stay in the
@@ -21,6 +21,7 @@ mod progress;
 mod queue;
 mod rejects;
 mod side_file;
+mod table;
 mod tables;
 mod writer;
 
@@ -33,6 +34,10 @@ pub use command::{ExportCommand, ImportCommand};
 pub use export::ExportError;
 pub use import::ImportError;
 pub use queue::{QUEUE_HELP, QueueCommand, QueueError, QueueOutcome, queue};
+pub use table::{
+    CountCommand, DeleteCommand, ExplainCommand, GetCommand, Probe, PutCommand, QueryCommand, TableCommand,
+    TableError, TableOutcome, TablesCommand, TopCommand, probe, table,
+};
 
 use progress::ProgressPrinter;
 

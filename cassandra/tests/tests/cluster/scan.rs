@@ -34,7 +34,7 @@ fn versions(page: &Page) -> BTreeSet<i32> {
 }
 
 fn budget(rows: usize) -> Budget {
-    Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60) }
+    Budget { rows, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX }
 }
 
 async fn write_rounds(engine: Arc<CassandraEngine>, table: TableRef, over: Arc<AtomicBool>) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use front::account::AccountError;
 use front::bearer::BearerError;
+use front::traces::OtlpEndpointError;
 use thiserror::Error;
 
 use super::REQUEST_MIB_MIN;
@@ -36,6 +37,15 @@ pub enum SettingsError {
          development account, whose key is public, with --development"
     )]
     DevelopmentForOthers { address: String },
+    #[error(
+        "other machines can reach admin {address}; it needs HTTPS (tls-cert and tls-key, or dev-cert) and \
+         admin-token-file; or choose a loopback address such as 127.0.0.1:10004"
+    )]
+    AdminForOthers { address: String },
+    #[error(transparent)]
+    AdminToken(#[from] admin::TokenError),
+    #[error(transparent)]
+    AdminHost(#[from] admin::HostNameError),
     #[error("HTTPS needs tls-cert and tls-key together, or dev-cert alone")]
     CertificateIncomplete,
     #[error("with no-http there is nothing to serve without tls-cert and tls-key, or dev-cert")]
@@ -46,6 +56,12 @@ pub enum SettingsError {
     RequestMemory(usize),
     #[error("throttle is {0:?}; it takes off, azure, or two rates such as 20000/2000")]
     Throttle(String),
+    #[error("otlp-endpoint: {0}")]
+    Collector(#[from] OtlpEndpointError),
+    #[error("otlp-sample is {0}; it takes a part of all requests, from 0 to 1")]
+    Sample(f64),
+    #[error("max-examined is an extension; leave it out, or turn extensions on")]
+    ExaminedWithoutExtensions,
     #[error("{setting} is 0; it must be at least 1")]
     Zero { setting: &'static str },
 }

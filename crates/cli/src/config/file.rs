@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::Switch;
 use super::error::SettingsError;
 use super::storage::StoreAddress;
 use crate::logging::LogFormat;
@@ -26,6 +27,9 @@ pub(super) struct File {
     pub request_logs: Option<PathBuf>,
     pub control: Option<PathBuf>,
     pub in_memory: bool,
+    pub admin: Option<String>,
+    pub admin_token_file: Option<PathBuf>,
+    pub admin_host: Vec<String>,
     pub account: Vec<FileAccount>,
     pub skip_clock_check: bool,
     pub development: bool,
@@ -35,11 +39,17 @@ pub(super) struct File {
     pub bearer_tenant: Option<String>,
     pub bearer_over_http: bool,
     pub throttle: Option<String>,
+    pub extensions: Option<Switch>,
+    pub max_examined: Option<u64>,
     pub cache_mib: Option<usize>,
     pub request_mib: Option<usize>,
     pub max_connections: Option<usize>,
     pub idle_seconds: Option<u64>,
     pub shutdown_seconds: Option<u64>,
+    pub slow_query_ms: Option<u64>,
+    pub scan_log_rows: Option<u64>,
+    pub otlp_endpoint: Option<String>,
+    pub otlp_sample: Option<f64>,
     pub accept_migration: bool,
     pub log_level: Option<String>,
     pub log_format: Option<LogFormat>,

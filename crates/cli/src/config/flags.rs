@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
-use super::DEV_CERT;
+use super::shown::GivenSettings;
 use super::storage::StoreAddress;
+use super::{DEV_CERT, Switch};
 use crate::logging::LogFormat;
 
 /// Each flag also has a variable, `PARTITA_` and its name, and a key of its name in the file.
@@ -61,6 +62,28 @@ pub struct Flags {
     /// Keep the data in memory only; it is gone after exit
     #[arg(long, env = "PARTITA_IN_MEMORY")]
     pub(super) in_memory: bool,
+    /// Address and port of the console, the metrics and the administration, or off. An address that other machines can
+    /// reach needs HTTPS (--tls-cert or --dev-cert) and --admin-token-file
+    /// [default: 127.0.0.1:10004, or a free port if --listen has port 0]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_ADMIN")]
+    pub(super) admin: Option<String>,
+    /// A file with the administration's token; who sends it may see and do everything there. Without it, everyone on this
+    /// machine may
+    #[arg(long, value_name = "FILE", env = "PARTITA_ADMIN_TOKEN_FILE")]
+    pub(super) admin_token_file: Option<PathBuf>,
+    /// The token itself, for containers that get secrets as variables
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PARTITA_ADMIN_TOKEN",
+        hide = true,
+        hide_env_values = true,
+        conflicts_with = "admin_token_file"
+    )]
+    pub(super) admin_token: Option<String>,
+    /// A name under which browsers reach --admin, beside addresses and localhost; repeat the flag or separate names with `;`
+    #[arg(long, value_name = "NAME", env = "PARTITA_ADMIN_HOST", value_delimiter = ';')]
+    pub(super) admin_host: Vec<String>,
     /// An account and its one or two keys, in Base64; repeat the flag or separate accounts with `;`
     /// [default: devstoreaccount1 with its well-known key]
     #[arg(
@@ -98,6 +121,12 @@ pub struct Flags {
     /// ACCOUNT/PARTITION; off means no limit [default: off]
     #[arg(long, value_name = "TARGETS", env = "PARTITA_THROTTLE")]
     pub(super) throttle: Option<String>,
+    /// Answer requests below /ACCOUNT/$partita and headers x-partita-…: on, or off for Azure's answers to them [default: on]
+    #[arg(long, value_name = "ON|OFF", env = "PARTITA_EXTENSIONS")]
+    pub(super) extensions: Option<Switch>,
+    /// Refuse a query that looks at more entities than this for one page (400 ScanTooLarge), to find scans in tests
+    #[arg(long, value_name = "COUNT", env = "PARTITA_MAX_EXAMINED")]
+    pub(super) max_examined: Option<u64>,
     /// Memory for caches and for data not yet flushed, in MiB [default: a quarter of the memory, 64 to 4096]
     #[arg(long, value_name = "MIB", env = "PARTITA_CACHE_MIB")]
     pub(super) cache_mib: Option<usize>,
@@ -113,6 +142,18 @@ pub struct Flags {
     /// How long shutdown waits for requests in flight [default: 30]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_SHUTDOWN_SECONDS")]
     pub(super) shutdown_seconds: Option<u64>,
+    /// Log queries that take longer than this, with the shape of their filter but no values [default: none]
+    #[arg(long, value_name = "MS", env = "PARTITA_SLOW_QUERY_MS")]
+    pub(super) slow_query_ms: Option<u64>,
+    /// Log queries that read more rows than this to answer one page [default: none]
+    #[arg(long, value_name = "COUNT", env = "PARTITA_SCAN_LOG_ROWS")]
+    pub(super) scan_log_rows: Option<u64>,
+    /// Send a trace span of each request to this OpenTelemetry collector, with OTLP over HTTP: http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", env = "PARTITA_OTLP_ENDPOINT")]
+    pub(super) otlp_endpoint: Option<String>,
+    /// The part of requests that begin a trace, from 0 to 1, if their client has not begun one [default: 1]
+    #[arg(long, value_name = "PART", env = "PARTITA_OTLP_SAMPLE")]
+    pub(super) otlp_sample: Option<f64>,
     /// Open a store whose log is damaged, without the commits that are lost
     #[arg(long, env = "PARTITA_ACCEPT_LOSS")]
     pub(super) accept_loss: bool,
@@ -125,14 +166,18 @@ pub struct Flags {
     /// text or json [default: text]
     #[arg(long, value_name = "FORMAT", env = "PARTITA_LOG_FORMAT")]
     pub(super) log_format: Option<LogFormat>,
+    /// Which of these were given, and how.
+    #[arg(skip)]
+    pub(super) given: GivenSettings,
 }
 
 impl Flags {
-    /// If a flag says where to keep data, it wins over variables that name another place: a container image may have set
+    /// Remembers where each value comes from. If a flag says where to keep data, it wins over variables that name another place: a container image may have set
     /// one.
     pub fn let_flags_win(&mut self, matches: Option<&ArgMatches>) {
         use clap::parser::ValueSource;
         let Some(matches) = matches else { return };
+        self.given = GivenSettings::of(matches);
         let is_from = |name: &str, source| matches.value_source(name) == Some(source);
         let places = ["store", "data", "in_memory"];
         if !places.iter().any(|name| is_from(name, ValueSource::CommandLine)) {

@@ -53,6 +53,15 @@ impl fmt::Debug for StoreAddress {
 }
 
 impl Storage {
+    /// Its name for clients.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Directory { .. } => "embedded",
+            Self::Cluster { .. } => "cassandra",
+        }
+    }
+
     /// If flags or variables name a place, whatever the file names is ignored.
     pub(super) fn choose(flags: &Flags, file: &File) -> Result<Self, SettingsError> {
         let cluster = |address: &StoreAddress| Self::Cluster {

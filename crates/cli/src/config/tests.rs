@@ -226,3 +226,19 @@ fn mistakes_are_named_without_showing_secrets() {
         "cache-mib is 0; it must be at least 1"
     );
 }
+
+#[test]
+fn a_collector_has_an_address_and_a_sample_is_a_part() {
+    let watching = |endpoint: &str, sample| {
+        let flags =
+            Flags { otlp_endpoint: Some(endpoint.into()), otlp_sample: Some(sample), ..Flags::default() };
+        config("", flags).map(|config| config.watching.traces.map(|traces| traces.endpoint.to_string()))
+    };
+    assert_eq!(watching("http://c:4318", 0.5).unwrap().as_deref(), Some("http://c:4318/v1/traces"));
+    assert_eq!(watching("", 1.0).unwrap(), None);
+    let refusal = |endpoint, sample| watching(endpoint, sample).expect_err("it is refused");
+    assert!(refusal("c:4318", 1.0).contains("otlp-endpoint"));
+    for wrong in [-0.1, 1.1, f64::NAN] {
+        assert!(refusal("http://c", wrong).contains("otlp-sample"), "{wrong}");
+    }
+}

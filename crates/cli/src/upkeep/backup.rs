@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config;
-use crate::control::{self, AskError, Command};
+use crate::control::{self, AskError};
+use admin::Command;
 use clap::Args;
 use engine_embedded::{Checkpoint, EmbeddedEngine, OpenError, Options};
 use model::DateTime;

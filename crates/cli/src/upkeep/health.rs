@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::config;
 use clap::Args;
@@ -46,7 +46,7 @@ pub fn run(flags: &HealthFlags) -> Result<String, HealthError> {
 }
 
 /// An address to connect to. The address 0.0.0.0 means every address of the machine, so it becomes the loopback address.
-fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
+pub fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
     let mut address = listen
         .to_socket_addrs()
         .map_err(|source| HealthError::Address { listen: listen.to_owned(), source })?
@@ -60,16 +60,42 @@ fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
     Ok(address)
 }
 
-fn ask(address: SocketAddr, timeout: Duration) -> io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect_timeout(&address, timeout)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
+/// Whether a server is ready, and what it says.
+pub fn ask(address: SocketAddr, timeout: Duration) -> io::Result<(u16, String)> {
+    ask_path(address, "/health/ready", None, timeout)
+}
+
+/// The time that a server's answer has in its head.
+pub fn date(address: SocketAddr, timeout: Duration) -> Option<SystemTime> {
+    let answer = exchange(address, "/health/ready", None, timeout).ok()?;
+    let head = answer.split("\r\n\r\n").next()?;
+    let named = head.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = named.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("date"))?;
+    httpdate::parse_http_date(value.trim()).ok()
+}
+
+/// The status and the body of an answer over plain HTTP.
+pub fn ask_path(
+    address: SocketAddr,
+    path: &str,
+    token: Option<&str>,
+    timeout: Duration,
+) -> io::Result<(u16, String)> {
+    let answer = exchange(address, path, token, timeout)?;
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| io::Error::other("the answer is not HTTP"))?;
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim_end());
     Ok((status, body.to_owned()))
+}
+
+fn exchange(address: SocketAddr, path: &str, token: Option<&str>, timeout: Duration) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    // HTTP/1.0, so that the body comes without chunks.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n{bearer}Connection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }

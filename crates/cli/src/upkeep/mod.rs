@@ -1,11 +1,13 @@
 //! Commands that maintain a store: `partita check`, `backup`, `restore` and `migrate` for a store on disk, `store` for a
-//! cluster. `health` asks a running server for its state; `manual` and `completions` describe the program itself.
+//! cluster. `health` and `status` ask a running server for its state, `doctor` looks at its set-up; `manual` and `completions`
+//! describe the program itself.
 //!
 //! They belong to the binary, because they name engines. The commands for the disk work on files. `backup` and `migrate`
 //! ask a running server for checkpoints, and `migrate` also asks it to refuse writes.
 
 pub mod backup;
 pub mod check;
+pub mod doctor;
 mod files;
 pub mod health;
 pub mod manual;
@@ -13,4 +15,5 @@ pub mod marks;
 pub mod migrate;
 mod progress;
 pub mod restore;
+pub mod status;
 pub mod store;

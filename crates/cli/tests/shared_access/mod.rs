@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-mod kit;
+pub mod kit;
 mod permissions;
 mod policies;
 mod ranges;

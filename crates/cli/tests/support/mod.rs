@@ -101,6 +101,12 @@ impl Partita {
         address.unwrap_or_else(|| panic!("no endpoint of queues in the banner: {:?}", self.banner))
     }
 
+    /// Where the console and the administration are served.
+    pub fn admin_address(&self) -> SocketAddr {
+        let address = endpoint(&self.banner, "Console and metrics: http");
+        address.unwrap_or_else(|| panic!("no console in the banner: {:?}", self.banner))
+    }
+
     pub fn queue_client(&self) -> Client {
         Client::of_service(ServiceKind::Queue, self.queue_address(), ACCOUNT, KEY)
     }

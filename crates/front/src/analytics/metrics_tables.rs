@@ -61,6 +61,7 @@ impl MetricsTables {
             rows: limits::PAGE_ENTITIES_MAX,
             bytes: limits::PAGE_BYTES_MAX,
             time: limits::QUERY_TIME_MAX,
+            examined: u64::MAX,
         };
         let mut deleted = 0;
         loop {

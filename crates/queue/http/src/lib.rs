@@ -51,6 +51,10 @@ impl StorageService for QueueHttp {
         service_request.info
     }
 
+    fn operations() -> &'static [&'static OperationInfo] {
+        &operation_info::OPERATIONS
+    }
+
     /// A queue's token does not name its queue, but signs the one that is addressed.
     fn token(
         service_request: &QueueRequest,

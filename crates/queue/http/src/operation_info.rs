@@ -42,6 +42,31 @@ mod rows {
 
 pub use rows::*;
 
+/// All rows, for metrics.
+pub static OPERATIONS: [&OperationInfo; 21] = [
+    &LIST_QUEUES,
+    &GET_PROPERTIES,
+    &SET_PROPERTIES,
+    &GET_STATISTICS,
+    &GET_DELEGATION_KEY,
+    &CREATE_QUEUE,
+    &DELETE_QUEUE,
+    &GET_METADATA,
+    &SET_METADATA,
+    &GET_POLICIES,
+    &SET_POLICIES,
+    &PUT_MESSAGE,
+    &GET_MESSAGE,
+    &GET_MESSAGES,
+    &PEEK_MESSAGE,
+    &PEEK_MESSAGES,
+    &CLEAR_MESSAGES,
+    &UPDATE_MESSAGE,
+    &DELETE_MESSAGE,
+    &PREFLIGHT,
+    &UNKNOWN,
+];
+
 /// Reading several messages goes by another name than reading one.
 pub fn of(operation: Operation, several: bool) -> &'static OperationInfo {
     match operation {
@@ -64,5 +89,20 @@ pub fn of(operation: Operation, several: bool) -> &'static OperationInfo {
         Operation::ClearMessages => &CLEAR_MESSAGES,
         Operation::UpdateMessage => &UPDATE_MESSAGE,
         Operation::DeleteMessage => &DELETE_MESSAGE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OPERATIONS;
+
+    #[test]
+    fn every_row_is_listed_for_metrics() {
+        let rows = include_str!("operation_info.rs")
+            .lines()
+            .filter(|line| line.trim_start().starts_with("pub static") && line.contains("= info("));
+        assert_eq!(rows.count(), OPERATIONS.len());
+        let names: std::collections::BTreeSet<_> = OPERATIONS.iter().map(|info| info.name).collect();
+        assert_eq!(names.len(), OPERATIONS.len());
     }
 }

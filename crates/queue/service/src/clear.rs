@@ -36,7 +36,8 @@ impl QueueService {
         let mut range = range_from(&self.row_at(from));
         let mut moved = 0;
         loop {
-            let budget = Budget { rows: ROWS, bytes: ROWS_BYTES, time: limits::QUERY_TIME_MAX };
+            let budget =
+                Budget { rows: ROWS, bytes: ROWS_BYTES, time: limits::QUERY_TIME_MAX, examined: u64::MAX };
             let scan = Scan { ranges: vec![range.clone()], budget, filter: None, lasts: false };
             let page = self.engine.scan(&live.table, scan).await;
             let page = self.answered(live, page)?;

@@ -22,6 +22,7 @@ mod throttle;
 
 use std::sync::Arc;
 
+use common::hot_partitions::HotPartitions;
 use common::throttle::Throttle;
 use store::{Engine, Gate};
 
@@ -40,6 +41,7 @@ pub struct QueueService {
     engine: Arc<dyn Engine>,
     gate: Arc<Gate>,
     throttle: Option<Arc<Throttle>>,
+    hot: Option<Arc<HotPartitions>>,
     clock: Arc<Clock>,
     live: Arc<LiveQueues>,
     /// Other servers change the same queues.
@@ -49,7 +51,7 @@ pub struct QueueService {
 impl QueueService {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         let (clock, live) = (Arc::new(Clock::system()), Arc::default());
-        Self { engine, gate: Arc::default(), throttle: None, clock, live, is_shared: false }
+        Self { engine, gate: Arc::default(), throttle: None, hot: None, clock, live, is_shared: false }
     }
 
     /// Lets writes through only while this gate is open.
@@ -60,6 +62,11 @@ impl QueueService {
     /// Holds callers to the targets of this throttle, which other services may share.
     pub fn throttled(self, throttle: Arc<Throttle>) -> Self {
         Self { throttle: Some(throttle), ..self }
+    }
+
+    /// Counts the queues that are asked for most.
+    pub fn observed(self, hot: Arc<HotPartitions>) -> Self {
+        Self { hot: Some(hot), ..self }
     }
 
     /// Whether other servers may change the same queues at the same time.

@@ -219,7 +219,7 @@ impl QueueService {
         let mut read = ReadAhead::default();
         loop {
             let rows = AHEAD_ROWS.max(wanted) + taken;
-            let budget = Budget { rows, bytes: AHEAD_BYTES, time: READ_TIME };
+            let budget = Budget { rows, bytes: AHEAD_BYTES, time: READ_TIME, examined: u64::MAX };
             let scan = Scan { ranges: vec![range.clone()], budget, filter: None, lasts: false };
             let page = self.engine.scan(&live.table, scan).await;
             let page = self.answered(live, page)?;

@@ -161,7 +161,8 @@ impl QueueService {
         loop {
             let began = Instant::now();
             let surveyor = Arc::new(Surveyor { now: self.clock.tick(), findings: Mutex::default() });
-            let budget = Budget { rows: EXPIRED_ROWS, bytes: EXPIRED_BYTES, time: purpose.time() };
+            let budget =
+                Budget { rows: EXPIRED_ROWS, bytes: EXPIRED_BYTES, time: purpose.time(), examined: u64::MAX };
             let filter = Some(surveyor.clone() as Arc<dyn RowFilter>);
             let scan = Scan { ranges: vec![range.clone()], budget, filter, lasts: false };
             let page = self.engine.scan(&live.table, scan).await;

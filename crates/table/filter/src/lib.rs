@@ -13,6 +13,7 @@ mod literal;
 mod parser;
 mod plan;
 mod region;
+mod shape;
 mod span;
 
 pub use ast::{Comparison, Expr, Operator};
@@ -21,3 +22,4 @@ pub use error::FilterError;
 pub use eval::{PropertyLookup, eval};
 pub use parser::parse;
 pub use plan::{Plan, plan};
+pub use shape::{SHAPE_BYTES_MAX, shape};

@@ -4,6 +4,7 @@
 
 pub mod access;
 mod answer;
+mod extension;
 mod headers;
 mod operation;
 mod perform;
@@ -23,17 +24,20 @@ use wire::access_policies::{self, AccessPolicy};
 use wire::signing::sas::{Sas, SasFormatError};
 use wire::url::QueryString;
 
+pub use extension::{Extensions, hot_document};
+
 use answer::TableFailure;
 use table_request::TableRequest;
 
 /// The Table service, to be put behind a front.
-pub fn behind_front(service: Service) -> AnyService {
-    AnyService::new(TableHttp { service })
+pub fn behind_front(service: Service, extensions: Extensions) -> AnyService {
+    AnyService::new(TableHttp { service, extensions })
 }
 
 #[derive(Debug)]
 struct TableHttp {
     service: Service,
+    extensions: Extensions,
 }
 
 impl StorageService for TableHttp {
@@ -42,11 +46,15 @@ impl StorageService for TableHttp {
     type Failure = TableFailure;
 
     fn read(&self, request: &Request<'_>) -> TableRequest {
-        TableRequest::read(request)
+        TableRequest::read(request, &self.extensions)
     }
 
     fn info(asked: &TableRequest) -> &'static OperationInfo {
         asked.info
+    }
+
+    fn operations() -> &'static [&'static OperationInfo] {
+        &operation::OPERATIONS
     }
 
     fn token(_: &TableRequest, query: &QueryString) -> Result<Option<(Sas, String)>, SasFormatError> {
@@ -79,7 +87,7 @@ impl StorageService for TableHttp {
         admission: Admission<'_, TableRequest>,
         body: &mut RequestBody,
     ) -> Result<Response<Body>, TableFailure> {
-        perform::perform(&self.service, admission, body).await
+        perform::perform(&self.service, &self.extensions, admission, body).await
     }
 
     fn refuse(&self, request: &Request<'_>, refused: &RefusedRequest<'_, Self>) -> Response<Body> {

@@ -7,12 +7,14 @@ use service::Service;
 
 use crate::access;
 use crate::answer::TableFailure;
+use crate::extension::Extensions;
 use crate::operation::{Call, Context};
 use crate::respond;
 use crate::table_request::TableRequest;
 
 pub async fn perform(
     service: &Service,
+    extensions: &Extensions,
     admission: Admission<'_, TableRequest>,
     body: &mut RequestBody,
 ) -> Result<Response<Body>, TableFailure> {
@@ -46,6 +48,7 @@ pub async fn perform(
     let body = body.read_whole(headers, limits::REQUEST_BODY_BYTES_MAX, deadline, &mut held).await?;
     let context = Context {
         service,
+        extensions,
         settings: &front.properties,
         site,
         grant: &grant,
@@ -54,6 +57,8 @@ pub async fn perform(
         request_id: &request.id,
         memory: &front.memory,
         refusal_log: &front.refusal_log,
+        metrics: &front.metrics,
+        slow_queries: &front.slow_queries,
         body_bytes: body.len(),
         permit: None,
     };

@@ -8,6 +8,7 @@ use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, TableVersion, Version, names};
 
 use crate::answer::Preference;
+use crate::extension::{self, Extensions};
 use crate::headers::{DATA_SERVICE_VERSION, MAX_DATA_SERVICE_VERSION, PREFER};
 use crate::operation::precondition::Precondition;
 use crate::operation::{self, Operation};
@@ -32,7 +33,7 @@ pub struct TableRequest {
 }
 
 impl TableRequest {
-    pub fn read(request: &Request<'_>) -> Self {
+    pub fn read(request: &Request<'_>, extensions: &Extensions) -> Self {
         let (head, query, version) = (request.head, &request.query, request.served_version());
         if request.is_preflight() {
             return Self::preflight(&head.headers);
@@ -46,9 +47,9 @@ impl TableRequest {
         let formats = format::negotiate(query.get(names::FORMAT), accept, version, odata_3);
         let effective = route::effective_method(&head.method, Headers::Request(headers));
         let method = effective.as_ref().unwrap_or(&head.method);
-        let Routed { operation, is_service_document, wants_document } = match &request.address {
-            Ok(address) => route(method, address, query),
-            Err(refusal) => Routed::refused((*refusal).into()),
+        let Routed { operation, is_service_document, wants_document, formats } = match &request.address {
+            Ok(address) => route(method, address, query, formats, extensions),
+            Err(refusal) => Routed::refused((*refusal).into(), formats),
         };
         let condition = operation.as_ref().map_or(Precondition::None, |operation| {
             Precondition::read(operation, Headers::Request(headers), version)
@@ -105,25 +106,40 @@ struct Routed {
     operation: Result<Operation, Refusal>,
     is_service_document: bool,
     wants_document: bool,
+    formats: Result<Negotiated, Refusal>,
 }
 
 impl Routed {
-    fn refused(refusal: Refusal) -> Self {
-        Self { operation: Err(refusal), is_service_document: false, wants_document: false }
+    fn refused(refusal: Refusal, formats: Result<Negotiated, Refusal>) -> Self {
+        Self { operation: Err(refusal), is_service_document: false, wants_document: false, formats }
     }
 }
 
-fn route(method: &Method, address: &Address<'_>, query: &QueryString) -> Routed {
+fn route(
+    method: &Method,
+    address: &Address<'_>,
+    query: &QueryString,
+    formats: Result<Negotiated, Refusal>,
+    extensions: &Extensions,
+) -> Routed {
+    if extensions.are_on
+        && let Some(operation) = extension::resolve(method, address.path)
+    {
+        // Documents of our own are JSON, and so are the errors.
+        let json = MetadataLevel::Minimal;
+        let formats = Ok(Negotiated { success: Format::Json(json), error: Some(json) });
+        return Routed { operation, is_service_document: false, wants_document: false, formats };
+    }
     let resource = Resource::parse(address.path);
     if let Some(operation) = route::resolve_service(method, query, &resource, address.site.secondary) {
-        return Routed { operation, is_service_document: true, wants_document: false };
+        return Routed { operation, is_service_document: true, wants_document: false, formats };
     }
     // The answer to a batch is multipart, and each part has its own format.
     let wants_document = matches!(*method, Method::GET | Method::POST)
         && !matches!(resource, Ok(Resource::Batch | Resource::Service));
     let operation =
         resource.and_then(|resource| route::resolve(method, resource, address.site.account.as_str()));
-    Routed { operation, is_service_document: false, wants_document }
+    Routed { operation, is_service_document: false, wants_document, formats }
 }
 
 /// `Prefer` is for POST. Refusals repeat it too.

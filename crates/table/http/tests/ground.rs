@@ -7,7 +7,8 @@ use common::throttle::{Targets, Throttle};
 use front::account::{Account, Accounts, SharedAccounts};
 use front::analytics::Analytics;
 use front::bearer::{Bearer, SharedBearer};
-use front::{AnyService, Bounds, Listener, Seats, Server, ServiceKind, Services};
+use front::metrics::Metrics;
+use front::{AnyService, Bounds, Listener, Seats, Server, ServiceKind, Services, SlowQueries};
 use protocol::signing::sas::{AccountSas, Sas, Terms};
 use service::Service;
 use store::{Engine, Gate, MemoryEngine};
@@ -51,8 +52,12 @@ impl Ground {
             service = service.throttled(throttle.clone());
         }
         let toy = AnyService::new(Toy { throttle });
+        let services = Services::new()
+            .with(table_http::behind_front(service, table_http::Extensions::default()))
+            .with(toy);
+        let metrics = Metrics::new(&services);
         let server = Server {
-            services: Services::new().with(table_http::behind_front(service)).with(toy),
+            services,
             engine,
             gate,
             accounts: SharedAccounts::new(Accounts::new([Account::development()])),
@@ -66,6 +71,9 @@ impl Ground {
                 shutdown: Duration::from_secs(10),
             },
             analytics: Analytics::new(Some(logs.path().to_owned())).unwrap(),
+            metrics,
+            traces: None,
+            slow_queries: SlowQueries::default(),
             seats: Seats::here(),
         };
         let (stop, stopped) = tokio::sync::oneshot::channel();

@@ -66,6 +66,12 @@ pub enum Refusal {
     )]
     BothMatchHeaders,
 
+    /// Partita's own: the caller, or the operator, has set a limit.
+    #[error(
+        "The query looked at more than {max} entities for one page. Filter on PartitionKey and RowKey, or raise the limit: x-partita-max-examined, or --max-examined of the server."
+    )]
+    ScanTooLarge { max: u64 },
+
     // Is the body an entity or a table that can be stored?
     #[error("An error occurred while processing this request.")]
     BodyNotReadable,
@@ -146,6 +152,7 @@ impl Refusal {
             | Self::TooManyChanges => (400, "InvalidInput"),
             Self::ParameterOutOfRange { .. } => (400, "OutOfRangeInput"),
             Self::TableNotFound => (404, "TableNotFound"),
+            Self::ScanTooLarge { .. } => (400, "ScanTooLarge"),
             Self::PropertyNameTooLong => (400, "PropertyNameTooLong"),
             Self::PropertyNameInvalid => (400, "PropertyNameInvalid"),
             Self::DuplicateProperties => (400, "DuplicatePropertiesSpecified"),

@@ -1,5 +1,6 @@
 //! Point reads and writes. A single write is a transaction of one: there is no other write path.
 
+use common::hot_partitions::Load;
 use model::{DateTime, Entity, EntityKey, IfMatch, Refusal};
 use store::{Change, Condition, RowDraft, RowOperation, StoredRow, TableRef, Transaction};
 
@@ -87,7 +88,10 @@ impl Service {
         let partition = Some(key.partition.as_str());
         self.admit(table, partition)?;
         let found = self.engine.get(table, key).await?;
-        self.spend(table, partition, cost_of(found.as_ref().map_or(0, |row| row.raw().bytes().len())));
+        let cost = cost_of(found.as_ref().map_or(0, |row| row.raw().bytes().len()));
+        self.spend(table, partition, cost);
+        let entities = u64::from(found.is_some());
+        self.observe(table, partition, Load { requests: 1, entities, kibibytes: cost, ..Load::default() });
         found.ok_or_else(|| common::Refusal::ResourceNotFound.into())
     }
 
@@ -122,7 +126,14 @@ impl Service {
         }
         let partition = Some(transaction.partition().as_str());
         self.admit(table, partition)?;
-        self.spend(table, partition, transaction.operations().iter().map(cost).sum());
+        let cost = transaction.operations().iter().map(cost).sum();
+        self.spend(table, partition, cost);
+        let writes = transaction.operations().len() as u64;
+        self.observe(
+            table,
+            partition,
+            Load { requests: 1, writes, entities: writes, kibibytes: cost, refusals: 0 },
+        );
         let _pass = self.gate.pass().await?;
         Ok(self.engine.apply(table, transaction).await?)
     }

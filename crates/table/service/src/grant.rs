@@ -19,6 +19,10 @@ pub enum Need {
     Entities(TableName, Access),
     /// A batch. Each of its parts has a need of its own.
     Batch,
+    /// What the server can do beyond Azure.
+    Discover,
+    /// How the account is used: its filters without literals, and its hot partitions.
+    Observe,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +126,9 @@ impl TableGrant {
         match need {
             Need::Entities(table, _) if *table != self.table => Err(Refusal::AuthorizationFailure),
             Need::Entities(_, access) => access.check(&self.permissions),
-            Need::Batch => Ok(()),
+            Need::Batch | Need::Discover => Ok(()),
             Need::ReadService
+            | Need::Observe
             | Need::WriteService
             | Need::ListTables
             | Need::CreateTable
@@ -142,7 +147,8 @@ impl AccountGrant {
             Need::ListTables => ("c", "l"),
             Need::CreateTable => ("c", "cw"),
             Need::DeleteTable => ("c", "d"),
-            Need::Policies => return Err(Refusal::AuthorizationFailure),
+            Need::Policies | Need::Observe => return Err(Refusal::AuthorizationFailure),
+            Need::Discover => return Ok(()),
             Need::Batch => ("o", ""),
             Need::Entities(_, access) => {
                 self.of_type("o")?;
@@ -172,9 +178,11 @@ impl RoleGrant {
             // The service hides policies from bearer tokens.
             Need::Policies => return Err(Refusal::ResourceNotFound),
             Need::ReadService | Need::WriteService => self.manages,
+            Need::Discover => true,
             Need::ListTables | Need::Entities(_, Access::Read) | Need::Batch => self.role.is_some(),
             Need::CreateTable
             | Need::DeleteTable
+            | Need::Observe
             | Need::Entities(_, Access::Insert | Access::Update | Access::Upsert | Access::Delete) => {
                 self.role == Some(Role::Contributor)
             }
@@ -236,6 +244,8 @@ impl fmt::Display for Need {
             Self::DeleteTable => f.write_str("deleting a table"),
             Self::Policies => f.write_str("stored access policies"),
             Self::Batch => f.write_str("a batch"),
+            Self::Discover => f.write_str("discovery"),
+            Self::Observe => f.write_str("advice or hot partitions"),
             Self::Entities(table, access) => match access {
                 Access::Read => write!(f, "reading entities of {table}"),
                 Access::Insert => write!(f, "inserting into {table}"),
@@ -277,6 +287,8 @@ mod tests {
             ("create", Need::CreateTable),
             ("drop", Need::DeleteTable),
             ("acl", Need::Policies),
+            ("discover", Need::Discover),
+            ("observe", Need::Observe),
             ("read", entities(Access::Read)),
             ("insert", entities(Access::Insert)),
             ("update", entities(Access::Update)),
@@ -287,7 +299,9 @@ mod tests {
 
     fn check(grant: &Grant, allowed: &[&str]) {
         for (name, need) in needs() {
-            assert_eq!(grant.permits(&need).is_ok(), allowed.contains(&name), "{name} under {grant:?}");
+            // Whoever is known may ask what the server can do.
+            let expected = name == "discover" || allowed.contains(&name);
+            assert_eq!(grant.permits(&need).is_ok(), expected, "{name} under {grant:?}");
         }
     }
 
@@ -344,7 +358,7 @@ mod tests {
         check(&grant(Some(Role::Reader)), &["list", "read"]);
         check(
             &grant(Some(Role::Contributor)),
-            &["list", "create", "drop", "read", "insert", "update", "upsert", "delete"],
+            &["list", "create", "drop", "observe", "read", "insert", "update", "upsert", "delete"],
         );
         assert_eq!(grant(None).permits(&Need::Batch), Err(Refusal::AuthorizationPermissionMismatch));
         for role in [None, Some(Role::Reader), Some(Role::Contributor)] {
@@ -356,7 +370,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_check_that_failed() {
-        let read = needs().swap_remove(6).1;
+        let read = needs().swap_remove(8).1;
         assert_eq!(account("c", "r").permits(&read), Err(Refusal::AuthorizationResourceTypeMismatch));
         assert_eq!(account("o", "a").permits(&read), Err(Refusal::AuthorizationPermissionMismatch));
         assert_eq!(table("Books", "a").permits(&read), Err(Refusal::AuthorizationPermissionMismatch));

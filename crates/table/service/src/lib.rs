@@ -1,10 +1,13 @@
 //! The operations of the Table service, without HTTP. The caller is authenticated and the request parsed before they are
 //! called.
 
+pub mod advice;
 mod entities;
 mod error;
+pub mod explain;
 mod grant;
 mod group;
+pub mod insight;
 pub mod long_work;
 mod policies;
 mod query;
@@ -21,6 +24,7 @@ pub use entities::EntityWrite;
 pub use error::{Error, Result};
 pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::WriteGroup;
+pub use insight::Insight;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
 
@@ -30,11 +34,17 @@ pub struct Service {
     engine: Arc<dyn Engine>,
     throttle: Option<Arc<Throttle>>,
     gate: Arc<Gate>,
+    insight: Option<Insight>,
 }
 
 impl Service {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, throttle: None, gate: Arc::default() }
+        Self { engine, throttle: None, gate: Arc::default(), insight: None }
+    }
+
+    /// Counts hot partitions and wasteful queries.
+    pub fn observed(self, insight: Insight) -> Self {
+        Self { insight: Some(insight), ..self }
     }
 
     /// Holds callers to the targets of this throttle, which other services may share.

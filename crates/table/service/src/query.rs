@@ -1,12 +1,16 @@
 //! Queries over entities: filter to plan, plan to scan, scan to page.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use common::Refusal;
-use filter::{FilterError, Plan};
+use common::hot_partitions::Load;
+use filter::FilterError;
 use model::{Cut, EntityKey, KeyRange, limits};
 use store::{Budget, Entities, MemoryShare, PageGuard, RowFilter, Scan, StoredRef, TableRef};
 
+use crate::advice::WastedQuery;
+use crate::explain::{Explanation, FilterFacts, QueryClass};
 use crate::long_work::LONG_WORK;
 use crate::residual::Residual;
 use crate::{Error, Result, Service};
@@ -23,6 +27,10 @@ pub struct EntityQuery<'a> {
     pub within: Option<KeyRange>,
     /// The continuation of the last page: a partition key, and a row key unless it is the start of the partition.
     pub from: Option<(String, Option<String>)>,
+    /// Refuses the query if a page examines more entities than this.
+    pub examined_max: Option<u64>,
+    /// Whether the page comes with its explanation.
+    pub is_explained: bool,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +39,8 @@ pub struct EntityPage {
     pub next: Option<EntityKey>,
     /// How many entities were examined to find these.
     pub examined: u64,
+    /// If the query asked for it.
+    pub explanation: Option<Box<Explanation>>,
     /// Keep this until the answer is written.
     pub tied: PageGuard,
 }
@@ -44,36 +54,93 @@ impl Service {
         query: EntityQuery<'_>,
         held: &mut MemoryShare,
     ) -> Result<EntityPage> {
-        let filter_bytes = query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
+        let started = Instant::now();
+        let filter_text = query.filter;
+        let filter_bytes = filter_text.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
-        let top = query.top;
+        let (top, examined_max) = (query.top, query.examined_max);
         let plan = QueryPlan::make(query).await;
         let rows = top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         // If the engine is called, it finds a missing table itself.
         if plan.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
-        let QueryPlan { ranges, partition, residual } = plan?;
+        let QueryPlan { ranges, partition, residual, class, explanation } = plan?;
         if rows == 0 {
-            return Ok(EntityPage::default());
+            return Ok(EntityPage { explanation, ..EntityPage::default() });
         }
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
         // A query for one entity by both keys is a get, not a scan.
-        if let [range] = ranges.as_slice()
-            && let Some(key) = entity_of(range)
-        {
-            let page = self.query_one(table, key, residual).await?;
-            reserve(held, page.entities.bytes())?;
-            return Ok(page);
+        let key = if let [range] = ranges.as_slice() { entity_of(range) } else { None };
+        let page = match key {
+            Some(key) => self.query_one(table, key, residual).await?,
+            None => {
+                let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
+                let (bytes, time) = (limits::PAGE_BYTES_MAX, limits::QUERY_TIME_MAX);
+                // One more is examined, to tell a query that needs more from one that needs exactly these.
+                let examined = examined_max.map_or(u64::MAX, |max| max.saturating_add(1));
+                let budget = Budget { rows, bytes, time, examined };
+                self.admit(table, partition.as_deref())?;
+                let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
+                let cost = page.kibibytes.max(1);
+                self.spend(table, partition.as_deref(), cost);
+                let load = Load { requests: 1, entities: page.examined, kibibytes: cost, ..Load::default() };
+                self.observe(table, partition.as_deref(), load);
+                EntityPage {
+                    entities: page.entities,
+                    next: page.next,
+                    examined: page.examined,
+                    explanation: None,
+                    tied: page.tied,
+                }
+            }
+        };
+        let returned = page.entities.len() as u64;
+        if page.examined > returned {
+            self.note_waste(table, filter_text, (class, page.examined, returned), started).await;
         }
-        let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
-        let budget = Budget { rows, bytes: limits::PAGE_BYTES_MAX, time: limits::QUERY_TIME_MAX };
-        self.admit(table, partition.as_deref())?;
-        let page = self.engine.scan(table, Scan { ranges, budget, filter, lasts: true }).await?;
-        self.spend(table, partition.as_deref(), page.kibibytes.max(1));
+        if let Some(max) = examined_max.filter(|max| page.examined > *max) {
+            return Err(model::Refusal::ScanTooLarge { max }.into());
+        }
         reserve(held, page.entities.bytes())?;
-        Ok(EntityPage { entities: page.entities, next: page.next, examined: page.examined, tied: page.tied })
+        Ok(EntityPage { explanation, ..page })
+    }
+
+    /// What `query_entities` would read, without reading it.
+    pub async fn explain_query(
+        &self,
+        table: &TableRef,
+        query: EntityQuery<'_>,
+        held: &mut MemoryShare,
+    ) -> Result<Explanation> {
+        reserve(held, query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE))?;
+        let plan = QueryPlan::make(EntityQuery { is_explained: true, ..query }).await;
+        self.require_table(table).await?;
+        let explanation = plan?.explanation;
+        // `is_explained` asks for it.
+        let none = || Error::Fault(store::Fault::bug("a query was planned without its explanation"));
+        explanation.map(|explanation| *explanation).ok_or_else(none)
+    }
+
+    /// Queries that examine nothing in vain pay nothing for this, so the filter is parsed again here.
+    async fn note_waste(
+        &self,
+        table: &TableRef,
+        filter: Option<&str>,
+        (class, examined, returned): (QueryClass, u64, u64),
+        started: Instant,
+    ) {
+        let (Some(insight), Some(text)) = (&self.insight, filter) else { return };
+        let permit = LONG_WORK.permit_for_filter(text.len()).await;
+        permit.run(|| {
+            // It was parsed before.
+            let Ok(Some(filter)) = filter::parse(text) else { return };
+            let now = Instant::now();
+            let time = now.saturating_duration_since(started);
+            let query = WastedQuery { table: &table.name, filter: &filter, class, examined, returned, time };
+            insight.advisor.record(&table.account, query, now);
+        });
     }
 
     async fn query_one(
@@ -88,6 +155,11 @@ impl Service {
         let mut entities = Entities::default();
         let found = self.engine.get(table, &key).await?;
         let examined = u64::from(found.is_some());
+        self.observe(
+            table,
+            partition,
+            Load { requests: 1, entities: examined, kibibytes: 1, ..Load::default() },
+        );
         if let Some(row) = found
             && residual
                 .map_or(Ok(true), |residual| residual.keeps(&key, row.raw()))
@@ -106,16 +178,29 @@ struct QueryPlan {
     /// The partition of all ranges, if there is one.
     partition: Option<String>,
     residual: Option<Residual>,
+    class: QueryClass,
+    explanation: Option<Box<Explanation>>,
 }
 
 impl QueryPlan {
     async fn make(query: EntityQuery<'_>) -> std::result::Result<Self, FilterError> {
-        let EntityQuery { filter, within, from, .. } = query;
+        let EntityQuery { filter, within, from, is_explained, .. } = query;
         LONG_WORK.permit_for_filter(filter.map_or(0, str::len)).await.run(|| {
-            let Plan { ranges, residual } = filter::plan(filter.map_or(Ok(None), filter::parse)?);
-            let ranges = from_continuation(clip(ranges, within), from);
+            let filter = filter.map_or(Ok(None), filter::parse)?;
+            let facts = is_explained.then(|| FilterFacts::of(filter.as_ref()));
+            let plan = filter::plan(filter);
+            let class = QueryClass::of(&plan.ranges);
+            let (ranges, explanation) = match facts {
+                None => (from_continuation(clip(plan.ranges, within), from), None),
+                Some(facts) => {
+                    let ranges = from_continuation(clip(plan.ranges.clone(), within), from);
+                    let explanation = facts.explain(&plan, &ranges);
+                    (ranges, Some(Box::new(explanation)))
+                }
+            };
             let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
-            Ok(Self { ranges, partition, residual: residual.as_ref().map(Residual::new) })
+            let residual = plan.residual.as_ref().map(Residual::new);
+            Ok(Self { ranges, partition, residual, class, explanation })
         })
     }
 }

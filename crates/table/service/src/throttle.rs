@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use common::ServiceKind;
+use common::hot_partitions::Load;
 use common::throttle::{ResourceName, Target};
 use store::TableRef;
 
@@ -16,9 +17,12 @@ impl Service {
         let Some(throttle) = &self.throttle else { return Ok(()) };
         let parts = partition.map(|partition| [table.name.folded(), partition]);
         let resource = parts.as_ref().map(resource_name);
-        throttle.admit(&table.account, resource, Instant::now()).map_err(|target| match target {
-            Target::Account => common::Refusal::AccountBusy,
-            Target::Resource => common::Refusal::Busy,
+        throttle.admit(&table.account, resource, Instant::now()).map_err(|target| {
+            self.observe(table, partition, Load { requests: 1, refusals: 1, ..Load::default() });
+            match target {
+                Target::Account => common::Refusal::AccountBusy,
+                Target::Resource => common::Refusal::Busy,
+            }
         })
     }
 

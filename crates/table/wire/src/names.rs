@@ -12,6 +12,11 @@ pub const PREFER: &str = "prefer";
 pub const PREFERENCE_APPLIED: &str = "preference-applied";
 /// A request header, with any value: the answer then says how many entities were examined. Partita's own.
 pub const X_PARTITA_EXAMINED: &str = "x-partita-examined";
+/// A request header; its value is 1. The answer to a query then says what was read, and what that takes on Azure.
+/// Partita's own.
+pub const X_PARTITA_EXPLAIN: &str = "x-partita-explain";
+/// A request header: a query that examines more entities than this for a page is refused. Partita's own.
+pub const X_PARTITA_MAX_EXAMINED: &str = "x-partita-max-examined";
 pub const NEXT_PARTITION_KEY_HEADER: &str = "x-ms-continuation-nextpartitionkey";
 pub const NEXT_ROW_KEY_HEADER: &str = "x-ms-continuation-nextrowkey";
 pub const NEXT_TABLE_NAME_HEADER: &str = "x-ms-continuation-nexttablename";

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::control::{self, Command};
+use crate::control;
+use admin::{Command, MigrationCheck};
 use async_trait::async_trait;
 use engine_cassandra::CassandraEngine;
 use engine_embedded::EmbeddedEngine;
@@ -135,7 +136,7 @@ impl Source for DirectorySource {
 
     async fn thaw(&mut self) -> Result<()> {
         match &self.keeper {
-            Keeper::Server { socket, .. } => ask(socket, Command::Thaw).await.map(drop),
+            Keeper::Server { socket, .. } => ask(socket, Command::Thaw(MigrationCheck::Done)).await.map(drop),
             Keeper::Ourselves(_) => Ok(()),
         }
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use front::headers::Headers;
-use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, cut};
-use http::header::CONTENT_TYPE;
+use front::headers::{Header, Headers};
+use front::metrics::Metrics;
+use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, SlowQueries, cut};
+use http::header::{CONTENT_TYPE, HeaderName};
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
 use service::{Grant, Need, Service};
@@ -14,11 +15,14 @@ use wire::{Format, Version, names};
 
 use super::precondition::Precondition;
 use crate::answer::TableFailure;
+use crate::extension::Extensions;
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub service: &'a Service,
+    /// Beyond Azure.
+    pub extensions: &'a Extensions,
     pub settings: &'a PropertiesStore,
     pub site: &'a Site,
     /// What the caller may do.
@@ -29,6 +33,8 @@ pub struct Context<'a> {
     /// The memory for requests and answers.
     pub memory: &'a Arc<Memory>,
     pub refusal_log: &'a RefusalLog,
+    pub metrics: &'a Metrics,
+    pub slow_queries: &'a SlowQueries,
     /// The body's size of the whole request, also for a part of a batch.
     pub body_bytes: usize,
     /// The permit of a batch: its parts are one piece of work.
@@ -52,6 +58,11 @@ impl Context<'_> {
     pub fn hold(&self, bytes: usize) -> Result<MemoryShare, common::Refusal> {
         let mut held = self.memory.nothing();
         if held.resize(bytes) { Ok(held) } else { Err(common::Refusal::Busy) }
+    }
+
+    /// Counts the entities that were read and those that are in the answer.
+    pub fn count_entities(&self, examined: u64, returned: usize) {
+        self.metrics.entities(examined, returned as u64);
     }
 
     /// For reading the body, or for writing an answer of about so many bytes.
@@ -113,7 +124,12 @@ impl Context<'_> {
     }
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// The value of one of Partita's own headers, unless extensions are off.
+    pub fn extension_header(&self, context: &Context<'_>, name: &HeaderName) -> Header<'a> {
+        if context.extensions.are_on { self.headers.get(name) } else { Header::Absent }
+    }
+
     pub fn content_type(&self) -> Result<Option<&str>, Refusal> {
         self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
     }

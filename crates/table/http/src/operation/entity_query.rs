@@ -1,5 +1,7 @@
 //! Get one entity, query many.
 
+use std::time::Instant;
+
 use model::{ETag, EntityKey, Refusal, TableName};
 use service::EntityQuery;
 use wire::entity_json::EntityView;
@@ -8,9 +10,11 @@ use wire::{Select, TableVersion, names, token};
 
 use super::context::{option, refuse_unknown_options};
 use super::show::EntityFormat;
+use super::slow_query::log_if_slow;
 use super::{Call, Context};
 use crate::answer::{TableAnswer, TableFailure};
-use crate::headers::X_PARTITA_EXAMINED;
+use crate::extension::{self, Run};
+use crate::headers::{X_PARTITA_EXAMINED, X_PARTITA_EXPLAIN, X_PARTITA_MAX_EXAMINED};
 
 pub async fn get(
     context: &Context<'_>,
@@ -27,6 +31,7 @@ pub async fn get(
     };
     let select = context.unless_missing(&table, check()).await?;
     let row = context.service.get_entity(&table, key).await?;
+    context.count_entities(1, 1);
     let format = EntityFormat {
         context,
         format: call.format,
@@ -59,6 +64,7 @@ pub async fn query(
     call: &Call<'_>,
     table: TableName,
 ) -> Result<TableAnswer, TableFailure> {
+    let started = Instant::now();
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
@@ -68,10 +74,14 @@ pub async fn query(
             top: option(call.query, names::TOP).map(EntityQuery::top).transpose()?,
             within: Some(context.grant.range()),
             from: continuation(call.query)?,
+            examined_max: examined_max(context, call)?,
+            is_explained: call.extension_header(context, &X_PARTITA_EXPLAIN).if_readable().is_some_and(asks),
         };
         Ok((select, query))
     };
     let (select, query) = context.unless_missing(&table, check()).await?;
+    let (begun, asked) = (context.slow_queries.begin(), (query.filter, query.from.is_some()));
+    let is_first = query.from.is_none();
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
     let format = EntityFormat {
@@ -98,6 +108,8 @@ pub async fn query(
         })
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
+    context.count_entities(page.examined, shown);
+    log_if_slow(context, &table, asked, begun, (page.examined, shown)).await;
     // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),
@@ -109,14 +121,20 @@ pub async fn query(
             (names::NEXT_ROW_KEY_HEADER, token::encode(next.row.as_str())),
         ]
     });
+    let explained = page.explanation.and_then(|explanation| {
+        let is_whole = is_first && next.is_none();
+        let (examined, returned) = (page.examined, shown as u64);
+        extension::header(&explanation, Run { examined, returned, is_whole, time: started.elapsed() })
+    });
+    let explained = explained.map(|text| (names::X_PARTITA_EXPLAIN, text));
     drop(page.entities);
     let content = content.holding(held);
-    // Azure has no such header, so it is sent only on request.
-    let asked = call.headers.get(&X_PARTITA_EXAMINED).is_sent();
+    // Azure has no such headers, so they are sent only on request.
+    let asked = call.extension_header(context, &X_PARTITA_EXAMINED).is_sent();
     let examined = asked.then(|| (names::X_PARTITA_EXAMINED, page.examined.to_string()));
     Ok(TableAnswer {
         status: 200,
-        continuation: next.into_iter().flatten().chain(examined).collect(),
+        continuation: next.into_iter().flatten().chain(examined).chain(explained).collect(),
         content: Some(content),
         ..TableAnswer::default()
     })
@@ -126,8 +144,21 @@ fn select(context: &Context<'_>, query: &QueryString) -> Result<Option<Select>, 
     query.get(names::SELECT).filter(|_| context.version.has_select()).map(Select::parse).transpose()
 }
 
+/// The most entities that a page may examine: the lower one of the caller's limit and the operator's.
+pub fn examined_max(context: &Context<'_>, call: &Call<'_>) -> Result<Option<u64>, Refusal> {
+    let sent = call.extension_header(context, &X_PARTITA_MAX_EXAMINED);
+    let sent = sent.required_readable(common::Refusal::InputNotValid)?;
+    let own = sent.map(|text| text.trim().parse().map_err(|_| common::Refusal::InputNotValid)).transpose()?;
+    Ok(own.into_iter().chain(context.extensions.examined_max).min())
+}
+
+/// Whether a header with this value asks for what it names.
+fn asks(value: &str) -> bool {
+    !matches!(value.trim(), "" | "0" | "false")
+}
+
 /// The start of this page. A row key alone is refused, and so is an empty token.
-fn continuation(query: &QueryString) -> Result<Option<(String, Option<String>)>, Refusal> {
+pub fn continuation(query: &QueryString) -> Result<Option<(String, Option<String>)>, Refusal> {
     let decoded = |name: &str| {
         query.get(name).map(|text| token::decode(text).ok_or(common::Refusal::InputNotValid)).transpose()
     };

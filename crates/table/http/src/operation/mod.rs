@@ -2,12 +2,13 @@
 //! that does it. `route.rs` says which requests ask for it; a file beside this one decodes, calls the service and encodes.
 
 mod batch;
-mod context;
-mod entity_query;
+pub mod context;
+pub mod entity_query;
 mod entity_write;
 pub mod precondition;
 mod service_document;
 mod show;
+mod slow_query;
 mod table;
 
 use front::{Class, OperationInfo};
@@ -15,6 +16,7 @@ use model::{EntityKey, Refusal, TableName};
 use service::{Access, Need};
 
 use crate::answer::{TableAnswer, TableFailure};
+use crate::extension;
 pub use context::{Call, Context};
 use precondition::Precondition;
 
@@ -39,6 +41,14 @@ pub enum Operation {
     GetStatistics,
     GetPolicies(TableName),
     SetPolicies(TableName),
+    /// What this server can do beyond Azure.
+    Discover,
+    /// What a query of this table reads.
+    Explain(TableName),
+    /// Queries that examine much in vain, and what to do about them.
+    Advice,
+    /// The partitions that are asked for most.
+    HotPartitions,
     /// An address that the service refuses only after it has found the table.
     RefuseIn(TableName, Refusal),
 }
@@ -52,9 +62,12 @@ impl Operation {
             Self::QueryTables | Self::GetTable(_) => Need::ListTables,
             Self::CreateTable => Need::CreateTable,
             Self::DeleteTable(_) => Need::DeleteTable,
-            Self::QueryEntities(table) | Self::GetEntity(table, _) | Self::RefuseIn(table, _) => {
-                entities(table, Access::Read)
-            }
+            Self::QueryEntities(table)
+            | Self::GetEntity(table, _)
+            | Self::Explain(table)
+            | Self::RefuseIn(table, _) => entities(table, Access::Read),
+            Self::Discover => Need::Discover,
+            Self::Advice | Self::HotPartitions => Need::Observe,
             Self::InsertEntity(table) => entities(table, Access::Insert),
             Self::PutEntity(table, _) | Self::MergeEntity(table, _) => entities(table, update),
             Self::DeleteEntity(table, _) => entities(table, Access::Delete),
@@ -87,6 +100,10 @@ impl Operation {
             Self::GetStatistics => &GET_STATISTICS,
             Self::GetPolicies(_) => &GET_POLICIES,
             Self::SetPolicies(_) => &SET_POLICIES,
+            Self::Discover => &DISCOVER,
+            Self::Explain(_) => &EXPLAIN,
+            Self::Advice => &ADVICE,
+            Self::HotPartitions => &HOT_PARTITIONS,
             Self::RefuseIn(..) => &UNKNOWN,
         }
     }
@@ -120,6 +137,10 @@ impl Operation {
             Self::GetStatistics => Ok(service_document::get_statistics()),
             Self::GetPolicies(table) => service_document::get_policies(context, table).await,
             Self::SetPolicies(table) => service_document::set_policies(context, call, table).await,
+            Self::Discover => extension::discover(context),
+            Self::Explain(table) => extension::explain(context, call, table).await,
+            Self::Advice => extension::advice(context, call),
+            Self::HotPartitions => extension::hot(context, call),
             Self::RefuseIn(table, refusal) => {
                 context.service.require_table(&context.table(table)).await?;
                 // The service asks the store about a path below a table, but not about a wrong number of keys.
@@ -166,8 +187,56 @@ mod rows {
     pub static GET_POLICIES:             OperationInfo = info("GetTableAcl",                Read,   false,  false, false);
     pub static SET_POLICIES:             OperationInfo = info("SetTableAcl",                Write,  true,   true,  false);
     pub static PREFLIGHT:                OperationInfo = info("TablePreflightRequest",      Read,   false,  false, false);
+    /// Partita's own.
+    pub static DISCOVER:                 OperationInfo = info("PartitaDiscover",            Read,   false,  false, false);
+    pub static EXPLAIN:                  OperationInfo = info("PartitaExplain",             Read,   false,  false, false);
+    pub static ADVICE:                   OperationInfo = info("PartitaAdvice",              Read,   false,  false, false);
+    pub static HOT_PARTITIONS:           OperationInfo = info("PartitaHotPartitions",       Read,   false,  false, false);
     /// The service has no such operation.
     pub static UNKNOWN:                  OperationInfo = info("Unknown",                    Read,   false,  false, false);
 }
 
 pub use rows::*;
+
+/// All rows, for metrics.
+pub static OPERATIONS: [&OperationInfo; 24] = [
+    &QUERY_TABLES,
+    &GET_TABLE,
+    &CREATE_TABLE,
+    &DELETE_TABLE,
+    &QUERY_ENTITIES,
+    &GET_ENTITY,
+    &INSERT_ENTITY,
+    &UPDATE_ENTITY,
+    &INSERT_OR_REPLACE_ENTITY,
+    &MERGE_ENTITY,
+    &INSERT_OR_MERGE_ENTITY,
+    &DELETE_ENTITY,
+    &BATCH,
+    &GET_PROPERTIES,
+    &SET_PROPERTIES,
+    &GET_STATISTICS,
+    &GET_POLICIES,
+    &SET_POLICIES,
+    &PREFLIGHT,
+    &DISCOVER,
+    &EXPLAIN,
+    &ADVICE,
+    &HOT_PARTITIONS,
+    &UNKNOWN,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::OPERATIONS;
+
+    #[test]
+    fn every_row_is_listed_for_metrics() {
+        let rows = include_str!("mod.rs")
+            .lines()
+            .filter(|line| line.trim_start().starts_with("pub static") && line.contains("= info("));
+        assert_eq!(rows.count(), OPERATIONS.len());
+        let names: std::collections::BTreeSet<_> = OPERATIONS.iter().map(|info| info.name).collect();
+        assert_eq!(names.len(), OPERATIONS.len());
+    }
+}

@@ -139,6 +139,11 @@ impl StorageService for Toy {
         }
     }
 
+    fn operations() -> &'static [&'static OperationInfo] {
+        static OPERATIONS: [&OperationInfo; 2] = [&READS, &WRITES];
+        &OPERATIONS
+    }
+
     fn token(_: &ToyRequest, query: &QueryString) -> Result<Option<(Sas, String)>, SasFormatError> {
         Sas::read_queue(query, "toys")
     }

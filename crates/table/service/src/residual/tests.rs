@@ -69,7 +69,7 @@ fn expr() -> impl Strategy<Value = Expr> {
 }
 
 fn kept_by_a_scan(filter: Residual, key: &EntityKey, row: &store::Row) -> bool {
-    let budget = Budget { rows: 10, bytes: usize::MAX, time: Duration::from_secs(60) };
+    let budget = Budget { rows: 10, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX };
     let scan = Scan { ranges: vec![], budget, filter: Some(Arc::new(filter)), lasts: false };
     let mut page = PageBuilder::new(&scan);
     assert!(page.offer(&store::encoding::key::encode(key), row.as_bytes()).unwrap());

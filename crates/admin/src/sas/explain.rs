@@ -1,25 +1,19 @@
-//! `partita sas explain`: what a token grants, and why it would be refused.
-//!
-//! A table's token names its table (`tn`), and a blob's token says what kind of resource it is for (`sr`). A queue's token
-//! says neither. The names of queues, containers and blobs are in the URL only, and are signed all the same.
+//! What a token grants, and why it would be refused.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
-use front::account::{Account, Accounts};
+use common::{DateTime, ServiceKind};
+use front::account::Account;
 use front::sas::{self, Caller};
-use front::{Address, ServiceKind};
-use model::DateTime;
-use percent_encoding::percent_decode_str;
-use wire::signing::sas::{
-    AccountSas, BlobSas, BlobTarget, QueueSas, Sas, SignedResource, TableSas, UserDelegation,
-};
-use wire::url::QueryString;
+use protocol::QueryString;
+use protocol::signing::sas::{AccountSas, BlobSas, QueueSas, Sas, SignedResource, TableSas, UserDelegation};
 
 use super::SasError;
+use super::token_url::{TokenUrl, read};
 
 pub fn explain(text: &str, account: &Account, now: DateTime) -> Result<String, SasError> {
-    let url = Url::split(text);
+    let url = TokenUrl::split(text);
     let query = QueryString::parse(url.query).ok_or(SasError::NotText)?;
     if query.get("sig").is_none() {
         return Err(SasError::NoToken);
@@ -42,83 +36,9 @@ pub fn explain(text: &str, account: &Account, now: DateTime) -> Result<String, S
     Ok(lines.0.trim_end().to_owned())
 }
 
-/// The parts of a URL. A token alone has only a query.
-struct Url<'a> {
-    scheme: &'a str,
-    host: &'a str,
-    path: &'a str,
-    query: &'a str,
-}
-
-impl<'a> Url<'a> {
-    fn split(text: &'a str) -> Self {
-        let (address, query) = text.split_once('?').unwrap_or(("", text));
-        let (scheme, rest) = address.split_once("://").unwrap_or(("http", address));
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        Self { scheme, host, path, query }
-    }
-
-    /// The service that the host names, as in `account.queue.core.windows.net`.
-    fn service_of_host(&self) -> Option<ServiceKind> {
-        self.host.split('.').nth(1).and_then(ServiceKind::of_name)
-    }
-
-    /// The service that the host names, or else the one that emulators serve at this port.
-    fn likely_service(&self) -> Option<ServiceKind> {
-        let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        let of_port = || ServiceKind::ALL.into_iter().find(|service| Some(service.default_port()) == port);
-        self.service_of_host().or_else(of_port)
-    }
-
-    /// The first name in the path after the account, and what follows it, both decoded.
-    fn names(&self, service: ServiceKind, account: &Account) -> Result<(String, String), SasError> {
-        if self.host.is_empty() {
-            return Err(SasError::NoUrl);
-        }
-        let accounts = Accounts::new([account.clone()]);
-        let address =
-            Address::find(self.scheme, self.host, self.path, &accounts, (service, &ServiceKind::ALL))
-                .map_err(|_| SasError::OtherAccount { account: account.name.clone() })?;
-        let path = address.path.trim_start_matches('/');
-        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        let decode = |text| percent_decode_str(text).decode_utf8().map_err(|_| SasError::NotText);
-        Ok((decode(first)?.into_owned(), decode(rest)?.into_owned()))
-    }
-}
-
-fn read(url: &Url<'_>, query: &QueryString, account: &Account) -> Result<Option<(Sas, String)>, SasError> {
-    let is_account = query.get("ss").is_some() && query.get("srt").is_some();
-    let service = match (query.get("tn"), query.get("sr")) {
-        // Any of the services' tokens may be an account's; the one of tables takes no name from the URL.
-        _ if is_account => ServiceKind::Table,
-        (Some(_), _) => ServiceKind::Table,
-        // As some SDKs write it in a queue's token that is signed with a user delegation key.
-        (None, Some("q")) => ServiceKind::Queue,
-        (None, Some(_)) => ServiceKind::Blob,
-        (None, None) => url.likely_service().unwrap_or(ServiceKind::Queue),
-    };
-    Ok(match service {
-        ServiceKind::Table => Sas::read(query)?,
-        ServiceKind::Queue => Sas::read_queue(query, &url.names(service, account)?.0)?,
-        ServiceKind::Blob => {
-            let (first, rest) = url.names(service, account)?;
-            let is_of_blob = matches!(query.get("sr"), Some("b" | "bs" | "bv"));
-            let target = match rest.as_str() {
-                // A blob of the root container.
-                "" if is_of_blob && !first.is_empty() => {
-                    BlobTarget { container: "$root", blob: Some(&first) }
-                }
-                "" => BlobTarget { container: &first, blob: None },
-                blob => BlobTarget { container: &first, blob: Some(blob) },
-            };
-            Sas::read_blob(query, target)?
-        }
-    })
-}
-
 /// The service at which the token is judged. An account's token that is not part of a URL is judged at one of its own
 /// services.
-fn service_of(sas: &Sas, url: &Url<'_>) -> ServiceKind {
+fn service_of(sas: &Sas, url: &TokenUrl<'_>) -> ServiceKind {
     match sas {
         Sas::Table(_) => ServiceKind::Table,
         Sas::Queue(_) => ServiceKind::Queue,
@@ -132,7 +52,7 @@ fn service_of(sas: &Sas, url: &Url<'_>) -> ServiceKind {
 }
 
 /// What a server would answer to a request from this machine. It knows the stored access policies, and we do not.
-fn verdict(sas: Sas, is_signed: bool, url: &Url<'_>, service: ServiceKind, now: DateTime) -> String {
+fn verdict(sas: Sas, is_signed: bool, url: &TokenUrl<'_>, service: ServiceKind, now: DateTime) -> String {
     if let Some(addressed) = url.service_of_host().filter(|addressed| *addressed != service) {
         return format!(
             "REFUSED: this is a token for the {service} service, and the URL is of the {addressed} service"

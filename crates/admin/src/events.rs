@@ -1,0 +1,252 @@
+//! `GET /api/events`: a pulse each second, the requests that are answered, the hot partitions; as server-sent events.
+//!
+//! An event is made when the client takes it. A slow client loses events, and hears how many; it never makes the server
+//! hold more.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use common::hot_partitions::{HotOrder, HotPartitions};
+use common::{AccountName, DateTime};
+use front::Body;
+use front::metrics::{RequestEvent, Tail, TailItem, Totals, process};
+use futures_util::stream;
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Interval, MissedTickBehavior};
+
+use crate::door::Admin;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::sessions::{Credential, SessionHash, Sessions};
+use crate::who::Visitor;
+
+pub(crate) const STREAMS_MAX: usize = 16;
+const PULSE: Duration = Duration::from_secs(1);
+/// Requests that are told in one second.
+const TOLD_MAX: u64 = 50;
+/// Pulses from one list of hot partitions to the next.
+const PULSES_OF_HOT: u64 = 2;
+const HOT_PARTITIONS: usize = 20;
+
+/// Whose requests a stream tells.
+enum View {
+    All,
+    Of(AccountName),
+}
+
+pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result<Reply, Refusal> {
+    let member = visitor.session.as_ref().and_then(|found| found.session.member.as_ref());
+    let view = match (visitor.require_operator(peer), member) {
+        (Ok(()), _) => View::All,
+        (Err(_), Some(member)) => View::Of(member.account.clone()),
+        (Err(refusal), None) => return Err(refusal),
+    };
+    let permit = admin.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
+    // A token may not be for the whole account.
+    let owner = member.filter(|member| matches!(member.credential, Credential::Owner(_)));
+    let metrics = admin.services.front().metrics.clone();
+    let mut pulse = tokio::time::interval(PULSE);
+    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let stream = Events {
+        tail: metrics.tail(),
+        before: Moment::now(admin),
+        services: admin.services.clone(),
+        sessions: admin.sessions.clone(),
+        session: visitor.session.as_ref().map(|found| found.hash),
+        view,
+        hot: owner.and_then(|member| Some((admin.hot.clone()?, member.account.clone()))),
+        pulse,
+        pulses: 0,
+        told: 0,
+        skipped: 0,
+        _permit: permit,
+    };
+    let pieces = stream::unfold(stream, |mut events| async move {
+        let piece = events.next().await?;
+        Some((piece, events))
+    });
+    let mut reply = Response::new(Body::open_stream(pieces));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    Ok(reply)
+}
+
+struct Events {
+    tail: Tail,
+    before: Moment,
+    services: front::LocalServices,
+    sessions: Arc<Sessions>,
+    session: Option<SessionHash>,
+    view: View,
+    hot: Option<(Arc<HotPartitions>, AccountName)>,
+    pulse: Interval,
+    pulses: u64,
+    /// Requests told since the last pulse, and those left out.
+    told: u64,
+    skipped: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Events {
+    /// The next events, or `None` when the server stops or the session has ended.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.services.stopping() => return None,
+                _ = self.pulse.tick() => {
+                    if self.session.is_some_and(|hash| !self.sessions.is_open(hash, Instant::now())) {
+                        return None;
+                    }
+                    return Some(self.beat().await);
+                }
+                item = self.tail.next() => match item {
+                    TailItem::Skipped(count) => self.skipped += count,
+                    TailItem::Request(event) if !self.shows(&event) => {}
+                    TailItem::Request(_) if self.told >= TOLD_MAX => self.skipped += 1,
+                    TailItem::Request(event) => {
+                        self.told += 1;
+                        return Some(written("request", &RequestShown::of(&event)));
+                    }
+                },
+            }
+        }
+    }
+
+    fn shows(&self, event: &RequestEvent) -> bool {
+        match &self.view {
+            View::All => true,
+            View::Of(account) => event.account.as_deref() == Some(account.as_str()),
+        }
+    }
+
+    async fn beat(&mut self) -> Bytes {
+        let front = self.services.front();
+        let engine = front.engine.clone();
+        // Reads the engine's state and files of the system.
+        let counted = tokio::task::spawn_blocking(move || (engine.counters(), process())).await;
+        let (counters, process) = counted.unwrap_or_default();
+        let now = Moment::of(front.metrics.totals(), &counters);
+        let since = now.totals.since(&self.before.totals);
+        let milliseconds = |part| since.times.quantile(part).map_or(0.0, |seconds| rounded(seconds * 1000.0));
+        let pulse = PulseShown {
+            at: DateTime::now().to_fixed_string(),
+            requests: since.requests,
+            errors: since.refused + since.failed,
+            p50_ms: milliseconds(0.5),
+            p99_ms: milliseconds(0.99),
+            entities_examined: since.entities_examined,
+            entities_returned: since.entities_returned,
+            bytes_in: since.received_bytes,
+            bytes_out: since.sent_bytes,
+            connections: front.metrics.load().connections,
+            resident_bytes: process.resident_bytes,
+            commits: now.commits - self.before.commits,
+            sync_ms: rounded((now.commit_seconds - self.before.commit_seconds) * 1000.0),
+        };
+        self.before = now;
+        let mut events = event("pulse", &pulse);
+        let skipped = std::mem::take(&mut self.skipped);
+        if skipped > 0 {
+            events.push_str(&event("skipped", &skipped));
+        }
+        if self.pulses.is_multiple_of(PULSES_OF_HOT)
+            && let Some((hot, account)) = &self.hot
+        {
+            let report = hot.report(account, HOT_PARTITIONS, HotOrder::Requests, Instant::now());
+            events.push_str(&event("hot", &table_http::hot_document(&report)));
+        }
+        self.pulses += 1;
+        self.told = 0;
+        events.into()
+    }
+}
+
+/// What the next pulse is compared with.
+struct Moment {
+    totals: Totals,
+    commits: f64,
+    commit_seconds: f64,
+}
+
+impl Moment {
+    fn now(admin: &Admin) -> Self {
+        let front = admin.services.front();
+        Self::of(front.metrics.totals(), &front.engine.counters())
+    }
+
+    fn of(totals: Totals, counters: &store::EngineCounters) -> Self {
+        let number = |name| counters.number(name).unwrap_or(0.0);
+        Self { totals, commits: number("commits"), commit_seconds: number("commit_seconds_sum") }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PulseShown {
+    at: String,
+    requests: u64,
+    /// Refused or failed.
+    errors: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+    entities_examined: u64,
+    entities_returned: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    connections: usize,
+    resident_bytes: Option<u64>,
+    commits: f64,
+    sync_ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct RequestShown<'a> {
+    at: String,
+    service: &'static str,
+    operation: &'static str,
+    method: &'a str,
+    path: &'a str,
+    status: u16,
+    code: Option<&'static str>,
+    ms: f64,
+    account: Option<&'a str>,
+}
+
+impl<'a> RequestShown<'a> {
+    fn of(event: &'a RequestEvent) -> Self {
+        Self {
+            at: DateTime::from(event.at).to_fixed_string(),
+            service: event.service.name(),
+            operation: event.operation,
+            method: &event.method,
+            path: &event.path,
+            status: event.status,
+            code: event.code,
+            ms: rounded(event.elapsed.as_secs_f64() * 1000.0),
+            account: event.account.as_deref(),
+        }
+    }
+}
+
+/// To a microsecond.
+fn rounded(milliseconds: f64) -> f64 {
+    (milliseconds * 1000.0).round() / 1000.0
+}
+
+fn written(name: &str, value: &impl Serialize) -> Bytes {
+    event(name, value).into()
+}
+
+/// JSON has no line breaks outside its texts, and inside it escapes them, so the data is one line.
+fn event(name: &str, value: &impl Serialize) -> String {
+    let data = serde_json::to_string(value).unwrap_or_else(|error| unreachable!("{error}"));
+    let mut event = String::with_capacity(data.len() + name.len() + 16);
+    // Writing to a String can't fail.
+    let _ = write!(event, "event: {name}\ndata: {data}\n\n");
+    event
+}

@@ -1,0 +1,57 @@
+//! What strangers can use up at the administration's port, and what of it the services feel.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use super::kit::{JSON, Visitor};
+use crate::support::Partita;
+
+/// Connects and sends half a head, if the server has room for another connection.
+async fn dawdle(address: SocketAddr) -> Option<TcpStream> {
+    let mut stream =
+        tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(address)).await.ok()?.ok()?;
+    stream.write_all(b"GET /api/status HTTP/1.1\r\nHost: local").await.ok()?;
+    Some(stream)
+}
+
+#[test]
+fn ten_thousand_slow_connections_are_not_felt_at_the_services_ports() {
+    let _ = rlimit::increase_nofile_limit(20_000);
+    let server = Partita::in_memory();
+    let (address, mut client) = (server.admin_address(), server.client());
+    assert_eq!(client.send("GET", "/Tables", &[JSON], b"").status, 200);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let slow: Vec<_> = (0..10_000).map(|_| runtime.spawn(dawdle(address))).collect();
+    for _ in 0..500 {
+        // On the connection that was there before, and on new ones.
+        assert_eq!(client.send("GET", "/Tables", &[JSON], b"").status, 200);
+        assert_eq!(server.client().send("GET", "/Tables", &[JSON], b"").status, 200);
+    }
+    let mut open = Vec::new();
+    for connection in slow {
+        open.extend(runtime.block_on(connection).unwrap());
+    }
+    assert!(open.len() > 64, "{} were let in or wait", open.len());
+    for _ in 0..100 {
+        assert_eq!(client.send("GET", "/Tables", &[JSON], b"").status, 200);
+    }
+    drop(open);
+    // Slow ones make room, so that an administrator gets in, if only after those that wait before it.
+    let status = Visitor::of(&server).get("/api/status").json();
+    assert_eq!(status["connections"]["max"], 10_000, "those of the services");
+    assert_eq!(status["memory"]["request_bytes_held"], 0);
+}
+
+#[test]
+fn a_long_head_and_a_long_body_are_refused() {
+    let server = Partita::in_memory();
+    let mut visitor = Visitor::of(&server);
+    let long = format!("/api/{}", "a".repeat(200 * 1024));
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| visitor.get(&long).status));
+    // hyper answers 431 or 414, or closes the connection.
+    assert!(refused.is_err() || matches!(refused, Ok(400..500)), "{refused:?}");
+    assert_eq!(Visitor::of(&server).get("/api/status").status, 200);
+}

@@ -1,0 +1,125 @@
+//! The stream of events.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::kit::{JSON, Visitor, code, other_owner, owner, two_accounts};
+use crate::support::Partita;
+
+struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    fn open(address: SocketAddr, cookie: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!(
+            "GET /api/events HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut stream = Self(BufReader::new(stream));
+        let head: Vec<String> =
+            std::iter::from_fn(|| stream.line().filter(|line| !line.is_empty())).collect();
+        assert!(
+            head[0].contains("200") && head.iter().any(|line| line == "content-type: text/event-stream"),
+            "{head:?}"
+        );
+        stream
+    }
+
+    /// `None` at the end.
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.0.read_line(&mut line).unwrap();
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The next event of a name.
+    fn next(&mut self, name: &str) -> Option<Value> {
+        loop {
+            if self.line()? == format!("event: {name}") {
+                let data = self.line()?;
+                return serde_json::from_str(data.strip_prefix("data: ").unwrap()).ok();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_hears_the_pulse_and_its_own_accounts_requests() {
+    let server = two_accounts(&[]);
+    let visitor = Visitor::signed_in(&server, &owner());
+    let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
+    assert!(stream.next("pulse").unwrap()["connections"].is_u64());
+    let mut other = Visitor::signed_in(&server, &other_owner());
+    assert_eq!(other.table("GET", "/Private()", "").status, 404);
+    assert_eq!(server.client().send("GET", "/Missing()?$filter=Secret%20eq%201", &[JSON], b"").status, 404);
+    let heard = stream.next("request").unwrap();
+    assert_eq!(heard["path"], "/devstoreaccount1/Missing()", "only its own, without the query");
+    assert_eq!((heard["status"].as_u64(), heard["account"].as_str()), (Some(404), Some("devstoreaccount1")));
+    assert_eq!((heard["service"].as_str(), heard["method"].as_str()), (Some("table"), Some("GET")));
+    let hot = stream.next("hot").unwrap();
+    assert!(hot["this_minute"]["partitions"].is_array(), "{hot}");
+}
+
+#[test]
+fn only_so_many_follow() {
+    let server = Partita::in_memory();
+    let mut visitor = Visitor::developer(&server);
+    let streams: Vec<_> = (0..16).map(|_| Stream::open(server.admin_address(), &visitor.cookie)).collect();
+    let refused = visitor.get("/api/events");
+    assert_eq!((refused.status, code(&refused)), (429, "TooManyStreams".to_owned()));
+    drop(streams);
+    // The server notices when it sends the next pulse.
+    let mut tries = 0;
+    while visitor.get("/api/session").status == 200 && tries < 600 {
+        let mut stream = TcpStream::connect(server.admin_address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        write!(stream, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        if line.contains("200") {
+            return;
+        }
+        tries += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the places of the streams that ended are not given back");
+}
+
+#[test]
+fn a_stream_ends_with_its_session() {
+    let server = Partita::in_memory();
+    let mut visitor = Visitor::developer(&server);
+    let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
+    stream.next("pulse").unwrap();
+    assert_eq!(visitor.send("DELETE", "/api/session", &[], b"").status, 204);
+    while stream.next("pulse").is_some() {}
+}
+
+#[test]
+fn a_stream_does_not_keep_a_server_from_stopping() {
+    // Far more than a stop may take here.
+    let server = Partita::start(&["--in-memory", "--shutdown-seconds", "600"]);
+    let visitor = Visitor::developer(&server);
+    let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
+    stream.next("pulse").unwrap();
+    assert!(server.stop().success());
+    while stream.next("pulse").is_some() {}
+}
+
+#[test]
+fn a_client_that_does_not_read_hears_how_much_it_missed() {
+    let server = Partita::in_memory();
+    let visitor = Visitor::developer(&server);
+    let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
+    stream.next("pulse").unwrap();
+    let mut client = server.client();
+    for _ in 0..200 {
+        client.send("GET", "/Tables", &[JSON], b"");
+    }
+    let skipped = stream.next("skipped").unwrap();
+    assert!(skipped.as_u64().is_some_and(|count| count > 0), "{skipped}");
+}

@@ -1,0 +1,246 @@
+//! `partita tables`, `query`, `get`, `put`, `delete`, `count`, `explain`, `top`, `status` and `doctor`, with the real program.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{ACCOUNT, KEY, Partita, binary};
+
+fn command(server: &Partita, arguments: &[&str]) -> Command {
+    let endpoint =
+        format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{}/{ACCOUNT}", server.address);
+    let mut command = binary();
+    command.env("AZURE_STORAGE_CONNECTION_STRING", endpoint).args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(server: &Partita, arguments: &[&str]) -> Output {
+    command(server, arguments).output().unwrap()
+}
+
+fn succeed(server: &Partita, arguments: &[&str]) -> String {
+    let output = run(server, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The exit status and standard error.
+fn fail(server: &Partita, arguments: &[&str]) -> (i32, String) {
+    let output = run(server, arguments);
+    assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn books() -> Partita {
+    let server = Partita::in_memory();
+    succeed(
+        &server,
+        &["put", "Books", "sf", "dune", "Title=Dune", "Year:=1965", "Sold:Int64=20000000", "--create"],
+    );
+    succeed(&server, &["put", "Books", "sf", "solaris", "Title=Solaris", "Year:=1961"]);
+    succeed(&server, &["put", "Books", "novels", "emma", "Title=Emma, a novel", "Year:=1815", "Paid:=true"]);
+    server
+}
+
+#[test]
+fn entities_are_put_shown_and_deleted() {
+    let server = books();
+    assert_eq!(succeed(&server, &["tables"]), "Books\n");
+    assert_eq!(succeed(&server, &["tables", "--format", "json"]), "{\"TableName\":\"Books\"}\n");
+    assert_eq!(succeed(&server, &["tables", "X"]), "");
+    let shown = succeed(&server, &["get", "Books", "sf", "dune"]);
+    let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["Title", "String", "Dune"]), "{shown}");
+    assert!(rows.contains(&vec!["Sold", "Int64", "20000000"]), "{shown}");
+    assert!(rows.contains(&vec!["Year", "Int32", "1965"]), "{shown}");
+    let json: Value =
+        serde_json::from_str(&succeed(&server, &["get", "Books", "sf", "dune", "--format", "json"])).unwrap();
+    assert_eq!((&json["Year"], &json["Sold"]), (&1965.into(), &"20000000".into()));
+    succeed(&server, &["put", "Books", "sf", "dune", "--mode", "merge", "Rating:=4.5"]);
+    let merged: Value =
+        serde_json::from_str(&succeed(&server, &["get", "Books", "sf", "dune", "--format", "json"])).unwrap();
+    assert_eq!((&merged["Rating"], &merged["Title"]), (&4.5.into(), &"Dune".into()));
+    let (status, error) = fail(&server, &["put", "Books", "sf", "dune", "--mode", "insert", "A=b"]);
+    assert!(status == 1 && error.contains("EntityAlreadyExists"), "{error}");
+    succeed(&server, &["delete", "Books", "sf", "dune"]);
+    for arguments in [["get", "Books", "sf", "dune"], ["delete", "Books", "sf", "dune"]] {
+        let (status, error) = fail(&server, &arguments);
+        assert!(status == 3 && error.contains("no such entity"), "{arguments:?}: {error}");
+    }
+    let (status, error) = fail(&server, &["delete", "Books", "sf", "solaris", "--if-match", "W/\"x\""]);
+    assert!(status == 1, "{error}");
+    let mut child = command(&server, &["put", "Books", "sf", "piped"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"Title\":\"Piped\"}").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(succeed(&server, &["get", "Books", "sf", "piped"]).contains("Piped"));
+}
+
+#[test]
+fn a_query_is_shown_in_columns_json_or_csv() {
+    let server = books();
+    assert_eq!(
+        succeed(&server, &["query", "Books", "Year lt 1970", "--select", "Title,Year"]),
+        "Title          Year\nEmma, a novel  1815\nDune           1965\nSolaris        1961\n"
+    );
+    let wide = succeed(&server, &["query", "Books", "--top", "1"]);
+    assert_eq!(
+        wide.lines().next().unwrap().split_whitespace().collect::<Vec<_>>()[..2],
+        ["PartitionKey", "RowKey"]
+    );
+    assert_eq!(wide.lines().count(), 2);
+    assert_eq!(
+        succeed(&server, &["query", "Books", "--select", "Title,Year", "--format", "csv"]),
+        "Title,Year\r\n\"Emma, a novel\",1815\r\nDune,1965\r\nSolaris,1961\r\n"
+    );
+    let lines = succeed(&server, &["query", "Books", "PartitionKey eq 'sf'", "--format", "json"]);
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        rows.iter().map(|row| row["RowKey"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["dune", "solaris"]
+    );
+    assert!(!lines.contains('\x1b') && !wide.contains('\x1b'), "colours only on a terminal");
+    assert_eq!(succeed(&server, &["count", "Books"]), "3\n");
+    assert_eq!(succeed(&server, &["count", "Books", "Year gt 1900"]), "2\n");
+    for (arguments, status, words) in [
+        (vec!["query", "Missing"], 1, "there is no table Missing"),
+        (vec!["query", "Books", "Year is 5"], 1, "InvalidInput"),
+        (vec!["query", "B"], 1, "table B"),
+        (vec!["query", "Books", "--format", "xml"], 2, "xml"),
+        (vec!["count", "Missing"], 1, "there is no table Missing"),
+    ] {
+        let (found, error) = fail(&server, &arguments);
+        assert!(found == status && error.contains(words), "{arguments:?}: {found}, {error}");
+    }
+}
+
+#[test]
+fn more_than_a_page_is_queried_and_counted() {
+    let server = Partita::in_memory();
+    succeed(&server, &["put", "Many", "p", "r", "A=b", "--create"]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("Many.jsonl");
+    let lines: String =
+        (0..2500).map(|n| format!("{{\"PartitionKey\":\"p{}\",\"RowKey\":\"{n}\"}}\n", n / 100)).collect();
+    std::fs::write(&file, lines).unwrap();
+    succeed(&server, &["import", "--table", "Many", "--from", file.to_str().unwrap(), "--quiet"]);
+    assert_eq!(succeed(&server, &["count", "Many"]), "2501\n");
+    assert_eq!(succeed(&server, &["query", "Many", "--format", "json"]).lines().count(), 2501);
+    assert_eq!(
+        succeed(&server, &["query", "Many", "--top", "1200", "--format", "json"]).lines().count(),
+        1200
+    );
+    let output = run(&server, &["query", "Many"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 101, "a person is shown a hundred");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--top shows more"));
+}
+
+#[test]
+fn a_query_is_explained_and_hot_partitions_are_listed() {
+    let server = books();
+    let shown = succeed(&server, &["explain", "Books", "Year eq 1965"]);
+    for words in [
+        "table scan",
+        "all entities",
+        "3 entities to return 1",
+        "on Azure",
+        "PartitionKey is the value of Year",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let plan = succeed(&server, &["explain", "Books", "PartitionKey eq 'sf'", "--plan", "--format", "json"]);
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!((plan["class"].as_str(), plan.get("examined")), (Some("partition scan"), None));
+    let (status, error) = fail(&server, &["explain", "Books", "Year is 5"]);
+    assert!(status == 1 && error.contains("InvalidInput"), "{error}");
+    let top = succeed(&server, &["top", "--once"]);
+    assert!(top.lines().nth(1).unwrap().trim_start().starts_with("Req/s"), "{top}");
+    assert!(top.contains("books") && top.contains("sf"), "{top}");
+    let silent = Partita::start(&["--in-memory", "--extensions", "off"]);
+    let (status, error) = fail(&silent, &["top", "--once"]);
+    assert!(status == 1 && error.contains("its extensions are off"), "{error}");
+}
+
+#[test]
+fn top_goes_on_until_it_is_told_to_stop() {
+    let server = books();
+    let mut child = command(&server, &["top", "--interval", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut heads = 0;
+    while heads < 2 {
+        heads += usize::from(lines.next().unwrap().unwrap().contains("Req/s"));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    assert!(!lines.map(Result::unwrap).any(|line| line.contains('\x1b')), "not a terminal");
+}
+
+#[test]
+fn status_shows_what_the_administration_listener_says() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let body = r#"{"version":"9.9.9","health":{"ready":true,"reasons":[]}}"#;
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let token = directory.path().join("token");
+    std::fs::write(&token, "hunter2\n").unwrap();
+    let output = binary().args(["status", "--admin", &address, "--token-file"]).arg(&token).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "health ready  true\nversion       9.9.9\n");
+    let head = asked.join().unwrap();
+    assert!(
+        head.starts_with("GET /api/status ") && head.contains("Authorization: Bearer hunter2\r\n"),
+        "{head}"
+    );
+    let output = binary().args(["status", "--admin", &address]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "nobody listens any more");
+}
+
+#[test]
+fn doctor_says_what_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let data = directory.path().display().to_string();
+    let listen = server.address.to_string();
+    let doctor = |more: &[&str]| {
+        let arguments =
+            [&["doctor", "--json", "--queue-listen", "off", "--data", &data, "--listen", &listen], more]
+                .concat();
+        let output = run(&server, &arguments);
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let found: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (output.status.code().unwrap(), found)
+    };
+    let (_, found) = doctor(&[]);
+    let of = |subject: &str| {
+        let found = found.iter().find(|finding| finding["subject"] == subject);
+        found.unwrap_or_else(|| panic!("{subject}: {found:?}")).clone()
+    };
+    for subject in ["version", "port", "clock", "data", "format", "endpoint"] {
+        assert_ne!(of(subject)["verdict"], "wrong", "{subject}");
+    }
+    assert!(of("data")["text"].as_str().unwrap().contains("a server runs on it"), "{:?}", of("data"));
+    assert!(of("port")["text"].as_str().unwrap().contains("is served"), "{:?}", of("port"));
+    let wrong_key = format!("AccountName={ACCOUNT};AccountKey=AAAA;TableEndpoint=http://{listen}/{ACCOUNT}");
+    let (status, found) = doctor(&["--connection-string", &wrong_key]);
+    let wrong: Vec<_> = found.iter().filter(|finding| finding["verdict"] == "wrong").collect();
+    assert!(status == 1 && wrong.iter().any(|finding| finding["subject"] == "endpoint"), "{found:?}");
+    assert!(!format!("{found:?}").contains("AAAA"), "no key is shown");
+}

@@ -1,0 +1,48 @@
+// Every promise of docs/console.md in a real browser against the real server: node check.js [beginning of a name]
+//
+// PARTITA_CONSOLE is the console's address, PARTITA_TABLES and PARTITA_QUEUES are HOST:PORT of the services.
+
+import { openBrowser, troubles } from "./lab.js";
+import access from "./checks/access.js";
+import accessibility from "./checks/accessibility.js";
+import entities from "./checks/entities.js";
+import files from "./checks/files.js";
+import filter from "./checks/filter.js";
+import grid from "./checks/grid.js";
+import hostile from "./checks/hostile.js";
+import live from "./checks/live.js";
+import queues from "./checks/queues.js";
+import session from "./checks/session.js";
+import tables from "./checks/tables.js";
+
+const only = process.argv[2] ?? "";
+const { browser, close } = await openBrowser();
+let [passed, failed] = [0, 0];
+
+async function check(name, act) {
+  if (!name.startsWith(only)) return;
+  const before = troubles.length;
+  const pages = browser.pages().length;
+  try {
+    await act();
+    if (troubles.length > before) throw new Error(troubles.slice(before).join("\n"));
+    passed += 1;
+    if (only) console.log(`ok: ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`not ok: ${name}\n${error.stack ?? error}`);
+    const page = browser.pages().at(-1);
+    if (process.env.PARTITA_PICTURES) await page.screenshot({ path: `${process.env.PARTITA_PICTURES}/failed-${failed}.png` }).catch(() => undefined);
+  }
+  for (const page of browser.pages().slice(pages)) await page.close();
+}
+
+try {
+  const groups = { "sign-in": session, tables, grid, filter, cost: filter, entity: entities, files, queues, access, live, cluster: live, server: live, hostile, accessibility };
+  const wanted = Object.entries(groups).filter(([name]) => !only || name === only.split(":")[0]);
+  for (const group of new Set(wanted.map(([, group]) => group))) await group(check, browser);
+} finally {
+  await close();
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed || !passed ? 1 : 0);

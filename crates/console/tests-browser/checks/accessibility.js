@@ -1,0 +1,111 @@
+// Every page under axe-core, light and dark, wide and narrow; the switch of colours; the keyboard.
+
+import assert from "node:assert/strict";
+import { faults, go, signedIn, violations, watch } from "../lab.js";
+import { seedAll } from "../seed.js";
+import { CONSOLE } from "../service.js";
+
+const PAGES = [
+  ["#/tables", (page) => page.getByRole("link", { name: "Books" }).waitFor()],
+  ["#/tables/Books", (page) => page.locator("[data-row='3']").waitFor()],
+  ["#/queues", (page) => page.getByRole("link", { name: "jobs", exact: true }).waitFor()],
+  ["#/queues/jobs", (page) => page.getByText("ship").first().waitFor()],
+  ["#/live", (page) => page.waitForTimeout(2500)],
+  ["#/access", (page) => page.getByLabel("Table", { exact: true }).waitFor()],
+  ["#/access?tab=policies&of=table%2FBooks", (page) => page.getByLabel("Name").first().waitFor()],
+  ["#/settings", (page) => page.getByText("Rule 1").waitFor()],
+  ["#/cluster", (page) => page.getByRole("heading", { name: "Cluster" }).waitFor()],
+  ["#/server", (page) => page.getByText("Settings in force").waitFor()],
+];
+const DIALOGS = [
+  ["#/tables", (page) => page.getByRole("button", { name: "New table" }).first().click()],
+  ["#/tables/Books?filter=RowKey%20eq%20'all-types'", (page) => page.locator("[data-row='0'] [data-column='1']").dblclick()],
+  ["#/tables/Books?filter=Year%20eq%201961", (page) => page.getByRole("button", { name: "Why is this slow?" }).click()],
+  ["#/queues/jobs", (page) => page.getByRole("button", { name: "Put a message" }).click()],
+];
+
+export default async function (check, browser) {
+  await seedAll();
+  for (const [theme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
+    await check(`accessibility: no serious fault on any page, ${theme}, ${width} wide`, async () => {
+      const page = await signedIn(browser);
+      await page.emulateMedia({ colorScheme: theme });
+      await page.setViewportSize({ width, height: 844 });
+      const found = [];
+      for (const [path, ready] of PAGES) {
+        await go(page, "#/none");
+        await go(page, path);
+        await ready(page);
+        found.push(...(await faults(page)).map((fault) => `${path} ${fault}`));
+        const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (beyond > 0) found.push(`${path} is ${beyond} pixels wider than the window`);
+      }
+      for (const [path, open] of DIALOGS) {
+        await go(page, "#/none");
+        await go(page, path);
+        await open(page);
+        await page.getByRole("dialog").waitFor();
+        await page.waitForTimeout(200);
+        found.push(...(await faults(page)).map((fault) => `dialog of ${path} ${fault}`));
+        await page.keyboard.press("Escape");
+      }
+      assert.deepEqual(found, []);
+      assert.deepEqual(await violations(page), []);
+    });
+  }
+
+  await check("accessibility: no serious fault on the sign-in page", async () => {
+    await browser.clearCookies();
+    const page = await browser.newPage();
+    watch(page);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.goto(`${CONSOLE}/console/`);
+      await page.getByRole("heading", { name: "Partita" }).waitFor();
+      assert.deepEqual(await faults(page), []);
+    }
+  });
+
+  await check("accessibility: colours follow the system, or the switch, which is remembered", async () => {
+    const page = await signedIn(browser);
+    const ground = () =>
+      page.evaluate(async () => {
+        // A change of the medium takes effect with the next frame.
+        for (let frames = 0; frames < 3; frames += 1) await new Promise(requestAnimationFrame);
+        return getComputedStyle(document.body).backgroundColor;
+      });
+    await page.emulateMedia({ colorScheme: "light" });
+    const light = await ground();
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = await ground();
+    assert.notEqual(light, dark);
+    await page.getByRole("button", { name: /^Colours follow the system/ }).click();
+    await page.getByRole("button", { name: /^Dark/ }).click();
+    assert.equal(await ground(), light);
+    await page.reload();
+    await page.getByRole("button", { name: /^Light/ }).waitFor();
+    assert.equal(await ground(), light);
+    await page.getByRole("button", { name: /^Light/ }).click();
+    assert.equal(await ground(), dark);
+  });
+
+  await check("accessibility: everything is reached with the keyboard alone", async () => {
+    const page = await signedIn(browser);
+    await page.getByRole("link", { name: "Books" }).waitFor();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "To the content");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    await page.getByRole("button", { name: "New table" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), "INPUT");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const ring = await page.getByRole("button", { name: "New table" }).evaluate((button) => {
+      button.focus();
+      return getComputedStyle(button).outlineStyle;
+    });
+    assert.equal(ring, "solid");
+  });
+}

@@ -1,0 +1,88 @@
+// The grid: pages, columns, types, keys.
+
+import assert from "node:assert/strict";
+import { go, signedIn } from "../lab.js";
+import { createTable, dropTable, insert, insertMany } from "../service.js";
+
+const table = "GridRows";
+
+export default async function (check, browser) {
+  await dropTable(table);
+  await createTable(table);
+  for (const pk of ["a", "b", "c"]) {
+    await insertMany(table, pk, Array.from({ length: 900 }, (_, index) => ({ RowKey: String(index).padStart(4, "0"), Number: index, Half: index + 0.5, Text: `row ${index}`, [`Only${pk.toUpperCase()}`]: true })));
+  }
+  await insert(table, { PartitionKey: "d", RowKey: "mixed", Number: "a text", "Late@odata.type": "Edm.Guid", Late: "7c9e6679-7425-40de-944b-e07fc1f90ae7" });
+
+  const grid = (page) => page.getByRole("grid");
+  /** Scrolls down until the row is there: the track grows with what is read. */
+  const reach = async (page, row) => {
+    const found = page.locator(`[data-row='${row}'] .value`).first();
+    for (let tries = 0; tries < 100 && !(await found.isVisible()); tries += 1) {
+      await grid(page).evaluate((element, top) => void (element.scrollTop = top), (row - 5) * 28);
+      await page.waitForTimeout(50);
+    }
+    await found.waitFor();
+  };
+
+  await check("grid: scrolls through several pages by continuation tokens", async () => {
+    const page = await signedIn(browser);
+    const asked = [];
+    page.on("request", (request) => request.url().includes(`/${table}()`) && asked.push(new URL(request.url()).searchParams));
+    await go(page, `#/tables/${table}`);
+    await page.locator("[data-row='0']").waitFor();
+    await reach(page, 1010);
+    await reach(page, 2700);
+    await page.locator("[data-row='2700']").getByText("mixed").waitFor();
+    await page.getByText("2,701 entities").waitFor();
+    assert.ok(asked.length >= 3, `${asked.length} requests`);
+    assert.ok(asked.slice(1).some((query) => query.get("NextPartitionKey")), "no request had a token");
+    assert.equal(await page.locator("[data-row]").count() < 80, true, "only what is in view is in the document");
+  });
+
+  await check("grid: columns come from what is there, with their types", async () => {
+    const page = await signedIn(browser, `#/tables/${table}`);
+    await page.locator("[data-row='0']").waitFor();
+    const heads = () => page.getByRole("columnheader").allInnerTexts();
+    assert.ok((await heads()).some((text) => /^Number\s+i32/.test(text)));
+    assert.ok((await heads()).some((text) => /^Half\s+dbl/.test(text)));
+    assert.ok(!(await heads()).some((text) => text.startsWith("Late")));
+    await reach(page, 2700);
+    await grid(page).evaluate((element) => void (element.scrollLeft = 99_999));
+    await page.getByRole("columnheader", { name: /^Late/ }).waitFor();
+  });
+
+  await check("grid: a column is made wider with the pointer and with the keyboard", async () => {
+    const page = await signedIn(browser, `#/tables/${table}`);
+    const head = page.getByRole("columnheader", { name: /^RowKey/ });
+    const before = (await head.boundingBox()).width;
+    const handle = await head.locator(".resize").boundingBox();
+    await page.mouse.move(handle.x + 4, handle.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(handle.x + 84, handle.y + 8, { steps: 4 });
+    await page.mouse.up();
+    assert.equal(Math.round((await head.boundingBox()).width - before), 80);
+    await page.locator("[data-row='0'] [data-column='1']").click();
+    await page.keyboard.press("Alt+ArrowLeft");
+    assert.equal(Math.round((await head.boundingBox()).width - before), 60);
+  });
+
+  await check("grid: arrows move, Enter opens, Escape closes, Space selects", async () => {
+    const page = await signedIn(browser, `#/tables/${table}`);
+    await page.locator("[data-row='0']").waitFor();
+    await grid(page).focus();
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
+    assert.equal(await page.locator(".cell.active").innerText(), "0002");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    assert.equal(await page.getByLabel("RowKey", { exact: true }).inputValue(), "0002");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await grid(page).focus();
+    await page.keyboard.press("Space");
+    await page.getByText("1 entity selected").waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+Space");
+    await page.getByText("2 entities selected").waitFor();
+  });
+}

@@ -1,0 +1,87 @@
+// The live page, the cluster page, the server page.
+
+import assert from "node:assert/strict";
+import { signedIn } from "../lab.js";
+import { createTable, dropTable, entities, entity, insert } from "../service.js";
+
+const table = "LiveRows";
+
+export default async function (check, browser) {
+  await dropTable(table);
+  await createTable(table);
+  await insert(table, { PartitionKey: "hot one", RowKey: "1", A: 1 });
+  /** Asks for one entity over and over until the page shows what is waited for. */
+  const load = async (page, until) => {
+    let isDone = false;
+    const waited = until(page).finally(() => (isDone = true));
+    waited.catch(() => undefined); // it is awaited below
+    while (!isDone) {
+      for (let index = 0; index < 20; index += 1) await entity(table, "hot one", "1");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return waited;
+  };
+
+  await check("live: throughput and latency are drawn second by second", async () => {
+    const page = await signedIn(browser, "#/live");
+    await page.getByText("connected", { exact: true }).waitFor();
+    await load(page, (page) =>
+      page.waitForFunction(() => {
+        const paths = [...document.querySelectorAll(".chart .line.one")].map((path) => path.getAttribute("d") ?? "");
+        return paths.length >= 4 && paths.slice(0, 2).every((d) => (d.match(/L/g) ?? []).length >= 2);
+      }),
+    );
+    const label = await page.getByRole("img", { name: /^Throughput/ }).getAttribute("aria-label");
+    assert.match(label, /requests [\d.k]+ \/s/);
+  });
+
+  await check("live: the heat map shows the partition that is asked for most", async () => {
+    const page = await signedIn(browser, "#/live");
+    await load(page, (page) => page.locator(".heat tbody tr").filter({ hasText: "hot one" }).waitFor());
+    await load(page, (page) => page.waitForFunction(() => !!document.querySelector(".squares .heat-5, .squares .heat-4")));
+    await page.locator(".heat a").filter({ hasText: "hot one" }).click();
+    await page.locator("[data-row='0']").getByText("hot one").waitFor();
+  });
+
+  await check("live: the tail shows requests as they end, and filters them", async () => {
+    const page = await signedIn(browser, "#/live");
+    await page.getByText("connected", { exact: true }).waitFor();
+    const row = page.locator(".tail tbody tr").first();
+    await load(page, () => row.waitFor());
+    await page.getByLabel("Outcome").selectOption("refused");
+    const ask = async () => {
+      for (let index = 0; index < 3; index += 1) await entities("NoSuchTableHere");
+    };
+    await ask();
+    await page.locator(".tail tbody tr").filter({ hasText: "404" }).first().waitFor();
+    const states = await page.locator(".tail .status").allInnerTexts();
+    assert.deepEqual(states.filter((text) => !/^4\d\d$/.test(text)), []);
+    await page.getByLabel("Find requests").fill("NoSuchTableHere");
+    await page.locator(".tail tbody tr").filter({ hasText: "NoSuchTableHere" }).first().waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    const before = await page.locator(".tail tbody tr").count();
+    await ask();
+    await page.waitForTimeout(1500);
+    assert.equal(await page.locator(".tail tbody tr").count(), before);
+  });
+
+  await check("live: the store's health is there", async () => {
+    const page = await signedIn(browser, "#/live");
+    await page.getByRole("region", { name: "Health" }).getByText("Healthy").waitFor();
+    await page.getByRole("meter", { name: "Connections" }).waitFor();
+  });
+
+  await check("cluster: a single server says so", async () => {
+    const page = await signedIn(browser, "#/cluster");
+    await page.getByRole("heading", { name: "A single server" }).waitFor();
+  });
+
+  await check("server: settings in force, secrets hidden, and commands", async () => {
+    const page = await signedIn(browser, "#/server");
+    await page.getByLabel("Find a setting").fill("listen");
+    await page.getByRole("cell", { name: "listen", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Reload accounts" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Reload accounts" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+}

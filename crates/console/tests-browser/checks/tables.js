@@ -1,0 +1,41 @@
+// Tables: list, create, drop.
+
+import assert from "node:assert/strict";
+import { signedIn } from "../lab.js";
+import { createTable, dropTable, entities } from "../service.js";
+
+export default async function (check, browser) {
+  await check("tables: the list shows what is there", async () => {
+    await createTable("ListedHere");
+    const page = await signedIn(browser);
+    await page.getByRole("link", { name: "ListedHere" }).waitFor();
+    await dropTable("ListedHere");
+  });
+
+  await check("tables: a new one is made, and a bad name is refused where it is typed", async () => {
+    await dropTable("MadeHere");
+    const page = await signedIn(browser);
+    await page.getByRole("button", { name: "New table" }).first().click();
+    await page.getByLabel("Name").fill("made here");
+    await page.getByText("is neither").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Create" }).isDisabled(), true);
+    await page.getByLabel("Name").fill("MadeHere");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("MadeHere is empty").waitFor();
+    assert.deepEqual(await entities("MadeHere"), []);
+  });
+
+  await check("tables: one is dropped only if its name was typed", async () => {
+    await createTable("DroppedHere");
+    const page = await signedIn(browser);
+    await page.getByRole("button", { name: "Drop DroppedHere" }).click();
+    const drop = page.getByRole("button", { name: "Drop the table" });
+    assert.equal(await drop.isDisabled(), true);
+    await page.getByLabel("Type DroppedHere to confirm").fill("Dropped");
+    assert.equal(await drop.isDisabled(), true);
+    await page.getByLabel("Type DroppedHere to confirm").fill("DroppedHere");
+    await drop.click();
+    await page.getByText("DroppedHere was dropped.").waitFor();
+    assert.equal(await entities("DroppedHere"), undefined);
+  });
+}

@@ -1,0 +1,71 @@
+// A browser, a page that is signed in, and what went wrong in it.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { CONSOLE } from "./service.js";
+
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const EXECUTABLE = process.env.PARTITA_CHROMIUM ?? "/usr/bin/chromium";
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Errors of scripts and violations of the content-security policy, of all pages. */
+export const troubles = [];
+
+export async function openBrowser() {
+  const profile = mkdtempSync(join(tmpdir(), "partita-console-"));
+  const browser = await chromium.launchPersistentContext(profile, { executablePath: EXECUTABLE, args: FLAGS, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true, reducedMotion: "reduce" });
+  await browser.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+  });
+  return {
+    browser,
+    close: async () => {
+      await browser.close();
+      rmSync(profile, { recursive: true, force: true });
+    },
+  };
+}
+
+export function watch(page) {
+  page.on("pageerror", (error) => troubles.push(`${page.url()}: ${error.stack ?? error.message}`));
+  page.on("console", (message) => {
+    const text = message.text();
+    const isExpected = /Failed to load resource/.test(text); // an answer of 4xx, which a test has asked for
+    if (message.type() === "error" && !isExpected) troubles.push(`${page.url()}: ${text}`);
+  });
+}
+
+export async function violations(page) {
+  return page.evaluate(() => window.violations ?? []);
+}
+
+/** A page of the console, signed in to the development account. */
+export async function signedIn(browser, path = "#/tables") {
+  const page = await browser.newPage();
+  watch(page);
+  page.setDefaultTimeout(15_000);
+  await page.goto(`${CONSOLE}/console/${path}`);
+  const button = page.getByRole("button", { name: "Open the development account" });
+  await button.or(page.getByRole("navigation", { name: "Pages" })).first().waitFor();
+  if (await button.isVisible()) await button.click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  return page;
+}
+
+export async function go(page, path) {
+  await page.goto(`${CONSOLE}/console/${path}`);
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** What axe finds that is serious or critical. It runs in the page's world of the test driver, which the policy does not bind. */
+export async function faults(page) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations);
+  return found
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, impact, nodes }) => nodes.map((node) => `${impact} ${id}: ${node.target.join(" ")}: ${node.failureSummary}`));
+}

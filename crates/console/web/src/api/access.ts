@@ -1,0 +1,128 @@
+// Tokens, stored policies and service properties.
+
+import { child, children, escape, parse, textAt } from "../lib/xml.ts";
+import { call, postJson } from "./http.ts";
+
+export type Service = "table" | "queue";
+
+export interface SasRequest {
+  kind: "account" | "table" | "queue";
+  resource?: string;
+  permissions: string;
+  start?: string;
+  expiry?: string;
+  ip?: string;
+  protocol?: string;
+  policy?: string;
+  start_pk?: string;
+  start_rk?: string;
+  end_pk?: string;
+  end_rk?: string;
+  services?: string;
+  resource_types?: string;
+}
+
+export interface MadeSas {
+  token: string;
+  url: string;
+  explanation: string[];
+}
+
+export const makeSas = (request: SasRequest): Promise<MadeSas> => postJson("/api/sas", request);
+
+export interface Policy {
+  id: string;
+  start: string;
+  expiry: string;
+  permissions: string;
+}
+
+const xml = { "content-type": "application/xml", accept: "application/xml" };
+const forward = (service: Service): string => `/api/forward/${service}`;
+
+export async function policies(service: Service, resource: string): Promise<Policy[]> {
+  const answer = await call("GET", `${forward(service)}/${resource}?comp=acl`, { headers: { accept: "application/xml" } });
+  return children(parse((await answer.text()).replace(/^\ufeff/, "")), "SignedIdentifier").map((element) => ({
+    id: textAt(element, "Id"),
+    start: textAt(element, "AccessPolicy", "Start"),
+    expiry: textAt(element, "AccessPolicy", "Expiry"),
+    permissions: textAt(element, "AccessPolicy", "Permission"),
+  }));
+}
+
+export async function setPolicies(service: Service, resource: string, list: Policy[]): Promise<void> {
+  const optional = (name: string, text: string): string => (text ? `<${name}>${escape(text)}</${name}>` : "");
+  const written = list.map(
+    ({ id, start, expiry, permissions }) =>
+      `<SignedIdentifier><Id>${escape(id)}</Id><AccessPolicy>${optional("Start", start)}${optional("Expiry", expiry)}${optional("Permission", permissions)}</AccessPolicy></SignedIdentifier>`,
+  );
+  const body = `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers>${written.join("")}</SignedIdentifiers>`;
+  await call("PUT", `${forward(service)}/${resource}?comp=acl`, { body, headers: xml });
+}
+
+export interface Retention {
+  isOn: boolean;
+  days: string;
+}
+
+export interface CorsRule {
+  origins: string;
+  methods: string;
+  allowed: string;
+  exposed: string;
+  seconds: string;
+}
+
+export interface Metrics {
+  isOn: boolean;
+  apis: boolean;
+  retention: Retention;
+}
+
+export interface Properties {
+  logging: { read: boolean; write: boolean; delete: boolean; retention: Retention };
+  hour: Metrics;
+  minute: Metrics;
+  cors: CorsRule[];
+}
+
+export async function properties(service: Service): Promise<Properties> {
+  const answer = await call("GET", `${forward(service)}/?restype=service&comp=properties`, { headers: { accept: "application/xml" } });
+  const root = parse((await answer.text()).replace(/^\ufeff/, ""));
+  const isTrue = (...path: string[]): boolean => textAt(root, ...path) === "true";
+  const retention = (part: string): Retention => ({ isOn: isTrue(part, "RetentionPolicy", "Enabled"), days: textAt(root, part, "RetentionPolicy", "Days") || "7" });
+  const metrics = (part: string): Metrics => ({ isOn: isTrue(part, "Enabled"), apis: isTrue(part, "IncludeAPIs"), retention: retention(part) });
+  return {
+    logging: { read: isTrue("Logging", "Read"), write: isTrue("Logging", "Write"), delete: isTrue("Logging", "Delete"), retention: retention("Logging") },
+    hour: metrics("HourMetrics"),
+    minute: metrics("MinuteMetrics"),
+    cors: children(child(root, "Cors"), "CorsRule").map((rule) => ({
+      origins: textAt(rule, "AllowedOrigins"),
+      methods: textAt(rule, "AllowedMethods"),
+      allowed: textAt(rule, "AllowedHeaders"),
+      exposed: textAt(rule, "ExposedHeaders"),
+      seconds: textAt(rule, "MaxAgeInSeconds"),
+    })),
+  };
+}
+
+export function writeProperties({ logging, hour, minute, cors }: Properties): string {
+  const retention = ({ isOn, days }: Retention): string => `<RetentionPolicy><Enabled>${isOn}</Enabled>${isOn ? `<Days>${escape(days)}</Days>` : ""}</RetentionPolicy>`;
+  const metrics = (name: string, { isOn, apis, retention: kept }: Metrics): string =>
+    `<${name}><Version>1.0</Version><Enabled>${isOn}</Enabled>${isOn ? `<IncludeAPIs>${apis}</IncludeAPIs>` : ""}${retention(kept)}</${name}>`;
+  const rules = cors.map(
+    (rule) =>
+      `<CorsRule><AllowedOrigins>${escape(rule.origins)}</AllowedOrigins><AllowedMethods>${escape(rule.methods)}</AllowedMethods>` +
+      `<MaxAgeInSeconds>${escape(rule.seconds)}</MaxAgeInSeconds><ExposedHeaders>${escape(rule.exposed)}</ExposedHeaders>` +
+      `<AllowedHeaders>${escape(rule.allowed)}</AllowedHeaders></CorsRule>`,
+  );
+  return (
+    `<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging><Version>1.0</Version><Delete>${logging.delete}</Delete>` +
+    `<Read>${logging.read}</Read><Write>${logging.write}</Write>${retention(logging.retention)}</Logging>` +
+    `${metrics("HourMetrics", hour)}${metrics("MinuteMetrics", minute)}<Cors>${rules.join("")}</Cors></StorageServiceProperties>`
+  );
+}
+
+export async function setProperties(service: Service, value: Properties): Promise<void> {
+  await call("PUT", `${forward(service)}/?restype=service&comp=properties`, { body: writeProperties(value), headers: xml });
+}

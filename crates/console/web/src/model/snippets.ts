@@ -1,0 +1,187 @@
+// The same query, or the same write, in other languages. Credentials are never part of it: programs read a connection string
+// from the environment, curl a token.
+
+import { type Draft, type EdmType, type Value, writeEntity } from "./edm.ts";
+
+export const LANGUAGES = ["curl", "Python", "C#", "JavaScript", "Rust"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+export interface QuerySnippet {
+  endpoint: string;
+  table: string;
+  filter: string;
+}
+
+export interface EntitySnippet {
+  endpoint: string;
+  table: string;
+  draft: Draft;
+}
+
+const VARIABLE = "AZURE_STORAGE_CONNECTION_STRING";
+/** For a POSIX shell. */
+const shell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+/** A text that Python, C#, JavaScript and Rust all read alike: JSON's quotes and escapes, and nothing above ASCII but letters. */
+const quote = (text: string): string => JSON.stringify(text);
+const rust = (text: string): string => {
+  let hashes = "#";
+  while (text.includes(`"${hashes}`)) hashes += "#";
+  return `r${hashes}"${text}"${hashes}`;
+};
+
+export function querySnippet(language: Language, { endpoint, table, filter }: QuerySnippet): string {
+  switch (language) {
+    case "curl": {
+      const lines = [`# SAS: a token with the permission to read, from the page Access`, `curl -sS -G ${shell(`${endpoint}/${table}()`)}"?$SAS" \\`];
+      if (filter) lines.push(`  --data-urlencode ${shell(`$filter=${filter}`)} \\`);
+      lines.push(`  -H 'Accept: application/json;odata=minimalmetadata'`);
+      return lines.join("\n");
+    }
+    case "Python":
+      return `import os
+from azure.data.tables import TableClient
+
+table = TableClient.from_connection_string(os.environ["${VARIABLE}"], ${quote(table)})
+for entity in table.${filter ? `query_entities(${quote(filter)})` : "list_entities()"}:
+    print(entity)`;
+    case "C#":
+      return `using Azure.Data.Tables;
+
+var table = new TableClient(Environment.GetEnvironmentVariable("${VARIABLE}"), ${quote(table)});
+await foreach (var entity in table.QueryAsync<TableEntity>(${filter ? quote(filter) : ""}))
+    Console.WriteLine($"{entity.PartitionKey} {entity.RowKey}");`;
+    case "JavaScript":
+      return `import { TableClient } from "@azure/data-tables";
+
+const table = TableClient.fromConnectionString(process.env.${VARIABLE}, ${quote(table)}, { allowInsecureConnection: true });
+for await (const entity of table.listEntities(${filter ? `{ queryOptions: { filter: ${quote(filter)} } }` : ""})) {
+  console.log(entity);
+}`;
+    case "Rust":
+      return `use partita_client::{Entity, TableService};
+
+let service = TableService::from_connection_string(&std::env::var("${VARIABLE}")?)?;
+let entities = service.table(${quote(table)})?.query()${filter ? `.filter(${rust(filter)})` : ""}.all::<Entity>().await?;
+for entity in entities {
+    println!("{:?}", entity.entity);
+}`;
+  }
+}
+
+export function entitySnippet(language: Language, { endpoint, table, draft }: EntitySnippet): string {
+  const keys = [draft.partitionKey, draft.rowKey].map((key) => `'${encodeURIComponent(key.replaceAll("'", "''")).replaceAll("'", "%27")}'`);
+  switch (language) {
+    case "curl":
+      return `# SAS: a token with the permissions to add and update, from the page Access
+curl -sS -X PUT ${shell(`${endpoint}/${table}(PartitionKey=${keys[0]},RowKey=${keys[1]})`)}"?$SAS" \\
+  -H 'Content-Type: application/json' \\
+  --data-raw ${shell(writeEntity(draft))}`;
+    case "Python":
+      return `${pythonImports(draft)}
+table = TableClient.from_connection_string(os.environ["${VARIABLE}"], ${quote(table)})
+table.upsert_entity({
+${lines(draft, (name, value) => `    ${quote(name)}: ${python(value)},`)}
+}, mode="replace")`;
+    case "C#":
+      return `using Azure.Data.Tables;
+
+var table = new TableClient(Environment.GetEnvironmentVariable("${VARIABLE}"), ${quote(table)});
+await table.UpsertEntityAsync(new TableEntity(${quote(draft.partitionKey)}, ${quote(draft.rowKey)})
+{
+${draft.properties.map(([name, value]) => `    [${quote(name)}] = ${csharp(value)},`).join("\n")}
+}, TableUpdateMode.Replace);`;
+    case "JavaScript":
+      return `import { TableClient } from "@azure/data-tables";
+
+const table = TableClient.fromConnectionString(process.env.${VARIABLE}, ${quote(table)}, { allowInsecureConnection: true });
+await table.upsertEntity({
+  partitionKey: ${quote(draft.partitionKey)},
+  rowKey: ${quote(draft.rowKey)},
+${draft.properties.map(([name, value]) => `  ${quote(name)}: ${javascript(value)},`).join("\n")}
+}, "Replace");`;
+    case "Rust":
+      return `use partita_client::{Entity, TableService};
+
+let service = TableService::from_connection_string(&std::env::var("${VARIABLE}")?)?;
+let entity = Entity::from_json(${rust(writeEntity(draft))}.as_bytes())?;
+service.table(${quote(table)})?.upsert_replace(&entity).await?;`;
+  }
+}
+
+function lines(draft: Draft, line: (name: string, value: Value) => string): string {
+  const all: [string, Value][] = [
+    ["PartitionKey", { type: "String", text: draft.partitionKey }],
+    ["RowKey", { type: "String", text: draft.rowKey }],
+    ...draft.properties,
+  ];
+  return all.map(([name, value]) => line(name, value)).join("\n");
+}
+
+function pythonImports(draft: Draft): string {
+  const uses = (type: EdmType): boolean => draft.properties.some(([, value]) => value.type === type);
+  const first = ["import os"];
+  if (uses("Binary")) first.unshift("import base64");
+  if (uses("Guid")) first.push("import uuid");
+  if (uses("DateTime")) first.push("from datetime import datetime");
+  return `${first.join("\n")}\nfrom azure.data.tables import TableClient${uses("Int64") ? ", EntityProperty, EdmType" : ""}\n`;
+}
+
+function python({ type, text }: Value): string {
+  switch (type) {
+    case "String":
+      return quote(text);
+    case "Boolean":
+      return text === "true" ? "True" : "False";
+    case "Int64":
+      return `EntityProperty(${text}, EdmType.INT64)`;
+    case "Double":
+      return Number.isFinite(Number(text)) ? (/[.eE]/.test(text) ? text : `${text}.0`) : `float("${text}")`;
+    case "DateTime":
+      return `datetime.fromisoformat("${text.replace(/(\.\d{6})\d+/, "$1").replace("Z", "+00:00")}")`;
+    case "Guid":
+      return `uuid.UUID("${text}")`;
+    case "Binary":
+      return `base64.b64decode("${text}")`;
+    default:
+      return text;
+  }
+}
+
+function csharp({ type, text }: Value): string {
+  switch (type) {
+    case "String":
+      return quote(text);
+    case "Int64":
+      return `${text}L`;
+    case "Double":
+      if (text === "NaN") return "double.NaN";
+      if (/Infinity/.test(text)) return text.startsWith("-") ? "double.NegativeInfinity" : "double.PositiveInfinity";
+      return `${text}d`;
+    case "DateTime":
+      return `DateTimeOffset.Parse("${text}")`;
+    case "Guid":
+      return `Guid.Parse("${text}")`;
+    case "Binary":
+      return `Convert.FromBase64String("${text}")`;
+    default:
+      return text;
+  }
+}
+
+function javascript({ type, text }: Value): string {
+  switch (type) {
+    case "String":
+      return quote(text);
+    case "Boolean":
+    case "Int32":
+      return text;
+    case "Int64":
+      return `${text}n`;
+    case "DateTime":
+      return `new Date("${text}")`;
+    case "Binary":
+      return `new Uint8Array(Buffer.from("${text}", "base64"))`;
+    default:
+      return `{ type: "${type}", value: ${type === "Double" && Number.isFinite(Number(text)) ? `"${text}"` : quote(text)} }`;
+  }
+}
