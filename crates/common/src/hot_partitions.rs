@@ -260,7 +260,7 @@ impl Minutes {
         self.in_second = self.in_second.saturating_add(1);
         match self.in_second.checked_sub(COUNTED_PER_SECOND) {
             None | Some(0) => Some(1),
-            Some(above) if above % SAMPLE == 0 => Some(u64::from(SAMPLE)),
+            Some(above) if above.is_multiple_of(SAMPLE) => Some(u64::from(SAMPLE)),
             Some(_) => None,
         }
     }

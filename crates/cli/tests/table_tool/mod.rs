@@ -57,6 +57,7 @@ fn entities_are_put_shown_and_deleted() {
     assert!(rows.contains(&vec!["Title", "String", "Dune"]), "{shown}");
     assert!(rows.contains(&vec!["Sold", "Int64", "20000000"]), "{shown}");
     assert!(rows.contains(&vec!["Year", "Int32", "1965"]), "{shown}");
+    assert!(rows.iter().any(|row| row[..2] == ["Timestamp", "DateTime"]), "{shown}");
     let json: Value =
         serde_json::from_str(&succeed(&server, &["get", "Books", "sf", "dune", "--format", "json"])).unwrap();
     assert_eq!((&json["Year"], &json["Sold"]), (&1965.into(), &"20000000".into()));

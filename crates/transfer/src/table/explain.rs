@@ -60,7 +60,7 @@ fn text(explained: &Value, screen: &Screen) -> String {
         let least = if azure["at_least"] == true { "at least " } else { "" };
         line(
             "on Azure",
-            format!("{least}{entities} entities, {seconds} s at its targets, {requests} billed requests"),
+            format!("{least}{entities} entities, {seconds} s at its targets, requests billed: {requests}"),
         );
     }
     if let Some(proposal) = text_of(&explained["proposal"]["text"]) {

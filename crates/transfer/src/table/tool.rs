@@ -239,7 +239,9 @@ fn note(text: &str) {
 
 /// A value for people, and its type.
 fn shown(entity: &JsonEntity<'_>, name: &str, json: &str) -> (String, String) {
-    match cell(json, entity.annotated_type(name)) {
+    // The service does not annotate its own time.
+    let annotated = entity.annotated_type(name).or((name == TIMESTAMP).then_some("Edm.DateTime"));
+    match cell(json, annotated) {
         Some((value, kind)) => (value.into_owned(), kind.to_owned()),
         // Half of a surrogate pair, which no text can hold: as the service has written it.
         None => (json.to_owned(), "Edm.String".to_owned()),
