@@ -1,8 +1,9 @@
-//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits, refusals and
-//! throttling.
+//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits, refusals, what
+//! account tokens permit, and throttling.
 //!
 //! No I/O and no HTTP. A value of these types is valid once built.
 
+mod account_grant;
 mod account_name;
 mod datetime;
 mod guid;
@@ -16,6 +17,7 @@ pub mod throttle;
 mod version;
 pub mod xml_character;
 
+pub use account_grant::AccountGrant;
 pub use account_name::AccountName;
 pub use datetime::DateTime;
 pub use guid::Guid;

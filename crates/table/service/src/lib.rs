@@ -19,7 +19,7 @@ use store::{Engine, Gate};
 
 pub use entities::EntityWrite;
 pub use error::{Error, Result};
-pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
+pub use grant::{Access, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::WriteGroup;
 pub use query::{EntityPage, EntityQuery};
 pub use tables::{TablePage, TableQuery};
