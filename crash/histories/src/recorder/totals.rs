@@ -111,8 +111,9 @@ impl Totals {
 }
 
 /// A round that is being judged.
+#[derive(Debug)]
 pub struct Judging {
-    pub round: u64,
+    round: u64,
     started: Instant,
     pub before: Totals,
 }

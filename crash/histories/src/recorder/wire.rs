@@ -17,6 +17,7 @@ pub struct Wire {
 }
 
 /// A request that owns its texts.
+#[derive(Debug)]
 pub struct Message {
     pub method: &'static str,
     pub path: String,
