@@ -1,6 +1,8 @@
 """The step `queues`: the Queue service beside a server that only answers, beside Azurite's, with few and with many messages
 waiting, and after many have gone through. What is compared is measured in turns."""
 
+import statistics
+
 from . import azurite
 from .load import bench
 from .process import Trouble
@@ -15,7 +17,11 @@ WORKLOADS = ["queue-peek", "queue-update", "queue-get-delete", "queue-mixed", "q
 RATES = {"queue-peek": 4000, "queue-get-delete": 1000, "queue-put": 2000}
 RATE_CONNECTIONS = 64
 CONNECTIONS = 16
-LOAD_CONNECTIONS = 64
+# Many connections share a sync, so that a million messages are put sooner. They are put in parts, and each part is told.
+LOAD_CONNECTIONS = 256
+LOAD_PART = 100_000
+# The queues that are compared, by the names of tables, which are lent to queues.
+FEW, MANY = "few", "many"
 # How many times more a processor second must do than Azurite's.
 AZURITE_TARGET = 10
 # How much more an operation may cost with many messages than with few.
@@ -89,36 +95,66 @@ def beside_azurite(setup, results):
 
 
 def as_queues_grow(setup, results):
-    """Three servers: with few messages, with many, and with few after many have gone through."""
+    """Queues with few messages, beside one with many, and beside one that many have gone through: each time two queues of one
+    server, so that both are in a store of the same size."""
     options = setup.options
     few, many = options.waiting
-    wanted = {kind: missing(results, [f"{kind}/{workload}" for workload in WORKLOADS]) for kind in ("waiting", "through")}
-    if not any(wanted.values()):
-        return
-    base = setup.start_partita_with_queues("few", 0)
-    # Many connections share a sync, so that a million messages are put sooner.
-    alone = {"keep": True, "warmup": 0, "rounds": 1, "connections": LOAD_CONNECTIONS}
-    bench(setup.partita, "queue-peek", base, waiting=few, count=1, **alone)
-    for kind, names in wanted.items():
+    for kind in ("waiting", "through"):
+        names = missing(results, [f"{kind}/{workload}" for workload in WORKLOADS])
         if not names:
             continue
-        other = setup.start_partita_with_queues(kind, 1)
-        if kind == "waiting":
-            loaded = bench(setup.partita, "queue-peek", other, waiting=many, count=1, **alone)
-        else:
-            loaded = bench(setup.partita, "queue-get-delete", other, waiting=few, count=many, **alone)
+        server = setup.start_partita_with_queues(kind)
+        have_wait(setup, server, FEW, few)
+        have_wait(setup, server, MANY, many if kind == "waiting" else few)
+        if kind == "through":
+            have_gone_through(setup, server, few, many)
         for name in names:
-            for server in (base, other):
-                server.settle()
             workload = name.split("/")[1]
-            # --waiting is what there must be at least: the queue with many keeps them.
-            first, second = bench(setup.partita, workload, base, other, reuse=True, waiting=few, connections=CONNECTIONS,
-                                  **timing(options))
-            results.add(name, {"workload": workload, "few": few, "many": many, "first": first, "second": second,
-                               "loaded": loaded if kind == "through" else None})
+            first, second = in_turns(setup, server, workload, few)
+            results.add(name, {"workload": workload, "few": few, "many": many, "first": first, "second": second})
             print(f"   {name}: {times(growth(results.lines[name]))} the CPU with {count(few)} messages", flush=True)
-        setup.remove(other, kind)
-    setup.remove(base, "few")
+        setup.remove(server, kind)
+
+
+def in_turns(setup, server, workload, waiting):
+    """Medians of both queues. `waiting` is what there must be at least: the queue with many messages keeps them."""
+    options = setup.options
+    found = {FEW: [], MANY: []}
+    for _ in range(options.rounds):
+        for table in (FEW, MANY):
+            server.settle()
+            found[table].append(bench(setup.partita, workload, server, reuse=True, table=table, waiting=waiting,
+                                      connections=CONNECTIONS, seconds=options.seconds, warmup=options.warmup, rounds=1))
+    return tuple({field: statistics.median(each[field] for each in rounds) for field in rounds[0]} for rounds in found.values())
+
+
+def have_wait(setup, server, table, messages):
+    """Puts messages into a new queue, which is named after the table, until so many wait."""
+    for waiting in parts(messages):
+        kept = {"reuse": True} if waiting > LOAD_PART else {"keep": True}
+        bench(setup.partita, "queue-peek", server, table=table, waiting=waiting, count=1, warmup=0, rounds=1,
+              connections=LOAD_CONNECTIONS, **kept)
+        told(f"{count(waiting)} messages wait", messages)
+
+
+def have_gone_through(setup, server, waiting, messages):
+    """Puts, gets and deletes so many messages of the queue."""
+    before = 0
+    for through in parts(messages):
+        bench(setup.partita, "queue-get-delete", server, reuse=True, table=MANY, waiting=waiting, count=through - before, warmup=0,
+              rounds=1, connections=LOAD_CONNECTIONS)
+        before = through
+        told(f"{count(through)} messages have gone through", messages)
+
+
+def parts(messages):
+    """Numbers up to this one, each at most one part above the number before."""
+    return [*range(LOAD_PART, messages, LOAD_PART), messages]
+
+
+def told(progress, messages):
+    if messages > LOAD_PART:
+        print(f"   {progress}", flush=True)
 
 
 def many_queues(setup, results):

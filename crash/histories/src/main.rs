@@ -11,7 +11,7 @@ use histories::history::{self, Operation};
 use histories::judge::{self, Verdict};
 use histories::queues;
 use histories::queues::history::{QueueOperation, by_queue};
-use histories::recorder::{self, Plan, QueuePlan, QueueSummary, Summary, Target};
+use histories::recorder::{self, Plan, QueuePlan, QueueSummary, RunPlan, Summary, Target, Totals};
 use histories::timeline;
 
 /// How long a message may be late. Servers that share a store find one that came late, and lies below what they read, when
@@ -129,21 +129,11 @@ fn run(command: RunCommand) -> Result<bool, String> {
     if common.clients == 0 || partitions == 0 || rows == 0 {
         return Err("--clients, --partitions and --rows are at least 1".to_owned());
     }
-    let plan = Plan {
-        rounds: common.rounds,
-        seed: common.seed(),
-        clients: common.clients,
-        partitions,
-        rows,
-        operations,
-        places: common.places,
-        save: common.save.clone(),
-        watched: common.r#while.clone(),
-    };
-    let summary = common.carry_out(plan.seed, recorder::run(common.target(), plan))?;
+    let plan = Plan { run: common.plan(operations), partitions, rows };
+    let summary = common.carry_out(plan.run.seed, recorder::run(common.target(), plan))?;
     print_summary(&summary);
     common.write_json(&summary)?;
-    Ok(summary.is_good())
+    Ok(summary.totals.is_good())
 }
 
 fn run_queues(command: QueuesCommand) -> Result<bool, String> {
@@ -151,27 +141,26 @@ fn run_queues(command: QueuesCommand) -> Result<bool, String> {
     if common.clients == 0 || queues == 0 {
         return Err("--clients and --queues are at least 1".to_owned());
     }
-    let plan = QueuePlan {
-        rounds: common.rounds,
-        seed: common.seed(),
-        clients: common.clients,
-        queues,
-        operations,
-        patience: if common.binary.is_some() { ALONE_PATIENCE } else { SHARED_PATIENCE },
-        places: common.places,
-        save: common.save.clone(),
-        watched: common.r#while.clone(),
-    };
-    let summary = common.carry_out(plan.seed, recorder::run_queues(common.target(), plan))?;
+    let patience = if common.binary.is_some() { ALONE_PATIENCE } else { SHARED_PATIENCE };
+    let plan = QueuePlan { run: common.plan(operations), queues, patience };
+    let summary = common.carry_out(plan.run.seed, recorder::run_queues(common.target(), plan))?;
     print_queue_summary(&summary);
     common.write_json(&summary)?;
-    Ok(summary.is_good())
+    Ok(summary.totals.is_good())
 }
 
 impl Common {
-    fn seed(&self) -> u64 {
+    fn plan(&self, operations: usize) -> RunPlan {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        self.seed.unwrap_or_else(now)
+        RunPlan {
+            rounds: self.rounds,
+            seed: self.seed.unwrap_or_else(now),
+            clients: self.clients,
+            operations,
+            places: self.places,
+            save: self.save.clone(),
+            watched: self.r#while.clone(),
+        }
     }
 
     fn target(&self) -> Target {
@@ -215,48 +204,43 @@ async fn interrupted() {
 }
 
 fn print_summary(summary: &Summary) {
+    let Summary { totals, gets, queries, batches } = summary;
     println!(
-        "{} histories of {} operations ({} gets, {} queries, {} batches, {} refused), {} kills, {} turned away, {} unknown \
-         outcomes: {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s of it judging",
-        summary.histories,
-        summary.operations,
-        summary.gets,
-        summary.queries,
-        summary.batches,
-        summary.refused,
-        summary.kills,
-        summary.turned_away,
-        summary.unknown,
-        summary.undecided,
-        summary.violations,
-        summary.strange,
-        summary.places_most,
-        summary.seconds,
-        summary.judging_seconds
+        "{} histories of {} operations ({gets} gets, {queries} queries, {batches} batches, {} refused), {}",
+        totals.histories,
+        totals.operations,
+        totals.refused,
+        shown(totals)
     );
 }
 
 fn print_queue_summary(summary: &QueueSummary) {
+    let QueueSummary { totals, messages, deliveries, redeliveries } = summary;
     println!(
-        "{} queues, {} operations, {} messages, {} deliveries ({} of them again), {} receipts refused, {} kills, {} turned \
-         away, {} unknown outcomes: {} undecided, {} violations, {} strange answers; at most {} places; {:.1} s, {:.1} s \
-         of it judging",
-        summary.histories,
-        summary.operations,
-        summary.messages,
-        summary.deliveries,
-        summary.redeliveries,
-        summary.refused,
-        summary.kills,
-        summary.turned_away,
-        summary.unknown,
-        summary.undecided,
-        summary.violations,
-        summary.strange,
-        summary.places_most,
-        summary.seconds,
-        summary.judging_seconds
+        "{} queues, {} operations, {messages} messages, {deliveries} deliveries ({redeliveries} of them again), {} receipts \
+         refused, {}",
+        totals.histories,
+        totals.operations,
+        totals.refused,
+        shown(totals)
     );
+}
+
+/// What the lines of both have at their end.
+fn shown(totals: &Totals) -> String {
+    format!(
+        "{} kills, {} turned away, {} unknown outcomes: {} undecided, {} violations, {} strange answers; at most {} places; \
+         {:.1} s, {:.1} s of it judging",
+        totals.kills,
+        totals.turned_away,
+        totals.unknown,
+        totals.undecided,
+        totals.violations,
+        totals.strange,
+        totals.places_most,
+        totals.seconds,
+        totals.judging_seconds
+    )
 }
 
 fn judge_file(command: &JudgeCommand) -> Result<bool, String> {

@@ -10,8 +10,11 @@ mod round;
 mod run;
 mod server;
 mod stage;
+mod totals;
+mod wire;
 
 pub use queue_run::{QueuePlan, QueueSummary, run_queues};
 pub use run::{Plan, Summary, run};
 pub use server::Server;
 pub use stage::Target;
+pub use totals::{RunPlan, Totals};

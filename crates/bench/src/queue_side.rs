@@ -150,10 +150,6 @@ impl QueueSide {
         let name = self.shared.names[queue].clone();
         let found = match self.count(queue).await {
             Ok(found) => found,
-            // A server that has just been started may not count so many in time. It has at least those that wait.
-            Err(Refused { status: Some(500), .. }) => {
-                i64::try_from(self.shared.messages.waiting_in(queue as u64)).unwrap_or(i64::MAX)
-            }
             Err(Refused { failure, .. }) => return Err(BenchError::NotWaiting { queue: name, failure }),
         };
         let Some(Worker::Queues(worker)) = self.workers.first_mut() else {

@@ -437,6 +437,19 @@ mod tests {
     }
 
     #[test]
+    fn pauses_double_up_to_the_longest() {
+        let text = "UseDevelopmentStorage=true";
+        let tables = TableService::from_connection_string(text).unwrap();
+        let queues = partita_client::QueueService::from_connection_string(text).unwrap();
+        let second = Duration::from_secs(1);
+        let outbox = QueuedOutbox::new(&tables, "Current", &queues.queue("jobs").unwrap()).unwrap();
+        let outbox = outbox.pauses(second, 10 * second).visibility(Duration::ZERO);
+        let pauses = [0, 1, 2, 3, 4, 5, u32::MAX].map(|attempts| outbox.pause(attempts).as_secs());
+        assert_eq!(pauses, [1, 1, 2, 4, 8, 10, 10]);
+        assert_eq!(outbox.visibility, second, "no message can be hidden for less");
+    }
+
+    #[test]
     fn a_mark_says_whether_the_change_was_made() {
         for says in [Mark::Committed, Mark::Cancelled] {
             assert_eq!(said(&mark("p", "7", says)), says);

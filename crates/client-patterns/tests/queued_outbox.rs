@@ -10,6 +10,8 @@ use partita_client_patterns::steps::OutboxStep;
 use crate::place::{Place, with_place};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// A worker that never ends has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Scene {
     place: Arc<Place>,
@@ -76,7 +78,7 @@ impl Scene {
 async fn with_scene<F: Future<Output = ()>>(test: impl FnOnce(Arc<Scene>) -> F) {
     with_place(|place| async {
         let scene = Arc::new(Scene::new(place).await);
-        test(scene.clone()).await;
+        tokio::time::timeout(PATIENCE, test(scene.clone())).await.expect("the test ends");
         if let Some(scene) = Arc::into_inner(scene) {
             scene.end().await;
         }
@@ -123,6 +125,7 @@ async fn failed_steps_are_repeated_until_they_succeed_and_a_late_repetition_does
         let committed = scene.outbox().commit(transaction, &steps).await.unwrap();
         assert!(!committed.settled, "it is left to a worker");
         assert_eq!((scene.marks().await, scene.count(&scene.queue).await), (1, 1));
+        assert_eq!(scene.outbox().collect_marks(Duration::ZERO).await.unwrap(), 0, "it is needed");
         tokio::time::sleep(SECOND + SECOND / 5).await;
         assert_eq!(scene.outbox().heal().await.unwrap().handled, 0);
         scene.former.create().await.unwrap();
@@ -143,6 +146,19 @@ async fn failed_steps_are_repeated_until_they_succeed_and_a_late_repetition_does
         assert_eq!(scene.marks().await, 1, "the mark of what was late");
         assert_eq!(scene.outbox().collect_marks(Duration::ZERO).await.unwrap(), 1);
         assert_eq!(scene.marks().await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_is_hidden_from_workers_while_its_process_may_work() {
+    with_scene(|scene| async move {
+        // The other table does not exist, so the message stays.
+        let (transaction, steps) = scene.leave("a");
+        let outbox = scene.outbox().visibility(2 * PATIENCE);
+        assert!(!outbox.commit(transaction, &steps).await.unwrap().settled);
+        assert_eq!(scene.count(&scene.queue).await, 1);
+        assert!(scene.queue.peek(1).await.unwrap().is_empty(), "a worker would make the steps as well");
     })
     .await;
 }

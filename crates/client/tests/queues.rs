@@ -3,14 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 use std::collections::BTreeMap;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use crate::support::{PARTITA, connection_string, quick, unique};
-use futures_util::TryStreamExt as _;
-use partita_client::{Error, PutOptions, Queue, QueueService, TakenMessage, TimeToLive};
+use futures_util::{Stream, TryStreamExt as _};
+use partita_client::{Delivery, Error, PutOptions, Queue, QueueService, TakenMessage, TimeToLive};
 
 const LONG: Duration = Duration::from_secs(60);
+
+/// The next one. A stream that has none for so long has failed.
+async fn next(mut deliveries: Pin<&mut impl Stream<Item = Result<Delivery, Error>>>) -> Delivery {
+    let next = tokio::time::timeout(LONG, deliveries.try_next()).await;
+    next.expect("a message is delivered").unwrap().unwrap()
+}
 
 fn service() -> Option<QueueService> {
     let text = connection_string(PARTITA)?;
@@ -103,7 +109,8 @@ async fn a_message_is_taken_renewed_updated_and_deleted() {
     assert_eq!(queue.properties().await.unwrap().approximate_count, 1);
 
     let stale = taken.handle.clone();
-    queue.renew(&mut taken.handle, LONG).await.unwrap();
+    queue.renew(&mut taken.handle, 2 * LONG).await.unwrap();
+    assert!(taken.handle.next_visible > stale.next_visible, "{:?}", taken.handle);
     assert_eq!(code(queue.delete(&stale).await), "MessageNotFound");
     queue.update(&mut taken.handle, "b", Duration::ZERO).await.unwrap();
     let again = queue.get(1, LONG).await.unwrap().remove(0);
@@ -136,7 +143,7 @@ async fn a_delivery_is_renewed_until_it_is_done() {
     let queue = queue(&service, "renewed").await;
     queue.put("long").await.unwrap();
     let mut deliveries = pin!(queue.deliveries().visibility(Duration::from_secs(2)).stream());
-    let delivery = deliveries.try_next().await.unwrap().unwrap();
+    let delivery = next(deliveries.as_mut()).await;
     for _ in 0..6 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert!(queue.peek(1).await.unwrap().is_empty(), "another consumer sees it");
@@ -155,7 +162,7 @@ async fn a_delivery_that_is_dropped_comes_again_and_one_given_back_at_once() {
     let second = Duration::from_secs(1);
     let mut deliveries = pin!(queue.deliveries().visibility(second).pause_max(second / 10).stream());
     for count in 1..=4 {
-        let delivery = deliveries.try_next().await.unwrap().unwrap();
+        let delivery = next(deliveries.as_mut()).await;
         assert_eq!(delivery.dequeue_count(), count);
         match count {
             1 => drop(delivery),
@@ -168,6 +175,34 @@ async fn a_delivery_that_is_dropped_comes_again_and_one_given_back_at_once() {
 }
 
 #[tokio::test]
+async fn a_delivery_is_given_back_for_later() {
+    let Some(service) = service() else { return };
+    let queue = queue(&service, "later-again").await;
+    queue.put("a").await.unwrap();
+    let delivery = next(pin!(queue.deliveries().stream())).await;
+    delivery.give_back(LONG).await.unwrap();
+    assert!(queue.peek(1).await.unwrap().is_empty(), "its time has not come");
+    assert_eq!(queue.properties().await.unwrap().approximate_count, 1);
+    queue.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn all_pages_of_queues_are_listed() {
+    let Some(service) = service() else { return };
+    // A page has at most 1 MiB of metadata.
+    let (prefix, metadata) = (unique("pages"), pairs(&[("a", &"x".repeat(8000))]));
+    let names: Vec<String> = (0..140).map(|number| format!("{prefix}-{number:03}")).collect();
+    for name in &names {
+        service.queue(name).unwrap().create(&metadata).await.unwrap();
+    }
+    let found: Vec<_> = service.queues(&prefix).try_collect().await.unwrap();
+    assert_eq!(found.into_iter().map(|entry| entry.name).collect::<Vec<_>>(), names);
+    for name in &names {
+        service.queue(name).unwrap().drop().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_fails_too_often_is_moved() {
     let Some(service) = service() else { return };
     let (queue, poison) = (queue(&service, "bad").await, queue(&service, "poison").await);
@@ -176,7 +211,11 @@ async fn a_message_that_fails_too_often_is_moved() {
     }
     let mut deliveries = pin!(queue.deliveries().at_once(32).poison(poison.clone(), 3).stream());
     let mut seen = Vec::new();
-    while queue.properties().await.unwrap().approximate_count > 0 {
+    // Four deliveries and some pauses.
+    for _ in 0..20 {
+        if queue.properties().await.unwrap().approximate_count == 0 {
+            break;
+        }
         let delivery = tokio::time::timeout(Duration::from_secs(2), deliveries.try_next()).await;
         let Ok(delivery) = delivery else { continue };
         let delivery = delivery.unwrap().unwrap();
@@ -189,6 +228,7 @@ async fn a_message_that_fails_too_often_is_moved() {
     seen.sort();
     assert_eq!(seen, ["bad", "bad", "bad", "good"]);
     assert_eq!(texts(poison.get(32, LONG).await.unwrap()), ["bad"]);
+    assert_eq!(queue.properties().await.unwrap().approximate_count, 0);
     queue.drop().await.unwrap();
     poison.drop().await.unwrap();
 }

@@ -6,7 +6,9 @@ use crate::support;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use partita_client::{Entity, Error, Match, RetryPolicy, Table, TableService, Transaction};
+use partita_client::{
+    Entity, Error, Match, MessageHandle, Queue, QueueService, RetryPolicy, Table, TableService, Transaction,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -23,13 +25,16 @@ enum Step {
     Silent,
     /// The answer to a transaction: 202, with this inside.
     Inside(u16, &'static str),
+    /// The answer to a message that was put.
+    Stored,
 }
 
-use Step::{Answer, Inside, Later, Lost, Silent};
+use Step::{Answer, Inside, Later, Lost, Silent, Stored};
 
 /// A server that follows a script, one step for each request, and counts the requests.
 struct Script {
     table: Table,
+    queue: Queue,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -46,8 +51,10 @@ impl Script {
                 held.extend(serve(connection, &mut steps, &seen).await);
             }
         });
-        let service = TableService::with_key(&url, "account", "AAAA").unwrap().retry(retry).build().unwrap();
-        Self { table: service.table("Books").unwrap(), requests }
+        let service =
+            TableService::with_key(&url, "account", "AAAA").unwrap().retry(retry.clone()).build().unwrap();
+        let queues = QueueService::with_key(&url, "account", "AAAA").unwrap().retry(retry).build().unwrap();
+        Self { table: service.table("Books").unwrap(), queue: queues.queue("jobs").unwrap(), requests }
     }
 
     fn methods(&self) -> String {
@@ -94,6 +101,15 @@ async fn serve(
                 "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
             )
+        }
+        Stored => {
+            let time = "Fri, 01 Jan 2100 00:00:00 GMT";
+            let body = format!(
+                "<QueueMessagesList><QueueMessage><MessageId>i</MessageId><InsertionTime>{time}</InsertionTime>\
+                 <ExpirationTime>{time}</ExpirationTime><PopReceipt>r</PopReceipt><TimeNextVisible>{time}</TimeNextVisible>\
+                 </QueueMessage></QueueMessagesList>"
+            );
+            format!("HTTP/1.1 201 x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
         }
         Later(status, seconds) => {
             format!("HTTP/1.1 {status} x\r\nRetry-After: {seconds}\r\nContent-Length: 0\r\n\r\n")
@@ -187,6 +203,51 @@ async fn a_write_that_may_have_been_done_is_not_reported_as_refused() {
     // 503 means that the first attempt was not done, so somebody else has inserted the entity.
     check("insert", &[Answer(503, "ServerBusy"), Answer(409, "EntityAlreadyExists")], "refused 409", 2).await;
     check("delete", &[Answer(404, "ResourceNotFound")], "refused 404", 1).await;
+}
+
+async fn check_queue(request: &str, steps: &[Step], expected: &str, requests: usize) {
+    let retry = support::quick().attempts(3).answer_within(Duration::from_millis(300));
+    let script = Script::new(steps, retry).await;
+    let (queue, mut handle) = (&script.queue, MessageHandle::new("i", "r"));
+    let outcome = match request {
+        "put" => shown(queue.put("a").await),
+        "get" => shown(queue.get(1, Duration::from_secs(1)).await),
+        "renew" => shown(queue.renew(&mut handle, Duration::ZERO).await),
+        "update" => shown(queue.update(&mut handle, "b", Duration::ZERO).await),
+        "delete" => shown(queue.delete(&handle).await),
+        "drop" => shown(queue.drop().await),
+        other => panic!("{other}"),
+    };
+    assert_eq!(outcome, expected, "{request} {steps:?}");
+    let sent = script.methods();
+    assert_eq!(sent.split_whitespace().count(), requests, "{request} {steps:?}: {sent}");
+    assert_eq!(handle.receipt, "r", "a receipt that nobody was given");
+}
+
+#[tokio::test]
+async fn a_message_is_put_twice_rather_than_never() {
+    check_queue("put", &[Answer(503, "ServerBusy"), Stored], "done", 2).await;
+    check_queue("put", &[Lost, Answer(500, "OperationTimedOut"), Stored], "done", 3).await;
+    check_queue("put", &[Lost; 9], "unknown", 3).await;
+    check_queue("put", &[Answer(404, "QueueNotFound")], "refused 404", 1).await;
+}
+
+#[tokio::test]
+async fn a_message_that_may_have_been_changed_is_not_reported_as_missing() {
+    let gone = Answer(404, "MessageNotFound");
+    for change in ["renew", "update"] {
+        // The first attempt may have changed the receipt.
+        check_queue(change, &[Lost, gone], "unknown", 2).await;
+        check_queue(change, &[Answer(500, "OperationTimedOut"), gone], "unknown", 2).await;
+        check_queue(change, &[Answer(503, "ServerBusy"), gone], "refused 404", 2).await;
+        check_queue(change, &[gone], "refused 404", 1).await;
+    }
+    // The goal is reached, no matter by whom.
+    for removal in ["delete", "drop"] {
+        check_queue(removal, &[Lost, gone], "done", 2).await;
+        check_queue(removal, &[Answer(503, "ServerBusy"), gone], "refused 404", 2).await;
+        check_queue(removal, &[gone], "refused 404", 1).await;
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
-//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits, refusals,
-//! throttling and hot partitions.
+//! What the Table, Queue and Blob services all talk about: account names, times, GUIDs, versions, limits, refusals, what
+//! account tokens permit, throttling and hot partitions.
 //!
 //! No I/O and no HTTP. A value of these types is valid once built.
 
+mod account_grant;
 mod account_name;
 mod datetime;
 mod guid;
@@ -19,6 +20,7 @@ pub mod throttle;
 mod version;
 pub mod xml_character;
 
+pub use account_grant::AccountGrant;
 pub use account_name::AccountName;
 pub use datetime::DateTime;
 pub use guid::Guid;

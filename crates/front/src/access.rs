@@ -1,6 +1,6 @@
 //! What a caller has proved, the same for all services. Each service decides what that allows.
 
-use common::Refusal;
+use common::{AccountGrant, Refusal};
 use protocol::signing::sas::Sas;
 
 use crate::bearer::Identity;
@@ -35,18 +35,11 @@ pub enum Proof {
     /// Signed with an account key: the owner, who may do everything.
     Owner,
     /// An account SAS that is valid now, for this caller and this service.
-    Account(AccountToken),
+    Account(AccountGrant),
     /// A SAS for one resource of the service that is valid now, for this caller.
     Resource(ResourceToken),
     /// A bearer token with these roles.
     Roles(Roles, Box<Identity>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountToken {
-    pub permissions: String,
-    /// Letters of `sco`: service, container (table, queue), object (entity, message, blob).
-    pub resource_types: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use common::{DateTime, Refusal};
+use common::{AccountGrant, DateTime, Refusal};
 use protocol::access_policies::{self, AccessPolicy};
 use protocol::signing::sas::{Sas, Terms};
 
-use crate::access::{AccountToken, Denial, Proof, ResourceToken};
+use crate::access::{Denial, Proof, ResourceToken};
 use common::ServiceKind;
 
 /// What a token can restrict of its caller.
@@ -56,7 +56,7 @@ pub fn admit(
             ),
         )),
         Sas::Account(account) => {
-            Ok(Proof::Account(AccountToken { permissions, resource_types: account.resource_types }))
+            Ok(Proof::Account(AccountGrant { permissions, resource_types: account.resource_types }))
         }
         sas @ (Sas::Table(_) | Sas::Queue(_) | Sas::Blob(_)) => {
             Ok(Proof::Resource(ResourceToken { sas: Box::new(sas), permissions }))

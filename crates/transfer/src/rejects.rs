@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::group::Rejection;
-
 #[derive(Debug, Error)]
 pub enum RejectsError {
     #[error("--rejects {} already exists; name another file, or delete it", .path.display())]
@@ -48,11 +46,12 @@ impl Rejects {
         self.bytes
     }
 
-    pub fn add(&mut self, rejections: &[Rejection]) -> Result<(), RejectsError> {
+    /// Adds lines, each as it is in the input.
+    pub fn add<'a>(&mut self, lines: impl IntoIterator<Item = &'a [u8]>) -> Result<(), RejectsError> {
         let mut text = Vec::new();
-        for rejection in rejections {
-            text.extend_from_slice(&rejection.raw);
-            if !rejection.raw.ends_with(b"\n") {
+        for line in lines {
+            text.extend_from_slice(line);
+            if !line.ends_with(b"\n") {
                 text.push(b'\n');
             }
         }
@@ -91,28 +90,22 @@ impl Rejects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csv::CsvError;
-    use crate::group::RejectionReason;
 
     #[test]
     fn a_resumed_run_rejects_nothing_twice() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rejected.csv");
-        let reject = |raw: &str| {
-            let reason = RejectionReason::Unreadable(CsvError::Unclosed.into());
-            [Rejection { line: 1, reason, raw: raw.as_bytes().to_vec() }]
-        };
         let text = || std::fs::read_to_string(&path).unwrap();
         let mut rejects = Rejects::open(&path, b"names\r\n", None).unwrap();
         assert!(!path.exists(), "nothing is rejected yet");
-        rejects.add(&reject("a\r\n")).unwrap();
+        rejects.add([&b"a\r\n"[..]]).unwrap();
         let kept = rejects.bytes();
-        rejects.add(&reject("b")).unwrap();
+        rejects.add([&b"b"[..]]).unwrap();
         assert_eq!(text(), "names\r\na\r\nb\n");
         let again = Rejects::open(&path, b"names\r\n", None);
         assert!(matches!(again, Err(RejectsError::Exists { .. })), "{again:?}");
         let mut rejects = Rejects::open(&path, b"names\r\n", Some(kept)).unwrap();
-        rejects.add(&reject("b")).unwrap();
+        rejects.add([&b"b"[..]]).unwrap();
         assert_eq!(text(), "names\r\na\r\nb\n");
         Rejects::open(&path, b"names\r\n", Some(0)).unwrap();
         assert_eq!(text(), "");

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use connection::{Client, Response, SendError, Target, UnsignedRequest};
+use connection::{Response, Target};
 use model::{DateTime, ETag, IfMatch};
 use serde_json::Value;
 
 use super::client::{Heard, Talk};
+use super::wire::{Message, Wire, text};
 use crate::history::{Action, Found, Outcome, Refusal, Verb, Version, Write};
-
-/// A request without an answer is given up after this time. Its outcome is unknown.
-pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 const NO_METADATA: &str = "Accept: application/json;odata=nometadata\r\n";
 /// Its entities have their ETags.
@@ -23,18 +20,8 @@ const MULTIPART: &str = "Content-Type: multipart/mixed; boundary=batch_histories
 
 #[derive(Debug)]
 pub struct Exchange {
-    target: Arc<Target>,
-    client: Client,
+    wire: Wire,
     table: String,
-}
-
-/// A request that owns its texts.
-struct Message {
-    method: &'static str,
-    path: String,
-    query: String,
-    headers: String,
-    body: Option<String>,
 }
 
 impl Talk for Exchange {
@@ -42,23 +29,19 @@ impl Talk for Exchange {
     type Outcome = Outcome;
 
     fn reconnect(&mut self) {
-        self.client = Client::new(self.target.clone());
+        self.wire.reconnect();
     }
 
     async fn perform(&mut self, partition: &str, action: &Action) -> Heard<Outcome> {
         let message = self.message(partition, action);
-        match self.send(&message, |response| understand(action, &response)).await {
-            Ok(Some(Ok(outcome))) => Heard::Outcome(outcome),
-            Ok(Some(Err(why))) => Heard::Strange(format!("{} {}: {why}", message.method, message.path)),
-            Ok(None) | Err(SendError::Broken(_)) => Heard::Outcome(Outcome::Unknown { until: None }),
-            Err(error @ SendError::Unreachable { .. }) => Heard::NotSent(error.to_string()),
-        }
+        let unknown = Outcome::Unknown { until: None };
+        self.wire.hear(&message, unknown, |response| understand(action, &response)).await
     }
 }
 
 impl Exchange {
     pub fn new(target: Arc<Target>, table: &str) -> Self {
-        Self { client: Client::new(target.clone()), target, table: table.to_owned() }
+        Self { wire: Wire::new(target), table: table.to_owned() }
     }
 
     pub async fn create_table(&mut self) -> Result<(), String> {
@@ -78,38 +61,9 @@ impl Exchange {
         path: String,
         body: Option<String>,
     ) -> Result<(), String> {
-        let message =
-            Message { method, path, query: String::new(), headers: format!("{NO_METADATA}{JSON}"), body };
-        let why = match self.send(&message, |response| (response.status, text(response.body))).await {
-            Ok(Some((201 | 204, _))) => return Ok(()),
-            Ok(Some((status, body))) => format!("{status} {body}"),
-            Ok(None) => "no answer in time".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Err(format!("can't {verb} table {} at {}: {why}", self.table, self.target.endpoint.url()))
-    }
-
-    /// `None` if no answer came in time.
-    async fn send<T>(
-        &mut self,
-        message: &Message,
-        read: impl FnOnce(Response<'_>) -> T,
-    ) -> Result<Option<T>, SendError> {
-        let request = UnsignedRequest {
-            method: message.method,
-            path: &message.path,
-            query: &message.query,
-            headers: &message.headers,
-            body: message.body.as_deref().map(str::as_bytes),
-        };
-        match tokio::time::timeout(ANSWER_TIME_MAX, self.client.send(request, Instant::now())).await {
-            Ok(response) => response.map(read).map(Some),
-            Err(_) => {
-                // The answer may still arrive, and must not be taken for the answer to another request.
-                self.reconnect();
-                Ok(None)
-            }
-        }
+        let headers = format!("{NO_METADATA}{JSON}");
+        let message = Message { method, path, query: String::new(), headers, body };
+        self.wire.control(&format!("{verb} table {}", self.table), &message).await
     }
 
     fn message(&self, partition: &str, action: &Action) -> Message {
@@ -181,7 +135,7 @@ impl Exchange {
                 "--changeset_histories\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
                  {} {}{} HTTP/1.1\r\n{}\r\n{}\r\n",
                 part.method,
-                self.target.endpoint.url(),
+                self.wire.url(),
                 part.path,
                 part.headers,
                 part.body.unwrap_or_default()
@@ -310,10 +264,6 @@ fn refusal(status: u16, body: &str) -> Option<(Option<usize>, Refusal)> {
 
 fn json(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| format!("{error} in {}", text(body)))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! One action on a queue over one connection: makes its request, and turns the answer into an outcome of the history.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use connection::{Client, Response, SendError, Target, UnsignedRequest};
+use connection::{Response, Target};
 
 use super::client::{Heard, Talk};
-use super::exchange::ANSWER_TIME_MAX;
+use super::wire::{Message, Wire, text};
 use crate::queues::history::{Handle, QueueAction, QueueOutcome, Shown, Taken};
 
 const XML: &str = "Content-Type: application/xml\r\n";
@@ -15,16 +14,7 @@ const FOREVER: &str = "messagettl=-1";
 
 #[derive(Debug)]
 pub struct QueueExchange {
-    target: Arc<Target>,
-    client: Client,
-}
-
-/// A request that owns its texts.
-struct Message {
-    method: &'static str,
-    path: String,
-    query: String,
-    body: Option<String>,
+    wire: Wire,
 }
 
 impl Talk for QueueExchange {
@@ -32,23 +22,19 @@ impl Talk for QueueExchange {
     type Outcome = QueueOutcome;
 
     fn reconnect(&mut self) {
-        self.client = Client::new(self.target.clone());
+        self.wire.reconnect();
     }
 
     async fn perform(&mut self, queue: &str, action: &QueueAction) -> Heard<QueueOutcome> {
         let message = message(queue, action);
-        match self.send(&message, |response| understand(action, &response)).await {
-            Ok(Some(Ok(outcome))) => Heard::Outcome(outcome),
-            Ok(Some(Err(why))) => Heard::Strange(format!("{} {}: {why}", message.method, message.path)),
-            Ok(None) | Err(SendError::Broken(_)) => Heard::Outcome(QueueOutcome::Unknown { until: None }),
-            Err(error @ SendError::Unreachable { .. }) => Heard::NotSent(error.to_string()),
-        }
+        let unknown = QueueOutcome::Unknown { until: None };
+        self.wire.hear(&message, unknown, |response| understand(action, &response)).await
     }
 }
 
 impl QueueExchange {
     pub fn new(target: Arc<Target>) -> Self {
-        Self { client: Client::new(target.clone()), target }
+        Self { wire: Wire::new(target) }
     }
 
     pub async fn create(&mut self, queue: &str) -> Result<(), String> {
@@ -62,38 +48,13 @@ impl QueueExchange {
     async fn control(&mut self, verb: &str, method: &'static str, queue: &str) -> Result<(), String> {
         // A length is required of a PUT.
         let body = (method == "PUT").then(String::new);
-        let message = Message { method, path: format!("/{queue}"), query: String::new(), body };
-        let why = match self.send(&message, |response| (response.status, text(response.body))).await {
-            Ok(Some((201 | 204, _))) => return Ok(()),
-            Ok(Some((status, body))) => format!("{status} {body}"),
-            Ok(None) => "no answer in time".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Err(format!("can't {verb} queue {queue} at {}: {why}", self.target.endpoint.url()))
+        let message = request(method, format!("/{queue}"), String::new(), body);
+        self.wire.control(&format!("{verb} queue {queue}"), &message).await
     }
+}
 
-    /// `None` if no answer came in time.
-    async fn send<T>(
-        &mut self,
-        message: &Message,
-        read: impl FnOnce(Response<'_>) -> T,
-    ) -> Result<Option<T>, SendError> {
-        let request = UnsignedRequest {
-            method: message.method,
-            path: &message.path,
-            query: &message.query,
-            headers: XML,
-            body: message.body.as_deref().map(str::as_bytes),
-        };
-        match tokio::time::timeout(ANSWER_TIME_MAX, self.client.send(request, Instant::now())).await {
-            Ok(response) => response.map(read).map(Some),
-            Err(_) => {
-                // The answer may still arrive, and must not be taken for the answer to another request.
-                self.reconnect();
-                Ok(None)
-            }
-        }
-    }
+fn request(method: &'static str, path: String, query: String, body: Option<String>) -> Message {
+    Message { method, path, query, headers: XML.to_owned(), body }
 }
 
 fn message(queue: &str, action: &QueueAction) -> Message {
@@ -107,28 +68,28 @@ fn message(queue: &str, action: &QueueAction) -> Message {
     match action {
         QueueAction::Put { number, visibility } => {
             let (query, body) = (format!("visibilitytimeout={visibility}&{FOREVER}"), body(*number, *number));
-            Message { method: "POST", path: messages, query, body: Some(body) }
+            request("POST", messages, query, Some(body))
         }
         QueueAction::Get { count, visibility } => {
             let query = format!("numofmessages={count}&visibilitytimeout={visibility}");
-            Message { method: "GET", path: messages, query, body: None }
+            request("GET", messages, query, None)
         }
         QueueAction::Peek { count } => {
             let query = format!("peekonly=true&numofmessages={count}");
-            Message { method: "GET", path: messages, query, body: None }
+            request("GET", messages, query, None)
         }
         QueueAction::Update { handle, visibility, text } => {
             let (path, receipt) = named(handle);
             let query = format!("{receipt}&visibilitytimeout={visibility}");
             let body = text.map_or_else(String::new, |text| body(handle.message, text));
-            Message { method: "PUT", path, query, body: Some(body) }
+            request("PUT", path, query, Some(body))
         }
         QueueAction::Delete(handle) => {
             let (path, query) = named(handle);
-            Message { method: "DELETE", path, query, body: None }
+            request("DELETE", path, query, None)
         }
         // Never sent: it is noted when the queue is empty.
-        QueueAction::Drain => Message { method: "GET", path: messages, query: String::new(), body: None },
+        QueueAction::Drain => request("GET", messages, String::new(), None),
     }
 }
 
@@ -212,10 +173,6 @@ impl Entry {
     fn taken(&self) -> Result<Taken, String> {
         Ok(Taken { shown: self.shown()?, receipt: self.element("PopReceipt")? })
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]

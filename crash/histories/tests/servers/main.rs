@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use histories::judge::PLACES_MAX;
-use histories::recorder::{self, Plan, QueuePlan, QueueSummary, Server, Summary, Target};
+use histories::recorder::{self, Plan, QueuePlan, QueueSummary, RunPlan, Server, Summary, Target};
 use liar::{Liar, Lie};
 
 const OPERATIONS: usize = 40;
@@ -20,19 +20,20 @@ const CLIENTS: u32 = 6;
 #[test]
 fn the_answers_of_a_server_have_an_order() {
     let plan = plan(20);
-    let (rounds, operations) = (plan.rounds, u64::from(CLIENTS) * OPERATIONS as u64 + plan.partitions as u64);
+    let (rounds, operations) =
+        (plan.run.rounds, u64::from(CLIENTS) * OPERATIONS as u64 + plan.partitions as u64);
     let summary = run(Target::Binary { path: binary(), kills: false }, plan);
-    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
-    assert_eq!((summary.operations, summary.unknown), (rounds * operations, 0));
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert_eq!((summary.totals.operations, summary.totals.unknown), (rounds * operations, 0));
 }
 
 #[test]
 fn the_answers_of_a_killed_server_have_an_order() {
     let plan = plan(10);
-    let rounds = plan.rounds;
+    let rounds = plan.run.rounds;
     let summary = run(Target::Binary { path: binary(), kills: true }, plan);
-    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
-    assert!(summary.kills >= rounds, "{} kills", summary.kills);
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert!(summary.totals.kills >= rounds, "{} kills", summary.totals.kills);
 }
 
 #[test]
@@ -44,29 +45,31 @@ fn a_server_that_lies_is_caught() {
         let target =
             Target::Endpoints { connection_strings: vec![liar.connection_string.clone()], authority: None };
         let save = tempfile::tempdir().unwrap();
-        let summary = run(target, Plan { rounds: 3, save: save.path().to_owned(), ..plan(0) });
-        assert_eq!(summary.strange, 0, "{lie:?}");
-        assert!(summary.violations > 0, "{lie:?} was not caught");
+        let mut plan = plan(0);
+        (plan.run.rounds, plan.run.save) = (3, save.path().to_owned());
+        let summary = run(target, plan);
+        assert_eq!(summary.totals.strange, 0, "{lie:?}");
+        assert!(summary.totals.violations > 0, "{lie:?} was not caught");
         let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
-        assert_eq!(saved, summary.violations + summary.undecided, "{lie:?}");
+        assert_eq!(saved, summary.totals.violations + summary.totals.undecided, "{lie:?}");
     }
 }
 
 #[test]
 fn what_clients_of_queues_are_told_is_possible() {
     let summary = run_queues(Target::Binary { path: binary(), kills: false }, queue_plan(2));
-    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
-    assert_eq!((summary.unknown, summary.turned_away), (0, 0));
-    assert!(summary.redeliveries > 0 && summary.refused > 0, "{summary:?}");
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert_eq!((summary.totals.unknown, summary.totals.turned_away), (0, 0));
+    assert!(summary.redeliveries > 0 && summary.totals.refused > 0, "{summary:?}");
 }
 
 #[test]
 fn what_clients_of_queues_are_told_by_a_killed_server_is_possible() {
     let plan = queue_plan(2);
-    let rounds = plan.rounds;
+    let rounds = plan.run.rounds;
     let summary = run_queues(Target::Binary { path: binary(), kills: true }, plan);
-    assert_eq!((summary.violations, summary.undecided, summary.strange), (0, 0, 0));
-    assert!(summary.kills >= rounds && summary.deliveries > 0, "{summary:?}");
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert!(summary.totals.kills >= rounds && summary.deliveries > 0, "{summary:?}");
 }
 
 #[test]
@@ -78,19 +81,19 @@ fn a_server_that_lies_about_messages_is_caught() {
         let target =
             Target::Endpoints { connection_strings: vec![liar.connection_string.clone()], authority: None };
         let save = tempfile::tempdir().unwrap();
-        let plan = QueuePlan { rounds: 1, save: save.path().to_owned(), ..queue_plan(0) };
+        let mut plan = queue_plan(0);
+        (plan.run.rounds, plan.run.save) = (1, save.path().to_owned());
         let summary = run_queues(target, plan);
-        assert_eq!(summary.strange, 0, "{lie:?}");
-        assert!(summary.violations > 0, "{lie:?} was not caught");
+        assert_eq!(summary.totals.strange, 0, "{lie:?}");
+        assert!(summary.totals.violations > 0, "{lie:?} was not caught");
         let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
-        assert_eq!(saved, summary.violations + summary.undecided, "{lie:?}");
+        assert_eq!(saved, summary.totals.violations + summary.totals.undecided, "{lie:?}");
     }
 }
 
 fn queue_plan(rounds: u64) -> QueuePlan {
-    let Plan { rounds, seed, clients, places, save, watched, .. } = plan(rounds);
-    let patience = Duration::from_secs(5);
-    QueuePlan { rounds, seed, clients, queues: 3, operations: 60, patience, places, save, watched }
+    let run = RunPlan { operations: 60, ..plan(rounds).run };
+    QueuePlan { run, queues: 3, patience: Duration::from_secs(5) }
 }
 
 fn run_queues(target: Target, plan: QueuePlan) -> QueueSummary {
@@ -106,17 +109,16 @@ fn plan(rounds: u64) -> Plan {
     };
     let (rounds, seed) = (setting("PARTITA_ROUNDS", rounds), setting("PARTITA_SEED", now.as_nanos() as u64));
     println!("PARTITA_SEED={seed} PARTITA_ROUNDS={rounds}");
-    Plan {
+    let run = RunPlan {
         rounds,
         seed,
         clients: CLIENTS,
-        partitions: 2,
-        rows: 4,
         operations: OPERATIONS,
         places: PLACES_MAX,
         save: std::env::temp_dir(),
         watched: None,
-    }
+    };
+    Plan { run, partitions: 2, rows: 4 }
 }
 
 fn run(target: Target, plan: Plan) -> Summary {

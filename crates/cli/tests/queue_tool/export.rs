@@ -194,6 +194,52 @@ fn an_interrupted_export_says_when_its_messages_are_visible_again() {
     );
 }
 
+/// Interrupts an export at this request. Its messages stay hidden for half an hour.
+fn interrupted_at(address: SocketAddr, request: usize, arguments: &[&str]) -> Gate {
+    let gate = Gate::before(address);
+    gate.harm(&[(request, Harm::Stall)]);
+    let mut child = command(gate.address, arguments).stderr(Stdio::piped()).spawn().unwrap();
+    gate.wait_until_stalled();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gate.harm(&[]);
+    gate
+}
+
+#[test]
+fn what_a_killed_export_has_hidden_and_not_written_is_read_by_the_next() {
+    let server = Partita::in_memory();
+    let address = filled(&server, "jobs", MESSAGES);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.jsonl");
+    let arguments = ["export", "--queue", "jobs", "--to", text(&path)];
+    let gate = interrupted_at(address, 2, &arguments);
+    // As if it had been killed between the two files: the receipt of the last message is written, the message is not.
+    let taken = &json(&succeed(address, &["get", "jobs", "--visibility", "1h", "--format", "json"]))[0];
+    let receipt = format!("\n{} {}", taken["id"].as_str().unwrap(), taken["receipt"].as_str().unwrap());
+    let receipts = directory.path().join("jobs.jsonl.receipts");
+    let known = std::fs::read_to_string(&receipts).unwrap();
+    std::fs::write(&receipts, known + &receipt).unwrap();
+    succeed(gate.address, &[&arguments[..], &["--resume"]].concat());
+    assert_eq!(members(&messages(&path), "text"), numbers(MESSAGES));
+    assert_eq!(drained(address, "jobs").len(), MESSAGES, "all of them are visible");
+}
+
+#[test]
+fn what_a_killed_export_has_written_and_not_deleted_is_deleted_by_the_next() {
+    let server = Partita::in_memory();
+    let address = filled(&server, "jobs", MESSAGES);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.jsonl");
+    let arguments = ["export", "--queue", "jobs", "--to", text(&path), "--delete"];
+    // Properties, a Get, and then the deletions.
+    let gate = interrupted_at(address, 2, &arguments);
+    assert!(count(address, "jobs") > 1, "some are not deleted");
+    succeed(gate.address, &[&arguments[..], &["--resume"]].concat());
+    assert_eq!(members(&messages(&path), "text"), numbers(MESSAGES));
+    assert_eq!(count(address, "jobs"), 0, "though the first ones are hidden");
+}
+
 #[test]
 fn what_is_put_meanwhile_does_not_keep_an_export_from_ending() {
     let server = Partita::in_memory();

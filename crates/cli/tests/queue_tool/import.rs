@@ -113,15 +113,13 @@ fn a_line_that_is_no_message_stops_the_import_until_it_is_corrected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("jobs.jsonl");
     let long = format!("{{\"text\":\"{}\"}}", "a".repeat(65_537));
-    let late =
-        "{\"text\":\"a\",\"nextVisible\":\"2098-01-01T00:00:00Z\",\"expires\":\"2099-01-01T00:00:00Z\"}";
     for (number, (bad, words)) in [
         ("{\"PartitionKey\":\"a\"}", "line 3: it has no \"text\""),
         ("no JSON", "line 3: it is not a message in JSON"),
         ("{\"text\":\"a\",\"expires\":\"soon\"}", "line 3: its \"expires\" is \"soon\""),
         ("{\"text\":\"\\u0001\"}", "line 3: a message takes up to 64 KiB"),
         (&long, "line 3: a message takes up to 64 KiB"),
-        (late, "line 3: 400 "),
+        (LATE, "line 3: 400 "),
     ]
     .into_iter()
     .enumerate()
@@ -137,6 +135,91 @@ fn a_line_that_is_no_message_stops_the_import_until_it_is_corrected() {
         succeed(address, &[&arguments[..], &["--resume"]].concat());
         assert_eq!(members(&drained(address, &queue), "text"), numbers(4), "{bad}");
     }
+}
+
+/// Hidden for longer than the service allows, which only its answer tells.
+const LATE: &str =
+    "{\"text\":\"a\",\"nextVisible\":\"2098-01-01T00:00:00Z\",\"expires\":\"2099-01-01T00:00:00Z\"}";
+
+/// A file in which every third line can't be put, for several reasons, and those lines.
+fn mixed(path: &Path) -> Vec<&'static str> {
+    let bad = ["no JSON", LATE, "{\"PartitionKey\":\"a\"}", "{\"text\":\"\\u0001\"}"];
+    let lines = bad.iter().enumerate().map(|(number, bad)| {
+        format!("{{\"text\":\"{}\"}}\n{{\"text\":\"{}\"}}\n{bad}\n", 2 * number, 2 * number + 1)
+    });
+    std::fs::write(path, lines.collect::<String>()).unwrap();
+    bad.to_vec()
+}
+
+#[test]
+fn rejected_lines_are_set_aside_in_their_order() {
+    let server = Partita::in_memory();
+    let address = server.queue_address();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, rejects) = (directory.path().join("jobs.jsonl"), directory.path().join("rejects.jsonl"));
+    for parallel in ["1", "8"] {
+        let bad = mixed(&path);
+        let queue = format!("jobs-{parallel}");
+        let arguments = ["import", "--queue", &queue, "--from", text(&path), "--rejects", text(&rejects)];
+        let arguments = [&arguments[..], &["--parallel", parallel]].concat();
+        let said = fail(address, &arguments);
+        assert!(said.contains("line 3: it is not a message in JSON"), "{said}");
+        assert!(said.contains("4 lines were rejected; they are in "), "{said}");
+        assert_eq!(std::fs::read_to_string(&rejects).unwrap(), bad.join("\n") + "\n");
+        let mut put = members(&drained(address, &queue), "text");
+        put.sort();
+        assert_eq!(put, numbers(8));
+        assert!(!directory.path().join("jobs.jsonl.import-progress").exists(), "it is done");
+        let said = fail(address, &arguments);
+        assert!(said.contains("rejects.jsonl already exists"), "{said}");
+        // Corrected, the rejected lines can be imported.
+        std::fs::write(&rejects, "{\"text\":\"corrected\"}\n").unwrap();
+        succeed(address, &["import", "--queue", &queue, "--from", text(&rejects)]);
+        assert_eq!(members(&drained(address, &queue), "text"), ["corrected"]);
+        std::fs::remove_file(&rejects).unwrap();
+    }
+}
+
+#[test]
+fn a_resumed_import_rejects_nothing_twice() {
+    let server = Partita::in_memory();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, rejects) = (directory.path().join("jobs.jsonl"), directory.path().join("rejects.jsonl"));
+    // The first request creates the queue.
+    for (number, signal) in [(1, "KILL"), (4, "KILL"), (8, "KILL"), (4, "INT"), (8, "TERM")] {
+        let bad = mixed(&path);
+        let queue = format!("jobs-{number}-{signal}").to_lowercase();
+        let gate = Gate::before(server.queue_address());
+        gate.harm(&[(number, Harm::Stall)]);
+        let arguments = ["import", "--queue", &queue, "--from", text(&path), "--rejects", text(&rejects)];
+        let child = command(gate.address, &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        gate.wait_until_stalled();
+        testing::signal(child.id(), signal);
+        assert!(!child.wait_with_output().unwrap().status.success());
+        gate.harm(&[]);
+        let said = fail(gate.address, &[&arguments[..], &["--resume"]].concat());
+        assert!(said.contains("4 lines were rejected"), "{said}");
+        assert_eq!(std::fs::read_to_string(&rejects).unwrap(), bad.join("\n") + "\n", "{queue}");
+        std::fs::remove_file(&rejects).unwrap();
+    }
+}
+
+#[test]
+fn rejected_lines_of_a_directory_go_to_files_of_their_names() {
+    let server = Partita::in_memory();
+    let address = server.queue_address();
+    let directory = tempfile::tempdir().unwrap();
+    let (from, rejects) = (directory.path().join("from"), directory.path().join("rejects"));
+    std::fs::create_dir(&from).unwrap();
+    let bad = mixed(&from.join("mixed.jsonl"));
+    file(&from.join("good.jsonl"), 3);
+    let said = fail(address, &["import", "--all", "--from", text(&from), "--rejects", text(&rejects)]);
+    assert!(said.contains("4 lines were rejected"), "{said}");
+    assert_eq!(std::fs::read_to_string(rejects.join("mixed.jsonl")).unwrap(), bad.join("\n") + "\n");
+    assert!(!rejects.join("good.jsonl").exists());
+    assert_eq!((count(address, "mixed"), count(address, "good")), (8, 3));
+    let left: Vec<_> = std::fs::read_dir(&from).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "no side file is left: {left:?}");
 }
 
 #[test]

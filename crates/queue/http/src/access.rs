@@ -1,9 +1,9 @@
 //! What a proof lets its holder do with queues.
 
-use front::access::{AccountToken, Denial, Proof, ResourceToken, Roles};
+use front::access::{Denial, Proof, ResourceToken, Roles};
 use front::sas::SPECIFIC_REFUSALS;
 use protocol::signing::sas::Sas;
-use queue_service::{AccountGrant, Grant, QueueGrant, Role, RoleGrant};
+use queue_service::{Grant, QueueGrant, Role, RoleGrant};
 
 /// The built-in roles for the data of queues, by name and by id.
 const ROLES: [(Role, [&str; 2]); 4] = [
@@ -19,9 +19,7 @@ const ROLES: [(Role, [&str; 2]); 4] = [
 pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
         Proof::Owner => Ok(Grant::Owner),
-        Proof::Account(AccountToken { permissions, resource_types }) => {
-            Ok(Grant::Account(AccountGrant { permissions, resource_types }))
-        }
+        Proof::Account(grant) => Ok(Grant::Account(grant)),
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {
             Sas::Queue(token) => {
                 let hides = token.terms.version.as_str() < SPECIFIC_REFUSALS;

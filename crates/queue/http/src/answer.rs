@@ -1,11 +1,10 @@
 //! What an operation answers, and why there is none.
 
 use bytes::Bytes;
-use front::BodyFailure;
 use front::access::Denial;
+use front::{BodyFailure, refusal_of_fault};
 use http::{HeaderName, HeaderValue};
 use queue_model::Refusal;
-use store::FaultKind;
 
 /// An answer's own part: what every answer carries is added where it is sent.
 #[derive(Debug, Default)]
@@ -65,27 +64,7 @@ impl From<queue_service::Error> for Failure {
     fn from(error: queue_service::Error) -> Self {
         match error {
             queue_service::Error::Refused(refusal) => refusal.into(),
-            queue_service::Error::Fault(fault) => {
-                let refusal = refusal_of(fault.kind());
-                // The only place where it is said: the client is told the refusal and no more.
-                if refusal == common::Refusal::Busy {
-                    tracing::warn!(kind = %fault.kind(), %fault, "the store put off a request");
-                } else {
-                    tracing::error!(kind = %fault.kind(), %fault, "the store failed a request");
-                }
-                refusal.into()
-            }
-        }
-    }
-}
-
-/// What a client hears of a fault.
-fn refusal_of(kind: FaultKind) -> common::Refusal {
-    match kind {
-        // Nothing was changed, and the client does right to try again.
-        FaultKind::Busy => common::Refusal::Busy,
-        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => {
-            common::Refusal::Internal
+            queue_service::Error::Fault(fault) => refusal_of_fault(&fault).into(),
         }
     }
 }

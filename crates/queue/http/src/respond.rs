@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use common::{DateTime, Refusal as Shared};
-use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
+use front::headers::{X_MS_REQUEST_ID, X_MS_VERSION};
+use front::response_headers::{HEADERS_USUAL, come_back_later, echo, put};
 use front::{Body, RefusedRequest, Request, ServiceKind};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, SERVER, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, SERVER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use protocol::names;
 use queue_model::Refusal;
@@ -14,10 +15,6 @@ use queue_wire::{QueueVersion as _, error_body};
 
 use crate::QueueHttp;
 use crate::answer::Answer;
-
-const HEADERS_USUAL: usize = 12;
-/// Seconds that a client waits while writes are frozen; a migration may take longer, and clients retry.
-const RETRY_AFTER_FROZEN: &str = "5";
 
 pub fn answer(request: &Request<'_>, answer: Answer) -> Response<Body> {
     let has_document = answer.document.is_some();
@@ -76,7 +73,7 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, QueueHttp>) -
         put(headers, WWW_AUTHENTICATE, &refused.bearer.challenge());
     }
     if *refusal == Shared::Frozen.into() {
-        headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_FROZEN));
+        come_back_later(headers);
     }
     response
 }
@@ -101,21 +98,5 @@ fn is_front_end(refusal: &Refusal) -> bool {
 fn queue_server_headers(headers: &mut HeaderMap, request: &Request<'_>) {
     headers.insert(SERVER, HeaderValue::from_static(ServiceKind::Queue.server()));
     put(headers, X_MS_REQUEST_ID.clone(), &request.id);
-    let version = request.served_version();
-    let version = version.as_str();
-    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| *sent == version);
-    match sent {
-        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
-        None => put(headers, X_MS_VERSION.clone(), version),
-    }
-    if let Some(id) = request.client_request_id() {
-        headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());
-    }
-}
-
-/// Everything put here is ASCII without controls: ids, dates and challenges.
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
+    echo(headers, request);
 }

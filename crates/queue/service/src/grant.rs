@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use common::Refusal as Shared;
+use common::{AccountGrant, Refusal as Shared};
 use queue_model::Refusal;
 
 /// What an operation asks of a caller. A token of a queue is for the queue that is addressed, because it signs its name.
@@ -52,14 +52,6 @@ pub struct QueueGrant {
     pub hides: bool,
 }
 
-/// By an account's shared access signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountGrant {
-    pub permissions: String,
-    /// Letters of `sco`: service, container (queue), object (message).
-    pub resource_types: String,
-}
-
 /// By a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
@@ -91,7 +83,7 @@ impl Grant {
                 true => Shared::ResourceNotFound.into(),
                 false => refusal.into(),
             }),
-            Self::Account(grant) => Ok(grant.permits(need)?),
+            Self::Account(grant) => Ok(account_permits(grant, need)?),
             Self::Role(grant) => Ok(grant.permits(need)?),
         }
     }
@@ -114,33 +106,27 @@ impl QueueGrant {
             | Need::DelegationKey
             | Need::Messages(Access::Clear) => return Err(Shared::AuthorizationFailure),
         };
-        check(&self.permissions, &[letter])
+        if self.permissions.contains(letter) { Ok(()) } else { Err(Shared::AuthorizationPermissionMismatch) }
     }
 }
 
-impl AccountGrant {
-    fn permits(&self, need: Need) -> Result<(), Shared> {
-        // Which resource type serves, and which permissions.
-        let (resource_type, permissions): (char, &[char]) = match need {
-            Need::ReadService => ('s', &['r']),
-            Need::WriteService => ('s', &['w']),
-            Need::ListQueues => ('s', &['l']),
-            Need::CreateQueue => ('c', &['c', 'w']),
-            Need::DeleteQueue => ('c', &['d']),
-            Need::ReadMetadata => ('c', &['r']),
-            Need::WriteMetadata => ('c', &['w']),
-            Need::Messages(Access::Put) => ('o', &['a']),
-            Need::Messages(Access::Peek) => ('o', &['r']),
-            Need::Messages(Access::Get | Access::Delete) => ('o', &['p']),
-            Need::Messages(Access::Update) => ('o', &['u']),
-            Need::Messages(Access::Clear) => ('o', &['d']),
-            Need::Policies { .. } | Need::DelegationKey => return Err(Shared::AuthorizationFailure),
-        };
-        if !self.resource_types.contains(resource_type) {
-            return Err(Shared::AuthorizationResourceTypeMismatch);
-        }
-        check(&self.permissions, permissions)
-    }
+fn account_permits(grant: &AccountGrant, need: Need) -> Result<(), Shared> {
+    let (resource_type, permissions): (char, &[char]) = match need {
+        Need::ReadService => ('s', &['r']),
+        Need::WriteService => ('s', &['w']),
+        Need::ListQueues => ('s', &['l']),
+        Need::CreateQueue => ('c', &['c', 'w']),
+        Need::DeleteQueue => ('c', &['d']),
+        Need::ReadMetadata => ('c', &['r']),
+        Need::WriteMetadata => ('c', &['w']),
+        Need::Messages(Access::Put) => ('o', &['a']),
+        Need::Messages(Access::Peek) => ('o', &['r']),
+        Need::Messages(Access::Get | Access::Delete) => ('o', &['p']),
+        Need::Messages(Access::Update) => ('o', &['u']),
+        Need::Messages(Access::Clear) => ('o', &['d']),
+        Need::Policies { .. } | Need::DelegationKey => return Err(Shared::AuthorizationFailure),
+    };
+    grant.permits(resource_type, permissions)
 }
 
 impl RoleGrant {
@@ -171,10 +157,6 @@ impl RoleGrant {
     }
 }
 
-fn check(permissions: &str, needed: &[char]) -> Result<(), Shared> {
-    if permissions.contains(needed) { Ok(()) } else { Err(Shared::AuthorizationPermissionMismatch) }
-}
-
 /// For the log.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,11 +165,7 @@ impl fmt::Display for Grant {
             Self::Queue(grant) => {
                 write!(f, "a token for the queue with permissions {:?}", grant.permissions)
             }
-            Self::Account(grant) => write!(
-                f,
-                "an account token with permissions {:?} and resource types {:?}",
-                grant.permissions, grant.resource_types
-            ),
+            Self::Account(grant) => write!(f, "{grant}"),
             Self::Role(grant) if grant.named.is_empty() => f.write_str("a bearer token without roles"),
             Self::Role(grant) => write!(f, "a bearer token with the roles {:?}", grant.named),
         }

@@ -33,8 +33,8 @@ pub struct Head {
     doubts: u64,
     /// The hint when the last sweep began. Before the first sweep, nothing is known of what lies below the hint.
     swept_from: Option<DateTime>,
-    /// Rows removed since the hint was stored.
-    removals: u64,
+    /// Rows that came or went since the hint and the count were stored.
+    unstored: u64,
     counted: Counted,
 }
 
@@ -72,8 +72,10 @@ impl Reading {
 /// How many messages there are, as far as is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
-    /// `None` before the first sweep.
+    /// `None` if they were never counted.
     messages: Option<i64>,
+    /// The number was stored by an earlier server, and the messages have not been counted since.
+    is_remembered: bool,
     /// Goes up with every change.
     changes: u64,
     /// Nothing changed while they were counted, and every change since was made here.
@@ -116,9 +118,27 @@ pub struct CensusStart {
     settles: Option<(u64, DateTime)>,
 }
 
+/// What is stored of a head, for the next server that uses the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredHead {
+    pub hint: DateTime,
+    /// About how many messages there are, if they were ever counted.
+    pub messages: Option<i64>,
+}
+
+/// How many messages there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    Unknown,
+    /// As an earlier server has stored it. What changed before that server was killed may be missing.
+    Remembered(u64),
+    Known(u64),
+}
+
 impl Head {
-    /// Of a queue of which nothing is known but the stored hint.
-    pub fn unknown(hint: DateTime, memory: &Arc<AheadMemory>) -> Self {
+    /// Of a queue of which nothing is known but what is stored.
+    pub fn unknown(stored: StoredHead, memory: &Arc<AheadMemory>) -> Self {
+        let StoredHead { hint, messages } = stored;
         Self {
             hint,
             ahead: BTreeMap::new(),
@@ -130,15 +150,16 @@ impl Head {
             reading: None,
             doubts: 1,
             swept_from: None,
-            removals: 0,
-            counted: Counted::default(),
+            unstored: 0,
+            counted: Counted { messages, is_remembered: messages.is_some(), ..Counted::default() },
         }
     }
 
     /// Of a queue that was just created. `is_alone`: only this server changes it.
     pub fn empty(now: DateTime, is_alone: bool, memory: &Arc<AheadMemory>) -> Self {
         let counted = Counted { messages: Some(0), is_exact: is_alone, ..Counted::default() };
-        Self { doubts: 0, swept_from: Some(now), counted, ..Self::unknown(now, memory) }
+        let stored = StoredHead { hint: now, messages: None };
+        Self { doubts: 0, swept_from: Some(now), counted, ..Self::unknown(stored, memory) }
     }
 
     pub fn hint(&self) -> DateTime {
@@ -149,8 +170,10 @@ impl Head {
         self.doubts > 0
     }
 
-    pub fn messages(&self) -> Option<u64> {
-        self.counted.messages.map(|messages| u64::try_from(messages).unwrap_or(0))
+    pub fn count(&self) -> Count {
+        let Some(messages) = self.counted.messages else { return Count::Unknown };
+        let messages = u64::try_from(messages).unwrap_or(0);
+        if self.counted.is_remembered { Count::Remembered(messages) } else { Count::Known(messages) }
     }
 
     /// Whether a sweep would find something to do.
@@ -296,7 +319,7 @@ impl Head {
         if let Some(reading) = &mut self.reading {
             reading.insert(inserted);
         }
-        self.removals += removed.len() as u64;
+        self.unstored += (removed.len() + inserted.len()) as u64;
         self.counted.changes += 1;
         if let Some(messages) = &mut self.counted.messages {
             // A transaction has at most 100 operations.
@@ -346,6 +369,7 @@ impl Head {
     /// `is_alone`: only this server changes the queue.
     pub fn end_census(&mut self, start: CensusStart, census: Census, is_alone: bool) {
         let is_exact = is_alone && self.counted.changes == start.changes + census.own_changes;
+        self.counted.is_remembered = false;
         // What changed meanwhile may have been counted or not. An exact number stays exact by counting changes.
         if !self.counted.is_exact || is_exact {
             self.counted.messages = Some(census.messages);
@@ -365,13 +389,23 @@ impl Head {
         }
     }
 
-    /// Rows removed since the hint was stored last.
-    pub fn removals(&self) -> u64 {
-        self.removals
+    /// There are too many messages to count them while somebody waits: the number that is known stays, unless more than
+    /// that were found.
+    pub fn end_glance(&mut self, found: i64) -> u64 {
+        let messages = self.counted.messages.map_or(found, |messages| messages.max(found));
+        (self.counted.messages, self.counted.is_remembered) = (Some(messages), false);
+        u64::try_from(messages).unwrap_or(0)
     }
 
-    pub fn stored(&mut self, removals: u64) {
-        self.removals -= removals;
+    /// What the next server should know, and how many rows came or went since that was stored last.
+    pub fn to_store(&self) -> (StoredHead, u64) {
+        let hint = self.hint.max(DateTime::MIN_STORED);
+        (StoredHead { hint, messages: self.counted.messages }, self.unstored)
+    }
+
+    /// It is stored, with so many changes.
+    pub fn stored(&mut self, changes: u64) {
+        self.unstored -= changes;
     }
 }
 

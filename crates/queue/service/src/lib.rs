@@ -28,7 +28,7 @@ use store::{Engine, Gate};
 
 pub use clock::Clock;
 pub use error::{Error, Result};
-pub use grant::{Access, AccountGrant, Grant, Need, QueueGrant, Role, RoleGrant};
+pub use grant::{Access, Grant, Need, QueueGrant, Role, RoleGrant};
 pub use queue_ref::QueueRef;
 pub use queues::{Creation, ListQuery, QueuePage};
 pub use sweep::Swept;

@@ -38,7 +38,7 @@ pub struct LiveQueue {
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     pub used: Instant,
-    pub hint_stored: Instant,
+    pub head_stored: Instant,
     pub swept: Option<Instant>,
     /// How long the last sweep took.
     pub sweep_took: Duration,
@@ -94,7 +94,7 @@ impl LiveQueue {
         let now = Instant::now();
         let times = Times {
             used: now,
-            hint_stored: now,
+            head_stored: now,
             swept: None,
             sweep_took: Duration::ZERO,
             counted: None,

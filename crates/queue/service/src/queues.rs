@@ -7,9 +7,10 @@ use queue_model::{AccountName, Metadata, QueueName, Refusal, ServiceKind, limits
 use store::Fault;
 
 use crate::document::Document;
-use crate::head::Head;
+use crate::head::{Count, Head};
 use crate::live::LiveQueue;
-use crate::{QueueRef, QueueService, Result, sweep};
+use crate::sweep::Purpose;
+use crate::{QueueRef, QueueService, Result};
 
 /// Queues that are asked of the engine at once.
 const LIST_ROWS: usize = 1000;
@@ -118,26 +119,30 @@ impl QueueService {
     pub async fn look(&self, queue: &QueueRef) -> Result<(Metadata, u64)> {
         let metadata = self.document(queue).await?.metadata;
         let live = self.live(queue).await?;
-        let known = live.head().messages();
-        let count =
-            async || Ok::<_, crate::Error>(self.sweep_live(&live, sweep::Purpose::Count).await?.messages);
+        let is_due = self.is_count_due(&live);
+        let known = live.head().count();
         let messages = match known {
-            Some(messages) if !self.is_count_due(&live) => messages,
+            Count::Known(messages) if !is_due => messages,
             // One request counts at a time. The others are told the last number, or wait for the first one.
-            Some(messages) => match live.counting.try_lock() {
-                Ok(_turn) => count().await?,
+            Count::Known(messages) => match live.counting.try_lock() {
+                Ok(_turn) => self.count(&live, Purpose::Glance).await?,
                 Err(_) => messages,
             },
-            None => {
+            Count::Remembered(_) | Count::Unknown => {
                 let _turn = live.counting.lock().await;
-                let counted = live.head().messages();
-                match counted {
-                    Some(messages) => messages,
-                    None => count().await?,
+                let known = live.head().count();
+                match known {
+                    Count::Known(messages) => messages,
+                    Count::Remembered(_) => self.count(&live, Purpose::Glance).await?,
+                    Count::Unknown => self.count(&live, Purpose::Count).await?,
                 }
             }
         };
         Ok((metadata, messages))
+    }
+
+    async fn count(&self, live: &LiveQueue, purpose: Purpose) -> Result<u64> {
+        Ok(self.sweep_live(live, purpose).await?.messages)
     }
 
     pub async fn set_metadata(&self, queue: &QueueRef, metadata: &Metadata) -> Result<()> {
@@ -179,14 +184,11 @@ impl QueueService {
             return Ok(live);
         }
         let table = queue.table()?;
-        let hint = self.stored_hint(&table).await?;
-        // No message lies below it, and none shall.
-        self.clock.raise(hint);
-        Ok(self.live.insert(LiveQueue::new(
-            queue.clone(),
-            table,
-            Head::unknown(hint, &self.live.ahead_memory),
-        )))
+        let stored = self.stored_head(&table).await?;
+        // No message lies below the hint, and none shall.
+        self.clock.raise(stored.hint);
+        let head = Head::unknown(stored, &self.live.ahead_memory);
+        Ok(self.live.insert(LiveQueue::new(queue.clone(), table, head)))
     }
 
     /// An answer of the engine about a queue in use.

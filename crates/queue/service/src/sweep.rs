@@ -1,29 +1,34 @@
-//! What is done for queues in the background: expired messages are removed, messages are counted, the hint is corrected
-//! and stored.
+//! What is done for queues in the background: expired messages are removed, messages are counted, the hint is corrected,
+//! and both are stored for the next server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use queue_model::DateTime;
-use store::{Budget, Candidate, Change, Condition, Fault, RowDraft, RowFilter, Scan, TableRef, Transaction};
+use store::{
+    Budget, Candidate, Change, Condition, Fault, RawRow, RowDraft, RowFilter, Scan, TableRef, Transaction,
+};
 
 use crate::clock::earlier;
-use crate::head::Census;
+use crate::head::{Census, StoredHead};
 use crate::live::LiveQueue;
 use crate::message_row::{self, EXPIRES};
 use crate::{QueueRef, QueueService, Result};
 
-/// The hint is the one row of a partition of its own, beside the messages.
-const HINT_PARTITION: &str = "h";
-const HINT_ROW: &str = "head";
+/// What is stored of a queue's head is the one row of a partition of its own, beside the messages.
+const HEAD_PARTITION: &str = "h";
+const HEAD_ROW: &str = "head";
 const HINT: &str = "H";
+const MESSAGES: &str = "M";
 
 /// Between two looks at the queues in use.
 const ROUND: Duration = Duration::from_secs(1);
-/// A hint is stored after so many removals, or so long after some. A restart steps over no more tombstones than that.
-const REMOVALS_PER_HINT: u64 = 1000;
-const TIME_PER_HINT: Duration = Duration::from_secs(10);
+/// The head is stored after so many rows came or went, or so long after some. A server that follows one that was killed
+/// steps over no more tombstones than that, and what it remembers of the count is wrong by no more; or by what changes in
+/// one round, if that is more.
+const CHANGES_PER_STORING: u64 = 1000;
+const TIME_PER_STORING: Duration = Duration::from_secs(10);
 /// Between two sweeps of a queue; more if they take long: then sweeps take a twentieth of the time.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_REST: u32 = 20;
@@ -34,6 +39,10 @@ const USE_TIME: Duration = Duration::from_secs(600);
 /// How far below the hint a sweep begins where other servers put messages too.
 const SWEEP_MARGIN: Duration = Duration::from_secs(60);
 
+/// A glance reads about so many rows, for so long at most.
+const GLANCE_ROWS: usize = 10_000;
+const GLANCE_TIME: Duration = Duration::from_secs(2);
+
 /// Expired messages that a sweep removes before it reads on.
 const EXPIRED_ROWS: usize = 1000;
 const EXPIRED_BYTES: usize = 4 * 1024 * 1024;
@@ -43,6 +52,8 @@ const EXPIRED_BYTES: usize = 4 * 1024 * 1024;
 pub enum Purpose {
     /// Somebody waits for the number of messages.
     Count,
+    /// Somebody waits for the number of messages, which is known roughly if there are too many to count now.
+    Glance,
     /// Somebody waits for the end of it.
     Errand,
     /// Nobody waits, and others come first.
@@ -53,7 +64,7 @@ impl Purpose {
     /// Of one page.
     fn time(self) -> Duration {
         match self {
-            Self::Count | Self::Errand => Duration::from_millis(200),
+            Self::Count | Self::Glance | Self::Errand => Duration::from_millis(200),
             Self::Upkeep => Duration::from_millis(20),
         }
     }
@@ -85,8 +96,8 @@ impl QueueService {
     /// Stores what the next server would have to find out by reading.
     pub async fn close(&self) {
         for live in self.live.all() {
-            if let Err(error) = self.store_hint(&live, 1).await {
-                tracing::debug!(%error, queue = %live.queue, "could not store where a queue begins");
+            if let Err(error) = self.store_head(&live, 1).await {
+                tracing::debug!(%error, queue = %live.queue, "could not store what is known of a queue");
             }
         }
     }
@@ -96,8 +107,8 @@ impl QueueService {
         if times.used.elapsed() >= AHEAD_TIME {
             live.head().forget();
         }
-        let is_time = times.hint_stored.elapsed() >= TIME_PER_HINT;
-        self.store_hint(live, if is_time { 1 } else { REMOVALS_PER_HINT }).await?;
+        let is_time = times.head_stored.elapsed() >= TIME_PER_STORING;
+        self.store_head(live, if is_time { 1 } else { CHANGES_PER_STORING }).await?;
         let rest = SWEEP_EVERY.max(times.sweep_took * SWEEP_REST);
         let is_wanted = match self.is_shared {
             // Another server's changes can't be seen otherwise.
@@ -126,26 +137,27 @@ impl QueueService {
 
     pub(crate) async fn sweep_live(&self, live: &LiveQueue, purpose: Purpose) -> Result<Swept> {
         // Whoever only counts does not wait for a sweep that takes its time.
-        let _turn = match purpose {
-            Purpose::Count => None,
-            Purpose::Errand | Purpose::Upkeep => Some(live.sweeping.lock().await),
-        };
+        let is_count = matches!(purpose, Purpose::Count | Purpose::Glance);
+        let _turn = if is_count { None } else { Some(live.sweeping.lock().await) };
         let began = Instant::now();
-        let start = match purpose {
-            Purpose::Count => live.head().begin_count(),
-            Purpose::Errand | Purpose::Upkeep => live.head().begin_census(!self.is_shared),
+        let start = {
+            let head = live.head();
+            if is_count { head.begin_count() } else { head.begin_census(!self.is_shared) }
         };
-        let swept = self.survey(live, self.row_at(start.from), purpose).await;
+        let surveyed = self.survey(live, self.row_at(start.from), purpose).await;
         let mut times = live.times();
-        match purpose {
-            Purpose::Count => (times.counted, times.count_took) = (Some(Instant::now()), began.elapsed()),
-            Purpose::Errand | Purpose::Upkeep => {
-                (times.swept, times.sweep_took) = (Some(Instant::now()), began.elapsed());
-            }
+        if is_count {
+            (times.counted, times.count_took) = (Some(Instant::now()), began.elapsed());
+        } else {
+            (times.swept, times.sweep_took) = (Some(Instant::now()), began.elapsed());
         }
         drop(times);
-        let (census, removed) = swept?;
-        live.head().end_census(start, census, !self.is_shared);
+        let Surveyed { census, removed, is_complete } = surveyed?;
+        let mut head = live.head();
+        if !is_complete {
+            return Ok(Swept { messages: head.end_glance(census.messages), removed });
+        }
+        head.end_census(start, census, !self.is_shared);
         Ok(Swept { messages: u64::try_from(census.messages).unwrap_or(0), removed })
     }
 
@@ -155,12 +167,15 @@ impl QueueService {
         from.map_or_else(String::new, |from| format!("{:016x}", earlier(from, margin).ticks()))
     }
 
-    async fn survey(&self, live: &LiveQueue, start: String, purpose: Purpose) -> Result<(Census, u64)> {
+    async fn survey(&self, live: &LiveQueue, start: String, purpose: Purpose) -> Result<Surveyed> {
         let (mut census, mut removed) = (Census::default(), 0);
         let mut range = message_row::range_from(&start);
+        let end = (purpose == Purpose::Glance).then(|| Instant::now() + GLANCE_TIME);
+        let mut rows_left = if purpose == Purpose::Glance { GLANCE_ROWS } else { usize::MAX };
         loop {
             let began = Instant::now();
-            let surveyor = Arc::new(Surveyor { now: self.clock.tick(), findings: Mutex::default() });
+            let findings = Mutex::new(Findings { rows_left, ..Findings::default() });
+            let surveyor = Arc::new(Surveyor { now: self.clock.tick(), findings });
             let budget =
                 Budget { rows: EXPIRED_ROWS, bytes: EXPIRED_BYTES, time: purpose.time(), examined: u64::MAX };
             let filter = Some(surveyor.clone() as Arc<dyn RowFilter>);
@@ -168,21 +183,28 @@ impl QueueService {
             let page = self.engine.scan(&live.table, scan).await;
             let page = self.answered(live, page)?;
             let findings = *surveyor.findings();
-            // In a page, each row is counted once.
-            census.messages += i64::try_from(page.examined).unwrap_or(i64::MAX) - page.entities.len() as i64;
+            rows_left = findings.rows_left;
             census.first = [census.first, findings.first].into_iter().flatten().min();
             census.next_expiry = [census.next_expiry, findings.next_expiry].into_iter().flatten().min();
             let mut expired = Vec::with_capacity(page.entities.len());
             for stored in page.entities.iter() {
-                expired.push((message_row::read_key(stored.row_key)?, stored.row.timestamp()?));
+                // The others end the page of a glance.
+                if expires(stored.row)? <= surveyor.now {
+                    expired.push((message_row::read_key(stored.row_key)?, stored.row.timestamp()?));
+                }
             }
+            // In a page, each row is counted once.
+            census.messages += i64::try_from(page.examined).unwrap_or(i64::MAX) - expired.len() as i64;
             if !expired.is_empty() {
                 let _pass = self.gate.pass().await?;
                 let done = self.remove(live, expired).await?;
                 removed += done.rows;
                 census.own_changes += done.transactions;
             }
-            let Some(next) = page.next else { return Ok((census, removed)) };
+            let Some(next) = page.next else { return Ok(Surveyed { census, removed, is_complete: true }) };
+            if rows_left == 0 || end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(Surveyed { census, removed, is_complete: false });
+            }
             range = KeyRange { start: Cut::before(next.partition.as_str(), next.row.as_str()), ..range };
             if purpose == Purpose::Upkeep {
                 tokio::time::sleep(began.elapsed() * 4).await;
@@ -190,52 +212,69 @@ impl QueueService {
         }
     }
 
-    /// Where the queue began when that was stored last.
-    pub(crate) async fn stored_hint(&self, table: &TableRef) -> Result<DateTime> {
-        let Some(row) = self.engine.get(table, &hint_key()?).await? else { return Ok(DateTime::MIN) };
-        let mut found = [None];
-        row.raw().find(&[HINT], &mut found)?;
+    /// What a server has stored of the queue's head.
+    pub(crate) async fn stored_head(&self, table: &TableRef) -> Result<StoredHead> {
+        let Some(row) = self.engine.get(table, &head_key()?).await? else {
+            return Ok(StoredHead { hint: DateTime::MIN, messages: None });
+        };
+        let mut found = [None; 2];
+        row.raw().find(&[HINT, MESSAGES], &mut found)?;
         match found {
-            [Some(ValueRef::DateTime(hint))] => Ok(hint),
-            _ => Err(Fault::damaged("the hint of a queue is not as this program writes it")
+            [Some(ValueRef::DateTime(hint)), None] => Ok(StoredHead { hint, messages: None }),
+            [Some(ValueRef::DateTime(hint)), Some(ValueRef::Int64(messages))] => {
+                Ok(StoredHead { hint, messages: Some(messages) })
+            }
+            _ => Err(Fault::damaged("the head of a queue is not as this program writes it")
                 .about(table)
                 .into()),
         }
     }
 
-    /// If so many rows were removed since it was stored last.
-    async fn store_hint(&self, live: &LiveQueue, removals_min: u64) -> Result<()> {
-        let (hint, removals) = {
-            let head = live.head();
-            (head.hint().max(DateTime::MIN_STORED), head.removals())
-        };
-        if removals < removals_min {
+    /// If so many rows came or went since it was stored last.
+    async fn store_head(&self, live: &LiveQueue, changes_min: u64) -> Result<()> {
+        let (StoredHead { hint, messages }, changes) = live.head().to_store();
+        if changes < changes_min {
             return Ok(());
         }
         let _pass = self.gate.pass().await?;
-        let draft = RowDraft::new([(HINT, ValueRef::DateTime(hint))].into_iter());
-        let transaction = Transaction::of_one(hint_key()?, Condition::Anything, Change::Put(draft));
+        let mut properties = vec![(HINT, ValueRef::DateTime(hint))];
+        properties.extend(messages.map(|messages| (MESSAGES, ValueRef::Int64(messages))));
+        let draft = RowDraft::new(properties.into_iter());
+        let transaction = Transaction::of_one(head_key()?, Condition::Anything, Change::Put(draft));
         let applied = self.engine.apply(&live.table, transaction).await;
         self.answered(live, applied)?;
-        live.head().stored(removals);
-        live.times().hint_stored = Instant::now();
+        live.head().stored(changes);
+        live.times().head_stored = Instant::now();
         Ok(())
     }
 }
 
-fn hint_key() -> std::result::Result<EntityKey, Fault> {
-    EntityKey::parse(HINT_PARTITION, HINT_ROW).map_err(|_| Fault::bug("the place of the hint is not a key"))
+fn head_key() -> std::result::Result<EntityKey, Fault> {
+    EntityKey::parse(HEAD_PARTITION, HEAD_ROW)
+        .map_err(|_| Fault::bug("the place of a queue's head is not a key"))
 }
 
-/// Looks at every row where it lies and keeps those that have expired.
+/// What a survey has found.
+#[derive(Clone, Copy, Debug)]
+struct Surveyed {
+    census: Census,
+    /// Expired messages that it has removed.
+    removed: u64,
+    /// A glance at a long queue does not reach its end.
+    is_complete: bool,
+}
+
+/// Looks at every row where it lies and keeps those that have expired. A glance also keeps what comes after its last row, so
+/// that the page ends there.
 struct Surveyor {
     now: DateTime,
     findings: Mutex<Findings>,
 }
 
-/// Of the other rows. An engine may show a row more than once, so nothing is counted here.
+/// Of the other rows. An engine may show a row more than once, so the messages are not counted here.
 #[derive(Clone, Copy, Debug, Default)]
 struct Findings {
+    rows_left: usize,
     first: Option<DateTime>,
     next_expiry: Option<DateTime>,
 }
@@ -250,11 +289,7 @@ impl RowFilter for Surveyor {
     fn keep(&self, candidate: Candidate<'_>) -> std::result::Result<bool, Fault> {
         let (_, row_key) = candidate.keys()?;
         let due = message_row::read_key(&row_key)?.due;
-        let mut found = [None];
-        candidate.row.find(&[EXPIRES], &mut found)?;
-        let [Some(ValueRef::DateTime(expires))] = found else {
-            return Err(Fault::damaged("a message's row does not say when it expires"));
-        };
+        let expires = expires(candidate.row)?;
         if expires <= self.now {
             return Ok(true);
         }
@@ -264,6 +299,17 @@ impl RowFilter for Surveyor {
             findings.next_expiry =
                 Some(findings.next_expiry.map_or(expires, |earliest| earliest.min(expires)));
         }
-        Ok(false)
+        let is_past_the_end = findings.rows_left == 0;
+        findings.rows_left = findings.rows_left.saturating_sub(1);
+        Ok(is_past_the_end)
+    }
+}
+
+fn expires(row: RawRow<'_>) -> std::result::Result<DateTime, Fault> {
+    let mut found = [None];
+    row.find(&[EXPIRES], &mut found)?;
+    match found {
+        [Some(ValueRef::DateTime(expires))] => Ok(expires),
+        _ => Err(Fault::damaged("a message's row does not say when it expires")),
     }
 }

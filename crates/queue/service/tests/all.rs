@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests: what is unwrapped is what is asserted")]
 
 mod costs;
+mod counts;
 mod kit;
 mod messages;
 mod model;

@@ -22,6 +22,9 @@ const SKIPPED_MAX: u64 = 512;
 /// tombstones behind, and what is read ahead is read again if others have changed it meanwhile.
 const SKIPPED_PER_MESSAGE_MAX: u64 = 8;
 
+/// Rows that are read for the numbers of messages of two queues, the first time after a restart.
+const COUNTED_MAX: u64 = 2 * 11_001;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cost {
     point_gets: u64,
@@ -180,7 +183,10 @@ async fn costs_are_those_of_an_empty_queue(messages: u64) {
     let started = Instant::now();
     assert_eq!(service.look(&consumed).await.unwrap().1, 0);
     assert_eq!(service.look(&waiting).await.unwrap().1, messages);
-    println!("counted in {:?}: {:?}", started.elapsed(), restarted.spent());
+    let counted = restarted.spent();
+    println!("counted in {:?}: {counted:?}", started.elapsed());
+    // The number of a long queue is remembered, and a part of it is read to see whether it is a long one.
+    assert!(counted.rows_read <= COUNTED_MAX, "{counted:?}");
     costs.push(("consumed, restarted", measure(&service, &engine, &consumed).await));
     costs.push(("waiting, restarted", measure(&service, &engine, &waiting).await));
     for (name, costs) in costs {

@@ -1,9 +1,9 @@
 //! What a caller with a proof may do with tables.
 
-use front::access::{AccountToken, Denial, Proof, ResourceToken, Roles};
+use front::access::{Denial, Proof, ResourceToken, Roles};
 use front::sas::SPECIFIC_REFUSALS;
 use model::{Cut, KeyRange, TableName};
-use service::{AccountGrant, Grant, Role, RoleGrant, TableGrant};
+use service::{Grant, Role, RoleGrant, TableGrant};
 use wire::signing::sas::{Sas, TableSas};
 
 /// The built-in roles for the data of tables, by name and by id.
@@ -13,9 +13,7 @@ const CONTRIBUTOR: [&str; 2] = ["Storage Table Data Contributor", "0a9a7e1f-b9d0
 pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
         Proof::Owner => Ok(Grant::Owner),
-        Proof::Account(AccountToken { permissions, resource_types }) => {
-            Ok(Grant::Account(AccountGrant { permissions, resource_types }))
-        }
+        Proof::Account(grant) => Ok(Grant::Account(grant)),
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {
             Sas::Table(token) => of_table(&token, permissions).map(Grant::Table),
             Sas::Account(_) | Sas::Queue(_) | Sas::Blob(_) => {

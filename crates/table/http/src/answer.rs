@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use front::access::Denial;
-use front::{BodyFailure, MemoryShare, held_bytes};
+use front::{BodyFailure, MemoryShare, held_bytes, refusal_of_fault};
 use model::Refusal;
-use store::FaultKind;
 use wire::names;
 
 /// The part of an answer that depends on the operation. `respond` and `batch` add the rest.
@@ -103,29 +102,7 @@ impl From<service::Error> for TableFailure {
     fn from(error: service::Error) -> Self {
         match error {
             service::Error::Refused { refusal, index } => Self { index, ..refusal.into() },
-            service::Error::Fault(fault) => {
-                let refusal = refusal_of(fault.kind());
-                // Logged here, because the client hears only the refusal.
-                if refusal == common::Refusal::Busy {
-                    tracing::warn!(kind = %fault.kind(), %fault, "the store is busy and refused a request");
-                } else {
-                    tracing::error!(kind = %fault.kind(), %fault, "the store failed a request");
-                }
-                refusal.into()
-            }
-        }
-    }
-}
-
-/// The refusal that a client hears for a fault.
-fn refusal_of(kind: FaultKind) -> common::Refusal {
-    match kind {
-        // Nothing was changed, and the client may retry.
-        FaultKind::Busy => common::Refusal::Busy,
-        // A cluster that did not answer in time is not a fault: its engine returns `Error::Busy` or
-        // `Error::OutcomeUnknown`.
-        FaultKind::Damaged | FaultKind::Disk | FaultKind::Cluster | FaultKind::Bug => {
-            common::Refusal::Internal
+            service::Error::Fault(fault) => refusal_of_fault(&fault).into(),
         }
     }
 }
@@ -133,20 +110,6 @@ fn refusal_of(kind: FaultKind) -> common::Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_kind_of_fault_has_its_answer() {
-        for (kind, status, code) in [
-            (FaultKind::Damaged, 500, "InternalError"),
-            (FaultKind::Disk, 500, "InternalError"),
-            (FaultKind::Cluster, 500, "InternalError"),
-            (FaultKind::Busy, 503, "ServerBusy"),
-            (FaultKind::Bug, 500, "InternalError"),
-        ] {
-            let refusal = refusal_of(kind);
-            assert_eq!(refusal.answer(common::ServiceKind::Table), (status, code), "{kind}");
-        }
-    }
 
     #[test]
     fn what_an_engine_says_without_a_fault_has_its_answer_too() {

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER, SERVER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
@@ -17,12 +16,9 @@ use crate::TableHttp;
 use crate::answer::{TableAnswer, TableFailure};
 use crate::table_request::TableRequest;
 use front::bearer::Bearer;
-use front::headers::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
+use front::headers::X_MS_REQUEST_ID;
+use front::response_headers::{HEADERS_USUAL, come_back_later, echo, put};
 use front::{Body, RefusedRequest, Request};
-
-const HEADERS_USUAL: usize = 12;
-/// Retry-After in seconds while writes are frozen. A migration may take longer; clients retry again.
-const RETRY_AFTER_FROZEN: &str = "5";
 
 pub fn answer(request: &Request<'_>, asked: &TableRequest, answer: TableAnswer) -> Response<Body> {
     let (body, content_type) = match answer.content {
@@ -94,7 +90,7 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, TableHttp>) -
         response.extensions_mut().insert(reason);
     }
     if *refusal == common::Refusal::Frozen {
-        put(response.headers_mut(), RETRY_AFTER, RETRY_AFTER_FROZEN);
+        come_back_later(response.headers_mut());
     }
     response
 }
@@ -200,24 +196,4 @@ fn table_server_headers(headers: &mut HeaderMap, request: &Request<'_>, layout: 
     headers.insert(SERVER, HeaderValue::from_static(names::SERVER));
     put(headers, X_MS_REQUEST_ID.clone(), &request.id);
     echo(headers, request);
-}
-
-/// Repeats the request's version and client request id.
-fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
-    let version = request.served_version();
-    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| **sent == *version.as_bytes());
-    match sent {
-        Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
-        None => put(headers, X_MS_VERSION.clone(), version.as_str()),
-    }
-    if let Some(id) = request.client_request_id() {
-        headers.insert(X_MS_CLIENT_REQUEST_ID.clone(), id.clone());
-    }
-}
-
-/// All values are ASCII without control characters: GUIDs, dates, links and tokens are encoded that way.
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
 }

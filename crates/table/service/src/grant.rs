@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use common::Refusal;
+use common::{AccountGrant, Refusal};
 use model::{Cut, EntityKey, KeyRange, TableName};
 
 /// The right that an operation needs.
@@ -55,14 +55,6 @@ pub struct TableGrant {
     pub hides: bool,
 }
 
-/// From an account's shared access signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountGrant {
-    pub permissions: String,
-    /// Letters of `sco`: service, container (table), object (entity).
-    pub resource_types: String,
-}
-
 /// From a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
@@ -88,7 +80,7 @@ impl Grant {
             Self::Table(grant) => grant
                 .permits(need)
                 .map_err(|refusal| if grant.hides { Refusal::ResourceNotFound } else { refusal }),
-            Self::Account(grant) => grant.permits(need),
+            Self::Account(grant) => account_permits(grant, need),
             Self::Role(grant) => grant.permits(need),
         }
     }
@@ -138,36 +130,19 @@ impl TableGrant {
     }
 }
 
-impl AccountGrant {
-    fn permits(&self, need: &Need) -> Result<(), Refusal> {
-        // The resource types and the permissions of which one is enough.
-        let (types, permissions) = match need {
-            Need::ReadService => ("s", "r"),
-            Need::WriteService => ("s", "w"),
-            Need::ListTables => ("c", "l"),
-            Need::CreateTable => ("c", "cw"),
-            Need::DeleteTable => ("c", "d"),
-            Need::Policies | Need::Observe => return Err(Refusal::AuthorizationFailure),
-            Need::Discover => return Ok(()),
-            Need::Batch => ("o", ""),
-            Need::Entities(_, access) => {
-                self.of_type("o")?;
-                return access.check(&self.permissions);
-            }
-        };
-        self.of_type(types)?;
-        if permissions.is_empty() || permissions.chars().any(|letter| self.permissions.contains(letter)) {
-            Ok(())
-        } else {
-            Err(Refusal::AuthorizationPermissionMismatch)
-        }
-    }
-
-    fn of_type(&self, types: &str) -> Result<(), Refusal> {
-        if types.chars().any(|letter| self.resource_types.contains(letter)) {
-            Ok(())
-        } else {
-            Err(Refusal::AuthorizationResourceTypeMismatch)
+fn account_permits(grant: &AccountGrant, need: &Need) -> Result<(), Refusal> {
+    match need {
+        Need::ReadService => grant.permits('s', &['r']),
+        Need::WriteService => grant.permits('s', &['w']),
+        Need::ListTables => grant.permits('c', &['l']),
+        Need::CreateTable => grant.permits('c', &['c', 'w']),
+        Need::DeleteTable => grant.permits('c', &['d']),
+        Need::Policies | Need::Observe => Err(Refusal::AuthorizationFailure),
+        Need::Discover => Ok(()),
+        Need::Batch => grant.is_for('o'),
+        Need::Entities(_, access) => {
+            grant.is_for('o')?;
+            access.check(&grant.permissions)
         }
     }
 }
@@ -207,11 +182,7 @@ impl fmt::Display for Grant {
                 }
                 Ok(())
             }
-            Self::Account(grant) => write!(
-                f,
-                "an account token with permissions {:?} and resource types {:?}",
-                grant.permissions, grant.resource_types
-            ),
+            Self::Account(grant) => write!(f, "{grant}"),
             Self::Role(grant) if grant.named.is_empty() => f.write_str("a bearer token without roles"),
             Self::Role(grant) => write!(f, "a bearer token with the roles {:?}", grant.named),
         }

@@ -22,7 +22,7 @@ use store::{Engine, Gate};
 
 pub use entities::EntityWrite;
 pub use error::{Error, Result};
-pub use grant::{Access, AccountGrant, Grant, Need, Role, RoleGrant, TableGrant};
+pub use grant::{Access, Grant, Need, Role, RoleGrant, TableGrant};
 pub use group::WriteGroup;
 pub use insight::Insight;
 pub use query::{EntityPage, EntityQuery};

@@ -345,7 +345,7 @@ impl Run<'_> {
                 self.progress.say(&rejection.to_string());
             }
             if let Some(rejects) = &mut self.rejects {
-                rejects.add(&outcome.rejections)?;
+                rejects.add(outcome.rejections.iter().map(|rejection| rejection.raw.as_slice()))?;
                 state.rejects_bytes = rejects.bytes();
             }
             state.bytes = outcome.end;

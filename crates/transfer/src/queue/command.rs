@@ -41,7 +41,8 @@ message keeps its text and the time at which it expires; one that has expired is
 count of 0. If a line has `nextVisible`, the message is hidden until then.
 
 An interrupted run leaves FILE.import-progress beside FILE; run the same command with --resume to continue. Nothing is \
-lost. After a kill, the messages of the last half second may be put twice.";
+lost. After a kill, the messages of the last half second may be put twice. The exit status is 0 only if every line is put \
+or had expired.";
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum QueueCommand {
@@ -261,6 +262,9 @@ pub struct QueueImportCommand {
     /// Number of messages that are put at the same time; with more than one, their order is kept only roughly
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub parallel: u16,
+    /// Write rejected lines to this file and continue, instead of stopping; with --all a directory
+    #[arg(long, value_name = "FILE")]
+    pub rejects: Option<PathBuf>,
     /// Continue an interrupted run
     #[arg(long)]
     pub resume: bool,

@@ -3,39 +3,26 @@
 //! A Put has no key that would tell that it was done before. So what a killed run has put and not recorded is put again:
 //! nothing is lost, and a message may be there twice, as with every lost answer of this protocol.
 
-use std::collections::BTreeMap;
+mod run;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesOrdered;
-use model::DateTime;
-use partita_client::{Error, PutOptions, Queue, TimeToLive};
 use serde::{Deserialize, Serialize};
 use thiserror::Error as ThisError;
-use tokio::sync::mpsc;
 
 use super::command::QueueImportCommand;
 use super::endpoint::{QueueRequestError, Queues};
-use super::line::{self, ImportedMessage, Line, LineError};
 use crate::format::FileFormat;
 use crate::import::SUFFIX;
-use crate::input::{Input, InputError, RawRecord};
+use crate::input::{Input, InputError};
 use crate::output;
 use crate::progress::{ProgressPrinter, grouped};
+use crate::rejects::{Rejects, RejectsError};
 use crate::side_file::{SideFile, SideFileError};
-use crate::tables::{DELETION_ATTEMPTS, DELETION_PAUSE};
-
-/// Lines read ahead.
-const READ_AHEAD: usize = 64;
-/// A run that continues after a kill repeats at most the work of this time.
-const SAVE_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a run that must stop waits for the messages on their way.
-const STOP_TIME_MAX: Duration = Duration::from_secs(3);
+use run::{Rejection, Run};
 
 /// Why not every message was put.
 #[derive(Debug, ThisError)]
@@ -46,6 +33,10 @@ pub enum QueueImportError {
     SideFile(#[from] SideFileError),
     #[error("{file}: {source}")]
     Input { file: String, source: InputError },
+    #[error(transparent)]
+    Rejects(#[from] RejectsError),
+    #[error("can't create the directory {}: {source}", .path.display())]
+    RejectsDirectory { path: PathBuf, source: io::Error },
     #[error("can't read the directory {}: {source}", .path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error("{} contains no .jsonl file", .directory.display())]
@@ -64,10 +55,13 @@ pub enum QueueImportError {
         "can't create the queue {queue}: the old queue of that name is still being deleted; try again later"
     )]
     BeingDeleted { queue: String },
-    #[error("{file}, line {line}: {source}; correct the line{}", resume_hint(*.resumable))]
-    Line { file: String, line: u64, source: LineError, resumable: bool },
-    #[error("{file}, line {line}: {source}; correct the line{}", resume_hint(*.resumable))]
-    Refused { file: String, line: u64, source: Box<Error>, resumable: bool },
+    #[error(
+        "{file}, line {line}: {reason}; correct the line, or set it aside with --rejects FILE{}",
+        resume_hint(*.resumable)
+    )]
+    Stopped { file: String, line: u64, reason: Rejection, resumable: bool },
+    #[error("{} lines were rejected; they are in {}", grouped(*.count), .rejects.display())]
+    Rejected { count: u64, rejects: PathBuf },
     #[error("{file}: {signal} after {} messages{}", grouped(*.put), resume_hint(*.resumable))]
     Interrupted { file: String, signal: &'static str, put: u64, resumable: bool },
 }
@@ -81,10 +75,15 @@ fn resume_hint(resumable: bool) -> &'static str {
 struct QueueImportState {
     endpoint: String,
     queue: String,
-    /// All messages in this many bytes of the file are put, or had expired.
+    /// All messages in this many bytes of the file are put, had expired, or are rejected.
     bytes: u64,
     put: u64,
     expired: u64,
+    #[serde(default)]
+    rejected: u64,
+    /// The length of the file of rejected lines at that point.
+    #[serde(default)]
+    rejects_bytes: u64,
     complete: bool,
 }
 
@@ -105,26 +104,46 @@ struct Import<'a> {
 
 impl Import<'_> {
     async fn run(&self) -> Result<(), QueueImportError> {
-        let from = &self.command.from;
-        if let Some(queue) = &self.command.queue {
-            self.file(from, queue, false).await?;
-            return Ok(());
+        let (from, rejects) = (&self.command.from, self.command.rejects.as_deref());
+        let rejected = match &self.command.queue {
+            Some(queue) => self.file(from, queue, rejects, false).await?,
+            None => self.all(from, rejects).await?,
+        };
+        match rejects.filter(|_| rejected > 0) {
+            None => Ok(()),
+            Some(rejects) => Err(QueueImportError::Rejected { count: rejected, rejects: rejects.to_owned() }),
         }
+    }
+
+    async fn all(&self, from: &Path, rejects: Option<&Path>) -> Result<u64, QueueImportError> {
         let files = files(from)?;
         for (_, path) in &files {
             refuse_unfinished(path)?;
         }
+        if let Some(rejects) = rejects {
+            std::fs::create_dir_all(rejects)
+                .map_err(|source| QueueImportError::RejectsDirectory { path: rejects.to_owned(), source })?;
+        }
+        let mut rejected = 0;
         for (queue, path) in &files {
+            let rejects = rejects.zip(path.file_name()).map(|(directory, name)| directory.join(name));
             // Side files stay until all files are done, so that a resumed run skips the files that are complete.
-            self.file(path, queue, true).await?;
+            rejected += self.file(path, queue, rejects.as_deref(), true).await?;
         }
         for (_, path) in &files {
             SideFile::beside(path, SUFFIX).remove()?;
         }
-        Ok(())
+        Ok(rejected)
     }
 
-    async fn file(&self, path: &Path, name: &str, keeps_side_file: bool) -> Result<(), QueueImportError> {
+    /// How many lines were rejected.
+    async fn file(
+        &self,
+        path: &Path,
+        name: &str,
+        rejects: Option<&Path>,
+        keeps_side_file: bool,
+    ) -> Result<u64, QueueImportError> {
         refuse_unfinished(path)?;
         let is_standard = crate::is_standard(path);
         let file = if is_standard { "standard input".to_owned() } else { path.display().to_string() };
@@ -132,7 +151,7 @@ impl Import<'_> {
         let state = self.state(path, name)?;
         if state.complete {
             self.progress.notice(&format!("{file} is complete"));
-            return Ok(());
+            return Ok(state.rejected);
         }
         let broken = |source| QueueImportError::Input { file: file.clone(), source };
         let (reader, total): (Box<dyn BufRead + Send>, _) = match is_standard {
@@ -146,23 +165,34 @@ impl Import<'_> {
         };
         let mut input = Input::new(reader, FileFormat::Jsonl).map_err(broken)?;
         input.skip_to(state.bytes).map_err(broken)?;
+        let resumed = self.command.resume.then_some(state.rejects_bytes);
+        let rejects = rejects.map(|path| Rejects::open(path, b"", resumed)).transpose()?;
         let side = if is_standard { None } else { self.side(path, &state)? };
         self.progress.start(format!("importing {name}"), state.put, total);
         let is_created = state.bytes > 0;
-        let mut run = Run { import: self, queue, file, side, state, is_created, saved: Instant::now() };
-        let outcome = run.all(read_ahead(input)).await;
+        let mut run = Run::new(self, queue, file, side, rejects, state, is_created);
+        let outcome = run.all(run::read_ahead(input)).await;
         run.state.complete = outcome.is_ok();
         if let Some(side) = &run.side {
             if run.state.complete && !keeps_side_file { side.remove()? } else { side.save(&run.state)? }
         }
         let (put, expired) = (grouped(run.state.put), grouped(run.state.expired));
         self.progress.notice(&format!("{name}: {put} messages put, {expired} had expired"));
-        outcome
+        outcome.map(|()| run.state.rejected)
     }
 
     fn state(&self, path: &Path, queue: &str) -> Result<QueueImportState, QueueImportError> {
         let (endpoint, queue) = (self.queues.service.url(), queue.to_owned());
-        let fresh = QueueImportState { endpoint, queue, bytes: 0, put: 0, expired: 0, complete: false };
+        let fresh = QueueImportState {
+            endpoint,
+            queue,
+            bytes: 0,
+            put: 0,
+            expired: 0,
+            rejected: 0,
+            rejects_bytes: 0,
+            complete: false,
+        };
         if !self.command.resume {
             return Ok(fresh);
         }
@@ -198,186 +228,6 @@ impl Import<'_> {
     }
 }
 
-/// One file on its way into one queue.
-struct Run<'a> {
-    import: &'a Import<'a>,
-    queue: Queue,
-    file: String,
-    side: Option<SideFile>,
-    state: QueueImportState,
-    is_created: bool,
-    saved: Instant,
-}
-
-/// A message that was put, or had expired, and where it ends in the file.
-struct Settled {
-    line: u64,
-    end: u64,
-    put: Result<bool, Error>,
-}
-
-impl Run<'_> {
-    async fn all(
-        &mut self,
-        mut records: mpsc::Receiver<Result<RawRecord, InputError>>,
-    ) -> Result<(), QueueImportError> {
-        let parallel = usize::from(self.import.command.parallel);
-        let mut on_their_way = FuturesOrdered::new();
-        let mut stop = pin!(crate::stop_signal());
-        let (mut stopped_by, mut deadline) = (None, None);
-        let mut is_over = false;
-        while !is_over || !on_their_way.is_empty() {
-            let has_room = !is_over && on_their_way.len() < parallel;
-            tokio::select! {
-                signal = &mut stop, if stopped_by.is_none() => {
-                    (stopped_by, is_over) = (Some(signal), true);
-                    deadline = Some(tokio::time::Instant::now() + STOP_TIME_MAX);
-                }
-                () = until(deadline) => break,
-                Some(settled) = on_their_way.next(), if !on_their_way.is_empty() => self.settle(settled)?,
-                record = records.recv(), if has_room => match record {
-                    None => is_over = true,
-                    Some(Err(source)) => return Err(QueueImportError::Input { file: self.file.clone(), source }),
-                    Some(Ok(record)) => {
-                        // It may create the queue, and that may take long.
-                        let message = tokio::select! {
-                            message = self.message(&record) => message?,
-                            signal = &mut stop => {
-                                (stopped_by, is_over) = (Some(signal), true);
-                                deadline = Some(tokio::time::Instant::now() + STOP_TIME_MAX);
-                                continue;
-                            }
-                        };
-                        if let Some(message) = message {
-                            let queue = self.queue.clone();
-                            on_their_way.push_back(async move {
-                                Settled { line: record.line, end: record.end, put: put(&queue, &message).await }
-                            });
-                        }
-                    }
-                },
-            }
-        }
-        match stopped_by {
-            // A file without messages makes a queue, too.
-            None => self.create(&BTreeMap::new()).await,
-            Some(signal) => Err(QueueImportError::Interrupted {
-                file: self.file.clone(),
-                signal,
-                put: self.state.put,
-                resumable: self.side.is_some(),
-            }),
-        }
-    }
-
-    /// The message of a line; `None` if the line names the queue, which is then created.
-    async fn message(&mut self, record: &RawRecord) -> Result<Option<ImportedMessage>, QueueImportError> {
-        let read = line::read(&record.raw).map_err(|source| QueueImportError::Line {
-            file: self.file.clone(),
-            line: record.line,
-            source,
-            resumable: self.side.is_some(),
-        })?;
-        match read {
-            Line::Queue(queue) => self.create(&queue.metadata).await.map(|()| None),
-            Line::Message(message) => self.create(&BTreeMap::new()).await.map(|()| Some(message)),
-        }
-    }
-
-    /// Creates the queue, unless it is there or this was done before.
-    async fn create(&mut self, metadata: &BTreeMap<String, String>) -> Result<(), QueueImportError> {
-        if self.is_created {
-            return Ok(());
-        }
-        for _ in 0..DELETION_ATTEMPTS {
-            let error = match self.queue.create(metadata).await {
-                Ok(()) => break,
-                Err(error) => error,
-            };
-            match (error.status(), error.code()) {
-                (Some(409), Some("QueueAlreadyExists")) => break,
-                // A shared access signature may not allow this. The first message shows whether the queue exists.
-                (Some(403), _) => break,
-                (Some(409), Some("QueueBeingDeleted")) => tokio::time::sleep(DELETION_PAUSE).await,
-                _ if error.is_outcome_unknown() => break,
-                _ => return Err(self.import.queues.failed(&self.state.queue, error).into()),
-            }
-        }
-        self.is_created = true;
-        Ok(())
-    }
-
-    fn settle(&mut self, settled: Settled) -> Result<(), QueueImportError> {
-        match settled.put {
-            Ok(true) => self.state.put += 1,
-            Ok(false) => self.state.expired += 1,
-            Err(error @ Error::Invalid(_)) => return Err(self.refused(settled.line, error)),
-            Err(error) if error.status() == Some(400) || error.status() == Some(413) => {
-                return Err(self.refused(settled.line, error));
-            }
-            Err(error) => return Err(self.import.queues.failed(&self.state.queue, error).into()),
-        }
-        self.state.bytes = settled.end;
-        self.import.progress.update(self.state.put, self.state.bytes);
-        if let Some(side) = self.side.as_ref().filter(|_| self.saved.elapsed() >= SAVE_INTERVAL) {
-            side.save(&self.state)?;
-            self.saved = Instant::now();
-        }
-        Ok(())
-    }
-
-    fn refused(&self, line: u64, source: Error) -> QueueImportError {
-        let (file, source, resumable) = (self.file.clone(), Box::new(source), self.side.is_some());
-        QueueImportError::Refused { file, line, source, resumable }
-    }
-}
-
-/// False if the message has expired. Times are reckoned when it is put, not when its line was read.
-async fn put(queue: &Queue, message: &ImportedMessage) -> Result<bool, Error> {
-    let now = DateTime::now();
-    let mut options = PutOptions::new();
-    match message.expires {
-        None => {}
-        Some(None) => options = options.time_to_live(TimeToLive::Forever),
-        Some(Some(expires)) => match time_from(now, expires) {
-            Some(time) => options = options.time_to_live(TimeToLive::For(time)),
-            None => return Ok(false),
-        },
-    }
-    if let Some(delay) = message.next_visible.and_then(|time| time_from(now, time)) {
-        options = options.visible_after(delay);
-    }
-    queue.put_with(&message.text, options).await.map(|_| true)
-}
-
-/// `None` if the time is over.
-fn time_from(now: DateTime, then: DateTime) -> Option<Duration> {
-    let ticks = u64::try_from(then.ticks() - now.ticks()).ok().filter(|ticks| *ticks > 0)?;
-    Some(Duration::from_nanos(ticks.saturating_mul(100)))
-}
-
-async fn until(deadline: Option<tokio::time::Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Reads in its own thread, because files and standard input block.
-fn read_ahead(mut input: Input) -> mpsc::Receiver<Result<RawRecord, InputError>> {
-    let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    // The thread ends with the file, or when the receiver is dropped.
-    std::thread::spawn(move || {
-        while let Some(next) = input.next_raw().transpose() {
-            let failed = next.is_err();
-            if sender.blocking_send(next).is_err() || failed {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 fn refuse_unfinished(path: &Path) -> Result<(), QueueImportError> {
     let side = output::side_file(path);
     if !crate::is_standard(path) && side.exists() {
@@ -403,23 +253,4 @@ fn files(directory: &Path) -> Result<Vec<(String, PathBuf)>, QueueImportError> {
         return Err(QueueImportError::NoFiles { directory: directory.to_owned() });
     }
     Ok(files)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_that_is_over_is_none() {
-        let time = |text: &str| DateTime::parse(text).unwrap();
-        let now = time("2030-01-01T00:00:00Z");
-        for (then, expected) in [
-            ("2030-01-01T00:00:07Z", Some(Duration::from_secs(7))),
-            ("2030-01-01T00:00:00.0000001Z", Some(Duration::from_nanos(100))),
-            ("2030-01-01T00:00:00Z", None),
-            ("2029-12-31T23:59:59Z", None),
-        ] {
-            assert_eq!(time_from(now, time(then)), expected, "{then}");
-        }
-    }
 }
