@@ -2,26 +2,38 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Whether the peer is another user of this machine than the one that runs this server, and not root. False where the
-/// system does not say. Reads the whole list of connections, so it is for rare requests.
+/// How often the list is read. While connections come and go, it may leave some out.
+const LOOKS: usize = 3;
+
+/// Whether the peer may be another user of this machine than the one that runs this server, and is not root. False where
+/// the system has no such list. Reads the whole list of connections, so it is for rare requests.
 pub(crate) fn is_another(peer: SocketAddr) -> bool {
-    let list = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
-    let found = user_in(&list("tcp"), peer).or_else(|| user_in(&list("tcp6"), peer));
+    let list = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).ok();
     let own = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| own_user(&status));
-    match (found, own) {
-        (Some(user), Some(own)) => user != 0 && user != own,
-        _ => false,
+    for _ in 0..LOOKS {
+        let lists = [list("tcp"), list("tcp6")];
+        if lists.iter().all(Option::is_none) {
+            return false;
+        }
+        if let Some(user) = lists.iter().flatten().find_map(|list| user_in(list, peer)) {
+            return user != 0 && Some(user) != own;
+        }
     }
+    // A peer that is not in the list has closed its end, so that nobody can say whose it was.
+    true
 }
 
-/// The user of the socket whose own address this is.
+/// The user of the open socket whose own address this is. One that its program has closed belongs to nobody, which the
+/// system writes as root.
 fn user_in(list: &str, address: SocketAddr) -> Option<u32> {
+    const ESTABLISHED: &str = "01";
     let forms = [written(address.ip()), written(mapped(address.ip()))]
         .map(|ip| format!("{ip}:{:04X}", address.port()));
     list.lines().skip(1).find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let own = fields.nth(1)?;
-        forms.iter().any(|form| form == own).then(|| fields.nth(5)?.parse().ok())?
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (own, state, user) = (fields.get(1)?, fields.get(3)?, fields.get(7)?);
+        let is_it = *state == ESTABLISHED && forms.iter().any(|form| form == own);
+        is_it.then(|| user.parse().ok())?
     })
 }
 
@@ -59,13 +71,15 @@ mod tests {
             \x20  0: 0100007F:2714 0100007F:AC43 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0\n\
             \x20  1: 0100007F:AC43 0100007F:2714 01 00000000:00000000 00:00000000 00000000  1000        0 2 1 0\n\
             \x20  2: 0000000000000000FFFF00000100007F:0007 00000000000000000000000001000000:2714 01 0:0 0:0 0  1001 0 3 1 0\n\
-            \x20  3: 00000000000000000000000001000000:0008 00000000000000000000000001000000:2714 01 0:0 0:0 0  1002 0 3 1 0\n";
+            \x20  3: 00000000000000000000000001000000:0008 00000000000000000000000001000000:2714 01 0:0 0:0 0  1002 0 3 1 0\n\
+            \x20  4: 0100007F:000A 0100007F:2714 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0\n";
         for (address, expected) in [
             ("127.0.0.1:44099", Some(1000)),
             ("127.0.0.1:10004", Some(0)),
             ("127.0.0.1:7", Some(1001)),
             ("[::1]:8", Some(1002)),
             ("127.0.0.1:9", None),
+            ("127.0.0.1:10", None),
         ] {
             assert_eq!(user_in(list, address.parse().unwrap()), expected, "{address}");
         }
@@ -76,6 +90,9 @@ mod tests {
     fn this_process_is_no_other_user() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        assert!(!is_another(client.local_addr().unwrap()));
+        let address = client.local_addr().unwrap();
+        assert!(!is_another(address));
+        drop(client);
+        assert!(is_another(address), "it has closed its end");
     }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn get(
         head: http::Request::new(()).into_parts().0,
         body: RequestBody::none(),
     };
-    let reply = forward::call(&admin.services, &admin.endpoints, member, call, own, &mut RequestBody::none()).await?;
+    let reply =
+        forward::call(&admin.services, &admin.endpoints, member, call, own, &mut RequestBody::none()).await?;
     let (head, body) = reply.into_parts();
     // The services hold their answers to 4 MiB.
     let body = body.collect().await.map_err(|_| Refusal::ServiceBroken)?.to_bytes();

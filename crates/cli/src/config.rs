@@ -178,7 +178,7 @@ impl Config {
             hosts: if flags.admin_host.is_empty() { file.admin_host } else { flags.admin_host },
         };
         let of_tables = listen.as_deref().or(tls.as_ref().map(|tls| tls.listen.as_str())).unwrap_or(LISTEN);
-        let admin = admin_settings.choose(of_tables, tls.is_some())?;
+        let admin = admin_settings.choose(of_tables, tls.is_some(), no_http)?;
         let of_admin = admin.as_ref().map(|admin| &admin.listen);
         let of_tls = || tls.iter().flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref()]);
         let addresses = || {

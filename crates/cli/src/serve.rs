@@ -182,7 +182,15 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: None }, failed).await
+            serve_with(
+                &config,
+                &reload,
+                gate,
+                sockets,
+                Backing { engine, place, commands, cluster: None },
+                failed,
+            )
+            .await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
@@ -194,7 +202,15 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let view = cluster::source(engine.clone());
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(&config, &reload, gate, sockets, Backing { engine, place, commands, cluster: Some(view) }, failed).await
+            serve_with(
+                &config,
+                &reload,
+                gate,
+                sockets,
+                Backing { engine, place, commands, cluster: Some(view) },
+                failed,
+            )
+            .await
         }
     }
 }
@@ -370,7 +386,7 @@ async fn bind_admin(admin: &AdminConfig, tls: Option<TlsAcceptor>) -> Result<Opt
         }
     };
     // `localhost` may have been pointed elsewhere.
-    if !admin.https && !is_loopback(&port) {
+    if !is_loopback(&port) && (!admin.https || admin.token.is_none()) {
         return Err(SettingsError::AdminForOthers { address: port.address().to_string() }.into());
     }
     Ok(Some(port))

@@ -3,11 +3,12 @@
 //! Keys are data, so they are no labels of metrics. Only the account's owner may see them.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::keyed_hash::{AlreadyHashed, KeyedHash};
 use crate::space_saving::{Room, SpaceSaving};
 use crate::{AccountName, ServiceKind};
 
@@ -54,13 +55,16 @@ pub struct Load {
 #[derive(Debug)]
 pub struct HotPartitions {
     started: Instant,
-    hasher: RandomState,
-    shards: [Mutex<HashMap<AccountName, Minutes>>; SHARDS],
+    hash: KeyedHash,
+    shards: [Mutex<Shard>; SHARDS],
     /// Of `SLOTS_MAX`.
     slots_left: AtomicUsize,
     /// The minute in which the sketches of idle accounts were last dropped.
     swept: AtomicU64,
 }
+
+/// Some of the accounts, by the hashes of their names.
+type Shard = HashMap<u64, (AccountName, Minutes), BuildHasherDefault<AlreadyHashed>>;
 
 /// What is known of one account.
 #[derive(Debug, Default)]
@@ -127,7 +131,7 @@ impl HotPartitions {
     fn started_at(started: Instant) -> Self {
         Self {
             started,
-            hasher: RandomState::new(),
+            hash: KeyedHash::new(),
             shards: std::array::from_fn(|_| Mutex::default()),
             slots_left: AtomicUsize::new(SLOTS_MAX),
             swept: AtomicU64::new(0),
@@ -140,27 +144,35 @@ impl HotPartitions {
         if self.slots_left.load(Ordering::Relaxed) == 0 {
             self.sweep(second / MINUTE);
         }
-        let mut shard = self.shard(account);
-        let minutes = match shard.get_mut(account) {
-            Some(minutes) => minutes,
-            None => shard.entry(account.clone()).or_default(),
+        let account_hash = self.hash.of(0, &[account.as_str()]);
+        let mut shard = self.shard(account_hash);
+        let minutes = match shard.get_mut(&account_hash) {
+            Some((known, minutes)) if known == account => minutes,
+            // Two accounts with one hash: only the first is counted.
+            Some(_) => return,
+            None => &mut shard.entry(account_hash).or_insert_with(|| (account.clone(), Minutes::default())).1,
         };
         minutes.turn(second / MINUTE, &self.slots_left);
         let Some(times) = minutes.sample(second) else { return };
-        let hash = self.hasher.hash_one((place.service.letter(), place.resource, place.partition));
+        let hash = match place.partition {
+            Some(partition) => self.hash.of(place.service.letter() as u8, &[place.resource, partition]),
+            None => self.hash.of(place.service.letter() as u8, &[place.resource]),
+        };
+        let load = if times == 1 { load } else { load.times(times) };
         let sketch = &mut minutes.this;
         sketch.is_sampled |= times > 1;
         let is_own = sketch.partitions.len() < OWN_SLOTS;
         let room = || if is_own || take(&self.slots_left) { Room::Free } else { Room::Full };
         let counted = sketch.partitions.add(
             hash,
-            load.requests * times,
-            |kept| kept.is(place),
+            load.requests,
+            // A keyed hash stands for its place: among the few that are kept, no two will ever share one.
+            |_| true,
             |kept| kept.set(place),
             room,
         );
         if let Some(counted) = counted {
-            counted.add(load, times);
+            counted.add(load);
         }
     }
 
@@ -169,8 +181,10 @@ impl HotPartitions {
         let since = now.saturating_duration_since(self.started);
         let minute = since.as_secs() / MINUTE;
         let elapsed = since.saturating_sub(Duration::from_secs(minute * MINUTE));
-        let mut shard = self.shard(account);
-        let Some(minutes) = shard.get_mut(account) else {
+        let account_hash = self.hash.of(0, &[account.as_str()]);
+        let mut shard = self.shard(account_hash);
+        let known = shard.get_mut(&account_hash).filter(|(known, _)| known == account);
+        let Some((_, minutes)) = known else {
             return HotReport {
                 this_minute: HotMinute { elapsed, ..HotMinute::default() },
                 ..HotReport::default()
@@ -183,12 +197,10 @@ impl HotPartitions {
         }
     }
 
-    fn shard(&self, account: &AccountName) -> MutexGuard<'_, HashMap<AccountName, Minutes>> {
-        // Names are short, and their last letters differ most.
-        let name = account.as_str().as_bytes();
-        let mixed =
-            name.iter().fold(0_usize, |mixed, byte| mixed.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-        self.shards[mixed % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, account_hash: u64) -> MutexGuard<'_, Shard> {
+        // Other bits than those that a map uses.
+        let index = (account_hash >> 32) as usize % SHARDS;
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the sketches of accounts without requests in the last two minutes; once a minute.
@@ -199,10 +211,10 @@ impl HotPartitions {
         }
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            for minutes in shard.values_mut() {
+            for (_, minutes) in shard.values_mut() {
                 minutes.turn(minute, &self.slots_left);
             }
-            shard.retain(|_, minutes| {
+            shard.retain(|_, (_, minutes)| {
                 !minutes.this.partitions.is_empty() || !minutes.last.partitions.is_empty()
             });
         }
@@ -301,25 +313,26 @@ impl HotOrder {
 }
 
 impl Load {
-    fn add(&mut self, other: Self, times: u64) {
-        self.requests += other.requests * times;
-        self.writes += other.writes * times;
-        self.entities += other.entities * times;
-        self.kibibytes += other.kibibytes * times;
-        self.refusals += other.refusals * times;
+    fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.writes += other.writes;
+        self.entities += other.entities;
+        self.kibibytes += other.kibibytes;
+        self.refusals += other.refusals;
+    }
+
+    fn times(self, times: u64) -> Self {
+        Self {
+            requests: self.requests * times,
+            writes: self.writes * times,
+            entities: self.entities * times,
+            kibibytes: self.kibibytes * times,
+            refusals: self.refusals * times,
+        }
     }
 }
 
 impl KeptPlace {
-    fn is(&self, place: Place<'_>) -> bool {
-        let partition = place.partition.unwrap_or_default();
-        self.service == place.service
-            && self.has_partition == place.partition.is_some()
-            && self.resource() == place.resource
-            && (&self.text[self.resource_bytes..] == partition
-                || self.is_cut && partition.starts_with(&self.text[self.resource_bytes..]))
-    }
-
     fn set(&mut self, place: Place<'_>) {
         let Place { service, resource, partition } = place;
         let key = partition.unwrap_or_default();

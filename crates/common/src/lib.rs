@@ -7,6 +7,7 @@ mod account_name;
 mod datetime;
 mod guid;
 pub mod hot_partitions;
+pub mod keyed_hash;
 pub mod limits;
 mod parse_error;
 mod refusal;

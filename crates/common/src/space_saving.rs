@@ -5,7 +5,9 @@
 //! the error; and every key that weighs more than the whole stream divided by the slots is in the sketch.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
+
+use crate::keyed_hash::AlreadyHashed;
 
 /// `T` is whatever else is counted for a key while it has a slot.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub struct SpaceSaving<K, T> {
     slots: Vec<Slot<K, T>>,
     /// The heaviest first.
     ranks: Vec<Rank>,
-    /// The slot of each hash. Two keys with one hash share neither: the second is not counted.
+    /// The slot of each hash. Two keys with one hash share no slot: the second is not counted.
     places: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
 }
 
@@ -134,27 +136,6 @@ impl<K: Default, T: Default> SpaceSaving<K, T> {
 
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
-    }
-}
-
-/// The hasher of keys that are hashes.
-#[derive(Clone, Copy, Debug, Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Not used: the keys are `u64`.
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }
 

@@ -128,6 +128,11 @@ fn committed(path: &Path) -> Result<Option<u64>, OpenError> {
     }
 }
 
+/// The format that the file `FORMAT` of a directory names; `None` if it names none. Nothing else is looked at.
+pub fn stored_format(directory: &Path) -> io::Result<Option<u32>> {
+    fs::read_to_string(directory.join(layout::FORMAT_FILE)).map(|text| layout::read_format(&text))
+}
+
 /// The format of the store, or `None` if the directory is empty and can become a store. An error if this version
 /// can't read the store, or if the directory has other files.
 fn check_format(path: &Path) -> Result<Option<u32>, OpenError> {

@@ -60,6 +60,7 @@ use crate::commit::{Committer, Work, WriteAnswer, WriteOutcome};
 pub use crate::counters::Counters;
 use crate::counters::LiveCounters;
 use crate::db::Db;
+pub use crate::directory::stored_format;
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
 use crate::monitor::OpenState;

@@ -68,7 +68,7 @@ pub enum SasError {
          and single dashes"
     )]
     QueueName { name: String, code: &'static str },
-    #[error("a token grants nothing without permissions or a policy")]
+    #[error("a token grants nothing without permissions or a policy (--permissions, --policy)")]
     GrantsNothing,
     #[error("the start is {0:?}; use a time such as 2030-01-01T00:00:00Z")]
     Starts(String),

@@ -14,7 +14,7 @@ pub struct AdminConfig {
     pub listen: String,
     /// A setting names the address, so it must bind; the default one is best-effort.
     pub asked_for: bool,
-    /// With the server's certificate. Only a loopback address is plain HTTP.
+    /// With the server's certificate. Only a loopback address is plain HTTP, and without `--no-http`.
     pub https: bool,
     pub token: Option<AdminToken>,
     pub hosts: Vec<HostName>,
@@ -30,11 +30,13 @@ pub(super) struct AdminSettings {
 }
 
 impl AdminSettings {
-    /// `of_tables`: where tables are served. A server of tables that takes any free port takes one here too.
+    /// `of_tables`: where tables are served. A server of tables that takes any free port takes one here too. With
+    /// `https_only`, a loopback address is HTTPS as well.
     pub fn choose(
         self,
         of_tables: &str,
         has_certificate: bool,
+        https_only: bool,
     ) -> Result<Option<AdminConfig>, SettingsError> {
         let (listen, asked_for) = match self.address {
             Some(address) if address == OFF => return Ok(None),
@@ -49,10 +51,11 @@ impl AdminSettings {
         };
         let hosts = self.hosts.iter().filter(|name| !name.trim().is_empty());
         let hosts = hosts.map(|name| HostName::parse(name.trim())).collect::<Result<_, _>>()?;
-        let https = !is_loopback(&listen);
-        if https && (!has_certificate || token.is_none()) {
+        let is_for_others = !is_loopback(&listen);
+        if is_for_others && (!has_certificate || token.is_none()) {
             return Err(SettingsError::AdminForOthers { address: listen });
         }
+        let https = is_for_others || https_only;
         Ok(Some(AdminConfig { listen, asked_for, https, token, hosts }))
     }
 }

@@ -235,15 +235,16 @@ fn in_use(data: &Path) -> &'static str {
 }
 
 fn format(data: &Path) -> Option<Finding> {
-    let text = fs::read_to_string(data.join("FORMAT")).ok()?;
     let ours = engine_embedded::FORMAT_VERSION;
-    match text.trim().parse::<u32>() {
-        Ok(found) if found > ours => Some(Finding::wrong(
+    match engine_embedded::stored_format(data) {
+        Ok(Some(found)) if found > ours => Some(Finding::wrong(
             "format",
             format!("the store has format {found}, and this program knows up to {ours}; use a newer one"),
         )),
-        Ok(found) => Some(Finding::fine("format", format!("{found}, this program writes {ours}"))),
-        Err(_) => Some(Finding::wrong("format", "the file FORMAT is damaged; `partita check` says more")),
+        Ok(Some(found)) => Some(Finding::fine("format", format!("{found}, this program writes {ours}"))),
+        Ok(None) => Some(Finding::wrong("format", "the file FORMAT is damaged; `partita check` says more")),
+        // A directory that is not a store yet.
+        Err(_) => None,
     }
 }
 
@@ -338,12 +339,13 @@ mod tests {
         fs::set_permissions(data.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(verdicts(directory(data.path())), [("data", Verdict::Fine)]);
         fs::set_permissions(data.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(data.path().join("FORMAT"), "99\n").unwrap();
+        fs::write(data.path().join("FORMAT"), "partita-store 99\n").unwrap();
         assert_eq!(
             verdicts(directory(data.path())),
             [("data", Verdict::Warning), ("format", Verdict::Wrong)]
         );
-        fs::write(data.path().join("FORMAT"), format!("{}\n", engine_embedded::FORMAT_VERSION)).unwrap();
+        let ours = format!("partita-store {}\n", engine_embedded::FORMAT_VERSION);
+        fs::write(data.path().join("FORMAT"), ours).unwrap();
         assert_eq!(verdicts(directory(data.path())), [("data", Verdict::Warning), ("format", Verdict::Fine)]);
         let file = data.path().join("file");
         fs::write(&file, "").unwrap();

@@ -15,7 +15,9 @@ impl Stream {
     fn open(address: SocketAddr, cookie: &str) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let head = format!("GET /api/events HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n");
+        let head = format!(
+            "GET /api/events HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         let mut stream = Self(BufReader::new(stream));
         let head: Vec<String> =

@@ -152,7 +152,8 @@ fn ten_thousand_accounts_stay_within_the_slots() {
     }
     let used = |hot: &HotPartitions| -> (usize, usize) {
         let shards: Vec<_> = hot.shards.iter().map(|shard| shard.lock().unwrap()).collect();
-        let minutes: Vec<_> = shards.iter().flat_map(|shard| shard.values()).collect();
+        let minutes: Vec<_> =
+            shards.iter().flat_map(|shard| shard.values().map(|(_, minutes)| minutes)).collect();
         let slots = minutes.iter().map(|m| m.this.partitions.len() + m.last.partitions.len()).sum();
         let places = minutes.iter().flat_map(|m| m.this.partitions.heaviest());
         (slots, places.map(|heavy| heavy.key.text.capacity()).max().unwrap_or(0))

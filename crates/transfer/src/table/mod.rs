@@ -139,14 +139,11 @@ async fn document(
     query: Vec<(&'static str, String)>,
 ) -> Result<serde_json::Value, TableError> {
     let answer = service.extension(path, query).await.map_err(|error| {
-        let is_ours = matches!(error.code(), Some("TableNotFound" | "ScanTooLarge" | "AuthorizationFailure"))
-            || error.refusal().is_none()
-            || error.status().is_some_and(|status| status >= 500 || status == 403);
-        // A bad filter is refused with 400 too, and that message must be seen; Azure refuses the address.
+        // How services without extensions refuse the address. The names of tables were checked before.
         let is_foreign =
             matches!(error.code(), Some("InvalidResourceName" | "OutOfRangeInput" | "InvalidUri"));
         let (url, source) = (service.url(), RequestError::new(service, error));
-        match is_foreign && !is_ours {
+        match is_foreign {
             true => TableError::NotPartita { url, source },
             false => TableError::Failed { what: path.trim_start_matches('/').to_owned(), source },
         }

@@ -66,6 +66,7 @@ mod tests {
         let check = |method: Method, path: &str, expected: &str| {
             let shown = match resolve(&method, path) {
                 None => "Azure's".to_owned(),
+                Some(Ok(Operation::Explain(table))) => format!("Explain {table}"),
                 Some(Ok(operation)) => format!("{operation:?}"),
                 Some(Err(refusal)) => refusal.code().to_owned(),
             };
@@ -74,8 +75,8 @@ mod tests {
         for path in ["/$partita", "$partita", "/%24partita", "/$partita/"] {
             check(Method::GET, path, "Discover");
         }
-        check(Method::GET, "/$partita/explain/Books", "Explain(Books)");
-        check(Method::GET, "/$partita/explain/Books()", "Explain(Books)");
+        check(Method::GET, "/$partita/explain/Books", "Explain Books");
+        check(Method::GET, "/$partita/explain/Books()", "Explain Books");
         check(Method::GET, "/$partita/explain/a-b", "InvalidResourceName");
         check(Method::GET, "/$partita/explain", "ResourceNotFound");
         check(Method::GET, "/$partita/explain/Books/x", "ResourceNotFound");
