@@ -35,8 +35,15 @@ impl CompiledFilter {
     }
 
     /// The answer for a row with these values; `None` is a property that the row does not have.
+    #[inline]
     pub fn holds<'v>(&self, value: impl Fn(usize) -> Option<ValueRef<'v>>) -> bool {
-        holds(&self.root, &value)
+        match &self.root {
+            // Most filters.
+            Node::Compare(number, operator, literal) => {
+                value(*number).is_some_and(|stored| compare(stored, *operator, literal))
+            }
+            root => holds(root, &value),
+        }
     }
 }
 
@@ -67,6 +74,7 @@ fn holds<'v>(node: &Node, value: &impl Fn(usize) -> Option<ValueRef<'v>>) -> boo
     }
 }
 
+#[inline]
 fn compare(stored: ValueRef<'_>, operator: Operator, literal: &Value) -> bool {
     match (stored, operator, literal) {
         // Texts of different lengths are unequal without comparing their bytes.

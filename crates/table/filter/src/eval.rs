@@ -29,6 +29,7 @@ pub fn eval(expr: &Expr, row: &(impl PropertyLookup + ?Sized)) -> bool {
 
 /// The order of a stored value and a literal. The literal is widened to the stored type if that is a wider number type;
 /// between other different types the stored value is less. `None` if one of two numbers is NaN.
+#[inline]
 pub(crate) fn order(stored: ValueRef<'_>, literal: &Value) -> Option<Ordering> {
     use ValueRef as Stored;
     match (stored, literal) {
