@@ -10,8 +10,8 @@ use serde_json::Value;
 /// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
 const LAYERS: [&[&str]; 9] = [
     &["common", "driver", "forensics", "row-walk", "testing"],
-    &["model", "protocol", "queue-model"],
-    &["wire", "filter", "store", "queue-wire"],
+    &["model", "protocol", "blob-model", "queue-model"],
+    &["wire", "filter", "store", "blob-wire", "queue-wire"],
     &[
         "connection",
         "client",
