@@ -18,6 +18,7 @@ const LAYERS: [&[&str]; 9] = [
         "engine-embedded",
         "engine-cassandra",
         "service",
+        "blob-service",
         "queue-service",
         "migrate",
         "store-suite",

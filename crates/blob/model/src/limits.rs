@@ -82,7 +82,8 @@ fn since(version: Version, limits: &[(&str, u64)], first: u64) -> u64 {
     limits.iter().find(|(since, _)| version.as_str() >= *since).map_or(first, |(_, limit)| *limit)
 }
 
-const _: () = assert!(PAGE_WRITE_BYTES_MAX % PAGE_BYTES == 0 && PAGE_BLOB_BYTES_MAX % PAGE_BYTES == 0);
+const _: () = assert!(PAGE_WRITE_BYTES_MAX.is_multiple_of(PAGE_BYTES));
+const _: () = assert!(PAGE_BLOB_BYTES_MAX.is_multiple_of(PAGE_BYTES));
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ pub struct PageRange {
 impl PageRange {
     /// `None` unless both are ends of pages of the largest blob, one before the other.
     pub fn new(start: u64, end: u64) -> Option<Self> {
-        let is_whole = start % PAGE == 0 && end % PAGE == 0;
+        let is_whole = start.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
         (is_whole && start < end && end <= limits::PAGE_BLOB_BYTES_MAX).then_some(Self { start, end })
     }
 
@@ -24,7 +24,7 @@ impl PageRange {
         let invalid = || Refusal::HeaderInvalid { name: "Range", value: text.to_owned() };
         let range = ByteRange::parse(text).ok_or_else(invalid)?;
         let end = range.last().and_then(|last| last.checked_add(1)).ok_or_else(invalid)?;
-        let is_whole = range.first() % PAGE == 0 && end % PAGE == 0;
+        let is_whole = range.first().is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
         match Self::new(range.first(), end) {
             Some(pages) => Ok(pages),
             None if is_whole => Err(Refusal::PageRangeInvalid),

@@ -115,7 +115,8 @@ pub struct BlobProperties {
 
 /// The header `x-ms-blob-content-length` of a page blob: whole pages, up to 8 TiB.
 pub fn page_blob_length(value: &str) -> Result<u64, Refusal> {
-    let is_whole = |length: &u64| length % limits::PAGE_BYTES == 0 && *length <= limits::PAGE_BLOB_BYTES_MAX;
+    let is_whole =
+        |length: &u64| length.is_multiple_of(limits::PAGE_BYTES) && *length <= limits::PAGE_BLOB_BYTES_MAX;
     let invalid = || Refusal::HeaderInvalid { name: "x-ms-blob-content-length", value: value.to_owned() };
     value.parse().ok().filter(is_whole).ok_or_else(invalid)
 }

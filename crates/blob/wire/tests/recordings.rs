@@ -1,5 +1,6 @@
 //! Every document of recorded traffic: what our client reads of it, our server writes again, to the byte. The recordings are
-//! not part of this project; `PARTITA_BLOB_RECORDINGS` names their folder.
+//! not part of this project; `PARTITA_BLOB_RECORDINGS` names their folder. Without them this test passes, as the replay does:
+//! the tests of each document cover the same ground.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,13 +26,19 @@ struct Recorded<'r> {
     status: u64,
 }
 
+/// Beside the repository, as for `scripts/replay`.
+const DEFAULT_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/recordings-blob");
+
 /// Accounts with a hierarchical namespace, which this server has not, say of each blob whether it is a file.
 const OTHER_ACCOUNTS: &str = "<ResourceType>";
 
 #[test]
 fn documents_are_written_as_the_service_writes_them() {
-    let way_out = "name a folder of recordings to compare with them";
-    let Some(folder) = testing::needed("PARTITA_BLOB_RECORDINGS", way_out) else { return };
+    let folder = std::env::var("PARTITA_BLOB_RECORDINGS").unwrap_or_else(|_| DEFAULT_FOLDER.to_owned());
+    if !Path::new(&folder).is_dir() {
+        eprintln!("no recordings at {folder}");
+        return;
+    }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries(Path::new(&folder)) {
         let Some(body) = text_of(&entry["ResponseBody"]) else { continue };
