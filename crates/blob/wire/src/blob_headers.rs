@@ -230,7 +230,7 @@ mod tests {
             description: None,
         };
         let sealed = BlobKind::Append { blocks: 0, is_sealed: true };
-        let sealed = BlobProperties { copy: Some(copy), content: bare.content.clone(), ..blob(sealed) };
+        let sealed = BlobProperties { copy: Some(copy), content: bare.content, ..blob(sealed) };
         check(
             of_blob(&sealed, Answer::Head, None),
             "Accept-Ranges|Content-Length|Content-Type|ETag|Last-Modified|x-ms-blob-committed-block-count|x-ms-blob-sealed|x-ms-blob-type|x-ms-copy-completion-time|x-ms-copy-id|x-ms-copy-progress|x-ms-copy-source|x-ms-copy-status|x-ms-creation-time|x-ms-lease-state|x-ms-lease-status|x-ms-server-encrypted",

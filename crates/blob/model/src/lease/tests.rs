@@ -189,13 +189,11 @@ fn renewing_restarts_the_clock_and_changing_does_not() {
 #[test]
 fn a_write_forgets_a_lease_that_has_ended() {
     for (state, lease) in states() {
-        let kept = lease.after_write(at(100));
-        match state {
-            LeaseState::Leased | LeaseState::Breaking => assert_eq!(kept, lease),
-            LeaseState::Available | LeaseState::Expired | LeaseState::Broken => {
-                assert_eq!(kept, Lease::Available)
-            }
-        }
+        let expected = match state {
+            LeaseState::Leased | LeaseState::Breaking => lease,
+            LeaseState::Available | LeaseState::Expired | LeaseState::Broken => Lease::Available,
+        };
+        assert_eq!(lease.after_write(at(100)), expected, "{state:?}");
     }
 }
 
