@@ -8,6 +8,7 @@ mod container_document;
 mod container_ref;
 mod containers;
 mod error;
+pub mod name_key;
 mod turns;
 
 use std::sync::Arc;
