@@ -5,6 +5,7 @@
 
 pub mod access_policies;
 pub mod connection_string;
+pub mod multipart;
 pub mod names;
 mod query;
 pub mod service_properties;

@@ -1,5 +1,5 @@
-//! Small XML documents as trees: names, texts, children. Attributes and namespaces are ignored: the service's documents
-//! need none.
+//! Small XML documents as trees: names, texts, children. Namespaces are ignored, and attributes too, except in the lists that
+//! a client has asked for: what clients send needs none.
 //!
 //! A DTD is refused, so there are no entities to expand. Depth and number of tags are bounded.
 
@@ -20,6 +20,8 @@ pub struct Element {
     pub name: String,
     text: String,
     pub children: Vec<Element>,
+    /// Kept by `parse_list` alone.
+    attributes: Vec<(String, String)>,
     /// Where it ends in its document, in bytes behind the byte order mark.
     pub(crate) end: usize,
 }
@@ -28,13 +30,13 @@ impl Element {
     /// The root of a document; `None` if the document is not well-formed.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
-        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), TAGS_MAX, &mut 0)
+        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), TAGS_MAX, false, &mut 0)
     }
 
-    /// The same of a long list, which a client has asked for.
+    /// The same of a long list, which a client has asked for, with attributes.
     pub fn parse_list(body: &[u8], tags_max: usize) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
-        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), tags_max, &mut 0)
+        Self::of(text.strip_prefix('\u{feff}').unwrap_or(text), tags_max, true, &mut 0)
     }
 
     /// The same, and where the document is not well-formed.
@@ -46,7 +48,7 @@ impl Element {
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut at = 0;
-        let root = Self::of(text, TAGS_MAX, &mut at);
+        let root = Self::of(text, TAGS_MAX, false, &mut at);
         if ends_early {
             return Err(XmlFault::not_well_formed(text, text.len()));
         }
@@ -54,7 +56,7 @@ impl Element {
     }
 
     /// `at` is how far the document was read.
-    fn of(document: &str, tags_max: usize, at: &mut usize) -> Option<Self> {
+    fn of(document: &str, tags_max: usize, with_attributes: bool, at: &mut usize) -> Option<Self> {
         let mut reader = Reader::from_str(document.trim_ascii_start());
         // The first element stands for the document.
         let mut open = vec![Self::default()];
@@ -77,8 +79,10 @@ impl Element {
             match event {
                 _ if tags > tags_max => return None,
                 Event::Start(_) | Event::Empty(_) if open.len() > DEPTH_MAX => return None,
-                Event::Start(tag) => open.push(Self::named(&tag)?),
-                Event::Empty(tag) => open.last_mut()?.children.push(Self { end, ..Self::named(&tag)? }),
+                Event::Start(tag) => open.push(Self::named(&tag, with_attributes)?),
+                Event::Empty(tag) => {
+                    open.last_mut()?.children.push(Self { end, ..Self::named(&tag, with_attributes)? });
+                }
                 Event::End(_) => {
                     let closed = open.pop()?;
                     open.last_mut()?.children.push(Self { end, ..closed });
@@ -96,9 +100,18 @@ impl Element {
         roots.next().filter(|_| only_blanks && roots.len() == 0)
     }
 
-    fn named(tag: &BytesStart<'_>) -> Option<Self> {
-        let name = std::str::from_utf8(tag.local_name().into_inner()).ok()?.to_owned();
-        Some(Self { name, ..Self::default() })
+    fn named(tag: &BytesStart<'_>, with_attributes: bool) -> Option<Self> {
+        let name = text_of(tag.local_name().into_inner())?;
+        let mut attributes = Vec::new();
+        if with_attributes {
+            // The check for repeated names takes longer with every attribute.
+            for attribute in tag.attributes().with_checks(false) {
+                let attribute = attribute.ok()?;
+                let value = xml_text::decode(&text_of(&attribute.value)?)?.into_owned();
+                attributes.push((text_of(attribute.key.local_name().into_inner())?, value));
+            }
+        }
+        Some(Self { name, attributes, ..Self::default() })
     }
 
     fn add_text(&mut self, text: &str) -> Option<()> {
@@ -119,6 +132,11 @@ impl Element {
         &self.text
     }
 
+    /// The attribute of this name, of an element of a list.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
     /// The child of this name; an error if it is repeated.
     pub fn child(&self, name: &str) -> Result<Option<&Self>, RepeatedChild> {
         let mut found = self.children.iter().filter(|child| child.name == name);
@@ -132,6 +150,10 @@ impl Element {
     pub fn has_only(&self, names: &[&str]) -> bool {
         self.children.iter().all(|child| names.contains(&child.name.as_str()))
     }
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
 /// Where an element stands does not tell it from another.
@@ -176,6 +198,19 @@ mod tests {
         check("<x:a xmlns:x='y'><![CDATA[<]]></x:a>", "a[<]");
         check("<!-- hello --><a/>", "a[]");
         check("<a><b/>x<c></c></a>", "a[xb[]c[]]");
+    }
+
+    #[test]
+    fn a_list_has_attributes() {
+        let body = "<a b=\"1 &amp; 2\" x:c='\"'><d e=''/></a>".as_bytes();
+        let list = Element::parse_list(body, 10).unwrap();
+        assert_eq!(
+            (list.attribute("b"), list.attribute("c"), list.attribute("e")),
+            (Some("1 & 2"), Some("\""), None)
+        );
+        assert_eq!(list.children[0].attribute("e"), Some(""));
+        assert_eq!(Element::parse(body).unwrap().attribute("b"), None);
+        assert_eq!(Element::parse_list(b"<a b='&nope;'/>", 10), None);
     }
 
     #[test]

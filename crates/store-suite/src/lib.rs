@@ -1,4 +1,4 @@
-//! The promises of [`Engine`], one function each, run against every engine.
+//! The promises of [`Engine`], one function each, run against every engine; and those of [`store::Objects`], in `objects`.
 //!
 //! An engine's crate calls `run` with a function that returns a new, empty engine. A broken promise panics.
 
@@ -10,6 +10,7 @@ mod double;
 mod fixtures;
 mod loading;
 mod metadata;
+pub mod objects;
 mod scans;
 mod tables;
 mod writes;

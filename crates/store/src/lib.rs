@@ -1,5 +1,5 @@
-//! Table storage as every engine must provide it: the contract and the stored bytes. The crate `store-suite` has the
-//! promises as tests.
+//! Table storage as every engine must provide it: the contract and the stored bytes; and the contract for objects, the
+//! content that is too large for rows. The crate `store-suite` has the promises of both as tests.
 //!
 //! Knows nothing of HTTP or `$filter`, and of JSON only the spelling of values (`model::spelling`). The unit of atomicity
 //! is one partition, so that a distributed engine can keep the same promises as an embedded one.
@@ -11,7 +11,9 @@ mod error;
 mod fault;
 mod gate;
 mod memory;
+mod memory_objects;
 mod merge;
+mod objects;
 mod page;
 pub mod private_directory;
 mod request_memory;
@@ -30,7 +32,9 @@ pub use error::{Error, Reason};
 pub use fault::{Fault, FaultKind, with_causes};
 pub use gate::{Gate, WritePermit};
 pub use memory::MemoryEngine;
+pub use memory_objects::MemoryObjects;
 pub use merge::merge;
+pub use objects::{CHUNK_BYTES, ChunkSpan, ObjectId, Objects, ObjectsPage, check_chunk, chunk_spans};
 pub use page::{Entities, EntityView, EntityViews, Page, PageGuard, StoredRef};
 pub use request_memory::{FREE_BYTES, MemoryShare, RequestMemory};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};

@@ -10,14 +10,15 @@ use serde_json::Value;
 /// From the bottom up. A crate may depend only on crates of lower layers, except for its tests.
 const LAYERS: [&[&str]; 10] = [
     &["common", "console", "driver", "forensics", "row-walk", "testing"],
-    &["model", "protocol", "queue-model"],
-    &["wire", "filter", "store", "queue-wire"],
+    &["model", "protocol", "blob-model", "queue-model"],
+    &["wire", "filter", "store", "blob-wire", "queue-wire"],
     &[
         "connection",
         "client",
         "engine-embedded",
         "engine-cassandra",
         "service",
+        "blob-service",
         "queue-service",
         "migrate",
         "store-suite",

@@ -4,7 +4,6 @@
 //! service decides which operations a batch may combine.
 
 mod answer;
-mod multipart;
 mod read;
 mod request;
 mod write;

@@ -1,6 +1,6 @@
 //! Reads a batch answer, for clients (spec: table-operations 6.3).
 
-use super::multipart::{self, Lines, Sections};
+use protocol::multipart::{self, Lines, Sections};
 
 /// The answer to one operation, borrowed from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use model::limits;
+use protocol::multipart::{self, CutOff, Lines, Sections, is_blank};
 use thiserror::Error;
-
-use super::multipart::{self, CutOff, Lines, Sections, is_blank};
 
 /// One operation of a batch, not decoded, borrowed from the body.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use memchr::memmem;
 
-pub(super) fn is_multipart(content_type: &str) -> bool {
+pub fn is_multipart(content_type: &str) -> bool {
     content_type.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
 }
 
 /// The `boundary` parameter, quoted or not.
-pub(super) fn boundary(content_type: &str) -> Option<&str> {
+pub fn boundary(content_type: &str) -> Option<&str> {
     if !is_multipart(content_type) {
         return None;
     }
@@ -31,7 +31,7 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
 
 /// The boundary of this body: the declared one, unless the body has no such line and starts with another boundary. A proxy
 /// may rewrite headers, but not bodies.
-pub(super) fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str {
+pub fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str {
     let is_declared = |line: &[u8]| delimiter(line, declared).is_some();
     let Some(opening) = Lines::new(body).find(|line| !is_blank(line)) else { return declared };
     if is_declared(opening) || Lines::new(body).any(is_declared) {
@@ -42,12 +42,13 @@ pub(super) fn boundary_in_use<'a>(body: &'a [u8], declared: &'a str) -> &'a str 
 }
 
 /// No boundary ends the section, so it is cut off.
-#[derive(Debug)]
-pub(super) struct CutOff;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutOff;
 
 /// The sections between the boundaries of a multipart body. Text before the first boundary or after the closing one is
 /// ignored, and so is a section of only blanks.
-pub(super) struct Sections<'a> {
+#[derive(Debug)]
+pub struct Sections<'a> {
     /// Begins with a line.
     rest: &'a [u8],
     boundary: &'a str,
@@ -65,23 +66,23 @@ struct Delimiter<'a> {
 }
 
 impl<'a> Sections<'a> {
-    pub(super) fn new(input: &'a [u8], boundary: &'a str) -> Self {
+    pub fn new(input: &'a [u8], boundary: &'a str) -> Self {
         let dashed = memmem::Finder::new(&["--", boundary].concat()).into_owned();
         Self { rest: input, boundary, dashed, opened: false, opened_part: false, closed: false }
     }
 
     /// Whether there has been a boundary yet.
-    pub(super) fn opened(&self) -> bool {
+    pub fn opened(&self) -> bool {
         self.opened
     }
 
     /// Whether there has been a boundary other than the closing one.
-    pub(super) fn opened_part(&self) -> bool {
+    pub fn opened_part(&self) -> bool {
         self.opened_part
     }
 
     /// The next section, without the line end before the next boundary.
-    pub(super) fn section(&mut self) -> Result<Option<&'a [u8]>, CutOff> {
+    pub fn section(&mut self) -> Result<Option<&'a [u8]>, CutOff> {
         while !self.closed
             && let Some(Delimiter { before: section, after, is_closing }) = self.delimiter()
         {
@@ -126,21 +127,22 @@ fn delimiter(line: &[u8], boundary: &str) -> Option<bool> {
 }
 
 /// Lines without their ends, LF or CRLF.
-pub(super) struct Lines<'a> {
+#[derive(Debug)]
+pub struct Lines<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(input: &'a [u8]) -> Self {
+    pub fn new(input: &'a [u8]) -> Self {
         Self { rest: input }
     }
 
     /// The bytes not read yet.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    pub(super) fn skip_blank(&mut self) {
+    pub fn skip_blank(&mut self) {
         let mut ahead = Lines { rest: self.rest };
         while let Some(line) = ahead.next()
             && is_blank(line)
@@ -169,7 +171,7 @@ fn without_line_end(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-pub(super) fn is_blank(bytes: &[u8]) -> bool {
+pub fn is_blank(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().is_empty()
 }
 
