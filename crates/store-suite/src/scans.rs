@@ -133,7 +133,7 @@ struct Counting(AtomicU64);
 
 impl RowFilter for Counting {
     fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
-        Ok(self.0.fetch_add(1, Ordering::Relaxed) % 10 == 0)
+        Ok(self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(10))
     }
 }
 
