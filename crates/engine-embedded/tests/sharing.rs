@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{load, open, partition_name, raw};
-use engine_embedded::{EmbeddedEngine, Options};
+use engine_embedded::{Counters, EmbeddedEngine, Options};
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use rand::Rng;
 use store::{Budget, Candidate, Engine, Error, Fault, FaultKind, RowFilter, Scan};
