@@ -17,7 +17,7 @@ mod version;
 pub mod xml_character;
 
 pub use account_name::AccountName;
-pub use datetime::DateTime;
+pub use datetime::{DateTime, TimeTexts};
 pub use guid::Guid;
 pub use parse_error::ParseValueError;
 pub use refusal::Refusal;

@@ -1,8 +1,8 @@
 //! Table storage as every engine must provide it: the contract and the stored bytes. The crate `store-suite` has the
 //! promises as tests.
 //!
-//! Knows nothing of JSON, HTTP or `$filter`. The unit of atomicity is one partition, so that a distributed
-//! engine can keep the same promises as an embedded one.
+//! Knows nothing of HTTP or `$filter`, and of JSON only the spelling of values (`model::spelling`). The unit of atomicity
+//! is one partition, so that a distributed engine can keep the same promises as an embedded one.
 
 pub mod encoding;
 mod engine;

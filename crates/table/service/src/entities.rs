@@ -18,7 +18,7 @@ pub struct EntityWrite {
 impl EntityWrite {
     /// The properties keep the order of the request; every other write sorts them by name.
     pub fn insert(entity: Entity<'_>) -> Self {
-        let change = Change::Put(RowDraft::new(entity.properties.iter()));
+        let change = Change::Put(RowDraft::spelled(entity.properties.spelled()));
         Self { key: entity.key, condition: Condition::Absent, change }
     }
 
@@ -44,7 +44,7 @@ impl EntityWrite {
 
     fn sorted(mut entity: Entity<'_>, condition: Condition, change: fn(RowDraft) -> Change) -> Self {
         entity.properties.sort();
-        let draft = RowDraft::new(entity.properties.iter());
+        let draft = RowDraft::spelled(entity.properties.spelled());
         Self { key: entity.key, condition, change: change(draft) }
     }
 
