@@ -197,7 +197,7 @@ mod tests {
             };
             prop_assert_eq!(of(plain, false), None);
             let expected = list.iter().map(member).collect::<Option<Vec<_>>>().map(|members| members.concat());
-            prop_assert_eq!(of(spelled.clone(), false), expected);
+            prop_assert_eq!(&of(spelled.clone(), false), &expected);
             let implied = list.iter().all(|property| is_implied(property.value.as_ref()));
             prop_assert_eq!(of(spelled, true), expected.filter(|_| implied));
             prop_assert!(!damaged.get());
