@@ -220,7 +220,10 @@ fn directory(data: &Path) -> Vec<Finding> {
             Ok(true) => findings.push(Finding::new(
                 "data",
                 Verdict::Warning,
-                format!("other users of this machine can read {shown}; chmod 700 prevents this"),
+                format!(
+                    "{shown}{}; other users of this machine can read it, chmod 700 prevents this",
+                    in_use(data)
+                ),
             )),
             _ => findings.push(Finding::fine("data", format!("{shown}{}", in_use(data)))),
         },

@@ -59,6 +59,8 @@ impl Keeper {
                 () = tokio::time::sleep(Duration::from_secs(next_minute.unsigned_abs())) => {}
             }
         }
+        // Metrics may have been turned on since the last round.
+        self.make_tables().await;
         self.flush(i64::MAX).await;
         if let Some(log) = &self.analytics.log {
             log.close();
