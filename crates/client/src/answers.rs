@@ -40,7 +40,7 @@ fn read(body: &[u8], etag: Option<&str>) -> Result<StoredEntity<Entity>> {
         .map_err(|refusal| Error::Unreadable(format!("an entity in the answer can't be read: {refusal}")))?;
     let properties = said.properties.into_iter().map(|(name, value)| {
         let value = match value {
-            ValueCow::Borrowed(value) | ValueCow::Spelled(value, _) => value.to_owned(),
+            ValueCow::Borrowed(value) => value.to_owned(),
             ValueCow::Owned(value) => value,
         };
         (name.into_owned(), value)

@@ -141,15 +141,8 @@ impl DateTime {
 
     /// What `Display` shows, and its length: the fraction has no trailing zeros, and is left out if it is zero.
     pub fn text(self) -> ([u8; 28], usize) {
-        let mut text = self.second_text();
-        let length = put_fraction(&mut text, self.0);
-        (text, length)
-    }
-
-    /// The text with a fraction of zeros.
-    fn second_text(self) -> [u8; 28] {
         // In pairs of digits, for speed: it runs for every entity of a page, mostly twice.
-        let (y, mo, d, h, mi, s, _) = self.fields();
+        let (y, mo, d, h, mi, s, fraction) = self.fields();
         let mut text = *b"0000-00-00T00:00:00.0000000Z";
         let mut pair = |at: usize, value: u32| text[at..at + 2].copy_from_slice(pair_of(value));
         pair(0, y / 100);
@@ -159,55 +152,21 @@ impl DateTime {
         pair(11, h);
         pair(14, mi);
         pair(17, s);
-        text
-    }
-}
-
-/// Writes the fraction of a second in these ticks behind the whole seconds. Returns the length of the text.
-fn put_fraction(text: &mut [u8; 28], ticks: i64) -> usize {
-    // Never negative, and unsigned numbers are divided faster.
-    let fraction = (ticks.unsigned_abs() % TICKS_PER_SECOND.unsigned_abs()) as u32;
-    if fraction == 0 {
-        text[19] = b'Z';
-        return 20;
-    }
-    let mut pair = |at: usize, value: u32| text[at..at + 2].copy_from_slice(pair_of(value));
-    let (upper, lower) = (fraction / 1_000, fraction % 1_000);
-    pair(20, upper / 100);
-    pair(22, upper % 100);
-    pair(24, lower / 10);
-    text[26] = b'0' + (lower % 10) as u8;
-    let mut end = 27;
-    while text[end - 1] == b'0' {
-        end -= 1;
-    }
-    text[end] = b'Z';
-    end + 1
-}
-
-/// Makes the texts of times, many of which are in one second, as those of a page mostly are.
-#[derive(Clone, Debug)]
-pub struct TimeTexts {
-    second: u64,
-    text: [u8; 28],
-}
-
-impl Default for TimeTexts {
-    fn default() -> Self {
-        Self { second: 0, text: DateTime::MIN.second_text() }
-    }
-}
-
-impl TimeTexts {
-    /// What `DateTime::text` returns.
-    pub fn of(&mut self, time: DateTime) -> ([u8; 28], usize) {
-        let second = time.0.unsigned_abs() / TICKS_PER_SECOND.unsigned_abs();
-        if second != self.second {
-            *self = Self { second, text: time.second_text() };
+        if fraction == 0 {
+            text[19] = b'Z';
+            return (text, 20);
         }
-        let mut text = self.text;
-        let length = put_fraction(&mut text, time.0);
-        (text, length)
+        let (upper, lower) = (fraction / 1_000, fraction % 1_000);
+        pair(20, upper / 100);
+        pair(22, upper % 100);
+        pair(24, lower / 10);
+        text[26] = b'0' + (lower % 10) as u8;
+        let mut end = 27;
+        while text[end - 1] == b'0' {
+            end -= 1;
+        }
+        text[end] = b'Z';
+        (text, end + 1)
     }
 }
 
@@ -452,16 +411,6 @@ mod tests {
         fn the_systems_times_are_the_same_thing(ticks in DateTime::MIN.0..=DateTime::MAX.0) {
             let time = DateTime(ticks);
             prop_assert_eq!(time.to_system_time().and_then(DateTime::from_system_time), Some(time));
-        }
-
-        #[test]
-        fn texts_of_many_times_are_those_of_each(ticks in DateTime::MIN.0..=DateTime::MAX.0 - 30_000_000, later in proptest::collection::vec(0..30_000_000_i64, 0..5)) {
-            let mut texts = TimeTexts::default();
-            for later in later {
-                let time = DateTime(ticks + later);
-                prop_assert_eq!(texts.of(time), time.text());
-            }
-            prop_assert_eq!(texts.of(DateTime::MIN), DateTime::MIN.text());
         }
 
         #[test]

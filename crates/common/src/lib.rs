@@ -22,7 +22,7 @@ pub mod xml_character;
 
 pub use account_grant::AccountGrant;
 pub use account_name::AccountName;
-pub use datetime::{DateTime, TimeTexts};
+pub use datetime::DateTime;
 pub use guid::Guid;
 pub use parse_error::ParseValueError;
 pub use refusal::Refusal;

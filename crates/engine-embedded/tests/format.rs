@@ -6,9 +6,9 @@ use std::fs;
 
 use crate::support::{open, raw};
 use bytes::Bytes;
-use model::{DateTime, Guid, ServiceKind, Value};
+use model::{ServiceKind, Value};
 use rocksdb::{DB, IteratorMode};
-use store::{Change, Condition, Engine, RowDraft, Transaction};
+use store::{Change, Condition, Engine, Transaction};
 use store_suite::{account, draft, key, table};
 use tempfile::TempDir;
 
@@ -69,61 +69,6 @@ async fn bytes_are_as_documented() {
     let properties = b"\x02\x0c\x01\x04Name\x03\x03\x03AgeAda\x24\x00\x00\x00";
     assert_eq!(*data[0].1, [&[1][..], &stamp.ticks().to_le_bytes(), properties].concat());
     assert_eq!((data.len(), data[0].1.len()), (2, 30));
-}
-
-#[tokio::test]
-async fn rows_in_json_are_as_documented() {
-    let directory = TempDir::new().unwrap();
-    let engine = open(directory.path());
-    engine.create_table(&table("Books"), None).await.unwrap();
-    let put = |row_key, properties: &[(&str, Value)]| {
-        let draft = RowDraft::spelled(properties.iter().map(|(name, value)| (*name, value.as_ref(), None)));
-        Transaction::of_one(key("p", row_key), Condition::Absent, Change::Put(draft))
-    };
-    let ada = [("Name", Value::String("Ada".into())), ("Age", Value::Int32(36))];
-    let rest = [
-        ("D", Value::Double(0.5)),
-        ("T", Value::DateTime(DateTime::parse("2021-05-06T00:00:00Z").unwrap())),
-        ("G", Value::Guid(Guid([0xab; 16]))),
-        ("L", Value::Int64(-7)),
-        ("B", Value::Boolean(true)),
-        ("N", Value::Double(f64::INFINITY)),
-        ("S", Value::String("é".into())),
-        ("Y", Value::Binary(vec![1, 2])),
-        ("é", Value::Int32(1)),
-    ];
-    let stamps = [
-        engine.apply(&table("Books"), put("1", &ada)).await.unwrap()[0],
-        engine.apply(&table("Books"), put("2", &rest)).await.unwrap()[0],
-    ];
-    engine.close().await;
-    let data = entries(&raw(directory.path()), "data");
-    let head = |stamp: DateTime| [&[4][..], &stamp.ticks().to_le_bytes()].concat();
-    let directory = b"\xc1\x04\x03\x83\x03\x02";
-    let row = [&head(stamps[0])[..], b"\x03\x02\x06\x16", directory, br#","Name":"Ada","Age":36"#].concat();
-    assert_eq!((&*data[0].1, row.len()), (&*row, 41));
-    let directory = [
-        &b"\xa5\x01\x03\0\0\0\0\0\0\xe0\x3f"[..],
-        b"\xe6\x01\x14\x00\x40\x4f\xe4\x21\x10\xd9\x08",
-        b"\xc7\x01\x24",
-        b"\xc4\x01\x02",
-        b"\x82\x01\x04",
-        b"\xe5\x01\x08\0\0\0\0\0\0\xf0\x7f",
-        b"\x01\x01\x02",
-        b"\x08\x01\x02",
-        b"\x03\x02\x04",
-    ];
-    let text = [
-        &br#","D":0.5,"T":"2021-05-06T00:00:00Z","G":"abababab-abab-abab-abab-abababababab""#[..],
-        br#","L":"-7","B":true,"N":"Infinity","S":"#,
-        "é".as_bytes(),
-        b",\"Y\":\x01\x02,\"",
-        "é".as_bytes(),
-        b"\":\x01\0\0\0",
-    ];
-    let (directory, text) = (directory.concat(), text.concat());
-    let lengths = [0, 9, directory.len() as u8, text.len() as u8 | 0x80, 1];
-    assert_eq!(*data[1].1, [&head(stamps[1])[..], &lengths, &directory, &text].concat());
 }
 
 /// A later version may add fields to records. A version that does not know them keeps them when it changes the record.

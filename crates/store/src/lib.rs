@@ -1,8 +1,8 @@
 //! Table storage as every engine must provide it: the contract and the stored bytes; and the contract for objects, the
 //! content that is too large for rows. The crate `store-suite` has the promises of both as tests.
 //!
-//! Knows nothing of HTTP or `$filter`, and of JSON only the spelling of values (`model::spelling`). The unit of atomicity
-//! is one partition, so that a distributed engine can keep the same promises as an embedded one.
+//! Knows nothing of JSON, HTTP or `$filter`. The unit of atomicity is one partition, so that a distributed
+//! engine can keep the same promises as an embedded one.
 
 mod counters;
 pub mod encoding;

@@ -13,26 +13,19 @@ use crate::{Fault, RawRow, Reason, RowDraft};
 /// The properties of both, in the order of their names; of a name in both, the newer value. They are counted and
 /// measured before they are sorted.
 pub fn merge(key: &EntityKey, old: RawRow<'_>, new: &RowDraft) -> Result<Result<RowDraft, Reason>, Fault> {
-    let old = old.open()?.spelled_properties().map(named);
-    let both = overlay(old, new.view().spelled_properties().map(named));
+    let old = old.open()?.properties().map(named);
+    let both = overlay(old, new.view().properties().map(named));
     if let Err(refusal) = key.check_properties(properties(&both)) {
         return Ok(Err(Reason::OverLimit(refusal)));
     }
-    let both = sorted(both);
-    Ok(Ok(match new.view().is_spelled() {
-        true => RowDraft::spelled(both.iter().map(|(name, (value, spelling))| (name.0, *value, *spelling))),
-        false => RowDraft::new(properties(&both)),
-    }))
+    Ok(Ok(RowDraft::new(properties(&sorted(both)))))
 }
-
-/// A value with the text that answers show it as, if it is stored.
-type Spelled<'a> = (ValueRef<'a>, Option<&'a str>);
 
 /// As the limit checks and `RowDraft::new` take them.
 fn properties<'a>(
-    both: &[(Name<'a>, Spelled<'a>)],
+    both: &[(Name<'a>, ValueRef<'a>)],
 ) -> impl ExactSizeIterator<Item = (&'a str, ValueRef<'a>)> + Clone {
-    both.iter().map(|(name, (value, _))| (name.0, *value))
+    both.iter().map(|(name, value)| (name.0, *value))
 }
 
 /// The names in `new` with their values, after those that are only in `old`.
@@ -58,8 +51,8 @@ fn sorted<N: Ord, V>(mut properties: Vec<(N, V)>) -> Vec<(N, V)> {
 #[derive(Clone, Copy, Debug)]
 struct Name<'a>(&'a str);
 
-fn named<'a>((name, value, spelling): (&'a str, ValueRef<'a>, Option<&'a str>)) -> (Name<'a>, Spelled<'a>) {
-    (Name(name), (value, spelling))
+fn named<'a>((name, value): (&'a str, ValueRef<'a>)) -> (Name<'a>, ValueRef<'a>) {
+    (Name(name), value)
 }
 
 impl Ord for Name<'_> {
@@ -155,25 +148,6 @@ mod tests {
             assert!(comparisons <= bound, "{what}: {comparisons} comparisons, more than {bound}");
             // Fewer than this can't tell which names are in both: names were compared that are not counted.
             assert!(comparisons >= old.len(), "{what}: only {comparisons} comparisons were counted");
-        }
-    }
-
-    #[test]
-    fn a_row_takes_the_layout_of_what_is_merged_into_it() {
-        let drafts = |list: &[(&'static str, ValueRef<'static>)]| {
-            let spelled = RowDraft::spelled(list.iter().map(|(name, value)| (*name, *value, None)));
-            [RowDraft::new(list.iter().copied()), spelled]
-        };
-        let (text, time) = (ValueRef::String("é"), ValueRef::DateTime(DateTime::MIN_STORED));
-        let (number, double) = (ValueRef::Int32(7), ValueRef::Double(0.5));
-        let key = EntityKey::parse("p", "r").unwrap();
-        for old in drafts(&[("T", time), ("S", text), ("A", number)]) {
-            let old = old.stamp(DateTime::MIN_STORED);
-            let expected = drafts(&[("A", double), ("S", text), ("T", time)]);
-            for (new, expected) in drafts(&[("A", double)]).iter().zip(expected) {
-                let merged = merge(&key, RawRow::new(old.as_bytes()), new).unwrap();
-                assert_eq!(merged, Ok(expected), "{old:?} {new:?}");
-            }
         }
     }
 

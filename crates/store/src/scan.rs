@@ -88,8 +88,6 @@ pub struct PageBuilder<'a> {
     work: u64,
     /// What each row adds to it.
     row_work: u64,
-    /// The partition of the last row that was kept: its stored bytes with those that end it, and its text.
-    partition: (Vec<u8>, String),
 }
 
 /// The work between two readings of the clock, because reading the clock costs more than a small row.
@@ -105,15 +103,7 @@ impl<'a> PageBuilder<'a> {
 
     fn until(scan: &'a Scan, deadline: Instant) -> Self {
         let row_work = scan.filter.as_ref().map_or(1, |filter| filter.work());
-        Self {
-            scan,
-            page: Page::default(),
-            bytes: 0,
-            deadline,
-            work: 0,
-            row_work,
-            partition: Default::default(),
-        }
+        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0, row_work }
     }
 
     /// An empty page of the same scan, for a helper that reads further ahead.
@@ -164,18 +154,10 @@ impl<'a> PageBuilder<'a> {
     }
 
     fn keep(&mut self, candidate: Candidate<'_>) -> Result<(), Fault> {
+        let (partition, row_key) = candidate.keys()?;
         let row = candidate.row;
         self.bytes += candidate.key.len() + row.bytes().len();
-        // Most pages have rows of one partition, whose key is then read once.
-        let row_key = match key::row_in(candidate.key, &self.partition.0) {
-            Some(row_key) => row_key.ok_or_else(|| key::damaged(candidate.key))?,
-            None => {
-                let (partition, row_key) = candidate.keys()?;
-                self.partition = (key::of_partition(candidate.key).to_vec(), partition.into_owned());
-                row_key
-            }
-        };
-        self.page.entities.push(StoredRef { partition: &self.partition.1, row_key: &row_key, row });
+        self.page.entities.push(StoredRef { partition: &partition, row_key: &row_key, row });
         Ok(())
     }
 

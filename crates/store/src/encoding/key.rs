@@ -53,30 +53,9 @@ pub fn encode_range(range: &KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     Some((encode_cut(&range.start)?, encode_cut(&range.end)))
 }
 
-#[cold]
-pub(crate) fn damaged(bytes: &[u8]) -> Fault {
-    Fault::damaged(format!("the stored key {bytes:02x?} can't be read"))
-}
-
-/// The bytes of a stored key up to its row key.
-pub(crate) fn of_partition(bytes: &[u8]) -> &[u8] {
-    let at = bytes.iter().position(|&b| b == SEPARATOR);
-    &bytes[..at.map_or(0, |at| at + 1)]
-}
-
-/// The row key of a stored key that begins with these bytes of `of_partition`. The outer `None` if it does not, the inner one if
-/// the row key can't be read.
-#[inline]
-pub(crate) fn row_in<'a>(bytes: &'a [u8], of_partition: &[u8]) -> Option<Option<Cow<'a, str>>> {
-    if of_partition.is_empty() {
-        return None;
-    }
-    bytes.strip_prefix(of_partition).map(read_text)
-}
-
 /// Reads the partition key and the row key from stored bytes.
 pub fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {
-    let damaged = || damaged(bytes);
+    let damaged = || Fault::damaged(format!("the stored key {bytes:02x?} can't be read"));
     let at = bytes.iter().position(|&b| b == SEPARATOR).ok_or_else(damaged)?;
     let partition = read_text(&bytes[..at]).ok_or_else(damaged)?;
     let row = read_text(&bytes[at + 1..]).ok_or_else(damaged)?;

@@ -6,6 +6,5 @@ pub mod raw;
 pub mod row;
 pub mod service;
 pub mod shown;
-mod spelled;
 pub mod table_name;
 pub mod varint;

@@ -5,17 +5,16 @@
 
 use model::{DateTime, Guid, ValueRef};
 
-use super::spelled::{self, Lengths};
 use super::varint;
 
-pub(super) const STRING: u8 = 1;
-pub(super) const BOOLEAN: u8 = 2;
-pub(super) const INT32: u8 = 3;
-pub(super) const INT64: u8 = 4;
-pub(super) const DOUBLE: u8 = 5;
-pub(super) const DATETIME: u8 = 6;
-pub(super) const GUID: u8 = 7;
-pub(super) const BINARY: u8 = 8;
+const STRING: u8 = 1;
+const BOOLEAN: u8 = 2;
+const INT32: u8 = 3;
+const INT64: u8 = 4;
+const DOUBLE: u8 = 5;
+const DATETIME: u8 = 6;
+const GUID: u8 = 7;
+const BINARY: u8 = 8;
 
 /// Encodes properties after `head`: their number, the length of the directory, the directory, the values.
 pub(super) fn encode<'a>(
@@ -45,26 +44,18 @@ pub(super) fn encode<'a>(
         }
     }
     for (_, value) in properties {
-        put_value(&mut out, value);
+        match value {
+            ValueRef::String(text) => out.extend_from_slice(text.as_bytes()),
+            ValueRef::Binary(bytes) => out.extend_from_slice(bytes),
+            ValueRef::Boolean(value) => out.push(u8::from(value)),
+            ValueRef::Int32(value) => out.extend(value.to_le_bytes()),
+            ValueRef::Int64(value) => out.extend(value.to_le_bytes()),
+            ValueRef::Double(value) => out.extend(value.to_le_bytes()),
+            ValueRef::DateTime(value) => out.extend(value.ticks().to_le_bytes()),
+            ValueRef::Guid(value) => out.extend(value.0),
+        }
     }
     out
-}
-
-pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
-    match value {
-        ValueRef::String(text) => out.extend_from_slice(text.as_bytes()),
-        ValueRef::Binary(bytes) => out.extend_from_slice(bytes),
-        ValueRef::Boolean(value) => out.push(u8::from(value)),
-        ValueRef::Int32(value) => out.extend(value.to_le_bytes()),
-        ValueRef::Int64(value) => out.extend(value.to_le_bytes()),
-        ValueRef::Double(value) => out.extend(value.to_le_bytes()),
-        ValueRef::DateTime(value) => out.extend(value.ticks().to_le_bytes()),
-        ValueRef::Guid(value) => out.extend(value.0),
-    }
-}
-
-pub(super) fn tag(value: ValueRef<'_>) -> u8 {
-    kind(value).0
 }
 
 /// The tag, the length, and whether the length is stored.
@@ -87,20 +78,14 @@ pub(super) struct Cursor<'a> {
     left: usize,
     directory: &'a [u8],
     values: &'a [u8],
-    /// The flags of a row in JSON (`spelled`).
-    spelled: Option<u8>,
 }
 
 /// The name and the value of a property, not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PropertyEntry<'a> {
     pub name: &'a [u8],
-    /// The type, and flags if the value is spelled (`spelled`).
-    pub tag: u8,
-    /// If it is spelled, with its quotes.
-    pub value: &'a [u8],
-    /// A double or a time that is spelled.
-    pub number: u64,
+    tag: u8,
+    value: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
@@ -110,28 +95,11 @@ impl<'a> Cursor<'a> {
         let left = varint::take(&mut bytes)?;
         let directory = varint::take(&mut bytes)?;
         let (directory, values) = bytes.split_at_checked(directory)?;
-        Some(Self { left, directory, values, spelled: None })
-    }
-
-    /// Reads what `spelled::encode` wrote after the head.
-    #[inline]
-    pub(super) fn spelled(bytes: &'a [u8]) -> Option<Self> {
-        let Lengths { flags, count, directory, text } = Lengths::take(bytes)?;
-        Some(Self { left: count, directory, values: text, spelled: Some(flags) })
+        Some(Self { left, directory, values })
     }
 
     pub(super) fn left(&self) -> usize {
         self.left
-    }
-
-    /// The flags of a row in JSON.
-    pub(super) fn flags(&self) -> Option<u8> {
-        self.spelled
-    }
-
-    /// The values that are left; of a row in JSON with their names.
-    pub(super) fn values(&self) -> &'a [u8] {
-        self.values
     }
 
     /// Whether all properties were read and no bytes are left.
@@ -144,16 +112,6 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn step(&mut self) -> Option<PropertyEntry<'a>> {
         let left = self.left.checked_sub(1)?;
-        let entry = match self.spelled {
-            Some(_) => spelled::take(&mut self.directory, &mut self.values)?,
-            None => self.step_plain()?,
-        };
-        self.left = left;
-        Some(entry)
-    }
-
-    #[inline]
-    fn step_plain(&mut self) -> Option<PropertyEntry<'a>> {
         let (tag, rest) = self.directory.split_first()?;
         self.directory = rest;
         let name = varint::take(&mut self.directory)?;
@@ -169,21 +127,8 @@ impl<'a> Cursor<'a> {
         };
         let (value, rest) = self.values.split_at_checked(length)?;
         self.values = rest;
-        Some(PropertyEntry { name, tag: *tag, value, number: 0 })
-    }
-
-    /// The property of this name, not checked; `None` where the bytes can't be read.
-    #[inline]
-    pub(super) fn find(mut self, name: &[u8]) -> Option<Option<PropertyEntry<'a>>> {
-        if self.spelled.is_some() {
-            return spelled::find(self.left, self.directory, self.values, name);
-        }
-        while let Some(entry) = self.step() {
-            if entry.name == name {
-                return Some(Some(entry));
-            }
-        }
-        self.is_at_end().then_some(None)
+        self.left = left;
+        Some(PropertyEntry { name, tag: *tag, value })
     }
 
     /// The next property, checked. After one that can't be read it returns `None`, and `is_at_end` stays false, so
@@ -193,7 +138,7 @@ impl<'a> Cursor<'a> {
         let entry = self.step()?;
         let read = std::str::from_utf8(entry.name).ok().zip(entry.value());
         if read.is_none() {
-            *self = Self { left: 1, ..Self::default() };
+            *self = Self { left: 1, directory: &[], values: &[] };
         }
         read
     }
@@ -203,31 +148,26 @@ impl<'a> PropertyEntry<'a> {
     /// The bytes of a String, not checked for UTF-8.
     #[inline]
     pub(super) fn text_bytes(self) -> Option<&'a [u8]> {
-        (spelled::kind(self.tag) == STRING).then(|| spelled::bare(self))
+        (self.tag == STRING).then_some(self.value)
     }
 
     #[inline]
     pub(super) fn value(self) -> Option<ValueRef<'a>> {
-        if spelled::is_spelled(self.tag) { spelled::value(self) } else { value_of(self.tag, self.value) }
-    }
-}
-
-/// The value that `put_value` wrote.
-#[inline]
-pub(super) fn value_of(tag: u8, bytes: &[u8]) -> Option<ValueRef<'_>> {
-    Some(match tag {
-        STRING => ValueRef::String(std::str::from_utf8(bytes).ok()?),
-        BINARY => ValueRef::Binary(bytes),
-        BOOLEAN => match bytes {
-            [0] => ValueRef::Boolean(false),
-            [1] => ValueRef::Boolean(true),
+        let bytes = self.value;
+        Some(match self.tag {
+            STRING => ValueRef::String(std::str::from_utf8(bytes).ok()?),
+            BINARY => ValueRef::Binary(bytes),
+            BOOLEAN => match bytes {
+                [0] => ValueRef::Boolean(false),
+                [1] => ValueRef::Boolean(true),
+                _ => return None,
+            },
+            INT32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
+            INT64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
+            DOUBLE => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
+            DATETIME => ValueRef::DateTime(DateTime::from_ticks(i64::from_le_bytes(bytes.try_into().ok()?))?),
+            GUID => ValueRef::Guid(Guid(bytes.try_into().ok()?)),
             _ => return None,
-        },
-        INT32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
-        INT64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
-        DOUBLE => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-        DATETIME => ValueRef::DateTime(DateTime::from_ticks(i64::from_le_bytes(bytes.try_into().ok()?))?),
-        GUID => ValueRef::Guid(Guid(bytes.try_into().ok()?)),
-        _ => return None,
-    })
+        })
+    }
 }

@@ -70,49 +70,45 @@ impl<'a> Properties<'a> {
     /// Checks in the service's order: names, their number, the whole size, each value, times.
     pub fn new(properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
         let mut seen = NameSet::default();
-        let mut size = 0;
         for (name, _) in &properties {
-            let is_ascii = is_ascii_name(name);
-            let units = if is_ascii { name.len() } else { utf16_units(name) };
-            if units > limits::PROPERTY_NAME_UNITS_MAX {
+            // No text has more units than bytes.
+            if name.len() > limits::PROPERTY_NAME_UNITS_MAX
+                && utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX
+            {
                 return Err(Refusal::PropertyNameTooLong);
             }
-            if !is_ascii && !is_property_name(name) {
+            if !is_property_name(name) {
                 return Err(Refusal::PropertyNameInvalid);
             }
             if !seen.insert(name) {
                 return Err(Refusal::DuplicateProperties);
             }
-            size += NAME_SIZE + 2 * units;
         }
         if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
             return Err(Refusal::TooManyProperties);
         }
         // A value of over 1 MiB is refused as a large entity, not as a large value, so the sum is checked first.
-        let mut refused = None;
-        for (name, value) in &properties {
-            let payload = value.payload_bytes();
-            size += value.as_ref().size_of(payload);
-            if refused.is_none() {
-                refused = refusal_of(name, value.as_ref(), payload);
-            }
-        }
+        let size: usize = properties.iter().map(|(name, value)| property_size(name, value.as_ref())).sum();
         if size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
-        if let Some(refusal) = refused {
-            return Err(refusal);
+        for (name, value) in &properties {
+            let value = value.as_ref();
+            if value.payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
+                return Err(Refusal::PropertyValueTooLarge);
+            }
+            if let ValueRef::DateTime(time) = value
+                && time < DateTime::MIN_STORED
+            {
+                let value = time.to_invariant_string();
+                return Err(Refusal::ParameterOutOfRange { name: name.to_string(), value });
+            }
         }
         Ok(Self { list: properties, size })
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>)> + Clone {
         self.list.iter().map(|(name, value)| (&**name, value.as_ref()))
-    }
-
-    /// With the spelling of each value, where the request has it.
-    pub fn spelled(&self) -> impl ExactSizeIterator<Item = (&str, ValueRef<'_>, Option<&str>)> + Clone {
-        self.list.iter().map(|(name, value)| (&**name, value.as_ref(), value.spelling()))
     }
 
     pub fn len(&self) -> usize {
@@ -126,21 +122,6 @@ impl<'a> Properties<'a> {
     /// Sorts by name in ordinal order: the service shows an entity last written by PUT or MERGE in this order.
     pub fn sort(&mut self) {
         self.list.sort_by(|(a, _), (b, _)| crate::ordinal_cmp(a, b));
-    }
-}
-
-/// Why a value can't be stored, if it can't.
-#[inline]
-fn refusal_of(name: &str, value: ValueRef<'_>, payload: usize) -> Option<Refusal> {
-    if payload > limits::PROPERTY_VALUE_BYTES_MAX {
-        return Some(Refusal::PropertyValueTooLarge);
-    }
-    match value {
-        ValueRef::DateTime(time) if time < DateTime::MIN_STORED => {
-            let value = time.to_invariant_string();
-            Some(Refusal::ParameterOutOfRange { name: name.to_owned(), value })
-        }
-        _ => None,
     }
 }
 
@@ -177,11 +158,8 @@ fn key_size(key: &EntityKey) -> usize {
 }
 
 fn property_size(name: &str, value: ValueRef<'_>) -> usize {
-    NAME_SIZE + 2 * utf16_units(name) + value.size()
+    8 + 2 * utf16_units(name) + value.size()
 }
-
-/// What a name adds beside its characters.
-const NAME_SIZE: usize = 8;
 
 /// The bytes of ASCII that a property's name may have.
 static IN_NAME: [bool; 256] = {
@@ -194,17 +172,13 @@ static IN_NAME: [bool; 256] = {
     inside
 };
 
-/// Whether it is a property's name in ASCII, as nearly all are.
-fn is_ascii_name(name: &str) -> bool {
-    match name.as_bytes() {
-        [] | [b'0'..=b'9', ..] => false,
-        bytes => bytes.iter().all(|byte| IN_NAME[usize::from(*byte)]),
-    }
-}
-
 /// A C# identifier, as the service's documentation requires.
 pub fn is_property_name(name: &str) -> bool {
-    if is_ascii_name(name) {
+    if let [first, rest @ ..] = name.as_bytes()
+        && IN_NAME[usize::from(*first)]
+        && !first.is_ascii_digit()
+        && rest.iter().all(|byte| IN_NAME[usize::from(*byte)])
+    {
         return true;
     }
     let mut chars = name.chars();

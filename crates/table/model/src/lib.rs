@@ -1,7 +1,7 @@
 //! What the Table service talks about: names, keys, values, entities, limits and refusals. What it shares with the other
 //! services is in `common` and re-exported here.
 //!
-//! No I/O, no async, no JSON but the spelling of values. A value of these types is valid once built; every other crate relies on it.
+//! No I/O, no async, no JSON. A value of these types is valid once built; every other crate relies on it.
 
 mod convert;
 mod double;
@@ -9,23 +9,20 @@ mod entity;
 mod etag;
 mod key;
 pub mod limits;
-mod plain_text;
 mod refusal;
 #[cfg(feature = "serde")]
 pub mod serde;
-pub mod spelling;
 mod table_name;
 mod unread;
 mod value;
 
-pub use common::{AccountName, DateTime, Guid, ParseValueError, ServiceKind, TimeTexts};
+pub use common::{AccountName, DateTime, Guid, ParseValueError, ServiceKind};
 pub use convert::ValueMismatch;
 pub use double::{format_double, write_double};
 pub use entity::{Entity, EntityKey, Properties, Property, is_property_name};
 pub use etag::{ETag, IfMatch};
 pub use key::{Cut, Key, KeyFault, KeyRange, comparable_with_keys, is_too_long_for_a_key, ordinal_cmp};
-pub use plain_text::{is_plain, is_plain_text, plain_length};
 pub use refusal::{KeyName, Refusal};
 pub use table_name::TableName;
-pub use unread::{UnreadName, UnreadProperties, UnreadValue, Unspelled};
+pub use unread::{UnreadName, UnreadValue};
 pub use value::{EdmType, Value, ValueCow, ValueRef, utf16_units};

@@ -4,7 +4,6 @@
 //! need not check them for UTF-8 first.
 
 use crate::ValueRef;
-use crate::spelling::Spelling;
 
 /// The name of a property, not checked yet.
 pub trait UnreadName<'a>: Copy {
@@ -21,44 +20,6 @@ pub trait UnreadValue<'a>: Copy {
 
     /// `None` if it can't be read.
     fn value(self) -> Option<ValueRef<'a>>;
-
-    /// The value in JSON, if it is stored so.
-    fn spelling(self) -> Option<Spelling<'a>> {
-        None
-    }
-}
-
-/// The custom properties of an entity in the order of answers.
-pub trait UnreadProperties<'a>: Iterator<Item = (Self::Name, Self::Value)> {
-    type Name: UnreadName<'a>;
-    type Value: UnreadValue<'a>;
-
-    /// All of them in JSON, each with a comma before it, if they are stored so and none has been taken. `has_types` asks for
-    /// the types of those whose JSON does not imply them.
-    fn text(&self, has_types: bool) -> Option<&'a [u8]>;
-}
-
-/// Properties that are not stored in JSON.
-#[derive(Clone, Debug)]
-pub struct Unspelled<I>(pub I);
-
-impl<I: Iterator> Iterator for Unspelled<I> {
-    type Item = I::Item;
-
-    fn next(&mut self) -> Option<I::Item> {
-        self.0.next()
-    }
-}
-
-impl<'a, N: UnreadName<'a>, V: UnreadValue<'a>, I: Iterator<Item = (N, V)>> UnreadProperties<'a>
-    for Unspelled<I>
-{
-    type Name = N;
-    type Value = V;
-
-    fn text(&self, _: bool) -> Option<&'a [u8]> {
-        None
-    }
 }
 
 impl<'a> UnreadName<'a> for &'a str {

@@ -35,36 +35,14 @@ pub enum ValueRef<'a> {
 #[derive(Clone, Debug)]
 pub enum ValueCow<'a> {
     Borrowed(ValueRef<'a>),
-    /// The request spells it as answers do (`spelling`): its value, and that text without quotes.
-    Spelled(ValueRef<'a>, &'a str),
     Owned(Value),
 }
 
 impl ValueCow<'_> {
-    #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
-            Self::Borrowed(value) | Self::Spelled(value, _) => *value,
+            Self::Borrowed(value) => *value,
             Self::Owned(value) => value.as_ref(),
-        }
-    }
-
-    /// That of its value.
-    #[inline]
-    pub(crate) fn payload_bytes(&self) -> usize {
-        match self {
-            // What is spelled as answers spell it is ASCII.
-            Self::Spelled(ValueRef::String(text), _) => 2 * text.len(),
-            other => other.as_ref().payload_bytes(),
-        }
-    }
-
-    /// The text of `Spelled`.
-    #[inline]
-    pub fn spelling(&self) -> Option<&str> {
-        match self {
-            Self::Spelled(_, text) => Some(text),
-            Self::Borrowed(_) | Self::Owned(_) => None,
         }
     }
 }
@@ -220,14 +198,8 @@ impl ValueRef<'_> {
 
     /// What this value adds to its entity's size, by the storage team's formula (spec: 3.5).
     pub fn size(self) -> usize {
-        self.size_of(self.payload_bytes())
-    }
-
-    /// The same, once its payload is known.
-    #[inline]
-    pub(crate) fn size_of(self, payload: usize) -> usize {
         match self {
-            Self::String(_) | Self::Binary(_) => payload + 4,
+            Self::String(_) | Self::Binary(_) => self.payload_bytes() + 4,
             Self::Boolean(_) => 1,
             Self::Int32(_) => 4,
             Self::Int64(_) | Self::Double(_) | Self::DateTime(_) => 8,

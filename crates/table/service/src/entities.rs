@@ -19,7 +19,7 @@ pub struct EntityWrite {
 impl EntityWrite {
     /// The properties keep the order of the request; every other write sorts them by name.
     pub fn insert(entity: Entity<'_>) -> Self {
-        let change = Change::Put(RowDraft::spelled(entity.properties.spelled()));
+        let change = Change::Put(RowDraft::new(entity.properties.iter()));
         Self { key: entity.key, condition: Condition::Absent, change }
     }
 
@@ -45,7 +45,7 @@ impl EntityWrite {
 
     fn sorted(mut entity: Entity<'_>, condition: Condition, change: fn(RowDraft) -> Change) -> Self {
         entity.properties.sort();
-        let draft = RowDraft::spelled(entity.properties.spelled());
+        let draft = RowDraft::new(entity.properties.iter());
         Self { key: entity.key, condition, change: change(draft) }
     }
 

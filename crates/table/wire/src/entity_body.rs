@@ -35,11 +35,58 @@ impl<'a> EntityBody<'a> {
     }
 
     fn of_atom(members: Vec<(String, Option<Value>)>) -> Result<Self, Refusal> {
-        let mut body = BodyBuilder::new(members.len());
-        for (name, value) in members {
-            body.add(name.into(), value.map(ValueCow::Owned));
+        let count = members.len();
+        let members = members.into_iter();
+        Self::from_members(count, members.map(|(name, value)| Ok((name.into(), value.map(ValueCow::Owned)))))
+    }
+
+    /// Separates keys from properties; `None` is null. A null counts as an occurrence: a name that occurs twice is refused,
+    /// but only if every member can be read.
+    pub(crate) fn from_members(
+        count: usize,
+        members: impl Iterator<Item = Result<(Cow<'a, str>, Option<ValueCow<'a>>), Refusal>>,
+    ) -> Result<Self, Refusal> {
+        let mut entity = Self { properties: Vec::with_capacity(count), ..Self::default() };
+        let mut seen_keys = (false, false);
+        let mut nulls = HashSet::new();
+        let mut refused = None;
+        for member in members {
+            let (name, value) = member?;
+            let (slot, seen) = match &*name {
+                names::TIMESTAMP => continue,
+                names::PARTITION_KEY => (&mut entity.partition_key, &mut seen_keys.0),
+                names::ROW_KEY => (&mut entity.row_key, &mut seen_keys.1),
+                _ => {
+                    match value {
+                        Some(value) => entity.properties.push((name, value)),
+                        None if nulls.insert(name) => {}
+                        None => refused = refused.or(Some(Refusal::DuplicateProperties)),
+                    }
+                    continue;
+                }
+            };
+            if std::mem::replace(seen, true) {
+                refused = refused.or(Some(Refusal::DuplicateProperties));
+                continue;
+            }
+            *slot = match value {
+                None => None,
+                Some(ValueCow::Owned(Value::String(text))) => Some(text),
+                Some(ValueCow::Borrowed(ValueRef::String(text))) => Some(text.to_owned()),
+                Some(_) => {
+                    refused = refused.or(Some(Refusal::BodyNotReadable));
+                    None
+                }
+            };
         }
-        body.finish()
+        if let Some(refusal) = refused {
+            return Err(refusal);
+        }
+        // The model refuses two values of one name, but it does not see nulls.
+        if !nulls.is_empty() && entity.properties.iter().any(|(name, _)| nulls.contains(name)) {
+            return Err(Refusal::DuplicateProperties);
+        }
+        Ok(entity)
     }
 
     /// For an insert: the keys are in the body.
@@ -56,81 +103,6 @@ impl<'a> EntityBody<'a> {
     /// For an update, merge or upsert: the URL names the entity, and keys in the body are ignored.
     pub fn into_entity_at(self, key: EntityKey) -> Result<Entity<'a>, Refusal> {
         Entity::new(key, Properties::new(self.properties)?)
-    }
-}
-
-/// Separates keys from properties. A null counts as an occurrence: a name that occurs twice is refused, but only if every member
-/// can be read.
-pub(crate) struct BodyBuilder<'a> {
-    body: EntityBody<'a>,
-    has_partition: bool,
-    has_row: bool,
-    nulls: HashSet<Cow<'a, str>>,
-    refused: Option<Refusal>,
-}
-
-impl<'a> BodyBuilder<'a> {
-    /// For so many members.
-    pub(crate) fn new(count: usize) -> Self {
-        let body = EntityBody { properties: Vec::with_capacity(count), ..EntityBody::default() };
-        Self { body, has_partition: false, has_row: false, nulls: HashSet::new(), refused: None }
-    }
-
-    /// `None` is null.
-    #[inline]
-    pub(crate) fn add(&mut self, name: Cow<'a, str>, value: Option<ValueCow<'a>>) {
-        match &*name {
-            names::TIMESTAMP => {}
-            names::PARTITION_KEY => {
-                let is_second = std::mem::replace(&mut self.has_partition, true);
-                let key = self.key(is_second, value);
-                self.body.partition_key = key.or(self.body.partition_key.take());
-            }
-            names::ROW_KEY => {
-                let is_second = std::mem::replace(&mut self.has_row, true);
-                let key = self.key(is_second, value);
-                self.body.row_key = key.or(self.body.row_key.take());
-            }
-            _ => match value {
-                Some(value) => self.body.properties.push((name, value)),
-                None if self.nulls.insert(name) => {}
-                None => self.refuse(Refusal::DuplicateProperties),
-            },
-        }
-    }
-
-    fn key(&mut self, is_second: bool, value: Option<ValueCow<'a>>) -> Option<String> {
-        if is_second {
-            self.refuse(Refusal::DuplicateProperties);
-            return None;
-        }
-        match value? {
-            ValueCow::Owned(Value::String(text)) => Some(text),
-            ValueCow::Borrowed(ValueRef::String(text)) | ValueCow::Spelled(ValueRef::String(text), _) => {
-                Some(text.to_owned())
-            }
-            _ => {
-                self.refuse(Refusal::BodyNotReadable);
-                None
-            }
-        }
-    }
-
-    /// The first refusal counts.
-    fn refuse(&mut self, refusal: Refusal) {
-        self.refused.get_or_insert(refusal);
-    }
-
-    pub(crate) fn finish(self) -> Result<EntityBody<'a>, Refusal> {
-        if let Some(refusal) = self.refused {
-            return Err(refusal);
-        }
-        // The model refuses two values of one name, but it does not see nulls.
-        let nulls = &self.nulls;
-        if !nulls.is_empty() && self.body.properties.iter().any(|(name, _)| nulls.contains(name)) {
-            return Err(Refusal::DuplicateProperties);
-        }
-        Ok(self.body)
     }
 }
 

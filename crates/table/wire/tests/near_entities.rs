@@ -50,7 +50,7 @@ fn in_json(entity: &Entity<'_>) -> String {
         partition: entity.key.partition.as_str(),
         row: entity.key.row.as_str(),
         timestamp: DateTime::MIN_STORED,
-        properties: model::Unspelled(entity.properties.iter()),
+        properties: entity.properties.iter(),
     };
     let mut out = Vec::new();
     write_entity(&mut out, &context, view);

@@ -2,10 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::spelling::{is_implied, is_quoted, write_spelling};
-use model::{ETag, EdmType, UnreadName, UnreadValue, ValueRef, is_plain_text};
+use model::{ETag, EdmType, UnreadName, UnreadValue, ValueRef, write_double};
 
-use super::text::{write_escaped, write_plain_string, write_string};
+use super::text::{is_plain_text, write_escaped, write_plain_string, write_string};
 use super::written_names::WrittenNames;
 use crate::format::MetadataLevel;
 
@@ -66,15 +65,8 @@ impl<'o> Object<'o> {
         write_value(self.out, value);
     }
 
-    /// Members that are written already, each with a comma before it.
-    pub(super) fn members(&mut self, text: &[u8]) {
-        let behind_comma = if self.first { text.get(1..).unwrap_or_default() } else { text };
-        self.first &= text.is_empty();
-        self.out.extend_from_slice(behind_comma);
-    }
-
-    /// A property that is not read yet, at this place among the properties of its entity. Returns its type. What can't be read
-    /// is left out.
+    /// A property that is not read yet, at this place among the properties of its entity. Returns its value, unless that is a
+    /// text that needed no reading. What can't be read is left out.
     #[inline]
     pub(super) fn unread<'n, 'a>(
         &mut self,
@@ -83,22 +75,16 @@ impl<'o> Object<'o> {
         place: usize,
         name: impl UnreadName<'n>,
         value: impl UnreadValue<'a>,
-    ) -> Option<EdmType> {
-        if let Some(spelling) = value.spelling() {
-            let has_note = !spelling.is_implied && level != MetadataLevel::None;
-            self.remembered(names, place, name, has_note.then_some(spelling.kind))?;
-            self.out.extend_from_slice(spelling.text);
-            return Some(spelling.kind);
-        }
+    ) -> Option<ValueRef<'a>> {
         if let Some(text) = value.text_bytes().filter(|text| is_plain_text(text)) {
             self.remembered(names, place, name, None)?;
             write_plain_string(self.out, text);
-            return Some(EdmType::String);
+            return None;
         }
         let value = value.value()?;
         self.remembered(names, place, name, note(level, value))?;
         write_value(self.out, value);
-        Some(value.edm_type())
+        Some(value)
     }
 
     /// Writes a name and its annotation, both as in the entity before if it had them at the same place.
@@ -151,25 +137,32 @@ impl<'o> Object<'o> {
 
 /// The type to write beside a value: none if the JSON implies it.
 fn note(level: MetadataLevel, value: ValueRef<'_>) -> Option<EdmType> {
-    (!is_implied(value) && level != MetadataLevel::None).then(|| value.edm_type())
+    let is_implied = match value {
+        ValueRef::Int64(_) | ValueRef::DateTime(_) | ValueRef::Guid(_) | ValueRef::Binary(_) => false,
+        ValueRef::Double(number) => number.is_finite(),
+        ValueRef::String(_) | ValueRef::Boolean(_) | ValueRef::Int32(_) => true,
+    };
+    (!is_implied && level != MetadataLevel::None).then(|| value.edm_type())
 }
 
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::String(text) => write_string(out, text),
+        ValueRef::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        ValueRef::Int32(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        ValueRef::Int64(value) => write_plain_string(out, itoa::Buffer::new().format(value).as_bytes()),
+        ValueRef::Double(value) if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
+        ValueRef::Double(f64::INFINITY) => out.extend_from_slice(b"\"Infinity\""),
+        ValueRef::Double(f64::NEG_INFINITY) => out.extend_from_slice(b"\"-Infinity\""),
+        ValueRef::Double(value) => write_double(out, value),
+        ValueRef::DateTime(value) => quoted(out, |out| value.write(out)),
+        ValueRef::Guid(value) => quoted(out, |out| value.write(out)),
         ValueRef::Binary(bytes) => quoted(out, |out| {
             let start = out.len();
             out.resize(start + bytes.len().div_ceil(3) * 4, 0);
             // Base64 takes four letters for each three bytes, so it fits.
             let _ = STANDARD.encode_slice(bytes, &mut out[start..]);
         }),
-        // All other values have a spelling.
-        value if is_quoted(value) => quoted(out, |out| {
-            write_spelling(out, value);
-        }),
-        value => {
-            write_spelling(out, value);
-        }
     }
 }
 
