@@ -18,6 +18,8 @@ use crate::{Error, Result, Service};
 /// The most memory that a byte of a filter's text takes as tree, as compiled filter and as literals in ranges: the shortest
 /// comparison has a few letters and is a node in both trees.
 const BYTES_PER_FILTER_BYTE: usize = 32;
+/// Longer filters get no advice.
+pub(crate) const ADVISED_FILTER_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
@@ -98,7 +100,7 @@ impl Service {
         };
         let returned = page.entities.len() as u64;
         if page.examined > returned {
-            self.note_waste(table, filter_text, (class, page.examined, returned), started).await;
+            self.note_waste(table, filter_text, (class, page.examined, returned), started);
         }
         if let Some(max) = examined_max.filter(|max| page.examined > *max) {
             return Err(model::Refusal::ScanTooLarge { max }.into());
@@ -123,8 +125,9 @@ impl Service {
         explanation.map(|explanation| *explanation).ok_or_else(none)
     }
 
-    /// Queries that examine nothing in vain pay nothing for this, so the filter is parsed again here.
-    async fn note_waste(
+    /// Queries that examine nothing in vain pay nothing for this, so the filter is parsed again here: not a long one, which
+    /// would take as long as the query itself.
+    fn note_waste(
         &self,
         table: &TableRef,
         filter: Option<&str>,
@@ -132,15 +135,15 @@ impl Service {
         started: Instant,
     ) {
         let (Some(insight), Some(text)) = (&self.insight, filter) else { return };
-        let permit = LONG_WORK.permit_for_filter(text.len()).await;
-        permit.run(|| {
-            // It was parsed before.
-            let Ok(Some(filter)) = filter::parse(text) else { return };
-            let now = Instant::now();
-            let time = now.saturating_duration_since(started);
-            let query = WastedQuery { table: &table.name, filter: &filter, class, examined, returned, time };
-            insight.advisor.record(&table.account, query, now);
-        });
+        if text.len() > ADVISED_FILTER_BYTES_MAX {
+            return;
+        }
+        // It was parsed before.
+        let Ok(Some(filter)) = filter::parse(text) else { return };
+        let now = Instant::now();
+        let time = now.saturating_duration_since(started);
+        let query = WastedQuery { table: &table.name, filter: &filter, class, examined, returned, time };
+        insight.advisor.record(&table.account, query, now);
     }
 
     async fn query_one(

@@ -1,4 +1,5 @@
 use super::*;
+use crate::query::ADVISED_FILTER_BYTES_MAX;
 use crate::{EntityQuery, EntityWrite, Insight, Service, WriteGroup};
 use model::{Entity, EntityKey, Properties, TableName, Value, ValueCow};
 use std::sync::Arc;
@@ -121,6 +122,17 @@ async fn queries_that_examine_nothing_in_vain_get_no_advice() {
         ask(&service, &users, filter).await;
     }
     assert!(insight.advisor.advice(&users.account, 10, Instant::now()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_filter_is_not_parsed_again_for_advice() {
+    let (service, insight, users) = shop().await;
+    let filter = |letters| format!("Email eq '{}'", "x".repeat(letters));
+    let longest = ADVISED_FILTER_BYTES_MAX - filter(0).len();
+    ask(&service, &users, &filter(longest + 1)).await;
+    assert!(insight.advisor.advice(&users.account, 10, Instant::now()).is_empty());
+    ask(&service, &users, &filter(longest)).await;
+    assert_eq!(insight.advisor.advice(&users.account, 10, Instant::now()).len(), 1);
 }
 
 #[tokio::test]
