@@ -24,6 +24,10 @@ impl KeyedHash {
         texts.iter().fold(start, |state, text| self.text(state, text.as_bytes()))
     }
 
+    pub fn of_bytes(&self, bytes: &[u8]) -> u64 {
+        self.text(self.start, bytes)
+    }
+
     fn text(&self, state: u64, bytes: &[u8]) -> u64 {
         let mut state = self.fold(state ^ bytes.len() as u64);
         let mut rest = bytes;

@@ -147,16 +147,43 @@ impl Catalog {
     pub async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
         let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
         let outcome = self.change(table, &self.cluster.statements.doom_table, found.id).await;
+        match self.after_doom(table, found.id, outcome).await? {
+            true => Ok(()),
+            // Another server dropped it meanwhile.
+            false => Err(Error::TableNotFound),
+        }
+    }
+
+    /// The cluster itself compares, as it does in `replace_table_metadata`.
+    pub async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, Error> {
+        let TableRow::Live(found) = self.read(table).await? else { return Err(Error::TableNotFound) };
+        let values = vec![
+            Some(CqlValue::Text(table.account.as_str().to_owned())),
+            Some(CqlValue::Text(table.stored_name().into_owned())),
+            Some(CqlValue::Uuid(found.id)),
+            expected.map(|document| CqlValue::Blob(document.to_vec())),
+        ];
+        let step = Conditional { statement: &self.cluster.statements.doom_table_if, values };
+        let outcome = self.cluster.compare_and_set(vec![step]).await.map(|outcome| outcome.is_applied());
+        self.after_doom(table, found.id, outcome).await
+    }
+
+    /// Finishes a drop once the table is doomed; false if it was not.
+    async fn after_doom(
+        &self,
+        table: &TableRef,
+        dropped: Uuid,
+        outcome: Result<bool, Trouble>,
+    ) -> Result<bool, Error> {
         self.tables.forget(&id(table));
         match outcome {
             Ok(true) => {}
-            // Another server dropped it meanwhile.
-            Ok(false) => return Err(Error::TableNotFound),
+            Ok(false) => return Ok(false),
             Err(Trouble::Unknown(why)) => {
                 tracing::debug!(%why, "dropping a table got no answer; checking whether it is dropped");
                 // If it is dropped, another server may have done it: of two concurrent drops only one may succeed.
                 if let Ok(TableRow::Doomed(_)) = self.read(table).await
-                    && let Err(trouble) = self.finish_drop(table, found.id).await
+                    && let Err(trouble) = self.finish_drop(table, dropped).await
                 {
                     tracing::debug!(%trouble, "dropping a table was not finished; creating a table with this name will finish it");
                 }
@@ -164,7 +191,7 @@ impl Catalog {
             }
             Err(other) => return Err(other.into()),
         }
-        self.finish_drop(table, found.id).await.map_err(|trouble| match trouble {
+        self.finish_drop(table, dropped).await.map(|()| true).map_err(|trouble| match trouble {
             // The table is doomed. The next creation of a table with this name finishes the drop.
             Trouble::Refused(_) | Trouble::Unknown(_) | Trouble::Tombstones(_) => Error::OutcomeUnknown,
             Trouble::Fault(fault) => Error::Fault(fault),

@@ -110,12 +110,12 @@ impl CassandraEngine {
         })
     }
 
-    fn check_open(&self) -> Result<(), Error> {
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Acquire) { Err(Fault::closed().into()) } else { Ok(()) }
     }
 
     /// The permit is held as long as the write is in flight.
-    fn begin_write(&self) -> Result<WritePermit, Error> {
+    pub(crate) fn begin_write(&self) -> Result<WritePermit, Error> {
         self.check_open()?;
         self.freeze.begin()
     }
@@ -132,6 +132,10 @@ impl CassandraEngine {
 
     pub fn thaw(&self) -> BoxFuture<'_, Result<(), Trouble>> {
         Box::pin(self.freeze.thaw())
+    }
+
+    pub(crate) fn freeze_switch(&self) -> &Freeze {
+        &self.freeze
     }
 
     pub(crate) fn cluster(&self) -> &Cluster {
@@ -154,6 +158,11 @@ impl Engine for CassandraEngine {
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
         let _pass = self.begin_write()?;
         self.catalog.drop_table(table).await
+    }
+
+    async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, Error> {
+        let _pass = self.begin_write()?;
+        self.catalog.drop_table_if(table, expected).await
     }
 
     async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {

@@ -72,6 +72,11 @@ impl Freeze {
         Ok(self.read().await?.on == Some(true))
     }
 
+    /// The freeze that is on now.
+    pub async fn present(&self) -> Result<Option<Uuid>, Trouble> {
+        Ok(self.read().await?.frozen())
+    }
+
     /// Reads the switch and obeys it.
     pub async fn look(&self) -> Result<(), Trouble> {
         let frozen = self.read().await?.frozen();

@@ -56,11 +56,13 @@ pub fn place(partition: &KeyBytes, row: &KeyBytes) -> Vec<u8> {
 }
 
 /// A place above every row of a partition and not above any of another; `None` if no key is long enough to be
-/// that place.
+/// that place. After a partition of entities it is a key that an entity can have, because clients send it back.
 pub fn place_after(partition: &KeyBytes) -> Option<Vec<u8>> {
+    let is_entity = |place: &[u8]| key::decode_key(place).map(|key| key.is_entity_key()).ok();
+    let before = is_entity(&key::join(partition.encoded(), &[]))?;
     // The lowest character that a key can hold.
     let place = key::join(&[partition.encoded(), b" "].concat(), &[]);
-    key::decode_key(&place).is_ok().then_some(place)
+    (is_entity(&place)? >= before).then_some(place)
 }
 
 #[cfg(test)]
@@ -72,17 +74,20 @@ mod tests {
     fn the_longest_key_has_no_place_after_it() {
         assert!(place_after(&KeyBytes::of(&"a".repeat(511))).is_some());
         assert!(place_after(&KeyBytes::of(&"a".repeat(512))).is_none());
+        // Of another service.
+        assert!(place_after(&KeyBytes::of(&"/".repeat(4095))).is_some());
+        assert!(place_after(&KeyBytes::of(&"/".repeat(4096))).is_none());
     }
 
     proptest! {
         #[test]
-        fn a_place_is_the_entitys_key(p in "[ab𝄞\u{ffff}]{0,4}", r in "[ab𝄞\u{ffff}]{0,4}") {
-            let entity = model::EntityKey::parse(&p, &r).unwrap();
+        fn a_place_is_the_entitys_key(p in "[ab/𝄞\u{ffff}]{0,4}", r in "[ab/𝄞\u{ffff}]{0,4}") {
+            let entity = model::EntityKey::parse_stored(&p, &r).unwrap();
             prop_assert_eq!(place(&KeyBytes::of(&p), &KeyBytes::of(&r)), key::encode(&entity));
         }
 
         #[test]
-        fn nothing_lies_between_a_partition_and_the_place_after_it(p in "[ a𝄞]{0,3}", q in "[ a𝄞]{0,3}", r in "[ a\u{ffff}]{0,3}") {
+        fn nothing_lies_between_a_partition_and_the_place_after_it(p in "[ a/𝄞]{0,3}", q in "[ a/𝄞]{0,3}", r in "[ a\u{ffff}]{0,3}") {
             let after = place_after(&KeyBytes::of(&p)).unwrap();
             let entity = place(&KeyBytes::of(&q), &KeyBytes::of(&r));
             let above = KeyBytes::of(&q) > KeyBytes::of(&p);

@@ -14,7 +14,7 @@ use crate::session::ConnectError;
 use crate::trouble::{Trouble, undecodable};
 
 /// The version of the schema. It is stored in the keyspace, so that a newer program recognizes an older schema.
-pub const VERSION: i32 = 4;
+pub const VERSION: i32 = 5;
 
 /// What the schema of each earlier version lacks. New tables have it.
 const UPGRADES: &[(i32, &[&str])] = &[
@@ -31,6 +31,8 @@ const UPGRADES: &[(i32, &[&str])] = &[
     ),
     (2, &["services ADD IF NOT EXISTS queue_metadata blob", "services ADD IF NOT EXISTS blob_metadata blob"]),
     (3, &["entities ADD IF NOT EXISTS deleted bigint static"]),
+    // Only new tables.
+    (4, &[]),
 ];
 
 #[derive(Debug, Error)]
@@ -68,6 +70,8 @@ impl From<Trouble> for InitError {
 /// - `directory`: partition keys of one segment, in order. Written with the partition's epoch as timestamp.
 /// - `segments`: which segment holds which part of a table's partition keys (`directory::map`).
 /// - `purges`: dropped tables whose rows are still to be removed.
+/// - `chunks`: content, 16 chunks of an object in a partition (`objects`).
+/// - `objects`: the parts of all objects by the hour of their names; `object_hours`: these hours.
 /// - `slots`: servers' leases (`slot`).
 /// - `switches`: what all servers are told: whether writes are refused (`freeze`).
 const TABLES: &[(&str, &str)] = &[
@@ -102,12 +106,26 @@ const TABLES: &[(&str, &str)] = &[
         // A table that reappears here is purged once more.
         "(shard int, tid uuid, PRIMARY KEY ((shard), tid)) WITH gc_grace_seconds = 60",
     ),
+    (
+        "chunks",
+        // A partition is never read as a whole, and its rows never change.
+        "(object blob, part bigint, number bigint, body blob, PRIMARY KEY ((object, part), number)) \
+         WITH gc_grace_seconds = 345600 AND compression = {'enabled': 'false'} \
+         AND compaction = {'class': 'UnifiedCompactionStrategy'}",
+    ),
+    (
+        "objects",
+        "(hour bigint, object blob, part bigint, removed boolean, PRIMARY KEY ((hour), object, part)) \
+         WITH gc_grace_seconds = 345600 AND compaction = {'class': 'UnifiedCompactionStrategy'}",
+    ),
+    ("object_hours", "(shard int, hour bigint, PRIMARY KEY ((shard), hour)) WITH gc_grace_seconds = 345600"),
     ("slots", "(id int PRIMARY KEY, owner uuid, high bigint, lease int, frozen uuid)"),
     ("switches", "(id int PRIMARY KEY, frozen boolean, freeze uuid)"),
 ];
 
 /// All nodes have to agree on a new table, which takes a while on a busy cluster.
 const SCHEMA_TIMEOUT: Duration = Duration::from_secs(60);
+const SCHEMA_ATTEMPTS: u32 = 3;
 
 /// What `init` created.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -128,14 +146,7 @@ pub fn init<'a>(
 }
 
 async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<SchemaChanges, InitError> {
-    let run = async |text: String| {
-        let mut statement = Statement::new(text.as_str());
-        statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
-        match driver::query(session, statement, &()).await {
-            Ok(_) => Ok(()),
-            Err(source) => Err(InitError::Statement { statement: text, source: Box::new(source) }),
-        }
-    };
+    let run = async |text: String| run(session, text).await;
     let there = tables_of(session, keyspace).await?;
     let foreign: Vec<&str> = there
         .iter()
@@ -176,6 +187,20 @@ async fn make(session: &Session, keyspace: &str, replication: &str) -> Result<Sc
     run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, {VERSION}) IF NOT EXISTS"))
         .await?;
     Ok(made)
+}
+
+/// Runs a statement that does nothing if it was done before, so it can be sent again when no answer came.
+async fn run(session: &Session, text: String) -> Result<(), InitError> {
+    let mut statement = Statement::new(text.as_str());
+    statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
+    for attempt in 1.. {
+        match driver::query(session, statement.clone(), &()).await {
+            Ok(_) => break,
+            Err(ExecutionError::RequestTimeout(_)) if attempt < SCHEMA_ATTEMPTS => {}
+            Err(source) => return Err(InitError::Statement { statement: text, source: Box::new(source) }),
+        }
+    }
+    Ok(())
 }
 
 /// The names of all tables of the keyspace; `None` if there is no keyspace.

@@ -256,14 +256,14 @@ pub async fn are_all_quiet(link: &Link, freeze: Uuid) -> Result<bool, Trouble> {
     Ok(all(link).await?.iter().all(quiet))
 }
 
-/// The slots that are taken, in their order.
-pub async fn servers(link: &Link) -> Result<Vec<ServerView>, Trouble> {
+/// The slots that are taken, in their order. `freeze`: the one that is on, if any. A slot also names one that was on before.
+pub async fn servers(link: &Link, freeze: Option<Uuid>) -> Result<Vec<ServerView>, Trouble> {
     let rows = all(link).await?;
     let taken = rows.into_iter().filter(|row| row.1.is_some());
-    let view = |(id, _, _, table_lease, frozen): SlotRow| ServerView {
+    let view = |(id, _, _, table_lease, obeyed): SlotRow| ServerView {
         slot: i64::from(id),
         table_lease_milliseconds: table_lease,
-        is_frozen: frozen.is_some(),
+        is_frozen: freeze.is_some() && obeyed == freeze,
     };
     let mut servers: Vec<ServerView> = taken.map(view).collect();
     servers.sort_unstable_by_key(|server| server.slot);

@@ -76,6 +76,8 @@ pub struct Statements {
     pub list_tables: PreparedStatement,
     pub table_accounts: PreparedStatement,
     pub doom_table: PreparedStatement,
+    /// The same if it has this metadata.
+    pub doom_table_if: PreparedStatement,
     pub forget_table: PreparedStatement,
     pub replace_table_metadata: PreparedStatement,
     pub service_accounts: PreparedStatement,
@@ -87,6 +89,18 @@ pub struct Statements {
     pub add_purge: PreparedStatement,
     pub list_purges: PreparedStatement,
     pub remove_purge: PreparedStatement,
+    // Content. Every write has one of two timestamps (`objects`).
+    pub put_chunk: PreparedStatement,
+    pub get_chunk: PreparedStatement,
+    pub remove_chunks: PreparedStatement,
+    pub add_object_hour: PreparedStatement,
+    pub add_object_part: PreparedStatement,
+    pub object_parts: PreparedStatement,
+    pub remove_object_part: PreparedStatement,
+    pub object_hours: PreparedStatement,
+    pub objects_of_hour: PreparedStatement,
+    pub drop_object_parts: PreparedStatement,
+    pub drop_object_hour: PreparedStatement,
     pub all_slots: PreparedStatement,
     /// Taken by a new owner; and renewed, released or given free.
     pub take_slot: PreparedStatement,
@@ -254,6 +268,10 @@ impl Statements {
             table_accounts: quorum("SELECT DISTINCT account FROM tables").await?,
             doom_table: conditional("UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1")
                 .await?,
+            doom_table_if: conditional(
+                "UPDATE tables SET state = 2 WHERE account = ? AND name = ? IF id = ? AND state = 1 AND metadata = ?",
+            )
+            .await?,
             forget_table: conditional("DELETE FROM tables WHERE account = ? AND name = ? IF id = ?").await?,
             replace_table_metadata: conditional(
                 "UPDATE tables SET metadata = ? WHERE account = ? AND name = ? IF id = ? AND state = 1 AND metadata = ?",
@@ -271,6 +289,29 @@ impl Statements {
             add_purge: quorum("INSERT INTO purges (shard, tid) VALUES (0, ?)").await?,
             list_purges: quorum("SELECT tid FROM purges WHERE shard = 0").await?,
             remove_purge: quorum("DELETE FROM purges WHERE shard = 0 AND tid = ?").await?,
+            put_chunk: quorum(
+                "INSERT INTO chunks (object, part, number, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
+            )
+            .await?,
+            get_chunk: quorum("SELECT body FROM chunks WHERE object = ? AND part = ? AND number = ?").await?,
+            remove_chunks: quorum("DELETE FROM chunks USING TIMESTAMP ? WHERE object = ? AND part = ?").await?,
+            add_object_hour: quorum("INSERT INTO object_hours (shard, hour) VALUES (0, ?) USING TIMESTAMP ?").await?,
+            add_object_part: quorum(
+                "INSERT INTO objects (hour, object, part) VALUES (?, ?, ?) USING TIMESTAMP ?",
+            )
+            .await?,
+            object_parts: quorum("SELECT part, removed FROM objects WHERE hour = ? AND object = ?").await?,
+            remove_object_part: quorum(
+                "UPDATE objects USING TIMESTAMP ? SET removed = true WHERE hour = ? AND object = ? AND part = ?",
+            )
+            .await?,
+            object_hours: quorum("SELECT hour FROM object_hours WHERE shard = 0 AND hour >= ? LIMIT ?").await?,
+            objects_of_hour: quorum(
+                "SELECT object, part, removed FROM objects WHERE hour = ? AND (object, part) > (?, ?) LIMIT ?",
+            )
+            .await?,
+            drop_object_parts: quorum("DELETE FROM objects USING TIMESTAMP ? WHERE hour = ?").await?,
+            drop_object_hour: quorum("DELETE FROM object_hours USING TIMESTAMP ? WHERE shard = 0 AND hour = ?").await?,
             all_slots: quorum("SELECT id, owner, high, lease, frozen FROM slots").await?,
             take_slot: conditional(
                 "UPDATE slots SET owner = ?, high = ?, lease = ?, frozen = null WHERE id = ? IF owner = ? AND high = ?",

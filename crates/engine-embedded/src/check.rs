@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::{Fault, RowView};
+use store::{Fault, ObjectNaming, RowView};
 
 use crate::layout::TableId;
 use crate::open::OpenError;
@@ -12,10 +12,14 @@ use crate::survey::{self, Finder, Progress, SurveyError};
 
 /// Reads all of a store that no process has open, without changing it.
 ///
-/// Its memory is limited: a block and an index for each level of table files, and about twice the size of the logs.
-/// The write buffers of the server that wrote them limit the logs.
-pub fn check(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
-    survey::survey(directory, &mut Nobody, progress).map_err(|error| match error {
+/// Its memory is limited: a block and an index for each level of table files, about twice the size of the logs, and 100
+/// bytes for each object. The write buffers of the server that wrote them limit the logs.
+pub fn check(
+    directory: &Path,
+    naming: &dyn ObjectNaming,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, OpenError> {
+    survey::survey(directory, naming, &mut Nobody, progress).map_err(|error| match error {
         SurveyError::Open(error) => error,
         SurveyError::Finder(source) => OpenError::Interrupted { directory: directory.to_owned(), source },
     })
@@ -30,6 +34,10 @@ impl Finder for Nobody {
     }
 
     fn row(&mut self, _: TableId, _: &[u8], _: RowView<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn object(&mut self, _: &[u8], _: &[u8]) -> Result<(), Fault> {
         Ok(())
     }
 }

@@ -63,6 +63,11 @@ pub enum Work {
     Apply(PreparedTransaction),
     Create(TableRef, Option<Bytes>),
     Drop(TableRef),
+    /// Only if the table's metadata is the expected one.
+    DropIf {
+        table: TableRef,
+        expected: Option<Bytes>,
+    },
     ReplaceTableMetadata {
         table: TableRef,
         expected: Option<Bytes>,
@@ -173,6 +178,11 @@ fn judge(draft: &mut Draft<'_>, work: Work) -> WriteAnswer {
         Work::Apply(prepared) => return draft.apply(prepared),
         Work::Create(table, metadata) => draft.create(&table, metadata)?,
         Work::Drop(table) => draft.drop_table(&table)?,
+        Work::DropIf { table, expected } => {
+            if !draft.drop_table_if(&table, expected.as_ref())? {
+                return Ok(WriteOutcome::NotAsExpected);
+            }
+        }
         Work::ReplaceTableMetadata { table, expected, metadata } => {
             if !draft.replace_table_metadata(&table, expected.as_ref(), metadata)? {
                 return Ok(WriteOutcome::NotAsExpected);

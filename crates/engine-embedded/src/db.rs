@@ -1,4 +1,4 @@
-//! The open database: RocksDB, its two column families, and the directory's lock for as long as it is open.
+//! The open database: RocksDB, its three column families, and the directory's lock for as long as it is open.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -74,8 +74,12 @@ impl Db {
         self.family(layout::DATA_FAMILY)
     }
 
+    pub fn objects(&self) -> &ColumnFamily {
+        self.family(layout::OBJECTS_FAMILY)
+    }
+
     fn family(&self, name: &str) -> &ColumnFamily {
-        // `open` creates both, and nothing in this crate drops a column family.
+        // `open` creates all of them, and nothing in this crate drops a column family.
         self.rocks.cf_handle(name).expect("opened with this column family")
     }
 
@@ -116,9 +120,9 @@ impl Db {
             .map_err(|error| fault("could not write a commit to the log", error))
     }
 
-    /// Writes all rows to table files, so that the next open has no log to replay.
+    /// Writes all rows and chunks to files, so that the next open has no log to replay.
     pub fn flush(&self) -> Result<(), Fault> {
-        for family in [self.data(), self.meta()] {
+        for family in [self.objects(), self.data(), self.meta()] {
             self.rocks
                 .flush_cf(family)
                 .map_err(|error| fault("could not flush rows to a table file", error))?;

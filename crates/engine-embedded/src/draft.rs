@@ -163,10 +163,25 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Deletes the table's record, hides its rows with one range tombstone, and adds a record that they still take
-    /// space.
     pub fn drop_table(&mut self, table: &TableRef) -> Result<(), Error> {
         let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
+        self.drop_found(table);
+        Ok(())
+    }
+
+    /// False, without a change, if the table's metadata is not the expected one.
+    pub fn drop_table_if(&mut self, table: &TableRef, expected: Option<&Bytes>) -> Result<bool, Error> {
+        let table = self.table(&table_key(table)).ok_or(Error::TableNotFound)?;
+        let as_expected = table.record.metadata.as_ref() == expected;
+        if as_expected {
+            self.drop_found(table);
+        }
+        Ok(as_expected)
+    }
+
+    /// Deletes the table's record, hides its rows with one range tombstone, and adds a record that they still take
+    /// space.
+    fn drop_found(&mut self, table: Arc<Table>) {
         self.effects.batch.delete_cf(self.db.meta(), &table.key);
         self.effects.batch.put_cf(
             self.db.meta(),
@@ -176,7 +191,6 @@ impl<'a> Draft<'a> {
         self.hide(table.record.id);
         self.effects.changes.tables.insert(table.key.clone(), None);
         self.effects.dropped.push(table);
-        Ok(())
     }
 
     /// False, and nothing is changed, if the table's metadata is not what was expected.

@@ -1,26 +1,25 @@
-//! About how much a table holds: counted while that is cheap, else from the sizes of the table files.
+//! About how much a table holds, or a range of its keys: counted while that is cheap, else from the sizes of the table
+//! files.
 
 use rocksdb::properties::ESTIMATE_NUM_KEYS;
 use rocksdb::{Range, ReadOptions};
 use store::{Fault, TableEstimate};
 
 use crate::db::{self, Db};
-use crate::layout::TableId;
 
 /// Deleted rows that counting may step over. Behind more of them, counting would take long.
 const DELETED_ROWS_MAX: u64 = 100_000;
 
-/// Reads at most `rows_max` rows.
-pub fn estimate(db: &Db, id: TableId, rows_max: u64) -> Result<TableEstimate, Fault> {
-    let (start, end) = id.all();
-    let counted = count(db, (&start, &end), rows_max)?;
+/// Reads at most `rows_max` rows between these stored keys.
+pub fn estimate(db: &Db, (start, end): (&[u8], &[u8]), rows_max: u64) -> Result<TableEstimate, Fault> {
+    let counted = count(db, (start, end), rows_max)?;
     if counted.is_all {
         return Ok(TableEstimate { rows: counted.rows, bytes: counted.bytes, read: counted.rows });
     }
     let size = |start: &[u8], end: &[u8]| -> u64 {
         db.rocks().get_approximate_sizes_cf(db.data(), &[Range::new(start, end)]).iter().sum()
     };
-    let (own, all) = (size(&start, &end), size(&[], &[u8::MAX; 32]));
+    let (own, all) = (size(start, end), size(&[], &[u8::MAX; 32]));
     // Of all tables together, RocksDB knows about how many rows there are.
     let rows_of_all = db.rocks().property_int_value_cf(db.data(), ESTIMATE_NUM_KEYS);
     let rows_of_all = rows_of_all.ok().flatten().unwrap_or(0);

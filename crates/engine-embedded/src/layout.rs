@@ -8,7 +8,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use model::{AccountName, DateTime, Key, KeyRange, ServiceKind};
-use store::{StoredName, encoding};
+use store::{ObjectId, StoredName, encoding};
 
 use crate::fields::{Fields, MUST_UNDERSTAND, Unusable};
 
@@ -34,6 +34,8 @@ pub const BEFORE_UPGRADE_DRAFT_DIRECTORY: &str = "before-format-2.partial";
 
 pub const META_FAMILY: &str = "meta";
 pub const DATA_FAMILY: &str = "data";
+/// Content that is too large for rows, in chunks.
+pub const OBJECTS_FAMILY: &str = "objects";
 
 const FORMAT_NAME: &str = "partita-store";
 /// The format that this version writes. It reads and upgrades every format from `FORMAT_OLDEST` on.
@@ -116,6 +118,55 @@ impl TableId {
 impl fmt::Display for TableId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// An object that has a chunk. The value is empty. Objects are listed by these, because RocksDB would read the content of
+/// every chunk that it steps over.
+const OBJECT_NAME: u8 = b'N';
+/// A chunk: object ‖ number, big-endian.
+const OBJECT_CHUNK: u8 = b'C';
+
+pub fn object_name_key(object: ObjectId) -> [u8; 1 + ObjectId::BYTES] {
+    let mut key = [OBJECT_NAME; 1 + ObjectId::BYTES];
+    key[1..].copy_from_slice(object.as_bytes());
+    key
+}
+
+/// The first key above all names of objects.
+pub const ABOVE_OBJECT_NAMES: [u8; 1] = [OBJECT_NAME + 1];
+
+pub fn chunk_key(object: ObjectId, number: u32) -> [u8; 5 + ObjectId::BYTES] {
+    let mut key = [OBJECT_CHUNK; 5 + ObjectId::BYTES];
+    key[1..=ObjectId::BYTES].copy_from_slice(object.as_bytes());
+    key[1 + ObjectId::BYTES..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The bounds of all chunks of an object, lower included, upper not.
+pub fn chunk_range(object: ObjectId) -> (Vec<u8>, Vec<u8>) {
+    let last = chunk_key(object, u32::MAX);
+    // Longer than every key, so it lies directly above the last.
+    (chunk_key(object, 0).to_vec(), [&last[..], &[0]].concat())
+}
+
+/// The key of an entry of the family of objects, read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectKey {
+    Name(ObjectId),
+    Chunk(ObjectId, u32),
+}
+
+impl ObjectKey {
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (object, rest) = rest.split_first_chunk::<{ ObjectId::BYTES }>()?;
+        let object = ObjectId::from_bytes(*object);
+        match *kind {
+            OBJECT_NAME if rest.is_empty() => Some(Self::Name(object)),
+            OBJECT_CHUNK => Some(Self::Chunk(object, u32::from_be_bytes(rest.try_into().ok()?))),
+            _ => None,
+        }
     }
 }
 

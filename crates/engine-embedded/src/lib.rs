@@ -2,6 +2,8 @@
 //!
 //! One thread writes (`commit`), all threads read (`read`), and another thread reclaims the space of dropped tables
 //! (`reclaim`). It knows nothing of HTTP, JSON or filters. The bytes of a row are defined by `store`.
+//!
+//! Content that is too large for rows is in the same database (`objects`), written by whoever has it.
 
 mod catalog;
 mod check;
@@ -17,6 +19,7 @@ mod fields;
 mod health;
 mod layout;
 mod monitor;
+mod objects;
 mod open;
 mod options;
 mod patience;
@@ -24,12 +27,14 @@ mod prepared;
 mod queue;
 mod read;
 mod reclaim;
+mod reclaim_objects;
 mod records;
 mod report;
 mod salvage;
 mod scan;
 mod split;
 mod survey;
+mod survey_objects;
 mod turns;
 mod upgrade;
 
@@ -43,11 +48,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
+use model::{AccountName, DateTime, EntityKey, Key, KeyRange, ServiceKind};
 use parking_lot::RwLock;
 use store::{
-    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableEstimate, TableRef,
-    TablesPage, Transaction,
+    Engine, EngineCounters, Error, Fault, ObjectId, Page, Scan, StoredName, StoredRow, TableEstimate,
+    TableRef, TablesPage, Transaction,
 };
 use tokio::sync::watch;
 use tokio::task;
@@ -64,6 +69,8 @@ pub use crate::directory::stored_format;
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
 use crate::monitor::OpenState;
+pub use crate::objects::EmbeddedObjects;
+use crate::objects::ObjectsState;
 pub use crate::open::OpenError;
 use crate::open::OpenStore;
 pub use crate::options::{Options, ROCKSDB_VERSION};
@@ -71,9 +78,11 @@ use crate::prepared::{KeyCommits, PreparedTransaction, PublishedCommit};
 use crate::queue::{Queue, Reservation};
 use crate::read::Reader;
 use crate::reclaim::Reclaimer;
+use crate::reclaim_objects::ObjectReclaimer;
 pub use crate::report::{Damage, DamageEdge, Report, RowPlace, TableCount};
 pub use crate::salvage::{SalvageError, SalvageReport, salvage};
 pub use crate::survey::Progress;
+pub use crate::survey_objects::ObjectCounts;
 
 /// How long a close waits for a commit or flush that RocksDB delays because the disk is full. After that the delayed
 /// commit is refused. Everything acknowledged is in the log.
@@ -88,6 +97,7 @@ pub struct EmbeddedEngine {
     reader: Reader,
     health: Arc<Health>,
     counts: Arc<LiveCounters>,
+    objects: Arc<ObjectsState>,
     statistics: bool,
     /// `None` once closed.
     running: RwLock<Option<Running>>,
@@ -103,6 +113,8 @@ struct Running {
     stopping: Arc<AtomicBool>,
     committer: JoinHandle<()>,
     reclaimer: JoinHandle<()>,
+    removed_objects: mpsc::Sender<ObjectId>,
+    object_reclaimer: JoinHandle<()>,
 }
 
 impl EmbeddedEngine {
@@ -129,6 +141,17 @@ impl EmbeddedEngine {
             .name("partita-reclaim".to_owned())
             .spawn(move || reclaimer.run(&to_reclaim))
             .map_err(started)?;
+        let (removed_objects, to_remove) = mpsc::channel();
+        let object_reclaimer = ObjectReclaimer {
+            db: db.clone(),
+            stopping: stopping.clone(),
+            after: options.reclaim_objects_after,
+            at_rest: options.at_rest,
+        };
+        let object_reclaimer = thread::Builder::new()
+            .name("partita-objects".to_owned())
+            .spawn(move || object_reclaimer.run(&to_remove))
+            .map_err(started)?;
         let committer = Committer {
             db: db.clone(),
             catalog: catalog.clone(),
@@ -150,9 +173,18 @@ impl EmbeddedEngine {
             catalog,
             health,
             counts,
+            objects: Arc::new(ObjectsState::new()),
             statistics: options.statistics,
             directory: options.directory,
-            running: RwLock::new(Some(Running { db, queue, stopping, committer, reclaimer })),
+            running: RwLock::new(Some(Running {
+                db,
+                queue,
+                stopping,
+                committer,
+                reclaimer,
+                removed_objects,
+                object_reclaimer,
+            })),
             closed,
         })
     }
@@ -182,6 +214,16 @@ impl EmbeddedEngine {
     fn db(&self) -> Result<Arc<Db>, Fault> {
         self.health.check()?;
         self.running.read().as_ref().map(|running| running.db.clone()).ok_or_else(Fault::closed)
+    }
+
+    /// Has the space of removed objects reclaimed.
+    fn note_removed(&self, objects: &[ObjectId]) {
+        if let Some(running) = self.running.read().as_ref() {
+            for object in objects {
+                // Fails only if the thread has ended. The next start reclaims the space.
+                let _ = running.removed_objects.send(*object);
+            }
+        }
     }
 
     fn queue(&self) -> Result<Arc<Queue>, Fault> {
@@ -236,7 +278,7 @@ impl Running {
     /// Finishes the accepted writes and closes the database. If a read is still running, it is closed when that ends.
     fn stop(self, flush: bool) {
         self.stopping.store(true, Ordering::SeqCst);
-        drop(self.queue);
+        drop((self.queue, self.removed_objects));
         let (in_time, watch) = mpsc::channel::<()>();
         let db = self.db.clone();
         // If no thread can be started, a close on a full disk waits until there is space.
@@ -254,9 +296,10 @@ impl Running {
         }
         drop(in_time);
         let _ = watchdog.map(JoinHandle::join);
-        // Ends the compaction that the reclaimer may wait for.
+        // Ends the compactions that the reclaimers may wait for.
         self.db.rocks().cancel_all_background_work(true);
         let _ = self.reclaimer.join();
+        let _ = self.object_reclaimer.join();
     }
 }
 
@@ -268,6 +311,11 @@ impl Engine for EmbeddedEngine {
 
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error> {
         self.commit(Work::Drop(table.clone())).await.map(drop)
+    }
+
+    async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, Error> {
+        let work = Work::DropIf { table: table.clone(), expected };
+        Ok(!matches!(self.commit(work).await?, WriteOutcome::NotAsExpected))
     }
 
     async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
@@ -364,9 +412,14 @@ impl Engine for EmbeddedEngine {
         self.commit(Work::Load(table.clone(), partition.clone(), rows)).await.map(drop)
     }
 
-    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
+    async fn estimate_table(
+        &self,
+        table: &TableRef,
+        within: &KeyRange,
+        rows_max: u64,
+    ) -> Result<Option<TableEstimate>, Error> {
         let (db, found) = self.readable(table)?;
-        let estimate = self.reader.estimate(db, found, rows_max).await;
+        let estimate = self.reader.estimate(db, found, within, rows_max).await;
         estimate.map(Some).map_err(|error| error.about(|| table.to_string()))
     }
 

@@ -8,6 +8,7 @@ use store::EngineCounters;
 
 use crate::counters::{Counters, LiveCounters};
 use crate::db::Db;
+use crate::reclaim_objects::BlobFiles;
 
 /// What is known only while the engine is open.
 pub struct OpenState<'a> {
@@ -69,7 +70,7 @@ fn write_rocksdb(to: &mut EngineCounters, db: &Db) {
     // Of all families together, except for those that every family gives for the whole database.
     let sum = |name: &names::PropName| {
         let of = |family| db.rocks().property_int_value_cf(family, name).ok().flatten();
-        Some(of(db.data())? + of(db.meta())?)
+        Some(of(db.data())? + of(db.meta())? + of(db.objects())?)
     };
     let of_all = |name: &names::PropName| db.rocks().property_int_value_cf(db.data(), name).ok().flatten();
     for (name, meaning, value) in [
@@ -86,7 +87,7 @@ fn write_rocksdb(to: &mut EngineCounters, db: &Db) {
         ("cache_max_bytes", "Memory that the block cache may use.", of_all(names::BLOCK_CACHE_CAPACITY)),
         (
             "memtable_bytes",
-            "New rows in memory that are not in table files yet.",
+            "New rows and content in memory that are not in files yet.",
             sum(names::CUR_SIZE_ALL_MEM_TABLES),
         ),
         (
@@ -120,8 +121,18 @@ fn write_rocksdb(to: &mut EngineCounters, db: &Db) {
             to.now(name, meaning, value);
         }
     }
-    if let Ok(Some(stalls)) = db.rocks().property_value_cf(db.data(), WRITE_STALLS) {
-        let (delays, stops) = stalls_of(&stalls);
+    if let Some(files) = BlobFiles::of(db) {
+        to.now("content_files_bytes", "Size of the files with the content of blobs.", files.bytes);
+        to.now(
+            "content_garbage_bytes",
+            "The part of them that no blob needs, as far as compactions have noticed.",
+            files.garbage,
+        );
+    }
+    let stalls = |family| db.rocks().property_value_cf(family, WRITE_STALLS).ok().flatten();
+    if let (Some(of_rows), Some(of_content)) = (stalls(db.data()), stalls(db.objects())) {
+        let (of_rows, of_content) = (stalls_of(&of_rows), stalls_of(&of_content));
+        let (delays, stops) = (of_rows.0 + of_content.0, of_rows.1 + of_content.1);
         let values = [("delayed", delays), ("stopped", stops)];
         to.totals(
             "write_stalls",

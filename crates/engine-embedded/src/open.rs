@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forensics::log_tail;
-use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, ErrorKind, IteratorMode};
+use rocksdb::{
+    ColumnFamily, ColumnFamilyDescriptor, DB, DEFAULT_COLUMN_FAMILY_NAME, ErrorKind, IteratorMode,
+};
 use store::Fault;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -43,6 +45,12 @@ pub enum OpenError {
         .directory.display()
     )]
     NewerRecord { directory: PathBuf, record: String, why: String },
+    #[error(
+        "the data directory {} was used by a newer version: its database has the column family {family}; use the \
+         version that wrote it, or a newer one",
+        .directory.display()
+    )]
+    NewerFamily { directory: PathBuf, family: String },
     #[error(
         "the directory {} holds something that is not a Partita store; choose an empty or a new directory",
         .directory.display()
@@ -120,8 +128,9 @@ pub fn open_at_pace(
             }
         }
     }
-    let families = families(&tuning);
-    let rocks = DB::open_cf_descriptors(&tuning.database, directory.database(), families).map_err(failed)?;
+    let families = families_in(&directory, &tuning)?;
+    let mut rocks =
+        DB::open_cf_descriptors(&tuning.database, directory.database(), families).map_err(failed)?;
     let mut records = read_meta(&rocks, path)?;
     let found = records.last.map_or(0, |last| last.counter);
     if found < noted {
@@ -140,6 +149,10 @@ pub fn open_at_pace(
             Upgrade { directory: &mut directory, rocks: &rocks, committed: &committed, pace }.run(records)?;
     }
     upgrade::clear(path);
+    // After an upgrade, whose checkpoint is for programs that do not know the family.
+    if rocks.cf_handle(layout::OBJECTS_FAMILY).is_none() {
+        rocks.create_cf(layout::OBJECTS_FAMILY, &tuning.objects).map_err(failed)?;
+    }
     directory.sync()?;
     counts.opened_records.add(records.count());
     counts.pending_drops.add(records.dropping.len());
@@ -161,7 +174,7 @@ fn check_for_loss(options: &Options, directory: &DataDirectory, noted: u64) -> R
         return Ok(());
     }
     let tuning = Tuning::new(options).map_err(failed)?;
-    let families = families(&tuning);
+    let families = families_in(directory, &tuning)?;
     let rocks = DB::open_cf_descriptors_read_only(&tuning.database, &database, families, false);
     let rocks = rocks.map_err(failed)?;
     let record = rocks.cf_handle(layout::META_FAMILY).map(|meta| rocks.get_cf(meta, layout::COMMIT_KEY));
@@ -181,11 +194,29 @@ fn has_log(database: &Path) -> bool {
     })
 }
 
+/// The column families of a new database.
 pub fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
     vec![
         ColumnFamilyDescriptor::new(layout::META_FAMILY, tuning.meta.clone()),
         ColumnFamilyDescriptor::new(layout::DATA_FAMILY, tuning.data.clone()),
+        ColumnFamilyDescriptor::new(layout::OBJECTS_FAMILY, tuning.objects.clone()),
     ]
+}
+
+/// The column families of a database that is there. Those of earlier versions have no objects.
+fn families_in(directory: &DataDirectory, tuning: &Tuning) -> Result<Vec<ColumnFamilyDescriptor>, OpenError> {
+    let found = DB::list_cf(&tuning.database, directory.database());
+    let found = found.map_err(|error| open_error(&directory.path, &error))?;
+    let known =
+        [layout::META_FAMILY, layout::DATA_FAMILY, layout::OBJECTS_FAMILY, DEFAULT_COLUMN_FAMILY_NAME];
+    if let Some(newer) = found.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(OpenError::NewerFamily { directory: directory.path.clone(), family: newer.clone() });
+    }
+    let mut families = families(tuning);
+    if !found.iter().any(|name| name == layout::OBJECTS_FAMILY) {
+        families.retain(|family| family.name() != layout::OBJECTS_FAMILY);
+    }
+    Ok(families)
 }
 
 /// Reads all meta records. Each of them must be readable.

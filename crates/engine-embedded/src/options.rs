@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
@@ -41,6 +42,8 @@ pub struct Options {
     pub accept_loss: bool,
     /// Opened only for reading: files are not changed, and no space is reclaimed.
     pub at_rest: bool,
+    /// How long removed objects may take space, if there are few of them.
+    pub reclaim_objects_after: Duration,
     /// RocksDB counts the blocks that it reads, for `Counters`. Costs a few per cent.
     pub statistics: bool,
 }
@@ -60,16 +63,27 @@ impl Options {
             waiting_reads: thread::available_parallelism().map_or(0, |threads| threads.get()),
             accept_loss: false,
             at_rest: false,
+            reclaim_objects_after: Duration::from_secs(60),
             statistics: false,
         }
     }
 }
 
-/// RocksDB's options: of the database and of the two column families.
+/// One buffer of new chunks, before they are flushed. Each flush makes a blob file of at most this size.
+pub const OBJECTS_BUFFER_BYTES: usize = 32 * MIB;
+/// The memory of all of them: one that is filled while two are flushed. A chunk that would exceed it waits before it is
+/// written. RocksDB's own limit is far above, because there the writes of rows would wait too.
+pub const OBJECTS_BUFFERS_BYTES: usize = 3 * OBJECTS_BUFFER_BYTES;
+const OBJECTS_BUFFERS_MAX: i32 = 16;
+/// What is shorter stays beside its key.
+const BLOB_BYTES_MIN: u64 = 1024;
+
+/// RocksDB's options: of the database and of the three column families.
 pub struct Tuning {
     pub database: RocksOptions,
     pub meta: RocksOptions,
     pub data: RocksOptions,
+    pub objects: RocksOptions,
 }
 
 impl Tuning {
@@ -79,22 +93,26 @@ impl Tuning {
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let table = table_options(&cache);
         Ok(Self {
-            database: database_options(options, cache),
+            database: database_options(options, cache)?,
             meta: meta_options(options, &table),
             data: data_options(options, &table)?,
+            objects: objects_options(options, &table)?,
         })
     }
 }
 
-fn database_options(options: &Options, cache: Cache) -> RocksOptions {
-    let mut database = RocksOptions::default();
+fn database_options(options: &Options, cache: Cache) -> Result<RocksOptions, rocksdb::Error> {
+    // What is not in the log is flushed by `sync` and by a close, and by nothing else: not on a full disk, where a flush at
+    // the end would wait for ever.
+    let mut database = RocksOptions::default().get_options_from_string("avoid_flush_during_shutdown=true")?;
     // Only `database::create` creates a database.
     database.create_if_missing(false);
     database.create_missing_column_families(true);
 
     // Flush early instead of stalling on a full buffer: all writers would wait for a stalled committer.
-    let write_buffers =
-        WriteBufferManager::new_write_buffer_manager_with_cache(options.write_buffer_bytes, false, cache);
+    // Objects have their share on top: an upload must not make RocksDB flush the rows of tables early.
+    let buffer_bytes = options.write_buffer_bytes + OBJECTS_BUFFERS_BYTES;
+    let write_buffers = WriteBufferManager::new_write_buffer_manager_with_cache(buffer_bytes, false, cache);
     database.set_write_buffer_manager(&write_buffers);
     // Every group writes a little to `meta`. Its buffer hardly fills, and without this limit it would keep old logs
     // for ever.
@@ -121,7 +139,7 @@ fn database_options(options: &Options, cache: Cache) -> RocksOptions {
         database.enable_statistics();
         database.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     }
-    database
+    Ok(database)
 }
 
 fn table_options(cache: &Cache) -> BlockBasedOptions {
@@ -160,12 +178,44 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
     data.set_level_compaction_dynamic_level_bytes(true);
     data.set_write_buffer_size((options.write_buffer_bytes / 2).max(MIB));
     data.set_max_write_buffer_number(4);
+    // An insert looks for its row before it is written. This filter tells that the memtable does not have it, without a
+    // search. A part of the buffer's size: five bits for each row of 200 bytes, and more for each of 1 KiB.
+    data.set_memtable_prefix_bloom_ratio(0.003);
+    data.set_memtable_whole_key_filtering(true);
     data.set_disable_auto_compactions(options.at_rest);
     data.set_target_file_size_base(64 * MIB as u64);
     data.set_max_bytes_for_level_base(256 * MIB as u64);
     // A scan has to step over every deleted row. Files in which half of the rows are deleted are compacted.
     data.add_compact_on_deletion_collector_factory(4096, 2048, 0.5);
     Ok(data)
+}
+
+/// Chunks are in blob files, which have checksums and are linked by checkpoints. Compactions move their keys only: 50 MiB
+/// of keys for a tebibyte of content.
+fn objects_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOptions, rocksdb::Error> {
+    // Each removed object leaves a range tombstone.
+    let mut objects = RocksOptions::default().get_options_from_string("memtable_max_range_deletions=256")?;
+    objects.set_block_based_table_factory(table);
+    objects.set_compression_type(DBCompressionType::Lz4);
+    objects.set_level_compaction_dynamic_level_bytes(true);
+    objects.set_disable_auto_compactions(options.at_rest);
+    objects.set_enable_blob_files(true);
+    objects.set_min_blob_size(BLOB_BYTES_MIN);
+    // Content is mostly compressed already, or encrypted.
+    objects.set_blob_compression_type(DBCompressionType::None);
+    // Compactions leave chunks where they are. `reclaim_objects` copies them when half of the files is garbage; RocksDB's
+    // own rule copies the oldest, whether or not something of them was removed.
+    objects.set_enable_blob_gc(false);
+    // Files of the first level have only keys. Writes of rows must not wait for them.
+    objects.set_level_zero_slowdown_writes_trigger(200);
+    objects.set_level_zero_stop_writes_trigger(400);
+    objects.set_write_buffer_size(OBJECTS_BUFFER_BYTES);
+    objects.set_max_write_buffer_number(OBJECTS_BUFFERS_MAX);
+    // Files of keys for about five gibibytes of content, and a few of them at a time: that is what a copy of chunks needs
+    // as free space.
+    objects.set_target_file_size_base(256 * 1024);
+    objects.set_max_compaction_bytes(1024 * 1024);
+    Ok(objects)
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@
 //! before it reads, so it sees every commit up to that number. In `KeyCommits`, the committer notes the last commit
 //! of each key. If that is not above the reader's number, the row is still the one that the reader saw.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::keyed_hash::KeyedHash;
 use model::{DateTime, EntityKey, Key};
 use store::{Change, Fault, RawRow, Reason, RowDraft, RowOperation, Transaction, merge};
 
@@ -108,7 +108,7 @@ impl PublishedCommit {
 #[derive(Debug)]
 pub struct KeyCommits {
     slots: Vec<u64>,
-    hasher: RandomState,
+    hash: KeyedHash,
 }
 
 impl KeyCommits {
@@ -120,7 +120,7 @@ impl KeyCommits {
     }
 
     fn with_slots(slots: usize) -> Self {
-        Self { slots: vec![0; slots], hasher: RandomState::new() }
+        Self { slots: vec![0; slots], hash: KeyedHash::new() }
     }
 
     /// Commit numbers only grow, so the last one noted is the latest.
@@ -134,7 +134,7 @@ impl KeyCommits {
     }
 
     fn slot(&self, key: &[u8]) -> usize {
-        self.hasher.hash_one(key) as usize % self.slots.len()
+        self.hash.of_bytes(key) as usize % self.slots.len()
     }
 }
 

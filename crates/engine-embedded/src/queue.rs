@@ -162,6 +162,7 @@ pub fn weigh(work: &Work) -> usize {
             let row = |row: &Option<Row>| row.as_ref().map_or(0, |row| row.as_bytes().len());
             rows.iter().map(|(_, stored)| row(stored) + SMALL).sum()
         }
+        Work::DropIf { expected, .. } => expected.as_ref().map_or(0, Bytes::len) + SMALL,
         Work::Drop(_) | Work::Hide(_) | Work::Forget(_) => SMALL,
     }
 }

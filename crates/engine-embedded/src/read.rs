@@ -109,12 +109,14 @@ impl Reader {
         &self,
         db: Arc<Db>,
         table: Arc<Table>,
+        within: &KeyRange,
         rows_max: u64,
     ) -> Result<TableEstimate, Error> {
+        let Some((start, end)) = table.record.id.range(within) else { return Ok(TableEstimate::default()) };
         let mut turn = self.turns.take(Reach::Table).await?;
         let estimate = blocking(move || {
             turn.begin();
-            estimate::estimate(&db, table.record.id, rows_max)
+            estimate::estimate(&db, (&start, &end), rows_max)
         });
         Ok(estimate.await??)
     }
@@ -276,9 +278,10 @@ fn is_there(db: &Db, snapshot: &Snapshot<'_>, catalog: &Catalog, table: &Table) 
     Ok(shown && catalog.table_by_key(&table.key).is_some_and(|found| is_same(&found.record)))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+/// Runs it on a thread that may wait for the disk.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
     task::spawn_blocking(work).await.map_err(|error| match error.is_panic() {
-        true => Fault::bug("a read panicked").because(error),
+        true => Fault::bug("a thread that waits for the disk panicked").because(error),
         // A task is cancelled only when the runtime shuts down.
         false => Fault::closed().because(error),
     })

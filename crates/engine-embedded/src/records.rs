@@ -81,18 +81,28 @@ pub enum RowError {
     Unreadable(#[from] Fault),
     #[error("its key is not written as it should be")]
     KeyForm,
+    #[error("no entity can have its key")]
+    NotAnEntity,
     #[error("a row beyond the limits: {0}")]
     OverLimit(Refusal),
     #[error("its timestamp is before any there can be")]
     Timestamp,
 }
 
-/// The table and the row, if this crate can have written them.
-pub fn check_row<'a>(key: &[u8], value: &'a [u8]) -> Result<(TableId, RowView<'a>), RowError> {
+/// The table and the row, if this crate can have written them. Without a record, the service of a table is not known.
+pub fn check_row<'a>(
+    records: &Records,
+    key: &[u8],
+    value: &'a [u8],
+) -> Result<(TableId, RowView<'a>), RowError> {
     let (id, rest) = TableId::split(key).ok_or_else(|| RowError::ShortKey(key.to_vec()))?;
     let entity = encoding::key::decode_key(rest)?;
     if encoding::key::encode(&entity) != rest {
         return Err(RowError::KeyForm);
+    }
+    let service = records.tables.get(&id).map(|(_, record)| record.service);
+    if service == Some(ServiceKind::Table) && !entity.is_entity_key() {
+        return Err(RowError::NotAnEntity);
     }
     let row = RowView::open(value)?;
     entity.check_properties(row.properties()).map_err(RowError::OverLimit)?;

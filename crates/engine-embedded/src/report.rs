@@ -5,6 +5,8 @@ use std::fmt;
 use model::ServiceKind;
 use store::place_of;
 
+use crate::survey_objects::ObjectCounts;
+
 /// The number of damages that are listed. The rest is only counted, so that the report of a badly damaged store fits
 /// in memory.
 pub const DAMAGE_LISTED_MAX: usize = 1000;
@@ -20,7 +22,9 @@ pub struct Report {
     pub dropped_rows: u64,
     /// Rows that lie within a gap of another file, and so may be old versions.
     pub doubtful_rows: u64,
-    /// Table files and logs.
+    /// Content that is too large for rows.
+    pub objects: ObjectCounts,
+    /// Table files, blob files and logs.
     pub files: u64,
     pub file_bytes: u64,
     /// The number of the last commit found.

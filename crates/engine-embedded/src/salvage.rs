@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::{AccountName, DateTime, ServiceKind};
-use rocksdb::{DB, WriteBatch, WriteOptions};
-use store::{Fault, RowView, StoredName};
+use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
+use store::{Fault, ObjectNaming, RowView, StoredName, encoding};
 
 use crate::database;
 use crate::db;
@@ -47,6 +47,7 @@ pub enum SalvageError {
 pub fn salvage(
     source: &Path,
     target: &Path,
+    naming: &dyn ObjectNaming,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SalvageReport, SalvageError> {
     let failed = |source: Fault| SalvageError::Target { directory: target.to_owned(), source };
@@ -65,7 +66,7 @@ pub fn salvage(
     }
     let save = |progress| {
         let mut writer = Writer::create(&partial).map_err(failed)?;
-        let report = survey::survey(source, &mut writer, progress).map_err(|error| match error {
+        let report = survey::survey(source, naming, &mut writer, progress).map_err(|error| match error {
             SurveyError::Open(error) => SalvageError::Source(error),
             SurveyError::Finder(fault) => failed(fault),
         })?;
@@ -131,10 +132,15 @@ impl Writer {
     }
 
     fn put(&mut self, family: &str, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let handle =
-            self.rocks.cf_handle(family).ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
+        let handle = family_of(&self.rocks, family)?;
         self.batch.put_cf(handle, key, value);
         if self.batch.size_in_bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn delete(&mut self, family: &str, key: &[u8]) -> Result<(), Fault> {
+        let handle = family_of(&self.rocks, family)?;
+        self.batch.delete_cf(handle, key);
+        Ok(())
     }
 
     fn write(&mut self) -> Result<(), Fault> {
@@ -143,11 +149,21 @@ impl Writer {
         written.map_err(|error| db::fault("could not write to the new store", error))
     }
 
-    /// Makes a record for rows whose table has none.
+    /// Makes a record for rows whose table has none. Of whichever service it was: as entities, its rows can be read.
     fn name(&mut self, id: TableId) -> Result<(), Fault> {
-        let text = format!("Salvaged{}", &id.to_string()[..16]);
-        // Of whichever service it was: as entities, its rows can be read.
-        let service = ServiceKind::Table;
+        self.name_as(id, ServiceKind::Table, format!("Salvaged{}", &id.to_string()[..16]))
+    }
+
+    /// The same once a key was found that only blobs have. What was written as a table becomes a container.
+    fn rename(&mut self, id: TableId) -> Result<(), Fault> {
+        if let Some(record) = self.tables.get(&id) {
+            let key = layout::table_key(&self.heir, &record.stored_name());
+            self.delete(layout::META_FAMILY, &key)?;
+        }
+        self.name_as(id, ServiceKind::Blob, format!("salvaged{}", &id.to_string()[..16]))
+    }
+
+    fn name_as(&mut self, id: TableId, service: ServiceKind, text: String) -> Result<(), Fault> {
         let name = StoredName::parse(service, &text)
             .ok_or_else(|| Fault::bug("a name for a table without a record is not valid"))?;
         let record = TableRecord::new(id, service, name);
@@ -155,7 +171,9 @@ impl Writer {
         self.put(layout::META_FAMILY, &key, &record.encode())?;
         self.tables.insert(id, record);
         let account = self.heir.to_string();
-        self.named.insert(id, TableCount { account, service, table: text, entities: 0, bytes: 0 });
+        let before = self.named.remove(&id);
+        let (entities, bytes) = before.map_or((0, 0), |count| (count.entities, count.bytes));
+        self.named.insert(id, TableCount { account, service, table: text, entities, bytes });
         Ok(())
     }
 
@@ -166,11 +184,8 @@ impl Writer {
         let record = CommitRecord { counter, last_stamp };
         self.put(layout::META_FAMILY, layout::COMMIT_KEY, &record.encode())?;
         self.write()?;
-        for family in [layout::DATA_FAMILY, layout::META_FAMILY] {
-            let handle = self
-                .rocks
-                .cf_handle(family)
-                .ok_or_else(|| Fault::bug("the new store lacks a column family"))?;
+        for family in [layout::OBJECTS_FAMILY, layout::DATA_FAMILY, layout::META_FAMILY] {
+            let handle = family_of(&self.rocks, family)?;
             self.rocks.flush_cf(handle).map_err(|error| db::fault("could not flush the new store", error))?;
         }
         self.directory
@@ -183,6 +198,10 @@ impl Writer {
         named.sort_by(|a, b| a.table.cmp(&b.table));
         Ok((named, self.entities))
     }
+}
+
+fn family_of<'a>(rocks: &'a DB, name: &str) -> Result<&'a ColumnFamily, Fault> {
+    rocks.cf_handle(name).ok_or_else(|| Fault::bug("the new store lacks a column family"))
 }
 
 impl Finder for Writer {
@@ -211,6 +230,10 @@ impl Finder for Writer {
         if !self.tables.contains_key(&table) {
             self.name(table)?;
         }
+        let is_table = self.named.get(&table).is_some_and(|count| count.service == ServiceKind::Table);
+        if is_table && !encoding::key::decode_key(TableId::strip(key))?.is_entity_key() {
+            self.rename(table)?;
+        }
         if let Some(count) = self.named.get_mut(&table) {
             count.entities += 1;
             count.bytes += (key.len() + row.bytes().len()) as u64;
@@ -218,5 +241,10 @@ impl Finder for Writer {
         self.latest = self.latest.max(row.timestamp());
         self.entities += 1;
         self.put(layout::DATA_FAMILY, key, row.bytes())
+    }
+
+    /// All objects, also those that no row names: a server removes these when they are a day old.
+    fn object(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        self.put(layout::OBJECTS_FAMILY, key, value)
     }
 }

@@ -14,7 +14,7 @@ use forensics::manifest::{ListedFile, Manifest};
 use forensics::merge::{Gap, GapEdge, LogRows, MergeFile, MergedRows};
 use forensics::table_file::{RowStep, TableFile};
 use model::ServiceKind;
-use store::{Fault, RowView};
+use store::{Fault, ObjectNaming, RowView};
 
 use crate::directory::DirectoryView;
 use crate::fields::Unusable;
@@ -22,6 +22,7 @@ use crate::layout::{self, CommitRecord, TableId};
 use crate::open::{self, OpenError};
 use crate::records::{self, Records};
 use crate::report::{Damage, DamageEdge, Report, TableCount};
+use crate::survey_objects::{ChunkError, Lack, ObjectEntry, ObjectReader};
 
 /// How far a survey has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub trait Finder {
     fn records(&mut self, records: &Records) -> Result<(), Fault>;
     /// Called for each sound row, in the order of stored keys. There may be no record of its table.
     fn row(&mut self, table: TableId, key: &[u8], row: RowView<'_>) -> Result<(), Fault>;
+    /// Called for each sound entry of the family of objects, before the first row: names with an empty value, and chunks.
+    fn object(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault>;
 }
 
 /// Why a survey could not be finished.
@@ -51,12 +54,16 @@ pub enum SurveyError {
 
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 4096;
+/// Chunks between two.
+const CHUNKS_PER_REPORT: u64 = 64;
 /// The ids that RocksDB gives to our column families in a new store, after its default one.
 const META_ID: u32 = 1;
 const DATA_ID: u32 = 2;
+const OBJECTS_ID: u32 = 3;
 
 pub fn survey(
     directory: &Path,
+    naming: &dyn ObjectNaming,
     finder: &mut dyn Finder,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SurveyError> {
@@ -69,6 +76,8 @@ pub fn survey(
         progress,
         meta: Family::new(layout::META_FAMILY, META_ID),
         data: Family::new(layout::DATA_FAMILY, DATA_ID),
+        objects: Family::new(layout::OBJECTS_FAMILY, OBJECTS_ID),
+        reader: ObjectReader::new(&looked.database(), naming),
         lost: Vec::new(),
     };
     if looked.lacks_format {
@@ -109,6 +118,8 @@ struct Survey<'p> {
     progress: &'p mut dyn FnMut(Progress),
     meta: Family,
     data: Family,
+    objects: Family,
+    reader: ObjectReader<'p>,
     /// Files of the data family that can't be read at all.
     lost: Vec<Gap>,
 }
@@ -120,12 +131,12 @@ impl Survey<'_> {
         noted: Option<u64>,
         finder: &mut dyn Finder,
     ) -> Result<(), SurveyError> {
-        let (tables, first_log) = match Manifest::read(&self.database) {
+        let (tables, blobs, first_log) = match Manifest::read(&self.database) {
             Ok(manifest) => {
-                for family in [&mut self.meta, &mut self.data] {
+                for family in [&mut self.meta, &mut self.data, &mut self.objects] {
                     family.id = manifest.family(family.name).unwrap_or(family.id);
                 }
-                (manifest.files().collect(), manifest.first_log())
+                (manifest.files().collect(), manifest.blob_files().collect(), manifest.first_log())
             }
             Err(error) => {
                 self.report.add(Damage::new(
@@ -133,7 +144,8 @@ impl Survey<'_> {
                     format!("which files belong to the store is not known, so all are taken: {error}"),
                 ));
                 let unlisted = |name| ListedFile { name, ..ListedFile::default() };
-                (self.names("sst").into_iter().map(unlisted).collect::<Vec<_>>(), 0)
+                let tables = self.names("sst").into_iter().map(unlisted).collect::<Vec<_>>();
+                (tables, self.names("blob"), 0)
             }
         };
         let logs: Vec<String> = self
@@ -141,12 +153,12 @@ impl Survey<'_> {
             .into_iter()
             .filter(|name| number(name).is_some_and(|n| n >= first_log))
             .collect();
-        let sizes = tables.iter().map(|file| &file.name).chain(&logs);
+        let sizes = tables.iter().map(|file| &file.name).chain(&logs).chain(&blobs);
         let sizes =
             sizes.filter_map(|name| fs::metadata(self.database.join(name)).ok()).map(|file| file.len());
         self.so_far.bytes_total = sizes.sum();
         self.report.file_bytes = self.so_far.bytes_total;
-        self.report.files = (tables.len() + logs.len()) as u64;
+        self.report.files = (tables.len() + logs.len() + blobs.len()) as u64;
 
         for file in &tables {
             self.take_table_file(file);
@@ -156,6 +168,7 @@ impl Survey<'_> {
         let records = self.read_records(directory)?;
         self.report.commits = records.last.map_or(0, |record| record.counter);
         finder.records(&records)?;
+        self.read_objects(finder)?;
         self.read_rows(&records, finder)
     }
 
@@ -180,6 +193,8 @@ impl Survey<'_> {
                 // The family is known only if the MANIFEST lists the file. Otherwise it may have had rows.
                 if listed.family == self.meta.name {
                     self.report.add(Damage::of(name, format!("{error}; it held records of tables")));
+                } else if listed.family == self.objects.name {
+                    self.report.add(Damage::of(name, format!("{error}; it held the places of content")));
                 } else {
                     let (after, before) = (GapEdge::of_file(first), GapEdge::of_file(last));
                     self.lost.push(Gap { path, cause: error.into(), after, before });
@@ -198,6 +213,7 @@ impl Survey<'_> {
         let family = match table.family.as_str() {
             layout::META_FAMILY => &mut self.meta,
             layout::DATA_FAMILY => &mut self.data,
+            layout::OBJECTS_FAMILY => &mut self.objects,
             // RocksDB's default family, which is always empty.
             _ => return,
         };
@@ -283,6 +299,7 @@ impl Survey<'_> {
             let family = match change.family() {
                 id if id == self.meta.id => &mut self.meta,
                 id if id == self.data.id => &mut self.data,
+                id if id == self.objects.id => &mut self.objects,
                 _ => continue,
             };
             let (key, value) = match change {
@@ -333,6 +350,45 @@ impl Survey<'_> {
         Ok(records)
     }
 
+    /// Reads every chunk, and notes how much there is of each object.
+    fn read_objects(&mut self, finder: &mut dyn Finder) -> Result<(), SurveyError> {
+        let mut merge = self.objects.merge();
+        let mut entries = 0_u64;
+        loop {
+            let found = merge.advance();
+            for gap in merge.take_gaps() {
+                let detail = format!("{}; places of content are lost", gap.cause);
+                self.report.add(Damage::of(&file_name(&gap.path), detail));
+            }
+            let Some((key, value)) = merge.row().filter(|_| found) else { break };
+            match self.reader.take(key, value, merge.is_reference()) {
+                Ok(ObjectEntry::Name) => finder.object(key, &[])?,
+                Ok(ObjectEntry::Chunk(chunk)) => finder.object(key, &chunk)?,
+                Err(ChunkError { file, detail }) => self.report.add(Damage::new(file, detail)),
+            }
+            entries += 1;
+            if entries.is_multiple_of(CHUNKS_PER_REPORT) {
+                self.so_far.bytes += merge.take_bytes_read() + mem::take(&mut self.reader.bytes_read);
+                (self.progress)(self.so_far);
+            }
+        }
+        self.so_far.bytes += merge.take_bytes_read() + mem::take(&mut self.reader.bytes_read);
+        Ok(())
+    }
+
+    /// Whether the objects that a row names are whole.
+    fn check_needs(&mut self, records: &Records, key: &[u8], row: RowView<'_>) {
+        let partition = records.place(key).map_or_else(String::new, |place| place.partition_key);
+        let lacks = match self.reader.lacks(&partition, row) {
+            Ok(lacks) => lacks.iter().map(lack_text).collect(),
+            Err(fault) => vec![fault.happened()],
+        };
+        for detail in lacks {
+            let place = records.place(key).map(DamageEdge::Lost);
+            self.report.add(Damage { after: place.clone(), before: place, ..Damage::new(None, detail) });
+        }
+    }
+
     fn read_rows(&mut self, records: &Records, finder: &mut dyn Finder) -> Result<(), SurveyError> {
         let mut counts: HashMap<TableId, (u64, u64)> = HashMap::new();
         let mut merge = self.data.merge();
@@ -348,7 +404,7 @@ impl Survey<'_> {
             }
             let Some((key, value)) = merge.row().filter(|_| found) else { break };
             gaps.retain(|gap| gap.before.key().is_some_and(|before| key <= before));
-            match records::check_row(key, value) {
+            match records::check_row(records, key, value) {
                 Err(error) => {
                     let lost = records.place(key).map(DamageEdge::Lost);
                     self.report.add(Damage {
@@ -365,6 +421,11 @@ impl Survey<'_> {
                     let (entities, bytes) = counts.entry(id).or_default();
                     *entities += 1;
                     *bytes += (key.len() + value.len()) as u64;
+                    let service = records.tables.get(&id).map(|(_, record)| record.service);
+                    // Without a record, the service is not known.
+                    if service.is_none_or(|service| service == ServiceKind::Blob) {
+                        self.check_needs(records, key, row);
+                    }
                     finder.row(id, key, row)?;
                 }
             }
@@ -377,6 +438,11 @@ impl Survey<'_> {
         self.report.dropped_rows += merge.hidden();
         (self.progress)(Progress { bytes: self.so_far.bytes_total, ..self.so_far });
         self.count(counts, records);
+        self.report.objects = self.reader.objects.counts();
+        if self.report.objects.unlisted > 0 {
+            let detail = format!("{} objects have content but are not listed", self.report.objects.unlisted);
+            self.report.add(Damage { loses_rows: false, ..Damage::new(None, detail) });
+        }
         Ok(())
     }
 
@@ -417,6 +483,14 @@ fn damage(gap: &Gap, records: &Records) -> Damage {
     };
     let (after, before) = (place(&gap.after), place(&gap.before));
     Damage { after, before, ..Damage::of(&file_name(&gap.path), gap.cause.to_string()) }
+}
+
+fn lack_text(lack: &Lack) -> String {
+    let Lack { object, needed, found } = lack;
+    match found {
+        0 => format!("its content, object {object}, is missing"),
+        _ => format!("of its content, object {object}, only {found} of {needed} bytes are there"),
+    }
 }
 
 fn commits(first: u64, last: u64) -> String {

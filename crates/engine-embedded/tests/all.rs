@@ -2,6 +2,7 @@
 
 mod check;
 mod checkpoint;
+mod content;
 mod costs;
 mod crashes;
 mod damage;
@@ -9,6 +10,7 @@ mod drops;
 mod format;
 mod groups;
 mod monitor;
+mod objects;
 mod refusals;
 mod reopen;
 mod salvage;

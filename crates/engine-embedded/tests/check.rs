@@ -10,12 +10,12 @@ use crate::support::{self, crash, files, hundred_rows, load, open, raw};
 use bytes::Bytes;
 use engine_embedded::{EmbeddedEngine, OpenError, Options, Report};
 use model::{ServiceKind, TableName};
-use store::{Change, Condition, Engine, TableRef, Transaction};
+use store::{Change, Condition, Engine, NoObjects, TableRef, Transaction};
 use store_suite::{account, insert, key, number, table};
 use tempfile::TempDir;
 
 fn check(directory: &Path) -> Report {
-    engine_embedded::check(directory, &mut |_| {}).unwrap()
+    engine_embedded::check(directory, &NoObjects, &mut |_| {}).unwrap()
 }
 
 fn counts(report: &Report) -> Vec<(String, u64)> {
@@ -134,16 +134,16 @@ async fn a_store_with_many_levels_is_counted() {
 #[tokio::test]
 async fn a_new_store_is_sound_and_a_missing_one_is_an_error() {
     let directory = TempDir::new().unwrap();
-    let nothing = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    let nothing = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
     assert!(matches!(nothing, OpenError::NoStore { .. }), "{nothing}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     let engine = open(directory.path());
-    let busy = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    let busy = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
     assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
     engine.close().await;
     assert_sound(directory.path());
     fs::write(directory.path().join("FORMAT"), "partita-store 3\n").unwrap();
-    let newer = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+    let newer = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
     assert!(matches!(newer, OpenError::NewerFormat { .. }), "{newer}");
 }
 

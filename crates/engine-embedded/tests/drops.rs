@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::support::{bytes_of, eventually, files, load, open, partition_name, raw};
 use model::KeyRange;
-use store::{Engine, Error};
+use store::{Engine, Error, NoObjects};
 use store_suite::{insert, key, scan, table};
 use tempfile::TempDir;
 
@@ -100,7 +100,7 @@ async fn rows_whose_tombstone_was_deleted_with_its_file_do_not_come_back() {
     let engine = open(directory.path());
     eventually("the drop is finished", || engine.counters().pending_drops == 0).await;
     engine.close().await;
-    let report = engine_embedded::check(directory.path(), &mut |_| {}).unwrap();
+    let report = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap();
     assert!(report.is_sound(), "{report:?}");
     let raw = raw(directory.path());
     let (meta, data) = (raw.cf_handle("meta").unwrap(), raw.cf_handle("data").unwrap());

@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::support::{open, raw, refusal};
 use engine_embedded::OpenError;
-use store::Engine;
+use store::{Engine, NoObjects};
 use tempfile::TempDir;
 
 fn check(error: &OpenError, directory: &std::path::Path, expected: &str) {
@@ -53,7 +53,7 @@ async fn a_record_that_only_a_newer_version_understands() {
         let rocks = raw(directory.path());
         rocks.put_cf(rocks.cf_handle("meta").unwrap(), key, value).unwrap();
         drop(rocks);
-        let checked = engine_embedded::check(directory.path(), &mut |_| {}).unwrap_err();
+        let checked = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
         for error in [refusal(directory.path()), checked] {
             assert!(matches!(error, OpenError::NewerRecord { .. }), "{error}");
             check(&error, directory.path(), why);

@@ -11,7 +11,7 @@ use crate::support::{self, ROWS_PER_TRANSACTION, crash, files, load, open};
 use bytes::Bytes;
 use engine_embedded::{DamageEdge, EmbeddedEngine, Report, SalvageError, SalvageReport};
 use model::{KeyRange, ServiceKind};
-use store::{Change, Condition, Engine, TableRef, Transaction};
+use store::{Change, Condition, Engine, NoObjects, TableRef, Transaction};
 use store_suite::{account, insert, number, scan, table};
 use tempfile::TempDir;
 
@@ -63,11 +63,11 @@ async fn store(directory: &Path) -> Rows {
 }
 
 fn check(directory: &Path) -> Report {
-    engine_embedded::check(directory, &mut |_| {}).unwrap()
+    engine_embedded::check(directory, &NoObjects, &mut |_| {}).unwrap()
 }
 
 fn salvage(directory: &Path, target: &Path) -> SalvageReport {
-    engine_embedded::salvage(directory, target, &mut |_| {}).unwrap()
+    engine_embedded::salvage(directory, target, &NoObjects, &mut |_| {}).unwrap()
 }
 
 fn shown(report: &Report) -> String {
@@ -346,11 +346,11 @@ async fn a_directory_that_is_not_empty_is_not_written_to() {
     let (directory, target) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     store(directory.path()).await;
     fs::write(target.path().join("mine"), "").unwrap();
-    let refused = engine_embedded::salvage(directory.path(), target.path(), &mut |_| {});
+    let refused = engine_embedded::salvage(directory.path(), target.path(), &NoObjects, &mut |_| {});
     assert!(matches!(refused, Err(SalvageError::Occupied(_))), "{refused:?}");
     let nothing = TempDir::new().unwrap();
     let new = nothing.path().join("new");
-    let refused = engine_embedded::salvage(nothing.path(), &new, &mut |_| {});
+    let refused = engine_embedded::salvage(nothing.path(), &new, &NoObjects, &mut |_| {});
     assert!(matches!(refused, Err(SalvageError::Source(_))), "{refused:?}");
     assert_eq!(fs::read_dir(nothing.path()).unwrap().count(), 0);
     // An empty directory is accepted.

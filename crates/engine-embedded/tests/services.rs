@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use engine_embedded::{check, salvage};
 use model::ServiceKind;
-use store::{Engine, TableRef};
+use store::{Engine, NoObjects, TableRef};
 use store_suite::{account, insert, key, of_service, table};
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ async fn a_queue_stays_a_queue_through_reopening_checking_and_salvaging() {
     engine.close().await;
     drop(engine);
 
-    let report = check(directory.path(), &mut |_| {}).unwrap();
+    let report = check(directory.path(), &NoObjects, &mut |_| {}).unwrap();
     assert!(report.is_sound());
     let counts: Vec<(String, u64)> =
         report.tables.iter().map(|table| (table.place(), table.entities)).collect();
@@ -54,7 +54,7 @@ async fn a_queue_stays_a_queue_through_reopening_checking_and_salvaging() {
         [("devstoreaccount1/Books".to_owned(), 1), ("devstoreaccount1/queue/books".to_owned(), 2)]
     );
     let target = directory.path().join("salvaged");
-    salvage(directory.path(), &target, &mut |_| {}).unwrap();
+    salvage(directory.path(), &target, &NoObjects, &mut |_| {}).unwrap();
     for store in [directory.path(), &target] {
         let engine = open(store);
         assert_eq!(listed(&*engine).await, expected);

@@ -7,24 +7,29 @@ const DELETION: u8 = 0;
 const VALUE: u8 = 1;
 const SINGLE_DELETION: u8 = 7;
 const RANGE_DELETION: u8 = 15;
+/// The value is in a blob file; here is only where.
+const BLOB_REFERENCE: u8 = 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     pub key: &'a [u8],
     pub sequence: u64,
     pub is_deletion: bool,
+    /// The value is a reference to a blob file.
+    pub is_reference: bool,
 }
 
 impl<'a> Entry<'a> {
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (key, suffix) = bytes.split_last_chunk::<SUFFIX>()?;
         let suffix = u64::from_le_bytes(*suffix);
-        let is_deletion = match suffix as u8 {
-            VALUE => false,
-            DELETION | SINGLE_DELETION | RANGE_DELETION => true,
+        let (is_deletion, is_reference) = match suffix as u8 {
+            VALUE => (false, false),
+            BLOB_REFERENCE => (false, true),
+            DELETION | SINGLE_DELETION | RANGE_DELETION => (true, false),
             _ => return None,
         };
-        Some(Self { key, sequence: suffix >> 8, is_deletion })
+        Some(Self { key, sequence: suffix >> 8, is_deletion, is_reference })
     }
 
     /// The key alone, whatever the kind of the entry.

@@ -87,6 +87,25 @@ pub enum GapError {
     Order,
 }
 
+/// Why a value of a blob file can't be read.
+#[derive(Debug, Error)]
+pub enum BlobError {
+    #[error("the file is missing")]
+    Missing,
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+    #[error("it would lie outside of the file")]
+    Outside,
+    #[error("it would have {bytes} bytes")]
+    TooLong { bytes: u64 },
+    #[error("its checksum does not match")]
+    Checksum,
+    #[error("it belongs to another key")]
+    OtherKey,
+    #[error("the reference to it can't be read")]
+    Reference,
+}
+
 /// Why the MANIFEST can't be read, or not all of it.
 #[derive(Debug, Error)]
 pub enum ManifestError {

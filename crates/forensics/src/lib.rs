@@ -7,6 +7,7 @@
 //! The check and the salvage of `engine-embedded` use this crate (`survey.rs` there). It depends on none of our other
 //! crates. Only [`log_tail::mend`] changes a file, before RocksDB opens a log; everything else only reads.
 
+pub mod blob_file;
 mod block;
 pub mod entry;
 pub mod error;

@@ -42,7 +42,10 @@ pub fn read(log: &[u8], mut take: impl FnMut(LogPart<'_>)) {
             match (kind, pending.take()) {
                 (FULL, None) => take(LogPart::Batch(payload)),
                 (FIRST, None) => pending = Some(payload.to_vec()),
-                (MIDDLE, Some(begun)) => pending = Some([&begun, payload].concat()),
+                (MIDDLE, Some(mut begun)) => {
+                    begun.extend_from_slice(payload);
+                    pending = Some(begun);
+                }
                 (LAST, Some(begun)) => take(LogPart::Batch(&[&begun, payload].concat())),
                 (kind, begun) if kind >= PASSED_OVER => pending = begun,
                 // A part of a batch whose other part is lost.

@@ -87,7 +87,7 @@ fn is_of_reused_log(kind: u8) -> bool {
 }
 
 /// Masks a checksum as RocksDB does, because a checksum of bytes that contain checksums is weak.
-fn masked(checksum: u32) -> u32 {
+pub fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::blob_file;
 use crate::block::{take_text, take_varint};
 use crate::entry::Entry;
 use crate::error::ManifestError;
@@ -27,10 +28,14 @@ const FAMILY_ADDED: u64 = 201;
 const FAMILY_DROPPED: u64 = 202;
 const FAMILY_MAX: u64 = 203;
 const IN_GROUP: u64 = 300;
+const BLOB_FILE: u64 = 400;
+const BLOB_GARBAGE: u64 = 401;
 /// Unknown fields with this bit may be ignored.
 const PASSED_OVER: u64 = 1 << 13;
 /// Ends the description of a new file.
 const END: u64 = 1;
+/// The same for a blob file.
+const BLOB_END: u64 = 0;
 
 /// A table file as the MANIFEST lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +60,8 @@ struct Family {
     /// The rows of this family in logs before this one are all in table files.
     log: u64,
     files: BTreeMap<u64, ListedFile>,
+    /// How many values each blob file has that are still needed.
+    blobs: BTreeMap<u64, u64>,
 }
 
 impl Manifest {
@@ -103,10 +110,17 @@ impl Manifest {
         })
     }
 
+    /// The names of blob files with values that are needed.
+    pub fn blob_files(&self) -> impl Iterator<Item = String> {
+        let blobs = self.families.values().flat_map(|family| &family.blobs);
+        blobs.filter(|(_, needed)| **needed > 0).map(|(number, _)| blob_file::file_name(*number))
+    }
+
     fn edit(&mut self, mut edit: &[u8]) -> Option<()> {
         let edit = &mut edit;
         let (mut family, mut added, mut log) = (0, Vec::new(), None);
         let (mut deleted, mut named, mut is_dropped) = (Vec::new(), None, false);
+        let (mut blobs, mut garbage) = (Vec::new(), Vec::new());
         while !edit.is_empty() {
             match take_varint(edit)? {
                 COMPARATOR => drop(take_text(edit)?),
@@ -119,6 +133,8 @@ impl Manifest {
                 }
                 FIRST_LOG => self.first_log = take_varint(edit)?,
                 NEW_FILE => added.push(new_file(edit)?),
+                BLOB_FILE => blobs.push(new_blob_file(edit)?),
+                BLOB_GARBAGE => garbage.push(blob_garbage(edit)?),
                 FAMILY => family = take_varint(edit)?,
                 FAMILY_ADDED => named = Some(String::from_utf8_lossy(take_text(edit)?).into_owned()),
                 FAMILY_DROPPED => is_dropped = true,
@@ -140,8 +156,35 @@ impl Manifest {
             family.files.remove(&number);
         }
         family.files.extend(added);
+        family.blobs.extend(blobs);
+        for (number, values) in garbage {
+            let needed = family.blobs.get_mut(&number)?;
+            *needed = needed.checked_sub(values)?;
+        }
         Some(())
     }
+}
+
+/// The number of a new blob file, and how many values it has.
+fn new_blob_file(edit: &mut &[u8]) -> Option<(u64, u64)> {
+    let (number, values, _bytes) = (take_varint(edit)?, take_varint(edit)?, take_varint(edit)?);
+    let _checksum = (take_text(edit)?, take_text(edit)?);
+    end_of_blob_fields(edit)?;
+    Some((number, values))
+}
+
+/// The number of a blob file, and how many more of its values are not needed.
+fn blob_garbage(edit: &mut &[u8]) -> Option<(u64, u64)> {
+    let (number, values, _bytes) = (take_varint(edit)?, take_varint(edit)?, take_varint(edit)?);
+    end_of_blob_fields(edit)?;
+    Some((number, values))
+}
+
+fn end_of_blob_fields(edit: &mut &[u8]) -> Option<()> {
+    while take_varint(edit)? != BLOB_END {
+        take_text(edit)?;
+    }
+    Some(())
 }
 
 fn new_file(edit: &mut &[u8]) -> Option<(u64, ListedFile)> {

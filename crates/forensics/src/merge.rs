@@ -67,6 +67,7 @@ struct Source {
     key: Vec<u8>,
     sequence: u64,
     is_deletion: bool,
+    is_reference: bool,
     origin: Origin,
 }
 
@@ -99,7 +100,7 @@ impl MergedRows {
             hidden: 0,
         };
         let origin = Origin::Memory(memory.into_iter(), Vec::new());
-        merge.go_on(Source { key: Vec::new(), sequence: 0, is_deletion: true, origin });
+        merge.go_on(Source { key: Vec::new(), sequence: 0, is_deletion: true, is_reference: false, origin });
         merge
     }
 
@@ -135,6 +136,11 @@ impl MergedRows {
         Some((&source.key, value))
     }
 
+    /// Whether the value of the current row is a reference to a blob file.
+    pub fn is_reference(&self) -> bool {
+        self.current.as_ref().is_some_and(|source| source.is_reference)
+    }
+
     pub fn take_gaps(&mut self) -> Vec<Gap> {
         std::mem::take(&mut self.gaps)
     }
@@ -159,7 +165,8 @@ impl MergedRows {
             match TableFile::open(&waiting.path) {
                 Ok(table) => {
                     let origin = Origin::File { rows: Box::new(table.rows()), waiting };
-                    self.go_on(Source { key: Vec::new(), sequence: u64::MAX, is_deletion: true, origin });
+                    let (key, sequence) = (Vec::new(), u64::MAX);
+                    self.go_on(Source { key, sequence, is_deletion: true, is_reference: false, origin });
                 }
                 Err(error) => {
                     let cause = error.into();
@@ -207,7 +214,8 @@ impl MergedRows {
                                 open_gap(&mut gap, GapError::Order);
                                 continue;
                             }
-                            break Some((entry.key.to_vec(), entry.sequence, entry.is_deletion));
+                            let kind = (entry.is_deletion, entry.is_reference);
+                            break Some((entry.key.to_vec(), entry.sequence, kind));
                         }
                     }
                 };
@@ -218,8 +226,9 @@ impl MergedRows {
                     };
                     self.gaps.push(gap);
                 }
-                if let Some((key, sequence, is_deletion)) = reached {
-                    (source.key, source.sequence, source.is_deletion) = (key, sequence, is_deletion);
+                if let Some((key, sequence, kind)) = reached {
+                    (source.key, source.sequence) = (key, sequence);
+                    (source.is_deletion, source.is_reference) = kind;
                     self.sources.push(Reverse(source));
                 }
             }

@@ -91,6 +91,8 @@ pub enum DifferenceKind {
     Other,
     /// Both have the table, and its stored access policies, or an account's service properties, are not the same.
     OtherMetadata,
+    /// Both have the same row, and not the same content.
+    OtherContent,
 }
 
 impl Difference {
@@ -114,6 +116,7 @@ impl fmt::Display for Difference {
             DifferenceKind::OnlyIn(side) => write!(f, ": only the {side} has it"),
             DifferenceKind::Other if self.key.is_some() => f.write_str(": the entities are not the same"),
             DifferenceKind::Other => f.write_str(": the names are not written the same"),
+            DifferenceKind::OtherContent => f.write_str(": its content is not the same"),
             DifferenceKind::OtherMetadata => {
                 f.write_str(match self.table.as_ref().map(|table| table.service) {
                     None => ": other service properties",

@@ -1,9 +1,10 @@
 //! Migration: makes one store a copy of another, byte by byte, and verifies it.
 //!
-//! It uses only the `Engine` contract. The source must not change while it is read: it is a checkpoint, or a store
+//! It uses only the contracts `Engine` and `Objects`. Content is copied before the row that names it. The source must not change while it is read: it is a checkpoint, or a store
 //! that refuses writes. The target must have no other writer. Any call may be interrupted and repeated: it compares
 //! with the target, and does not write again what the target has.
 
+mod content;
 mod error;
 mod loader;
 mod merge;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use store::{Engine, TableRef};
 
+pub use content::ContentCopy;
 pub use error::{Difference, DifferenceKind, Error, ServiceTable, Side};
 pub use pass::{PassReport, pass};
 pub use tables::is_empty;

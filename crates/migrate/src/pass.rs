@@ -4,6 +4,7 @@ use bytes::Bytes;
 use model::{AccountName, ServiceKind};
 use store::TableRef;
 
+use crate::content::{ContentCopy, Walk};
 use crate::error::{Error, Side};
 use crate::loader::Loader;
 use crate::merge::{PairedRows, RowPair};
@@ -21,6 +22,9 @@ pub struct PassReport {
     pub stored: u64,
     pub removed: u64,
     pub dropped_tables: u64,
+    /// Objects that were copied, and their bytes.
+    pub objects: u64,
+    pub object_bytes: u64,
 }
 
 impl PassReport {
@@ -39,12 +43,15 @@ pub async fn pass(
     target: &Shared,
     accounts: &[AccountName],
     watch: ProgressWatch<'_>,
+    content: &ContentCopy,
 ) -> Result<PassReport, Error> {
-    let mut pass = Pass { snapshot, known, target, watch, passed: PassReport::default() };
+    let content = Walk::new(content);
+    let mut pass = Pass { snapshot, known, target, watch, content, passed: PassReport::default() };
     for account in accounts {
         pass.account(account).await?;
     }
-    Ok(pass.passed)
+    let Pass { content: Walk { objects, bytes: object_bytes, .. }, passed, .. } = pass;
+    Ok(PassReport { objects, object_bytes, ..passed })
 }
 
 struct Pass<'a> {
@@ -52,6 +59,7 @@ struct Pass<'a> {
     known: Option<&'a Shared>,
     target: &'a Shared,
     watch: ProgressWatch<'a>,
+    content: Walk<'a>,
     passed: PassReport,
 }
 
@@ -126,6 +134,9 @@ impl Pass<'_> {
                 // Versions of a row have different timestamps, so most differences are in the first bytes.
                 RowPair::Both(source, held) if source.row.bytes() == held.row.bytes() => {}
                 RowPair::Source(source) | RowPair::Both(source, _) => {
+                    if table.service == ServiceKind::Blob {
+                        self.content.copy(table, source).await?;
+                    }
                     loader.put(source).await?;
                     self.passed.stored += 1;
                 }

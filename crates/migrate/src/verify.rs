@@ -4,6 +4,7 @@ use model::{AccountName, ServiceKind};
 use sha2::{Digest as _, Sha256};
 use store::{StoredRef, TableRef};
 
+use crate::content::{ContentCopy, Walk};
 use crate::error::{Difference, DifferenceKind, Error, Side};
 use crate::merge::{PairedRows, RowPair};
 use crate::patience::persist;
@@ -15,6 +16,9 @@ use crate::{MigrationProgress, ProgressWatch, Shared, WATCH_EVERY};
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     pub tables: Vec<VerifiedTable>,
+    /// Objects that rows name, and their bytes.
+    pub objects: u64,
+    pub object_bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -43,16 +47,20 @@ pub async fn verify(
     target: &Shared,
     accounts: &[AccountName],
     watch: ProgressWatch<'_>,
+    content: &ContentCopy,
 ) -> Result<VerifyReport, Error> {
     let mut verified = VerifyReport::default();
+    let mut content = Walk::new(content);
     for account in accounts {
         check_properties(source, target, account).await?;
         for table in check_tables(source, target, account).await? {
             check_policies(source, target, &table).await?;
             let seen = verified.entities();
-            verified.tables.push(check_rows(source, target, table, seen, watch).await?);
+            let both = Both { source, target, watch };
+            verified.tables.push(check_rows(both, table, seen, &mut content).await?);
         }
     }
+    (verified.objects, verified.object_bytes) = (content.objects, content.bytes);
     Ok(verified)
 }
 
@@ -102,19 +110,28 @@ async fn check_policies(source: &Shared, target: &Shared, table: &TableRef) -> R
     Err(Difference::of_table(table, None, DifferenceKind::OtherMetadata).into())
 }
 
+struct Both<'a> {
+    source: &'a Shared,
+    target: &'a Shared,
+    watch: ProgressWatch<'a>,
+}
+
 async fn check_rows(
-    source: &Shared,
-    target: &Shared,
+    stores: Both<'_>,
     table: TableRef,
     seen: u64,
-    watch: ProgressWatch<'_>,
+    content: &mut Walk<'_>,
 ) -> Result<VerifiedTable, Error> {
+    let Both { source, target, watch } = stores;
     let rows = |side, engine| Rows::of(side, engine, &table);
     let mut both = PairedRows::new(rows(Side::Source, source), rows(Side::Target, target));
     let (mut entities, mut bytes, mut digest) = (0, 0, Sha256::new());
     while let Some(next) = both.next().await? {
         let (entity, found) = match next {
             RowPair::Both(ours, theirs) if ours.row.bytes() == theirs.row.bytes() => {
+                if table.service == ServiceKind::Blob && content.compare(&table, ours).await?.is_some() {
+                    return Err(differs(&table, ours, DifferenceKind::OtherContent)?.into());
+                }
                 take_in(&mut digest, ours);
                 entities += 1;
                 bytes += ours.row.bytes().len() as u64;
@@ -127,11 +144,15 @@ async fn check_rows(
             RowPair::Source(ours) => (ours, DifferenceKind::OnlyIn(Side::Source)),
             RowPair::Target(theirs) => (theirs, DifferenceKind::OnlyIn(Side::Target)),
         };
-        let key = entity.key().map_err(|fault| Error::of_table(Side::Source, &table)(fault.into()))?;
-        return Err(Difference::of_table(&table, Some(key), found).into());
+        return Err(differs(&table, entity, found)?.into());
     }
     watch(MigrationProgress { table: &table, seen: seen + entities, changed: 0 });
     Ok(VerifiedTable { table, entities, bytes, digest: digest.finalize().into() })
+}
+
+fn differs(table: &TableRef, entity: StoredRef<'_>, found: DifferenceKind) -> Result<Difference, Error> {
+    let key = entity.key().map_err(|fault| Error::of_table(Side::Source, table)(fault.into()))?;
+    Ok(Difference::of_table(table, Some(key), found))
 }
 
 /// Hashes lengths too, so that different tables can't give the same bytes.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use migrate::{
-    Difference, DifferenceKind, Error, MigrationProgress, PassReport, ProgressWatch, ServiceTable, Shared,
-    Side, is_empty, pass, verify,
+    ContentCopy, Difference, DifferenceKind, Error, MigrationProgress, PassReport, ProgressWatch,
+    ServiceTable, Shared, Side, is_empty, pass, verify,
 };
 use model::{AccountName, EntityKey, ServiceKind};
 use proptest::prelude::*;
-use store::{Change, Condition, MemoryEngine, TableRef, Transaction};
+use store::{Change, Condition, MemoryEngine, MemoryObjects, NoObjects, TableRef, Transaction};
 use store_suite::{account, insert, key, number, of_service, table};
 use support::{Counter, Unreliable};
 
@@ -21,6 +21,12 @@ const UNSEEN: ProgressWatch<'_> = &|_: MigrationProgress<'_>| {};
 
 fn memory() -> Shared {
     Arc::new(MemoryEngine::new())
+}
+
+/// For stores without content.
+fn content() -> ContentCopy {
+    let none = || Arc::new(MemoryObjects::new());
+    ContentCopy { source: none(), target: none(), naming: Arc::new(NoObjects) }
 }
 
 fn accounts() -> Vec<AccountName> {
@@ -55,13 +61,13 @@ async fn filled(partitions: usize, rows: usize) -> (Shared, TableRef) {
 /// A copy in another store that is never changed again, as a snapshot.
 async fn snapshot_of(engine: &Shared) -> Shared {
     let snapshot = memory();
-    pass(engine, None, &snapshot, &engine.list_accounts().await.unwrap(), UNSEEN).await.unwrap();
+    pass(engine, None, &snapshot, &engine.list_accounts().await.unwrap(), UNSEEN, &content()).await.unwrap();
     snapshot
 }
 
 async fn moved(source: &Shared, target: &Shared) -> PassReport {
-    let passed = pass(source, None, target, &accounts(), UNSEEN).await.unwrap();
-    verify(source, target, &accounts(), UNSEEN).await.unwrap();
+    let passed = pass(source, None, target, &accounts(), UNSEEN, &content()).await.unwrap();
+    verify(source, target, &accounts(), UNSEEN, &content()).await.unwrap();
     passed
 }
 
@@ -77,7 +83,17 @@ async fn all_that_an_account_has_arrives() {
     source.create_table(&table("EMPTY"), None).await.unwrap();
     let target = memory();
     let passed = moved(&source, &target).await;
-    assert_eq!(passed, PassReport { tables: 2, entities: 910, stored: 910, removed: 0, dropped_tables: 0 });
+    assert_eq!(
+        passed,
+        PassReport {
+            tables: 2,
+            entities: 910,
+            stored: 910,
+            removed: 0,
+            dropped_tables: 0,
+            ..PassReport::default()
+        }
+    );
     assert_eq!(target.find_table(&table("empty")).await.unwrap().as_str(), "EMPTY");
     for service in ServiceKind::ALL {
         let arrived = target.service_metadata(&books.account, service).await.unwrap();
@@ -87,7 +103,7 @@ async fn all_that_an_account_has_arrives() {
         |engine: Shared| async move { engine.get(&table("Books"), &key("p003", "r077")).await.unwrap() };
     let (there, here) = (row(target.clone()).await.unwrap(), row(source.clone()).await.unwrap());
     assert_eq!(there.raw().bytes(), here.raw().bytes(), "with its timestamp, and so its ETag");
-    let again = pass(&source, None, &target, &accounts(), UNSEEN).await.unwrap();
+    let again = pass(&source, None, &target, &accounts(), UNSEEN, &content()).await.unwrap();
     assert_eq!(again.changed(), 0, "what is there is not written again");
 }
 
@@ -103,12 +119,23 @@ async fn queues_are_moved_with_the_tables() {
     target.create_table(&gone, None).await.unwrap();
     assert!(!is_empty(&target, &queue.account).await.unwrap(), "a queue alone is something");
     let passed = moved(&source, &target).await;
-    assert_eq!(passed, PassReport { tables: 2, entities: 4, stored: 4, removed: 0, dropped_tables: 1 });
+    assert_eq!(
+        passed,
+        PassReport {
+            tables: 2,
+            entities: 4,
+            stored: 4,
+            removed: 0,
+            dropped_tables: 1,
+            ..PassReport::default()
+        }
+    );
     assert_eq!(target.table_metadata(&queue).await.unwrap(), Some(document));
     assert!(target.get(&queue, &key("messages", "1")).await.unwrap().is_some());
 
     put(&target, &queue, "messages", "2", 7).await;
-    let Err(Error::Differs(difference)) = verify(&source, &target, &accounts(), UNSEEN).await else {
+    let Err(Error::Differs(difference)) = verify(&source, &target, &accounts(), UNSEEN, &content()).await
+    else {
         panic!("the queue has a message more");
     };
     assert_eq!(
@@ -140,10 +167,20 @@ async fn a_later_pass_brings_only_what_has_changed() {
     delete(&source, &books, "p004", "r099").await;
     let counted = Arc::new(Counter::in_front_of(target.clone()));
     let counting: Shared = counted.clone();
-    let passed = pass(&source, Some(&known), &counting, &accounts(), UNSEEN).await.unwrap();
-    assert_eq!(passed, PassReport { tables: 1, entities: 500, stored: 2, removed: 1, dropped_tables: 0 });
+    let passed = pass(&source, Some(&known), &counting, &accounts(), UNSEEN, &content()).await.unwrap();
+    assert_eq!(
+        passed,
+        PassReport {
+            tables: 1,
+            entities: 500,
+            stored: 2,
+            removed: 1,
+            dropped_tables: 0,
+            ..PassReport::default()
+        }
+    );
     assert_eq!((counted.scans(), counted.loaded_rows()), (0, 3), "the target is not read");
-    verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
+    verify(&source, &target, &accounts(), UNSEEN, &content()).await.unwrap();
 }
 
 #[tokio::test]
@@ -166,8 +203,8 @@ async fn tables_dropped_and_made_anew_between_passes_are_as_they_are_now() {
         source.create_table(table, None).await.unwrap();
         put(&source, table, "p001", "r001", 7).await;
     }
-    let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN).await.unwrap();
-    verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
+    let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN, &content()).await.unwrap();
+    verify(&source, &target, &accounts(), UNSEEN, &content()).await.unwrap();
     assert_eq!((passed.tables, passed.dropped_tables), (3, 1));
     assert_eq!(target.find_table(&renamed).await.unwrap().as_str(), "RENAMED");
     assert_eq!(target.table_metadata(&plain).await.unwrap(), None);
@@ -180,9 +217,9 @@ async fn a_table_that_the_known_snapshot_lacks_is_compared_with_the_target() {
     let known = snapshot_of(&memory()).await;
     target.create_table(&books, None).await.unwrap();
     put(&target, &books, "p000", "stray", 1).await;
-    let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN).await.unwrap();
+    let passed = pass(&source, Some(&known), &target, &accounts(), UNSEEN, &content()).await.unwrap();
     assert_eq!((passed.stored, passed.removed), (10, 1));
-    verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
+    verify(&source, &target, &accounts(), UNSEEN, &content()).await.unwrap();
 }
 
 #[tokio::test]
@@ -246,7 +283,7 @@ async fn every_planted_difference_is_found_and_named() {
                 differs(Some("Books"), None, DifferenceKind::Other)
             }
         };
-        match verify(&source, &target, &accounts(), UNSEEN).await {
+        match verify(&source, &target, &accounts(), UNSEEN, &content()).await {
             Err(Error::Differs(found)) => assert_eq!(found, expected),
             other => panic!("{expected}: {other:?}"),
         }
@@ -258,7 +295,8 @@ async fn the_same_entities_have_the_same_digest_and_others_another() {
     let (source, books) = filled(2, 10).await;
     let target = memory();
     moved(&source, &target).await;
-    let digest = async |of: &Shared| verify(of, of, &accounts(), UNSEEN).await.unwrap().tables[0].digest;
+    let digest =
+        async |of: &Shared| verify(of, of, &accounts(), UNSEEN, &content()).await.unwrap().tables[0].digest;
     assert_eq!(digest(&source).await, digest(&target).await);
     put(&target, &books, "p000", "r000", 1).await;
     assert_ne!(digest(&source).await, digest(&target).await);
@@ -272,7 +310,7 @@ async fn service_properties_that_can_not_be_taken_back_are_said() {
         let cors = Bytes::from_static(b"cors");
         target.replace_service_metadata(&books.account, service, None, cors).await.unwrap();
         assert!(!is_empty(&target, &books.account).await.unwrap());
-        let refused = pass(&source, None, &target, &accounts(), UNSEEN).await;
+        let refused = pass(&source, None, &target, &accounts(), UNSEEN, &content()).await;
         assert!(matches!(refused, Err(Error::PropertiesStay { .. })), "{refused:?}");
     }
 }
@@ -282,9 +320,9 @@ async fn a_target_that_is_busy_or_unsure_is_asked_again() {
     let (source, _) = filled(20, 7).await;
     let target = memory();
     let unreliable: Shared = Arc::new(Unreliable::in_front_of(target.clone()));
-    let passed = pass(&source, None, &unreliable, &accounts(), UNSEEN).await.unwrap();
+    let passed = pass(&source, None, &unreliable, &accounts(), UNSEEN, &content()).await.unwrap();
     assert_eq!(passed.stored, 140);
-    verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
+    verify(&source, &target, &accounts(), UNSEEN, &content()).await.unwrap();
 }
 
 #[tokio::test]
@@ -298,13 +336,13 @@ async fn a_pass_cut_short_anywhere_is_made_good_by_the_next() {
         put(&source, &books, "p002", "r000", stop_after).await;
         let counted = Arc::new(Counter::stopping(target.clone(), stop_after.unsigned_abs() as usize));
         let counting: Shared = counted.clone();
-        match pass(&source, None, &counting, &accounts(), UNSEEN).await {
+        match pass(&source, None, &counting, &accounts(), UNSEEN, &content()).await {
             Ok(_) => break,
             Err(_) => cuts += 1,
         }
     }
     assert!(cuts > 3, "{cuts}");
-    verify(&source, &target, &accounts(), UNSEEN).await.unwrap();
+    verify(&source, &target, &accounts(), UNSEEN, &content()).await.unwrap();
 }
 
 proptest! {

@@ -46,6 +46,11 @@ impl QueryString {
         self.options().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
+    /// Every value of a parameter, by its name in any case.
+    pub fn all_ignoring_case(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.options().filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.options().map(|(name, _)| name)
     }

@@ -76,6 +76,26 @@ impl XmlFault {
         }
     }
 
+    /// The same of the properties of blobs, which have a policy of their own.
+    pub fn of_blob_properties(body: &[u8]) -> Self {
+        let shared = Self::of_properties(body);
+        let (true, Ok(root)) = (shared.reason.is_empty(), Element::read(body)) else { return shared };
+        let Ok(Some(policy)) = root.child("DeleteRetentionPolicy") else { return shared };
+        let text = |name| policy.child(name).ok().flatten().map(|child| (child, child.text()));
+        let missing = |name: &str| Self::behind(body, policy, &format!("Element is missing: {name}."));
+        match (text("Enabled"), text("Days")) {
+            (None, _) => missing("Enabled"),
+            (Some((_, enabled)), None) if enabled.eq_ignore_ascii_case("true") => missing("Days"),
+            (_, Some((days, text)))
+                if !text.parse().is_ok_and(|days: u16| (1..=limits::RETENTION_DAYS_MAX).contains(&days)) =>
+            {
+                let reason = "Retention days must be greater than 0 and less than or equal to 365 days.";
+                Self::behind(body, days, reason)
+            }
+            _ => shared,
+        }
+    }
+
     /// At the name of the tag behind an element: there the service stands when it has read the element's text.
     fn behind(body: &[u8], element: &Element, reason: &str) -> Self {
         let document = text_of(body);

@@ -4,10 +4,10 @@ use std::ops::Deref;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
+use model::{AccountName, DateTime, EntityKey, Key, KeyRange, ServiceKind};
 use store::{
-    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableRef, TablesPage,
-    Transaction,
+    Engine, EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, TableEstimate, TableRef,
+    TablesPage, Transaction,
 };
 
 /// The engine that a test sees through an [`EngineDouble`].
@@ -59,6 +59,7 @@ macro_rules! double {
 double!(
     create_table(table: &TableRef, metadata: Option<Bytes>) -> ();
     drop_table(table: &TableRef) -> ();
+    drop_table_if(table: &TableRef, expected: Option<Bytes>) -> bool;
     find_table(table: &TableRef) -> StoredName;
     list_tables(account: &AccountName, service: ServiceKind, from: &str, limit: usize) -> TablesPage;
     get(table: &TableRef, key: &EntityKey) -> Option<StoredRow>;
@@ -72,4 +73,5 @@ double!(
     ) -> bool;
     list_accounts() -> Vec<AccountName>;
     load(table: &TableRef, partition: &Key, rows: Vec<(Key, Option<StoredRow>)>) -> ();
+    estimate_table(table: &TableRef, within: &KeyRange, rows_max: u64) -> Option<TableEstimate>;
 );

@@ -7,6 +7,7 @@
 mod closing;
 mod concurrency;
 mod double;
+mod estimates;
 mod fixtures;
 mod loading;
 mod metadata;
@@ -57,6 +58,9 @@ where
         metadata::metadata_belongs_to_its_table_or_account,
         metadata::a_table_can_be_created_with_its_metadata,
         metadata::table_metadata_is_replaced_only_if_it_is_as_expected,
+        metadata::a_table_is_dropped_only_if_its_metadata_is_as_expected,
+        metadata::of_a_change_and_a_drop_at_once_one_is_refused,
+        scans::rows_of_other_services_have_wider_keys,
         metadata::service_metadata_is_replaced_only_if_it_is_as_expected,
         metadata::documents_of_two_services_do_not_disturb_each_other,
         metadata::accounts_with_tables_or_metadata_are_listed,
@@ -67,6 +71,8 @@ where
         concurrency::concurrent_counters_lose_no_step,
         concurrency::readers_never_see_half_a_transaction,
         concurrency::concurrent_inserts_have_one_winner,
+        estimates::an_engine_that_tells_counts_a_small_table,
+        estimates::an_estimate_reads_no_more_than_it_may,
         closing::a_closed_engine_refuses,
     );
 }

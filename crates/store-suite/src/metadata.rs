@@ -5,7 +5,7 @@ use model::ServiceKind;
 use store::{Error, TableRef};
 
 use crate::Shared;
-use crate::fixtures::{account, created, of_service, table};
+use crate::fixtures::{account, created, insert, of_service, table, value_of};
 
 pub async fn metadata_belongs_to_its_table_or_account(engine: Shared) {
     let table = created(&engine, "Books").await;
@@ -77,6 +77,51 @@ pub async fn table_metadata_is_replaced_only_if_it_is_as_expected(engine: Shared
         replaced += usize::from(attempt.await.unwrap().unwrap());
     }
     assert_eq!(replaced, 1);
+}
+
+pub async fn a_table_is_dropped_only_if_its_metadata_is_as_expected(engine: Shared) {
+    let document = |text: &'static str| Bytes::from_static(text.as_bytes());
+    let missing = engine.drop_table_if(&table("Missing"), None).await;
+    assert!(matches!(missing, Err(Error::TableNotFound)));
+    let (bare, books) = (created(&engine, "Bare").await, table("Books"));
+    engine.create_table(&books, Some(document("one"))).await.unwrap();
+    engine.apply(&books, insert("p", "r", 1)).await.unwrap();
+    let drop = async |table: &TableRef, expected: Option<&'static str>| {
+        engine.drop_table_if(table, expected.map(document)).await.unwrap()
+    };
+    assert!(!drop(&bare, Some("")).await, "nothing is there");
+    assert!(!drop(&books, None).await, "something is there");
+    assert!(!drop(&books, Some("two")).await);
+    assert_eq!(engine.table_metadata(&books).await.unwrap(), Some(document("one")));
+    assert_eq!(value_of(&engine, &books, "p", "r").await, Some(1));
+    assert!(drop(&books, Some("one")).await);
+    assert!(matches!(engine.find_table(&books).await, Err(Error::TableNotFound)));
+    assert!(matches!(engine.drop_table_if(&books, Some(document("one"))).await, Err(Error::TableNotFound)));
+    assert!(drop(&bare, None).await);
+    assert!(matches!(engine.find_table(&bare).await, Err(Error::TableNotFound)));
+}
+
+/// Both start from the same document. If the drop succeeds, no change was answered as made; if a change was, the table stays.
+pub async fn of_a_change_and_a_drop_at_once_one_is_refused(engine: Shared) {
+    let document = Bytes::from_static(b"one");
+    for n in 0..4 {
+        let books = table(&format!("Books{n}"));
+        engine.create_table(&books, Some(document.clone())).await.unwrap();
+        let (changing, dropping) = (engine.clone(), engine.clone());
+        let (changed, dropped) = (books.clone(), books.clone());
+        let (expected, seen) = (Some(document.clone()), Some(document.clone()));
+        let change = tokio::spawn(async move {
+            changing.replace_table_metadata(&changed, expected, Bytes::from_static(b"two")).await
+        });
+        let drop = tokio::spawn(async move { dropping.drop_table_if(&dropped, seen).await });
+        let (change, drop) = (change.await.unwrap(), drop.await.unwrap().unwrap());
+        match change {
+            Ok(changed) => assert_ne!(changed, drop, "one of the two"),
+            Err(Error::TableNotFound) => assert!(drop),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(engine.find_table(&books).await.is_err(), drop);
+    }
 }
 
 pub async fn service_metadata_is_replaced_only_if_it_is_as_expected(engine: Shared) {

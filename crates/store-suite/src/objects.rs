@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::DateTime;
-use store::{CHUNK_BYTES, FaultKind, ObjectId, Objects};
+use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, FaultKind, ObjectId, Objects};
 
 use crate::fixtures::fault_kind;
 
@@ -64,7 +64,7 @@ async fn names(objects: &Shared, page: usize) -> Vec<ObjectId> {
 }
 
 pub async fn chunks_read_back_byte_for_byte(objects: Shared) {
-    let sizes = [1, 7, 511, 4096, 65_537, CHUNK_BYTES - 1, CHUNK_BYTES];
+    let sizes = [1, 7, 511, 4096, 65_537, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES_MAX];
     for (number, bytes) in (0..).zip(sizes) {
         objects.put(object(1), number, content(1, number, bytes)).await.unwrap();
         // At once, and not only when it is durable.
@@ -101,7 +101,7 @@ pub async fn a_chunk_can_be_put_again(objects: Shared) {
 }
 
 pub async fn a_chunk_that_is_empty_or_too_long_is_refused(objects: Shared) {
-    for bytes in [0, CHUNK_BYTES + 1] {
+    for bytes in [0, CHUNK_BYTES_MAX + 1] {
         assert_eq!(fault_kind(objects.put(object(1), 0, Bytes::from(vec![0; bytes])).await), FaultKind::Bug);
     }
     assert_eq!(names(&objects, 10).await, []);

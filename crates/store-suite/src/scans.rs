@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::{Cut, KeyRange, ValueRef};
-use store::{Budget, Candidate, Fault, RowFilter, Scan};
+use model::{Cut, EntityKey, KeyRange, ServiceKind, ValueRef};
+use store::{Budget, Candidate, Change, Condition, Fault, RowFilter, Scan, Transaction};
 
 use crate::Shared;
-use crate::fixtures::{created, filled, insert, key, keys, scan};
+use crate::fixtures::{created, filled, insert, key, keys, number, of_service, scan};
 
 pub async fn rows_come_in_utf16_order_each_once(engine: Shared) {
     let table = created(&engine, "Books").await;
@@ -24,6 +24,64 @@ pub async fn rows_come_in_utf16_order_each_once(engine: Shared) {
         texts.iter().flat_map(|p| texts.iter().map(move |r| format!("{p}|{r}"))).collect();
     assert_eq!(keys(&page), expected);
     assert_eq!(page.next, None);
+}
+
+/// Keys of up to 4,096 units, with any characters but those below the space: in scans, in ranges, and as places to go on.
+pub async fn rows_of_other_services_have_wider_keys(engine: Shared) {
+    let container = of_service(ServiceKind::Blob, "pictures");
+    engine.create_table(&container, None).await.unwrap();
+    let long = |unit: &str, units: usize| unit.repeat(units);
+    let texts = [
+        String::new(),
+        "a".to_owned(),
+        "a#".to_owned(),
+        "a/b".to_owned(),
+        "a/b?c".to_owned(),
+        "a\\".to_owned(),
+        "a\u{7f}".to_owned(),
+        "a\u{9f}".to_owned(),
+        long("b", 4095),
+        long("b", 4096),
+        long("\u{ffff}", 4096),
+    ];
+    assert!(texts.is_sorted());
+    let wide = |partition: &str, row: &str| EntityKey::parse_stored(partition, row).unwrap();
+    for partition in texts.iter().rev() {
+        for row in &texts {
+            let put = Change::Put(number(1));
+            let transaction = Transaction::of_one(wide(partition, row), Condition::Absent, put);
+            engine.apply(&container, transaction).await.unwrap();
+        }
+    }
+    let expected: Vec<String> =
+        texts.iter().flat_map(|p| texts.iter().map(move |r| format!("{p}|{r}"))).collect();
+    for rows in [7, 1000] {
+        let (mut seen, mut from) = (Vec::new(), Cut::start());
+        loop {
+            let range = KeyRange { start: from, end: Cut::End };
+            let page = engine.scan(&container, scan(vec![range], rows)).await.unwrap();
+            seen.extend(keys(&page));
+            assert!(page.entities.iter().all(|entity| entity.key().is_ok()));
+            let Some(next) = page.next else { break };
+            from = Cut::before(next.partition.as_str(), next.row.as_str());
+        }
+        assert!(seen == expected, "pages of {rows}");
+    }
+    // A folder is a range of partitions, and a key is found alone.
+    let folder = KeyRange { start: Cut::before_partition("a/"), end: Cut::before_partition("a0") };
+    let page = engine.scan(&container, scan(vec![folder], 1000)).await.unwrap();
+    assert!(keys(&page) == expected[3 * texts.len()..5 * texts.len()]);
+    for text in &texts {
+        let place = wide(text, text);
+        assert!(engine.get(&container, &place).await.unwrap().is_some());
+        let exactly = KeyRange::entity(text, text);
+        assert_eq!(engine.scan(&container, scan(vec![exactly], 2)).await.unwrap().entities.len(), 1);
+        let row = engine.get(&container, &place).await.unwrap();
+        engine.load(&container, &place.partition, vec![(place.row.clone(), None)]).await.unwrap();
+        assert!(engine.get(&container, &place).await.unwrap().is_none());
+        engine.load(&container, &place.partition, vec![(place.row.clone(), row)]).await.unwrap();
+        assert!(engine.get(&container, &place).await.unwrap().is_some());
+    }
 }
 
 pub async fn ranges_read_only_their_rows(engine: Shared) {

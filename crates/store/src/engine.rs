@@ -5,7 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind, TableName};
+use model::{AccountName, DateTime, EntityKey, Key, KeyRange, ServiceKind, TableName};
 
 use crate::encoding::table_name;
 use crate::{EngineCounters, Error, Fault, Page, Scan, StoredName, StoredRow, Transaction, place_of};
@@ -55,7 +55,7 @@ pub struct TablesPage {
     pub next: Option<String>,
 }
 
-/// About how much a table holds.
+/// About how much a table holds, or a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableEstimate {
     pub rows: u64,
@@ -82,6 +82,10 @@ pub trait Engine: Send + Sync + 'static {
 
     /// `Error::TableNotFound` if there is none. Takes no longer for a large table than for a small one.
     async fn drop_table(&self, table: &TableRef) -> Result<(), Error>;
+
+    /// Drops the table if its metadata is `expected`; otherwise returns false without a change. For whoever drops a table
+    /// because of what its metadata says: then no change of another caller, on whichever server, is dropped unseen.
+    async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, Error>;
 
     /// The table's name as it was created; `Error::TableNotFound` if there is none.
     async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error>;
@@ -152,10 +156,15 @@ pub trait Engine: Send + Sync + 'static {
         rows: Vec<(Key, Option<StoredRow>)>,
     ) -> Result<(), Error>;
 
-    /// About how much a table holds, for people. Reads at most `rows_max` rows: up to so many, the number of rows is right.
-    /// `None` if the engine can't tell.
-    async fn estimate_table(&self, table: &TableRef, rows_max: u64) -> Result<Option<TableEstimate>, Error> {
-        let _ = (table, rows_max);
+    /// About how much a table holds in a key range, for people. Reads at most `rows_max` rows: up to so many, the number of
+    /// rows is right. `None` if the engine can't tell.
+    async fn estimate_table(
+        &self,
+        table: &TableRef,
+        within: &KeyRange,
+        rows_max: u64,
+    ) -> Result<Option<TableEstimate>, Error> {
+        let _ = (table, within, rows_max);
         Ok(None)
     }
 

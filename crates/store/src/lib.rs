@@ -13,6 +13,7 @@ mod gate;
 mod memory;
 mod memory_objects;
 mod merge;
+mod naming;
 mod objects;
 mod page;
 pub mod private_directory;
@@ -34,7 +35,11 @@ pub use gate::{Gate, WritePermit};
 pub use memory::MemoryEngine;
 pub use memory_objects::MemoryObjects;
 pub use merge::merge;
-pub use objects::{CHUNK_BYTES, ChunkSpan, ObjectId, Objects, ObjectsPage, check_chunk, chunk_spans};
+pub use naming::{Need, NoObjects, ObjectNaming};
+pub use objects::{
+    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, ChunkSpan, ObjectId, Objects, ObjectsPage, check_chunk,
+    chunk_spans,
+};
 pub use page::{Entities, EntityView, EntityViews, Page, PageGuard, StoredRef};
 pub use request_memory::{FREE_BYTES, MemoryShare, RequestMemory};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};

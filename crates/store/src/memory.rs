@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AccountName, DateTime, EntityKey, Key, ServiceKind};
+use model::{AccountName, DateTime, EntityKey, Key, KeyRange, ServiceKind};
 
 use crate::encoding::{key, table_name};
 use crate::{
@@ -77,6 +77,15 @@ impl Engine for MemoryEngine {
         self.state()?.tables.remove(&id(table)).map(drop).ok_or(Error::TableNotFound)
     }
 
+    async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, Error> {
+        let mut state = self.state()?;
+        let as_expected = state.table(table)?.metadata == expected;
+        if as_expected {
+            state.tables.remove(&id(table));
+        }
+        Ok(as_expected)
+    }
+
     async fn find_table(&self, table: &TableRef) -> Result<StoredName, Error> {
         self.state()?.table(table).map(|found| found.name.clone())
     }
@@ -116,12 +125,8 @@ impl Engine for MemoryEngine {
         let rows = &state.table(table)?.rows;
         let mut page = PageBuilder::new(&scan);
         'page: for range in &scan.ranges {
-            let Some((start, end)) = key::encode_range(range) else { continue };
-            let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-            if matches!(&end, Bound::Excluded(end) if *end <= start) {
-                continue;
-            }
-            for (key, row) in rows.range((Bound::Included(start), end)) {
+            let Some(bounds) = bounds(range) else { continue };
+            for (key, row) in rows.range(bounds) {
                 if !page.offer(key, row.as_bytes())? {
                     break 'page;
                 }
@@ -229,14 +234,25 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    async fn estimate_table(&self, table: &TableRef, _: u64) -> Result<Option<TableEstimate>, Error> {
+    async fn estimate_table(
+        &self,
+        table: &TableRef,
+        within: &KeyRange,
+        _: u64,
+    ) -> Result<Option<TableEstimate>, Error> {
         let mut state = self.state()?;
         let rows = &state.table(table)?.rows;
-        // The map knows how many it has. The size of a few is taken for that of all, because everybody waits meanwhile.
-        let few = rows.iter().take(SIZED_ROWS).map(|(key, row)| (key.len() + row.as_bytes().len()) as u64);
-        let (count, sized) = (rows.len() as u64, rows.len().min(SIZED_ROWS) as u64);
-        let bytes = few.sum::<u64>() * count / sized.max(1);
-        Ok(Some(TableEstimate { rows: count, bytes, read: 0 }))
+        let Some(bounds) = bounds(within) else { return Ok(Some(TableEstimate::default())) };
+        // The map knows how many it has in all.
+        let count = match *within == KeyRange::all() {
+            true => rows.len(),
+            false => rows.range(bounds.clone()).count(),
+        };
+        // The size of a few is taken for that of all, because everybody waits meanwhile.
+        let few = rows.range(bounds).take(SIZED_ROWS);
+        let few: u64 = few.map(|(key, row)| (key.len() + row.as_bytes().len()) as u64).sum();
+        let (count, sized) = (count as u64, count.min(SIZED_ROWS) as u64);
+        Ok(Some(TableEstimate { rows: count, bytes: few * count / sized.max(1), read: 0 }))
     }
 
     fn check_health(&self) -> Result<(), Fault> {
@@ -251,6 +267,16 @@ impl Engine for MemoryEngine {
             state.closed = true;
         }
     }
+}
+
+type KeyBound = Bound<Vec<u8>>;
+
+/// The stored keys of a range; `None` if nothing can lie in it.
+fn bounds(range: &KeyRange) -> Option<(KeyBound, KeyBound)> {
+    let (start, end) = key::encode_range(range)?;
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let is_empty = matches!(&end, Bound::Excluded(end) if *end <= start);
+    (!is_empty).then_some((Bound::Included(start), end))
 }
 
 /// The current time, or one tick after the last timestamp if the clock is not past that.

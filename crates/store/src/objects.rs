@@ -12,8 +12,15 @@ use model::DateTime;
 
 use crate::{Error, Fault};
 
-/// Every chunk of an object but its last has this many bytes, so that a place in the object says which chunk it is in.
+/// Every chunk of an object but its last has this many bytes of content, so that a place in the object says which chunk it
+/// is in.
 pub const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// What a chunk may have behind its content: a checksum of its writer.
+pub const CHUNK_SEAL_BYTES: usize = 8;
+
+/// The longest chunk.
+pub const CHUNK_BYTES_MAX: usize = CHUNK_BYTES + CHUNK_SEAL_BYTES;
 
 /// The name of an object: when it was named, and random bytes. Objects are ordered by the time at which they were named, so
 /// that what was written together lies together, and its age is known.
@@ -33,7 +40,7 @@ impl ObjectId {
         Self(bytes)
     }
 
-    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
@@ -116,7 +123,7 @@ pub struct ObjectsPage {
 ///   depends on the page, not on how many objects there are.
 #[async_trait]
 pub trait Objects: Send + Sync + 'static {
-    /// One to [`CHUNK_BYTES`] bytes. Answers when there is room for more, so that a caller that waits for the answer never
+    /// One to [`CHUNK_BYTES_MAX`] bytes. Answers when there is room for more, so that a caller that waits for the answer never
     /// holds more than one chunk.
     async fn put(&self, object: ObjectId, number: u32, chunk: Bytes) -> Result<(), Error>;
 
@@ -138,7 +145,7 @@ pub trait Objects: Send + Sync + 'static {
 
 /// Whether a chunk has a length that it may have.
 pub fn check_chunk(chunk: &[u8]) -> Result<(), Fault> {
-    match (1..=CHUNK_BYTES).contains(&chunk.len()) {
+    match (1..=CHUNK_BYTES_MAX).contains(&chunk.len()) {
         true => Ok(()),
         false => Err(Fault::bug(format!("a chunk of {} bytes can't be kept", chunk.len()))),
     }
@@ -167,8 +174,8 @@ mod tests {
     fn a_chunk_has_one_byte_at_least() {
         assert!(check_chunk(&[]).is_err());
         assert!(check_chunk(&[0]).is_ok());
-        assert!(check_chunk(&vec![0; CHUNK_BYTES]).is_ok());
-        assert!(check_chunk(&vec![0; CHUNK_BYTES + 1]).is_err());
+        assert!(check_chunk(&vec![0; CHUNK_BYTES_MAX]).is_ok());
+        assert!(check_chunk(&vec![0; CHUNK_BYTES_MAX + 1]).is_err());
     }
 
     proptest! {

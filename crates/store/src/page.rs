@@ -50,9 +50,9 @@ impl StoredRef<'_> {
         format!("PartitionKey {:?}, RowKey {:?}", self.partition, self.row_key)
     }
 
-    /// A fault if the stored bytes are not a valid key.
+    /// A fault if the stored bytes are not a valid key of any service.
     pub fn key(self) -> Result<EntityKey, Fault> {
-        EntityKey::parse(self.partition, self.row_key)
+        EntityKey::parse_stored(self.partition, self.row_key)
             .map_err(|_| Fault::damaged("the stored key is not a valid key").about(self.place()))
     }
 }
@@ -108,11 +108,25 @@ impl Entities {
 
     pub fn push(&mut self, entity: StoredRef<'_>) {
         let row = entity.row.bytes();
-        let fits = |buffer: &Buffer| buffer.rows.len() + row.len() <= buffer.rows.capacity();
+        self.add(entity, row.len(), |rows| rows.extend_from_slice(row));
+    }
+
+    /// The same with only these properties of the row, at most `RawRow::FEW`. A fault if the row can't be read up to the
+    /// last of them.
+    pub fn push_part(&mut self, entity: StoredRef<'_>, names: &[Box<[u8]>]) -> Result<(), Fault> {
+        let part = entity.row.part(names)?;
+        self.add(entity, part.len(), |rows| part.write(rows));
+        Ok(())
+    }
+
+    /// `write` appends the row, of this length.
+    #[inline]
+    fn add(&mut self, entity: StoredRef<'_>, row_length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let fits = |buffer: &Buffer| buffer.rows.len() + row_length <= buffer.rows.capacity();
         if !self.buffers.last().is_some_and(fits) {
             // Small at first: most answers are a few entities.
             let usual = if self.buffers.is_empty() { BUFFER_BYTES / 16 } else { BUFFER_BYTES };
-            let rows = Vec::with_capacity(usual.max(row.len()));
+            let rows = Vec::with_capacity(usual.max(row_length));
             self.buffers.push(Buffer { keys: String::new(), rows });
         }
         let at = self.buffers.len() - 1;
@@ -122,7 +136,8 @@ impl Entities {
         let row_key = buffer.keys.len();
         buffer.keys.push_str(entity.row_key);
         let row_at = buffer.rows.len();
-        buffer.rows.extend_from_slice(row);
+        write(&mut buffer.rows);
+        debug_assert_eq!(buffer.rows.len(), row_at + row_length);
         self.places.push(EntityPlace {
             buffer: at,
             partition,

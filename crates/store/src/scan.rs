@@ -51,6 +51,17 @@ pub trait RowFilter: Send + Sync {
     fn work(&self) -> u64 {
         1
     }
+
+    /// The names of the properties that are needed of the rows that it keeps, at most `RawRow::FEW`; `None` for all of
+    /// them. Only these are copied into the page.
+    fn needed(&self) -> Option<&[Box<[u8]>]> {
+        None
+    }
+
+    /// Whether there may be rows that it does not keep.
+    fn may_drop(&self) -> bool {
+        true
+    }
 }
 
 /// A row for a filter to check. Nothing of it is read yet.
@@ -88,6 +99,8 @@ pub struct PageBuilder<'a> {
     work: u64,
     /// What each row adds to it.
     row_work: u64,
+    /// The properties to copy; `None` for all.
+    needed: Option<&'a [Box<[u8]>]>,
 }
 
 /// The work between two readings of the clock, because reading the clock costs more than a small row.
@@ -103,7 +116,8 @@ impl<'a> PageBuilder<'a> {
 
     fn until(scan: &'a Scan, deadline: Instant) -> Self {
         let row_work = scan.filter.as_ref().map_or(1, |filter| filter.work());
-        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0, row_work }
+        let needed = scan.filter.as_ref().and_then(|filter| filter.needed());
+        Self { scan, page: Page::default(), bytes: 0, deadline, work: 0, row_work, needed }
     }
 
     /// An empty page of the same scan, for a helper that reads further ahead.
@@ -157,7 +171,13 @@ impl<'a> PageBuilder<'a> {
         let (partition, row_key) = candidate.keys()?;
         let row = candidate.row;
         self.bytes += candidate.key.len() + row.bytes().len();
-        self.page.entities.push(StoredRef { partition: &partition, row_key: &row_key, row });
+        let entity = StoredRef { partition: &partition, row_key: &row_key, row };
+        match self.needed {
+            None => self.page.entities.push(entity),
+            Some(names) => {
+                self.page.entities.push_part(entity, names).map_err(|fault| candidate.named(fault))?;
+            }
+        }
         Ok(())
     }
 
@@ -230,6 +250,44 @@ mod tests {
         for n in rows {
             let (key, row) = entity(n);
             assert!(page.offer(&key, &row).unwrap());
+        }
+    }
+
+    /// Keeps every row, and needs these properties.
+    struct Needs(Vec<Box<[u8]>>);
+
+    impl RowFilter for Needs {
+        fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+            Ok(true)
+        }
+
+        fn needed(&self) -> Option<&[Box<[u8]>]> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_page_of_parts_ends_where_a_page_of_rows_does() {
+        let (key, row) = entity(1);
+        let row_bytes = key.len() + row.len();
+        for bytes in [1, row_bytes, row_bytes + 1, 5 * row_bytes, usize::MAX] {
+            let page = |needed: Option<&str>| {
+                let filter = needed.map(|name| Arc::new(Needs(vec![name.as_bytes().into()])) as _);
+                let budget = Budget { rows: 7, bytes, time: Duration::from_secs(60), examined: u64::MAX };
+                let scan = Scan { ranges: vec![], budget, filter, lasts: false };
+                let mut page = PageBuilder::new(&scan);
+                let all = (1..9).map(entity);
+                assert!(!all.into_iter().all(|(key, row)| page.offer(&key, &row).unwrap()), "it is full");
+                let page = page.finish();
+                let properties =
+                    page.entities.iter().map(|entity| entity.row.open().unwrap().to_properties());
+                (properties.map(|list| list.len()).collect::<Vec<_>>(), page.next, page.kibibytes)
+            };
+            let whole = page(None);
+            assert_eq!(page(Some("N")), whole, "{bytes}");
+            let (properties, next, kibibytes) = page(Some("M"));
+            assert_eq!((next, kibibytes), (whole.1, whole.2), "{bytes}");
+            assert_eq!(properties, vec![0; whole.0.len()], "{bytes}");
         }
     }
 

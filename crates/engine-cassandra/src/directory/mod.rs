@@ -1,7 +1,7 @@
 //! The directory: the partition keys of every table in order, for ordered scans over partitions.
 //!
 //! The promise: **a partition with a row is listed in the current segment**. A listed partition may be empty; scans
-//! skip it. These rules keep the promise wherever servers stop or stall (`tests/directory_model.rs` checks every
+//! skip it. These rules keep the promise wherever servers stop or stall (`crates/directory-model` checks every
 //! order of the steps):
 //!
 //! - A partition's epoch changes whenever it is listed or struck off, and no epoch recurs. Every write to its rows is

@@ -134,11 +134,9 @@ impl ScanProgress<'_> {
     /// How many rows the page can still take, and one more to see whether there are more.
     fn wanted(&self) -> usize {
         let rows = self.scan.budget.rows;
-        match self.scan.filter {
-            None => {
-                rows.saturating_sub(usize::try_from(self.page.examined()).unwrap_or(rows)).saturating_add(1)
-            }
-            Some(_) => FILTERED_ROWS,
+        match &self.scan.filter {
+            Some(filter) if filter.may_drop() => FILTERED_ROWS,
+            _ => rows.saturating_sub(usize::try_from(self.page.examined()).unwrap_or(rows)).saturating_add(1),
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Stretch {
 }
 
 /// Longer than any key. A range may contain a longer text; this much of it decides the order against all keys.
-const KEY_BYTES_MAX: usize = 3 * model::limits::KEY_UNITS_MAX + 2;
+const KEY_BYTES_MAX: usize = 3 * model::limits::STORED_KEY_UNITS_MAX + 2;
 
 impl Span {
     /// `None` if nothing can lie in the range.
@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn text() -> impl Strategy<Value = String> {
-        prop_oneof![8 => "[ab𝄞\u{ffff}\u{1}/ ]{0,3}", 1 => Just("a".repeat(2000)), 1 => Just("\u{ffff}".repeat(512))]
+        prop_oneof![8 => "[ab𝄞\u{ffff}\u{1}/ ]{0,3}", 1 => Just("a".repeat(13_000)), 1 => Just("\u{ffff}".repeat(4096))]
     }
 
     fn cut() -> impl Strategy<Value = Cut> {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn key() -> impl Strategy<Value = String> {
-        prop_oneof![8 => "[ab𝄞\u{ffff} ]{0,3}", 1 => Just("\u{ffff}".repeat(512)), 1 => Just("a".repeat(512))]
+        prop_oneof![8 => "[ab𝄞\u{ffff} ]{0,3}", 1 => Just("\u{ffff}".repeat(4096)), 1 => Just("a".repeat(4096))]
     }
 
     proptest! {

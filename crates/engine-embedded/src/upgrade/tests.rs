@@ -61,7 +61,7 @@ fn copy_image(data: &Path, image: &Path) {
 
 /// A copy of the fixture as version 0.1.0 left it when it was killed, and what it holds.
 fn fixture() -> (TempDir, PathBuf, Contents) {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1");
+    let fixture = testing::package_directory().join("tests/fixtures/format-1");
     let place = TempDir::new().unwrap();
     let (data, other) = (place.path().join("data"), place.path().join("other"));
     copy(&fixture, &data).unwrap();
@@ -81,8 +81,14 @@ fn dropping_key() -> Vec<u8> {
     [&b"D"[..], &[0xAB; 16]].concat()
 }
 
+/// Without the family that older programs do not know: it must not be in a store that they may still open.
 fn raw(data: &Path) -> DB {
     DB::open_cf(&rocksdb::Options::default(), data.join("db"), ["default", "meta", "data"]).unwrap()
+}
+
+fn raw_upgraded(data: &Path) -> DB {
+    let families = ["default", "meta", "data", "objects"];
+    DB::open_cf(&rocksdb::Options::default(), data.join("db"), families).unwrap()
 }
 
 type Entry = (Box<[u8]>, Box<[u8]>);
@@ -186,9 +192,9 @@ fn format(data: &Path) -> String {
 fn assert_upgraded(data: &Path) {
     assert_eq!(format(data), "partita-store 2\n");
     assert!(!kept(data).exists() && !draft(data).exists());
-    let report = check(data, &mut |_| {}).unwrap();
+    let report = check(data, &store::NoObjects, &mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.damage);
-    let rocks = raw(data);
+    let rocks = raw_upgraded(data);
     for (key, value) in entries(&rocks, "meta") {
         assert_eq!(value[0], if *key == *b"C" { 1 } else { 2 }, "{key:02x?}");
         assert!(key[0] != b'S' || key[1] == 1, "{key:02x?}");
@@ -223,7 +229,10 @@ async fn an_upgrade_that_ends_before_any_step_is_finished_by_the_next_open() {
             UpgradeStep::Rewrite(_) | UpgradeStep::Flush | UpgradeStep::Verify | UpgradeStep::Seal => {
                 assert_eq!(format(&data), "partita-store 2\n", "before {step:?}");
                 // The checkpoint is the way back.
-                assert!(check(&kept(&data), &mut |_| {}).unwrap().is_sound(), "before {step:?}");
+                assert!(
+                    check(&kept(&data), &store::NoObjects, &mut |_| {}).unwrap().is_sound(),
+                    "before {step:?}"
+                );
                 assert_eq!(contents_of_format_1(&kept(&data)), expected, "before {step:?}");
             }
             UpgradeStep::Clean => assert!(!kept(&data).exists()),
@@ -285,11 +294,11 @@ async fn a_process_killed_at_any_step_leaves_a_store_that_is_read_salvaged_and_u
     let images = images.into_inner();
     assert!(images.len() >= 10);
     for (step, image) in images {
-        let report = check(&image, &mut |_| {}).unwrap();
+        let report = check(&image, &store::NoObjects, &mut |_| {}).unwrap();
         assert!(report.is_sound(), "before {step:?}: {:?}", report.damage);
         assert_eq!((report.tables.len(), report.entities()), (9, 221), "before {step:?}");
         let saved = place.path().join("saved");
-        let salvaged = salvage(&image, &saved, &mut |_| {}).unwrap();
+        let salvaged = salvage(&image, &saved, &store::NoObjects, &mut |_| {}).unwrap();
         assert!(salvaged.named.is_empty());
         assert_upgraded(&saved);
         assert_eq!(contents(&saved).await, expected, "salvaged before {step:?}");
@@ -324,7 +333,7 @@ fn a_dropped_table_is_still_dropped_after_the_upgrade() {
     let opened = open_at_pace(&data, |_| Ok(())).unwrap();
     assert_eq!(opened.dropping.iter().map(TableId::to_string).collect::<Vec<_>>(), ["ab".repeat(16)]);
     drop(opened);
-    let rocks = raw(&data);
+    let rocks = raw_upgraded(&data);
     let record = rocks.get_cf(rocks.cf_handle("meta").unwrap(), dropping_key()).unwrap();
     assert_eq!(record, Some(vec![2]));
     drop(rocks);

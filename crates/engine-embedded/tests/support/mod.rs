@@ -72,7 +72,8 @@ pub fn crash(engine: Arc<EmbeddedEngine>) {
 
 /// The database under a closed engine, for tests that look at or forge stored bytes.
 pub fn raw(directory: &Path) -> DB {
-    DB::open_cf(&rocksdb::Options::default(), directory.join("db"), ["default", "meta", "data"]).unwrap()
+    DB::open_cf(&rocksdb::Options::default(), directory.join("db"), ["default", "meta", "data", "objects"])
+        .unwrap()
 }
 
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {

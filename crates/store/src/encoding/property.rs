@@ -48,17 +48,18 @@ pub(super) fn encode<'a>(
             ValueRef::String(text) => out.extend_from_slice(text.as_bytes()),
             ValueRef::Binary(bytes) => out.extend_from_slice(bytes),
             ValueRef::Boolean(value) => out.push(u8::from(value)),
-            ValueRef::Int32(value) => out.extend(value.to_le_bytes()),
-            ValueRef::Int64(value) => out.extend(value.to_le_bytes()),
-            ValueRef::Double(value) => out.extend(value.to_le_bytes()),
-            ValueRef::DateTime(value) => out.extend(value.ticks().to_le_bytes()),
-            ValueRef::Guid(value) => out.extend(value.0),
+            ValueRef::Int32(value) => out.extend_from_slice(&value.to_le_bytes()),
+            ValueRef::Int64(value) => out.extend_from_slice(&value.to_le_bytes()),
+            ValueRef::Double(value) => out.extend_from_slice(&value.to_le_bytes()),
+            ValueRef::DateTime(value) => out.extend_from_slice(&value.ticks().to_le_bytes()),
+            ValueRef::Guid(value) => out.extend_from_slice(&value.0),
         }
     }
     out
 }
 
 /// The tag, the length, and whether the length is stored.
+#[inline]
 fn kind(value: ValueRef<'_>) -> (u8, usize, bool) {
     match value {
         ValueRef::String(text) => (STRING, text.len(), true),
@@ -69,6 +70,39 @@ fn kind(value: ValueRef<'_>) -> (u8, usize, bool) {
         ValueRef::Double(_) => (DOUBLE, size_of::<f64>(), false),
         ValueRef::DateTime(_) => (DATETIME, size_of::<i64>(), false),
         ValueRef::Guid(_) => (GUID, size_of::<Guid>(), false),
+    }
+}
+
+/// The directory and the values of stored properties, in bytes.
+fn entry_lengths<'e, 'a: 'e>(entries: impl Iterator<Item = &'e PropertyEntry<'a>>) -> (usize, usize, usize) {
+    entries.fold((0, 0, 0), |(count, directory, values), entry| {
+        let told = if entry.is_told() { varint::length(entry.value.len()) } else { 0 };
+        (count + 1, directory + entry.spelled.len() + told, values + entry.value.len())
+    })
+}
+
+/// The bytes that `encode_entries` writes.
+pub(super) fn encoded_length<'e, 'a: 'e>(entries: impl Iterator<Item = &'e PropertyEntry<'a>>) -> usize {
+    let (count, directory, values) = entry_lengths(entries);
+    varint::length(count) + varint::length(directory) + directory + values
+}
+
+/// Writes stored properties as `encode` does.
+pub(super) fn encode_entries<'e, 'a: 'e>(
+    out: &mut Vec<u8>,
+    entries: impl Iterator<Item = &'e PropertyEntry<'a>> + Clone,
+) {
+    let (count, directory, _) = entry_lengths(entries.clone());
+    varint::put(out, count);
+    varint::put(out, directory);
+    for entry in entries.clone() {
+        out.extend_from_slice(entry.spelled);
+        if entry.is_told() {
+            varint::put(out, entry.value.len());
+        }
+    }
+    for entry in entries {
+        out.extend_from_slice(entry.value);
     }
 }
 
@@ -83,6 +117,8 @@ pub(super) struct Cursor<'a> {
 /// The name and the value of a property, not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PropertyEntry<'a> {
+    /// The bytes of the directory with the tag and the name.
+    pub spelled: &'a [u8],
     pub name: &'a [u8],
     tag: u8,
     value: &'a [u8],
@@ -112,12 +148,37 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn step(&mut self) -> Option<PropertyEntry<'a>> {
         let left = self.left.checked_sub(1)?;
-        let (tag, rest) = self.directory.split_first()?;
+        let entry = self.directory;
+        let (tag, rest) = entry.split_first()?;
         self.directory = rest;
         let name = varint::take(&mut self.directory)?;
         let (name, rest) = self.directory.split_at_checked(name)?;
         self.directory = rest;
-        let length = match *tag {
+        let spelled = &entry[..entry.len() - rest.len()];
+        let value = self.take_value(*tag)?;
+        self.left = left;
+        Some(PropertyEntry { spelled, name, tag: *tag, value })
+    }
+
+    /// The value of the next property, if its tag and name are spelled like this; else `None`, and nothing is read.
+    #[inline]
+    pub(super) fn step_like(&mut self, spelled: &[u8]) -> Option<PropertyEntry<'a>> {
+        let left = self.left.checked_sub(1)?;
+        let tag = *spelled.first()?;
+        let rest = self.directory.strip_prefix(spelled)?;
+        let before = (self.directory, self.values);
+        self.directory = rest;
+        let Some(value) = self.take_value(tag) else {
+            (self.directory, self.values) = before;
+            return None;
+        };
+        self.left = left;
+        Some(PropertyEntry { spelled: &[], name: &[], tag, value })
+    }
+
+    #[inline]
+    fn take_value(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let length = match tag {
             STRING | BINARY => varint::take(&mut self.directory)?,
             BOOLEAN => size_of::<u8>(),
             INT32 => size_of::<i32>(),
@@ -127,8 +188,7 @@ impl<'a> Cursor<'a> {
         };
         let (value, rest) = self.values.split_at_checked(length)?;
         self.values = rest;
-        self.left = left;
-        Some(PropertyEntry { name, tag: *tag, value })
+        Some(value)
     }
 
     /// The next property, checked. After one that can't be read it returns `None`, and `is_at_end` stays false, so
@@ -145,6 +205,11 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> PropertyEntry<'a> {
+    /// Whether the directory has the length of the value.
+    fn is_told(&self) -> bool {
+        matches!(self.tag, STRING | BINARY)
+    }
+
     /// The bytes of a String, not checked for UTF-8.
     #[inline]
     pub(super) fn text_bytes(self) -> Option<&'a [u8]> {

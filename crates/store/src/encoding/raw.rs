@@ -10,7 +10,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 use model::{DateTime, ValueRef};
 
-use super::property::Cursor;
+use super::property::{self, Cursor, PropertyEntry};
 use super::row::{self, Row, RowView};
 use super::shown::ShownProperties;
 use crate::Fault;
@@ -85,6 +85,58 @@ impl<'a> RawRow<'a> {
             }
         }
         (missing == 0 || cursor.is_at_end()).then_some(())
+    }
+}
+
+/// Some of the properties of a row.
+pub(crate) struct RowPart<'a> {
+    row: RawRow<'a>,
+    entries: [Option<PropertyEntry<'a>>; RawRow::FEW],
+    length: usize,
+}
+
+impl<'a> RawRow<'a> {
+    /// The properties with these names, at most `FEW`, in their order in the row. Reads up to the last of them.
+    pub(crate) fn part(self, names: &[Box<[u8]>]) -> Result<RowPart<'a>, Fault> {
+        self.try_part(names).ok_or_else(|| row::unreadable(self.0))
+    }
+
+    fn try_part(self, names: &[Box<[u8]>]) -> Option<RowPart<'a>> {
+        let mut rest = self.0;
+        row::take_format(&mut rest)?;
+        let mut cursor = Cursor::new(rest)?;
+        let mut entries = [None; Self::FEW];
+        let mut found = 0;
+        while found < names.len()
+            && let Some(entry) = cursor.step()
+        {
+            // If a row has a name twice, the first counts.
+            let is_new = |entry: &PropertyEntry<'_>| {
+                entries[..found].iter().flatten().all(|known: &PropertyEntry<'_>| known.name != entry.name)
+            };
+            if names.iter().any(|name| **name == *entry.name) && is_new(&entry) {
+                *entries.get_mut(found)? = Some(entry);
+                found += 1;
+            }
+        }
+        if found < names.len() && !cursor.is_at_end() {
+            return None;
+        }
+        let length = row::HEAD_BYTES + property::encoded_length(entries.iter().flatten());
+        Some(RowPart { row: self, entries, length })
+    }
+}
+
+impl RowPart<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Appends a row that has only these properties.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // It was read, so it has a head.
+        out.extend_from_slice(&self.row.bytes()[..row::HEAD_BYTES]);
+        property::encode_entries(out, self.entries.iter().flatten());
     }
 }
 
@@ -163,6 +215,28 @@ mod tests {
                 prop_assert_eq!(value, row.view().property(name));
                 prop_assert_eq!(raw.value_of(name.as_bytes()).unwrap(), value);
             }
+        }
+
+        #[test]
+        fn a_part_of_a_row_is_a_row_with_those_properties(list in properties(), wanted in names(), picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..3), cut in any::<prop::sample::Index>()) {
+            let mut wanted = wanted;
+            if !list.is_empty() {
+                wanted.extend(picks.iter().map(|pick| pick.get(&list).name.clone()));
+                wanted.sort();
+                wanted.dedup();
+            }
+            let wanted: Vec<Box<[u8]>> = wanted.iter().map(|name| name.as_bytes().into()).collect();
+            let row = RowDraft::new(row::borrowed(&list)).stamp(DateTime::MIN_STORED);
+            let part = RawRow::new(row.as_bytes()).part(&wanted).unwrap();
+            let mut bytes = Vec::new();
+            part.write(&mut bytes);
+            prop_assert_eq!(bytes.len(), part.len());
+            let left: Vec<_> = list.iter().filter(|p| wanted.iter().any(|name| **name == *p.name.as_bytes())).cloned().collect();
+            let view = RowView::open(&bytes).unwrap();
+            prop_assert_eq!((view.timestamp(), view.to_properties()), (DateTime::MIN_STORED, left));
+            // Damage before the last of them is a fault, as it is to `find`.
+            let cut = RawRow::new(&row.as_bytes()[..cut.index(row.as_bytes().len())]);
+            prop_assert_eq!(cut.part(&wanted).is_err(), cut.find(&wanted, &mut vec![None; wanted.len()]).is_err());
         }
 
         #[test]

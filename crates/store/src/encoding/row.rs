@@ -12,6 +12,8 @@ const FORMAT: u8 = 1;
 const FORMAT_AT: usize = 0;
 const TIMESTAMP_AT: usize = FORMAT_AT + size_of::<u8>();
 const PROPERTIES_AT: usize = TIMESTAMP_AT + size_of::<i64>();
+/// The bytes before the properties.
+pub(super) const HEAD_BYTES: usize = PROPERTIES_AT;
 
 /// A stored row that was checked from end to end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use model::{DateTime, UnreadName, UnreadValue, ValueRef};
+use model::{DateTime, UnreadName, UnreadProperties, UnreadValue, ValueRef};
 
 use super::property::{Cursor, PropertyEntry};
 use super::raw::RawRow;
@@ -23,6 +23,7 @@ pub struct ShownProperties<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct ShownName<'a> {
     bytes: &'a [u8],
+    spelled: &'a [u8],
     damaged: &'a Cell<bool>,
 }
 
@@ -37,6 +38,11 @@ impl<'a> UnreadName<'a> for ShownName<'a> {
     #[inline]
     fn bytes(self) -> &'a [u8] {
         self.bytes
+    }
+
+    #[inline]
+    fn spelled(self) -> &'a [u8] {
+        self.spelled
     }
 
     /// A name that can't be read is noted as damage.
@@ -92,7 +98,19 @@ impl<'a> Iterator for ShownProperties<'a> {
             }
             return None;
         };
-        Some((ShownName { bytes: entry.name, damaged }, ShownValue { entry, damaged }))
+        let name = ShownName { bytes: entry.name, spelled: entry.spelled, damaged };
+        Some((name, ShownValue { entry, damaged }))
+    }
+}
+
+impl<'a> UnreadProperties<'a> for ShownProperties<'a> {
+    type Name = ShownName<'a>;
+    type Value = ShownValue<'a>;
+
+    #[inline]
+    fn next_like(&mut self, spelled: &[u8]) -> Option<ShownValue<'a>> {
+        let entry = self.cursor.step_like(spelled)?;
+        Some(ShownValue { entry, damaged: self.damaged })
     }
 }
 
@@ -113,6 +131,29 @@ mod tests {
             let shown = shown.map(|(name, value)| (name.text().unwrap(), value.value().unwrap()));
             prop_assert!(shown.eq(row.view().properties()));
             prop_assert!(!damaged.get());
+        }
+
+        #[test]
+        fn what_is_spelled_alike_is_read_alike(list in properties(), others in properties(), at in any::<prop::sample::Index>(), flip in any::<u8>()) {
+            let row = |list| RowDraft::new(row::borrowed(list)).stamp(DateTime::MIN_STORED).as_bytes().to_vec();
+            let (before, mut bytes) = (row(&others), row(&list));
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            let damaged = [Cell::new(false), Cell::new(false), Cell::new(false)];
+            let mut spelled = RawRow::new(&before).show(&damaged[0]).1.map(|(name, _)| name.spelled());
+            let (mut plain, mut like) = (RawRow::new(&bytes).show(&damaged[1]).1, RawRow::new(&bytes).show(&damaged[2]).1);
+            loop {
+                let known = spelled.next().and_then(|spelled| like.next_like(spelled));
+                let is_known = known.is_some();
+                let found = known.or_else(|| like.next().map(|(_, value)| value));
+                let expected = plain.next();
+                prop_assert_eq!(found.map(|value| value.value()), expected.map(|(_, value)| value.value()));
+                prop_assert!(!is_known || expected.is_some());
+                if expected.is_none() {
+                    break;
+                }
+            }
+            prop_assert_eq!(damaged[1].get(), damaged[2].get());
         }
 
         #[test]

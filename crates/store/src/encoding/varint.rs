@@ -1,6 +1,12 @@
 //! Lengths as LEB128: seven bits a byte, least first, the high bit says that more follow.
 
-pub fn put(out: &mut Vec<u8>, mut value: usize) {
+#[inline]
+pub fn put(out: &mut Vec<u8>, value: usize) {
+    // Nearly every length is one byte.
+    if value < 0x80 { out.push(value as u8) } else { put_long(out, value) }
+}
+
+fn put_long(out: &mut Vec<u8>, mut value: usize) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -9,8 +15,12 @@ pub fn put(out: &mut Vec<u8>, mut value: usize) {
 }
 
 /// The number of bytes that `put` writes.
+#[inline]
 pub fn length(value: usize) -> usize {
-    let bits = (usize::BITS - value.leading_zeros()).max(1);
+    if value < 0x80 {
+        return 1;
+    }
+    let bits = usize::BITS - value.leading_zeros();
     bits.div_ceil(7) as usize
 }
 

@@ -48,7 +48,7 @@ impl UserDelegation {
     }
 
     /// The fields of the key, in the order of the signed string.
-    pub(super) fn key(&self) -> [&str; 6] {
+    pub fn key(&self) -> [&str; 6] {
         [
             &self.key_user,
             &self.key_tenant,

@@ -1,0 +1,296 @@
+//! Content: chunks of objects in a column family of their own.
+//!
+//! Small content goes through the log, like rows. The chunks of large content do not, because the log would be a second
+//! writing of every byte: they stay in memory until a flush of the family writes them to a file. `sync` syncs the log, or
+//! flushes, once for all who wait for it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rocksdb::{Direction, IteratorMode, ReadOptions, WriteBatch, WriteOptions};
+use store::{Error, Fault, ObjectId, Objects, ObjectsPage, check_chunk};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::time::{self, Instant};
+
+use crate::EmbeddedEngine;
+use crate::db::{self, Db};
+use crate::health::Health;
+use crate::layout::{self, ObjectKey};
+use crate::options::OBJECTS_BUFFERS_BYTES;
+use crate::read::blocking;
+
+/// Chunks of an object from this number on are not written to the log: content of more than so many mebibytes.
+const LOGGED_CHUNKS: u32 = 4;
+/// Chunks that are written at a time. Each may exceed the limit of the buffers by itself.
+const WRITERS: usize = 8;
+/// Chunks that are read at a time: each is copied once.
+const READERS: usize = 32;
+/// How often a writer looks whether there is room, and how long it waits for it. A disk that flushes nothing for so long is
+/// full or broken.
+const ROOM_PAUSE: Duration = Duration::from_millis(2);
+const ROOM_PATIENCE: Duration = Duration::from_secs(30);
+/// Objects that are removed with one write.
+const REMOVED_AT_ONCE: usize = 64;
+
+/// What the engine knows of objects besides what is stored.
+#[derive(Debug)]
+pub struct ObjectsState {
+    writers: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
+    /// Objects with chunks that are not in the log and perhaps not in a file, and when the last of them was put.
+    unlogged: Mutex<HashMap<ObjectId, u64>>,
+    puts: AtomicU64,
+    log_syncs: Together,
+    flushes: Together,
+}
+
+impl ObjectsState {
+    pub fn new() -> Self {
+        Self {
+            writers: Arc::new(Semaphore::new(WRITERS)),
+            readers: Arc::new(Semaphore::new(READERS)),
+            unlogged: Mutex::default(),
+            puts: AtomicU64::new(0),
+            log_syncs: Together::default(),
+            flushes: Together::default(),
+        }
+    }
+
+    /// After the chunk is written and before its `put` answers: a flush that begins later has it.
+    fn note_unlogged(&self, object: ObjectId) {
+        let mut unlogged = self.unlogged.lock();
+        let put = self.puts.fetch_add(1, Ordering::SeqCst) + 1;
+        unlogged.insert(object, put);
+    }
+
+    fn needs_flush(&self, objects: &[ObjectId]) -> bool {
+        let unlogged = self.unlogged.lock();
+        objects.iter().any(|object| unlogged.contains_key(object))
+    }
+}
+
+/// Work that is done once for all who have asked for it before it begins.
+#[derive(Debug, Default)]
+struct Together {
+    asked: AtomicU64,
+    done: AsyncMutex<u64>,
+}
+
+impl Together {
+    async fn run<W>(&self, work: impl FnOnce() -> W) -> Result<(), Error>
+    where
+        W: Future<Output = Result<(), Error>>,
+    {
+        let mine = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut done = self.done.lock().await;
+        if *done < mine {
+            let upto = self.asked.load(Ordering::SeqCst);
+            work().await?;
+            *done = upto;
+        }
+        Ok(())
+    }
+}
+
+/// The objects of an open engine. They are closed with it.
+#[derive(Clone)]
+pub struct EmbeddedObjects {
+    engine: Arc<EmbeddedEngine>,
+}
+
+impl fmt::Debug for EmbeddedObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedObjects").finish_non_exhaustive()
+    }
+}
+
+impl EmbeddedObjects {
+    pub fn new(engine: Arc<EmbeddedEngine>) -> Self {
+        Self { engine }
+    }
+
+    fn state(&self) -> &ObjectsState {
+        &self.engine.objects
+    }
+
+    /// Waits until the buffers have room for so many bytes. They are flushed meanwhile.
+    async fn wait_for_room(&self, bytes: usize) -> Result<(), Error> {
+        let deadline = Instant::now() + ROOM_PATIENCE;
+        // The database is not held while this waits: a close would wait for it.
+        while self.engine.db()?.objects_buffered()? + bytes > OBJECTS_BUFFERS_BYTES {
+            if self.engine.health.stalled().is_some() || Instant::now() >= deadline {
+                return Err(Error::Busy);
+            }
+            time::sleep(ROOM_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a write on a thread that may wait for the disk. After a failure nobody knows what is on it.
+    async fn write(
+        &self,
+        write: impl FnOnce(&Db) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<(), Error> {
+        let (db, health): (Arc<Db>, Arc<Health>) = (self.engine.db()?, self.engine.health.clone());
+        let written = blocking(move || write(&db).inspect_err(|fault| health.fail(fault.clone())));
+        Ok(written.await??)
+    }
+}
+
+#[async_trait]
+impl Objects for EmbeddedObjects {
+    async fn put(&self, object: ObjectId, number: u32, chunk: Bytes) -> Result<(), Error> {
+        check_chunk(&chunk)?;
+        let turn = self.state().writers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
+        self.wait_for_room(chunk.len()).await?;
+        let is_logged = number < LOGGED_CHUNKS;
+        let state = self.engine.objects.clone();
+        self.write(move |db| {
+            // Held by this thread, because the caller may stop waiting before the chunk is written.
+            let _turn = turn;
+            db.put_chunk(object, number, &chunk, is_logged)?;
+            if !is_logged {
+                state.note_unlogged(object);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn sync(&self, objects: &[ObjectId]) -> Result<(), Error> {
+        let state = self.state();
+        if !state.needs_flush(objects) {
+            return state.log_syncs.run(|| self.write(Db::sync_log)).await;
+        }
+        state
+            .flushes
+            .run(|| async {
+                // Every chunk up to this number is in the buffers now.
+                let flushed = state.puts.load(Ordering::SeqCst);
+                self.write(Db::flush_objects).await?;
+                // Chunks that were put since are perhaps not in it.
+                state.unlogged.lock().retain(|_, put| *put > flushed);
+                Ok(())
+            })
+            .await
+    }
+
+    async fn get(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Error> {
+        let turn = self.state().readers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
+        let db = self.engine.db()?;
+        let read = blocking(move || {
+            let _turn = turn;
+            db.chunk(object, number)
+        });
+        Ok(read.await??)
+    }
+
+    async fn remove(&self, objects: &[ObjectId]) -> Result<(), Error> {
+        for some in objects.chunks(REMOVED_AT_ONCE) {
+            let removed = some.to_vec();
+            self.write(move |db| db.remove_objects(&removed)).await?;
+            let mut unlogged = self.state().unlogged.lock();
+            for object in some {
+                unlogged.remove(object);
+            }
+        }
+        self.engine.note_removed(objects);
+        Ok(())
+    }
+
+    async fn list(&self, from: ObjectId, limit: usize) -> Result<ObjectsPage, Error> {
+        let turn = self.state().readers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
+        let db = self.engine.db()?;
+        let read = blocking(move || {
+            let _turn = turn;
+            db.list_objects(from, limit)
+        });
+        Ok(read.await??)
+    }
+
+    async fn close(&self) {
+        store::Engine::close(&*self.engine).await;
+    }
+}
+
+impl Db {
+    /// Bytes of chunks that are not in files yet.
+    fn objects_buffered(&self) -> Result<usize, Fault> {
+        let name = rocksdb::properties::CUR_SIZE_ALL_MEM_TABLES;
+        let bytes = self.rocks().property_int_value_cf(self.objects(), name);
+        let bytes = bytes.map_err(|error| db::fault("could not ask for the size of the buffers", error))?;
+        Ok(bytes.unwrap_or(0) as usize)
+    }
+
+    /// Not durable before `sync_log`, or `flush_objects` if it is not logged.
+    fn put_chunk(&self, object: ObjectId, number: u32, chunk: &[u8], is_logged: bool) -> Result<(), Fault> {
+        let mut options = WriteOptions::default();
+        options.disable_wal(!is_logged);
+        let mut batch = WriteBatch::with_capacity_bytes(chunk.len() + 128);
+        batch.put_cf(self.objects(), layout::object_name_key(object), []);
+        batch.put_cf(self.objects(), layout::chunk_key(object, number), chunk);
+        let written = self.rocks().write_opt(batch, &options);
+        written.map_err(|error| db::fault("could not write a chunk of an object", error))
+    }
+
+    fn sync_log(&self) -> Result<(), Fault> {
+        self.rocks().flush_wal(true).map_err(|error| db::fault("could not sync the log", error))
+    }
+
+    pub fn flush_objects(&self) -> Result<(), Fault> {
+        let flushed = self.rocks().flush_cf(self.objects());
+        flushed.map_err(|error| db::fault("could not flush chunks of objects to a file", error))
+    }
+
+    /// RocksDB checks the checksum.
+    fn chunk(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Fault> {
+        let about = || format!("chunk {number} of object {object}");
+        let found = self.rocks().get_pinned_cf(self.objects(), layout::chunk_key(object, number));
+        let found =
+            found.map_err(|error| db::fault("could not read a chunk of an object", error).about(about()))?;
+        let chunk = found.map(|chunk| Bytes::copy_from_slice(&chunk));
+        chunk.as_deref().map_or(Ok(()), check_stored).map_err(|fault| fault.about(about()))?;
+        Ok(chunk)
+    }
+
+    /// Removed from the disk too when this returns.
+    fn remove_objects(&self, objects: &[ObjectId]) -> Result<(), Fault> {
+        let mut batch = WriteBatch::default();
+        for object in objects {
+            let (start, end) = layout::chunk_range(*object);
+            batch.delete_range_cf(self.objects(), start, end);
+            batch.delete_cf(self.objects(), layout::object_name_key(*object));
+        }
+        self.write(batch)
+    }
+
+    fn list_objects(&self, from: ObjectId, limit: usize) -> Result<ObjectsPage, Fault> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(layout::ABOVE_OBJECT_NAMES);
+        let start = layout::object_name_key(from);
+        let mode = IteratorMode::From(&start, Direction::Forward);
+        let mut objects = Vec::new();
+        for entry in self.rocks().iterator_cf_opt(self.objects(), options, mode) {
+            let (key, _) = entry.map_err(|error| db::fault("could not list objects", error))?;
+            let Some(ObjectKey::Name(object)) = ObjectKey::read(&key) else {
+                return Err(Fault::damaged(format!("the stored name of an object {key:02x?} can't be read")));
+            };
+            if objects.len() == limit {
+                return Ok(ObjectsPage { objects, next: Some(object) });
+            }
+            objects.push(object);
+        }
+        Ok(ObjectsPage { objects, next: None })
+    }
+}
+
+/// A chunk has a length that `put` accepts.
+fn check_stored(chunk: &[u8]) -> Result<(), Fault> {
+    check_chunk(chunk).map_err(|_| Fault::damaged(format!("a stored chunk has {} bytes", chunk.len())))
+}

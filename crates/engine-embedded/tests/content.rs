@@ -1,0 +1,265 @@
+//! A check and a salvage of rows that name objects.
+
+#![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
+
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use engine_embedded::{EmbeddedObjects, Report};
+use model::{EntityKey, ServiceKind, Value, ValueRef};
+use store::{
+    CHUNK_BYTES, Change, Condition, Engine, Fault, Need, ObjectId, ObjectNaming, Objects, RowView, TableRef,
+    Transaction,
+};
+use store_suite::{draft, insert, number, of_service, table};
+use tempfile::TempDir;
+
+use crate::objects::{content, object};
+use crate::support::{files, open, raw};
+
+/// The property `O` of a row is a list of names, each with the bytes that are needed. A list of them is a chunk of the same
+/// form. Rows of partitions with `u` are left over. A chunk that begins with `!` is not one of ours.
+struct TestNaming;
+
+fn names(needs: &[(i64, u64)]) -> Vec<u8> {
+    needs.iter().flat_map(|(n, bytes)| [&object(*n).as_bytes()[..], &bytes.to_le_bytes()].concat()).collect()
+}
+
+fn read(stored: &[u8], is_list: bool) -> Vec<Need> {
+    let read = |entry: &[u8]| Need {
+        object: ObjectId::from_bytes(entry[..16].try_into().unwrap()),
+        bytes: u64::from_le_bytes(entry[16..].try_into().unwrap()),
+        is_list,
+        may_be_gone: false,
+    };
+    stored.chunks(24).map(read).collect()
+}
+
+impl ObjectNaming for TestNaming {
+    fn in_row(&self, partition: &str, row: RowView<'_>) -> Result<Vec<Need>, Fault> {
+        let mut needs = match (row.property("O"), row.property("L")) {
+            (Some(ValueRef::Binary(stored)), _) => read(stored, false),
+            (_, Some(ValueRef::Binary(stored))) => read(stored, true),
+            _ => Vec::new(),
+        };
+        for need in &mut needs {
+            need.may_be_gone = partition.starts_with('u');
+        }
+        Ok(needs)
+    }
+
+    fn in_list(&self, _: ObjectId, chunk: Bytes) -> Result<Vec<Need>, Fault> {
+        Ok(read(&chunk, false))
+    }
+
+    fn content_of(&self, _: ObjectId, _: u32, chunk: Bytes) -> Result<u64, Fault> {
+        match chunk.first() {
+            Some(b'!') => Err(Fault::damaged("not one of ours")),
+            _ => Ok(chunk.len() as u64),
+        }
+    }
+}
+
+fn container() -> TableRef {
+    of_service(ServiceKind::Blob, "pictures")
+}
+
+fn row(partition: &str, property: &str, needs: &[(i64, u64)]) -> Transaction {
+    let key = EntityKey::parse_stored(partition, "9").unwrap();
+    let draft = draft(&[(property, Value::Binary(names(needs)))]);
+    Transaction::of_one(key, Condition::Absent, Change::Put(draft))
+}
+
+fn check(directory: &Path) -> Report {
+    engine_embedded::check(directory, &TestNaming, &mut |_| {}).unwrap()
+}
+
+fn shown(report: &Report) -> String {
+    report.damage.iter().map(|damage| format!("{damage}\n")).collect()
+}
+
+const FULL: u64 = CHUNK_BYTES as u64;
+
+async fn put(objects: &EmbeddedObjects, n: i64, sizes: &[usize]) {
+    for (number, bytes) in (0..).zip(sizes) {
+        objects.put(object(n), number, content(n, number, *bytes)).await.unwrap();
+    }
+    objects.sync(&[object(n)]).await.unwrap();
+}
+
+/// A store with a small object, a large one, a list that names both, and one that no row names.
+async fn store(directory: &Path) {
+    let engine = open(directory);
+    let objects = EmbeddedObjects::new(engine.clone());
+    engine.create_table(&container(), Some(Bytes::from_static(b"document"))).await.unwrap();
+    put(&objects, 1, &[5000]).await;
+    put(&objects, 2, &[CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, 700]).await;
+    put(&objects, 3, &[CHUNK_BYTES, 9]).await;
+    let list = names(&[(1, 5000), (2, 5 * FULL + 700)]);
+    objects.put(object(4), 0, list.into()).await.unwrap();
+    objects.sync(&[object(4)]).await.unwrap();
+    for transaction in [
+        row("bsmall", "O", &[(1, 5000)]),
+        row("ba/large?", "O", &[(1, 10), (2, 5 * FULL + 700)]),
+        row("blist", "L", &[(4, 1)]),
+        row("ublock", "O", &[(77, 1)]),
+    ] {
+        engine.apply(&container(), transaction).await.unwrap();
+    }
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_store_is_sound_and_what_nobody_names_is_counted() {
+    let directory = TempDir::new().unwrap();
+    store(directory.path()).await;
+    let report = check(directory.path());
+    assert!(report.is_sound(), "{}", shown(&report));
+    assert_eq!((report.objects.objects, report.objects.unnamed), (4, 1));
+    assert_eq!(report.objects.unnamed_bytes, FULL + 9);
+    assert_eq!(report.objects.bytes, 5000 + 5 * FULL + 700 + FULL + 9 + 48);
+    assert_eq!(report.entities(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_in_the_log_is_read_too() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    let objects = EmbeddedObjects::new(engine.clone());
+    engine.create_table(&container(), None).await.unwrap();
+    put(&objects, 1, &[5000]).await;
+    engine.apply(&container(), row("bsmall", "O", &[(1, 5000)])).await.unwrap();
+    engine.apply(&container(), row("blost", "O", &[(2, 1)])).await.unwrap();
+    drop(objects);
+    crate::support::crash(engine);
+    let report = check(directory.path());
+    assert_eq!(shown(&report).lines().count(), 1, "{}", shown(&report));
+    assert!(shown(&report).contains("is missing; devstoreaccount1/blob/pictures(PartitionKey='blost'"));
+    assert_eq!((report.objects.objects, report.objects.unnamed), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_need_more_than_is_there_are_named() {
+    let directory = TempDir::new().unwrap();
+    store(directory.path()).await;
+    let engine = open(directory.path());
+    let objects = EmbeddedObjects::new(engine.clone());
+    objects.remove(&[object(1)]).await.unwrap();
+    // Without its chunk 1, chunk 2 is of no use.
+    objects.put(object(5), 0, content(5, 0, CHUNK_BYTES)).await.unwrap();
+    objects.put(object(5), 2, content(5, 2, CHUNK_BYTES)).await.unwrap();
+    objects.put(object(6), 0, Bytes::from_static(b"! not ours")).await.unwrap();
+    engine.apply(&container(), row("bgap", "O", &[(5, 2 * FULL)])).await.unwrap();
+    engine.apply(&container(), row("ualso", "O", &[(5, 2 * FULL)])).await.unwrap();
+    engine.close().await;
+    let text = shown(&check(directory.path()));
+    let gap = format!("object {}, only {FULL} of {} bytes are there", object(5), 2 * FULL);
+    for (partition, what) in
+        [("bgap", &gap[..]), ("ualso", &gap), ("bsmall", "is missing"), ("blist", "is missing")]
+    {
+        let line = text.lines().find(|line| line.contains(&format!("PartitionKey='{partition}'")));
+        assert!(line.is_some_and(|line| line.contains(what)), "{partition}: {text}");
+    }
+    assert!(text.contains(&format!("chunk 0 of object {}: not one of ours", object(6))), "{text}");
+    assert!(!text.contains("ublock"), "what is left over may name what is gone: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flipped_byte_in_a_file_of_content_is_found_and_everything_else_is_saved() {
+    let directory = TempDir::new().unwrap();
+    store(directory.path()).await;
+    let largest = files(directory.path(), "blob")
+        .into_iter()
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    // In the middle of a chunk of the large object.
+    let wanted = content(2, 3, CHUNK_BYTES);
+    let at = bytes.windows(64).position(|window| window == &wanted[500..564]).unwrap();
+    bytes[at] ^= 0x10;
+    fs::write(&largest, bytes).unwrap();
+    let report = check(directory.path());
+    let text = shown(&report);
+    let name = largest.file_name().unwrap().to_string_lossy().into_owned();
+    let chunk = format!("{name}: chunk 3 of object {}: its checksum does not match", object(2));
+    assert!(text.contains(&chunk), "{text}");
+    for partition in ["ba/large?", "blist"] {
+        assert!(text.contains(&format!("PartitionKey='{partition}'")), "{text}");
+    }
+    assert_eq!(report.damage.len(), 3, "{text}");
+
+    let place = TempDir::new().unwrap();
+    let target = place.path().join("new");
+    let salvaged = engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    assert_eq!(salvaged.entities, 4);
+    let engine = open(&target);
+    let objects = EmbeddedObjects::new(engine.clone());
+    for (n, sizes) in [(1, &[5000][..]), (2, &[CHUNK_BYTES; 3]), (3, &[CHUNK_BYTES, 9])] {
+        for (number, bytes) in (0..).zip(sizes) {
+            let found = objects.get(object(n), number).await.unwrap();
+            assert!(found == Some(content(n, number, *bytes)), "chunk {number} of {n}");
+        }
+    }
+    assert_eq!(objects.get(object(2), 3).await.unwrap(), None);
+    assert_eq!(objects.get(object(2), 5).await.unwrap(), Some(content(2, 5, 700)));
+    assert_eq!(objects.list(ObjectId::FIRST, 10).await.unwrap().objects, [1, 2, 3, 4].map(object));
+    assert_eq!(engine.table_metadata(&container()).await.unwrap().as_deref(), Some(&b"document"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_file_of_content_is_named() {
+    let directory = TempDir::new().unwrap();
+    store(directory.path()).await;
+    for file in files(directory.path(), "blob") {
+        fs::remove_file(file).unwrap();
+    }
+    let text = shown(&check(directory.path()));
+    assert!(text.contains(".blob: chunk 0 of object") && text.contains("the file is missing"), "{text}");
+    assert!(text.contains("PartitionKey='bsmall'"), "{text}");
+}
+
+/// A wider key in a table of the Table service is damage; rows with one whose table has no record become a container.
+#[tokio::test]
+async fn wider_keys_are_those_of_other_services() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books"), None).await.unwrap();
+    engine.create_table(&container(), None).await.unwrap();
+    engine.apply(&table("Books"), insert("p", "r", 1)).await.unwrap();
+    let wide = EntityKey::parse_stored(&"b/".repeat(1024), "9").unwrap();
+    let put = |key: &EntityKey| Transaction::of_one(key.clone(), Condition::Absent, Change::Put(number(1)));
+    engine.apply(&container(), put(&EntityKey::parse_stored("ba", "9").unwrap())).await.unwrap();
+    engine.apply(&container(), put(&wide)).await.unwrap();
+    engine.close().await;
+    assert!(check(directory.path()).is_sound());
+
+    let place = TempDir::new().unwrap();
+    let forged = raw(directory.path());
+    let meta = forged.cf_handle("meta").unwrap();
+    // No record names the container any more.
+    forged.delete_cf(meta, b"Tdevstoreaccount1\0\"blob/pictures").unwrap();
+    drop(forged);
+    let target = place.path().join("new");
+    let salvaged = engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    let [named] = &salvaged.named[..] else { panic!("{:?}", salvaged.named) };
+    assert_eq!((named.service, named.entities), (ServiceKind::Blob, 2));
+    let report = check(&target);
+    assert!(report.is_sound(), "{}", shown(&report));
+    let saved = open(&target);
+    let found = saved.get(&of_service(ServiceKind::Blob, &named.table), &wide).await.unwrap();
+    assert!(found.is_some());
+    saved.close().await;
+
+    // As if an entity had such a key.
+    let forged = raw(directory.path());
+    let data = forged.cf_handle("data").unwrap();
+    let meta = forged.cf_handle("meta").unwrap();
+    let record = forged.get_cf(meta, b"Tdevstoreaccount1\0books").unwrap().unwrap();
+    let id = &record[3..19];
+    let value = forged.get_cf(data, [id, b"p\0r"].concat()).unwrap().unwrap();
+    forged.put_cf(data, [id, b"a/b\0r"].concat(), value).unwrap();
+    drop(forged);
+    let text = shown(&check(directory.path()));
+    assert!(text.contains("no entity can have its key; devstoreaccount1/Books(PartitionKey='a/b'"), "{text}");
+}
