@@ -32,6 +32,8 @@ impl Denial {
 /// Who a caller has proved to be.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Proof {
+    /// Nothing: what is asked for is public.
+    Anyone,
     /// Signed with an account key: the owner, who may do everything.
     Owner,
     /// An account SAS that is valid now, for this caller and this service.

@@ -16,7 +16,8 @@ use crate::access::{Denial, Roles};
 use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
-use crate::headers::{CONTENT_MD5, Header, X_MS_DATE, header};
+use crate::delegation::{self, Rights};
+use crate::headers::{CONTENT_MD5, Header, X_MS_DATE, has_authorization, header};
 
 /// What queues and blobs tell a caller whose request has no date.
 const NO_DATE: &str = "Request date header not specified";
@@ -46,8 +47,9 @@ pub struct ClockCheck {
 pub enum VerifiedCredential {
     /// The owner of the account signed this request.
     Owner,
-    /// The owner of the account signed this token. `sas::admit` decides whether it is valid now.
-    Token(Box<Sas>),
+    /// The owner of the account signed this token, or a user with a delegation key. `sas::admit` decides whether it is
+    /// valid now.
+    Token(Box<Sas>, Option<Rights>),
     /// A bearer token of the trusted issuer, with these roles.
     Roles(Roles, Box<Identity>),
 }
@@ -63,7 +65,9 @@ pub fn verify(
 ) -> Result<VerifiedCredential, Denial> {
     let sent = header(evidence.headers, AUTHORIZATION);
     if matches!(sent, Header::Absent | Header::Text("")) {
-        return verify_token(evidence, account, token());
+        let (sas, signature) =
+            token().map_err(|error| refuse_format(&error))?.ok_or_else(|| anonymous(evidence))?;
+        return verify_token(account, bearer, sas, &signature);
     }
     // Every scheme is ASCII, so a header that is not has none.
     let value = sent.if_readable().unwrap_or_default();
@@ -121,25 +125,51 @@ fn verify_bearer(
         .map(|(roles, identity)| VerifiedCredential::Roles(roles, Box::new(identity)))
 }
 
-fn verify_token(
-    evidence: &Evidence<'_>,
+/// A token in a query: of the request itself, or of the source that it copies from.
+pub fn verify_token(
     account: &Account,
-    token: Result<Option<(Sas, String)>, SasFormatError>,
+    bearer: &Bearer,
+    sas: Sas,
+    signature: &str,
 ) -> Result<VerifiedCredential, Denial> {
-    let read = token.map_err(|error| Denial::failed(error.to_string()))?;
-    let (sas, signature) = read.ok_or_else(|| anonymous(evidence))?;
-    if sas.delegation().is_some() {
-        return Err(Denial::failed(
-            "the token is signed with a user delegation key; this server does not support these",
-        ));
-    }
     let string = sas.string_to_sign(account.name.as_str());
-    if !account.keys.iter().any(|key| key.verifies(&string, &signature)) {
-        let why = format!("sig is not the signature of {string:?} with any of the account's keys");
-        let detail = format!("Signature did not match. String to sign used was {string}");
-        return Err(Denial::failed(why).telling(detail));
+    let delegated = match sas.delegation() {
+        None if account.keys.iter().any(|key| key.verifies(&string, signature)) => None,
+        None => return Err(unlike(&string, "any of the account's keys")),
+        // The service's own tokens alone are known to be right, and only where users can sign in.
+        Some(_) if bearer.trust.is_none() || !matches!(sas, Sas::Blob(_)) => {
+            return Err(Denial::failed(
+                "the token is signed with a user delegation key; this server gives out none for it",
+            ));
+        }
+        Some(user) => {
+            let rights = delegation::verify(account, user, &string, signature)?;
+            Some(rights.ok_or_else(|| unlike(&string, "the user delegation key that it names"))?)
+        }
+    };
+    Ok(VerifiedCredential::Token(Box::new(sas), delegated))
+}
+
+fn unlike(string: &str, keys: &str) -> Denial {
+    let why = format!("sig is not the signature of {string:?} with {keys}");
+    let detail = format!("Signature did not match. String to sign used was {string}");
+    Denial::failed(why).telling(detail)
+}
+
+/// What is no token. A token for another kind of resource is told so.
+pub fn refuse_format(error: &SasFormatError) -> Denial {
+    let denial = Denial::failed(error.to_string());
+    match error {
+        SasFormatError::Level(_) => {
+            denial.telling("The specified signed resource is not allowed for the this resource level")
+        }
+        _ => denial,
     }
-    Ok(VerifiedCredential::Token(Box::new(sas)))
+}
+
+/// Whether a request has no credentials at all, valid or not.
+pub fn is_anonymous(evidence: &Evidence<'_>) -> bool {
+    !has_authorization(evidence.headers) && evidence.query.get("sig").is_none()
 }
 
 fn anonymous(evidence: &Evidence<'_>) -> Denial {

@@ -68,6 +68,11 @@ pub struct ActiveRequest(Arc<Connection>);
 #[derive(Debug)]
 pub struct BodyDiscard(Arc<Connection>);
 
+/// A request whose body is awaited although nobody knows yet who sends it, until this is dropped. Meanwhile its connection
+/// may be closed to make room, as an idle one.
+#[derive(Debug)]
+pub struct StrangersBody(Arc<Connection>);
+
 impl Connections {
     pub fn new(memory: Arc<Memory>) -> Arc<Self> {
         Self::born_at(Instant::now(), memory)
@@ -139,7 +144,13 @@ impl Connection {
         BodyDiscard(self.clone())
     }
 
-    /// Counts bytes of an unfinished head; `RequestBody` counts those of a body. False if there is no memory for them.
+    /// The body of a request is awaited that anybody may have sent.
+    pub fn await_stranger(self: &Arc<Self>) -> StrangersBody {
+        self.rest();
+        StrangersBody(self.clone())
+    }
+
+    /// Counts bytes of an unfinished head, and of a stranger's body; `RequestBody` counts those of a body. False if there is no memory for them.
     pub fn received(&self, bytes: usize) -> bool {
         if !self.is_idle() || self.is_discarding() {
             return true;
@@ -154,7 +165,7 @@ impl Connection {
     }
 
     /// Resolves when the connection must close to make room, but never during a request: one that began at the same
-    /// moment is answered. Poll it in the task in which requests begin.
+    /// moment is answered, and so is a stranger's whose body has just arrived. Poll it in the task in which requests begin.
     pub async fn spared(&self) {
         loop {
             self.spared.notified().await;
@@ -218,6 +229,12 @@ impl Drop for BodyDiscard {
         // Unless the answer is still being written, or the connection has been told to close.
         let now = micros(self.0.born.elapsed());
         let _ = self.0.idle_since.compare_exchange(FIRST, now, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+impl Drop for StrangersBody {
+    fn drop(&mut self) {
+        self.0.idle_since.store(BUSY, Ordering::Relaxed);
     }
 }
 
@@ -313,6 +330,26 @@ mod tests {
         drop(request);
         drop(discarding);
         assert!(!connections.make_room(), "idle since just now");
+    }
+
+    #[tokio::test]
+    async fn a_strangers_body_keeps_nobody_out() {
+        let old =
+            Instant::now().checked_sub(Duration::from_secs(60)).expect("the machine has been on for longer");
+        let connections = Connections::born_at(old, Memory::new(0));
+        let registration = connections.register();
+        let request = registration.connection.begin();
+        let awaited = registration.connection.await_stranger();
+        assert!(!connections.make_room(), "it may be on its way");
+        idle_for(&registration, 5);
+        assert!(connections.make_room() && is_spared(&registration).await);
+        idle_for(&registration, 5);
+        assert!(connections.make_room());
+        drop(awaited);
+        assert!(!is_spared(&registration).await, "told, but the body came first");
+        assert!(!connections.make_room(), "a request is never cut off");
+        drop(request);
+        assert!(registration.connection.is_idle());
     }
 
     #[test]

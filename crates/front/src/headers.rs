@@ -1,6 +1,6 @@
 //! The headers of a request, or of a part of a batch, without copying them.
 
-use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName};
+use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 use protocol::names;
 
 // Every request is searched for these. Made once, so that no look-up parses the name.
@@ -48,15 +48,19 @@ impl<'a> Header<'a> {
         self != Self::Absent
     }
 
-    fn of(value: Option<&'a [u8]>) -> Self {
+    /// Of a request.
+    fn of_value(value: Option<&'a HeaderValue>) -> Self {
         let Some(value) = value else { return Self::Absent };
+        value.to_str().map_or(Self::Unreadable, Self::Text)
+    }
+
+    /// Of a part. The same texts are readable as in a request.
+    fn of_text(text: Option<&'a str>) -> Self {
+        let Some(text) = text else { return Self::Absent };
         // Without a branch per byte, so that the compiler can vectorize it.
         let is_readable = |byte: u8| (b' '..=b'~').contains(&byte) | (byte == b'\t');
-        let readable = value.iter().fold(true, |readable, byte| readable & is_readable(*byte));
-        match std::str::from_utf8(value) {
-            Ok(text) if readable => Self::Text(text),
-            _ => Self::Unreadable,
-        }
+        let readable = text.bytes().fold(true, |readable, byte| readable & is_readable(byte));
+        if readable { Self::Text(text) } else { Self::Unreadable }
     }
 }
 
@@ -68,14 +72,16 @@ impl<'a> Headers<'a> {
             Self::Part(headers) => {
                 let mut known = headers.iter();
                 let found = known.find(|(known, _)| known.eq_ignore_ascii_case(name.as_str()));
-                Header::of(found.map(|(_, value)| value.as_bytes()))
+                Header::of_text(found.map(|(_, value)| *value))
             }
         }
     }
 
     /// Every header of this name.
     pub fn texts(self, name: &HeaderName) -> impl Iterator<Item = Header<'a>> {
-        self.all(name).map(|value| Header::of(Some(value)))
+        let readable = |value: &'a [u8]| std::str::from_utf8(value).ok();
+        self.all(name)
+            .map(move |value| readable(value).map_or(Header::Unreadable, |text| Header::of_text(Some(text))))
     }
 
     /// The values of every header of this name.
@@ -87,13 +93,13 @@ impl<'a> Headers<'a> {
         let in_part =
             part.into_iter().flatten().filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_str()));
         let in_request = request.into_iter().flat_map(|values| values.into_iter());
-        in_request.map(http::HeaderValue::as_bytes).chain(in_part.map(|(_, value)| value.as_bytes()))
+        in_request.map(HeaderValue::as_bytes).chain(in_part.map(|(_, value)| value.as_bytes()))
     }
 }
 
 /// The first header of this name.
 pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Header<'_> {
-    Header::of(headers.get(name).map(http::HeaderValue::as_bytes))
+    Header::of_value(headers.get(name))
 }
 
 /// Whether a request has an Authorization header, so that a token in its query is ignored.
@@ -111,7 +117,7 @@ mod tests {
         let mut map = HeaderMap::new();
         for (name, value) in listed {
             let name = HeaderName::try_from(name).unwrap();
-            map.append(name, http::HeaderValue::try_from(value).unwrap());
+            map.append(name, HeaderValue::try_from(value).unwrap());
         }
         for headers in [Headers::Request(&map), Headers::Part(&listed)] {
             let get = |name| headers.get(&HeaderName::from_static(name));

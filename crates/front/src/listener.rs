@@ -102,6 +102,8 @@ pub struct Server {
     pub bearer: SharedBearer,
     pub check_clock: bool,
     pub bounds: Bounds,
+    /// What all requests share, also in services that hold more than bodies and answers.
+    pub memory: Arc<Memory>,
     pub analytics: Arc<Analytics>,
     pub metrics: Arc<Metrics>,
     /// Where the spans of requests go, if anywhere.
@@ -131,7 +133,7 @@ impl Server {
 
     /// Everything but the listeners.
     pub fn open(self) -> OpenServer {
-        let memory = Memory::new(self.bounds.memory_bytes);
+        let memory = self.memory;
         let places = Places::new(self.bounds, memory.clone(), self.seats.clone());
         self.metrics.serve(places.connections.clone(), self.bounds.connections, memory.clone());
         let properties = Arc::new(PropertiesStore::new(self.engine.clone(), self.gate.clone()));
@@ -236,6 +238,12 @@ impl Door {
             Way::Service { front, .. } => Some(&front.metrics),
             Way::Side(_) => None,
         }
+    }
+
+    /// Whether the spelling of headers is kept: names of metadata keep their case, and other services have none. It costs
+    /// every request something.
+    fn keeps_header_case(&self) -> bool {
+        matches!(self.way, Way::Service { of_port: ServiceKind::Blob, .. })
     }
 
     async fn answer(&self, arrival: Arrival<'_>) -> http::Response<Body> {
@@ -351,7 +359,7 @@ async fn serve_connection(
     place: &Place,
 ) -> Result<(), ConnectionError> {
     let connection = place.registration.connection.clone();
-    let metrics = door.metrics().cloned();
+    let (metrics, keeps_header_case) = (door.metrics().cloned(), door.keeps_header_case());
     let serve = service_fn(move |request: http::Request<Incoming>| {
         let (door, active_request) = (door.clone(), connection.begin());
         async move {
@@ -371,6 +379,7 @@ async fn serve_connection(
         .half_close(true)
         .header_read_timeout(bounds.idle)
         .max_buf_size(bounds.head_bytes)
+        .preserve_header_case(keeps_header_case)
         .serve_connection(TokioIo::new(stream), serve);
     tokio::select! {
         biased;

@@ -23,6 +23,7 @@ use crate::bearer::{Bearer, SharedBearer};
 use crate::body::RequestBody;
 use crate::connections::Connection;
 use crate::cors;
+use crate::delegation;
 use crate::health;
 use crate::memory::Memory;
 use crate::metrics::{Answered, Metrics};
@@ -186,14 +187,21 @@ pub(crate) async fn answer(
     arrival: Arrival<'_>,
 ) -> Response<Body> {
     let Arrival { at, peer, scheme, connection, head, body } = arrival;
-    if let Some(response) = health::answer(head.uri.path(), &*front.engine, &front.gate) {
-        return response;
-    }
     let accounts = front.accounts.current();
     let request = Request::read(&head, (peer, scheme), &accounts, (of_port, services.kinds()), at);
+    if !names_a_blob(&request)
+        && let Some(response) = health::answer(head.uri.path(), &*front.engine, &front.gate)
+    {
+        return response;
+    }
     // `Server` asserts that the port's service is served, and `Address::find` finds only those served.
     let service = services.find(request.service).unwrap_or_else(|| unreachable!("{}", request.service));
     service.handle(front, &request, body, connection).await
+}
+
+/// In host style the paths of the health checks are those of blobs. In path style no account has their name.
+fn names_a_blob(request: &Request<'_>) -> bool {
+    request.address.as_ref().is_ok_and(|address| address.site.service == ServiceKind::Blob)
 }
 
 async fn handle<S: StorageService>(
@@ -291,7 +299,7 @@ async fn admit_and_perform<S: StorageService>(
     };
     let identity = match &proof {
         Proof::Roles(_, identity) => Some((**identity).clone()),
-        Proof::Owner | Proof::Account(_) | Proof::Resource(_) => None,
+        Proof::Anyone | Proof::Owner | Proof::Account(_) | Proof::Resource(_) => None,
     };
     let admission = Admission { front, request, address, service_request, proof };
     let result = service.perform(admission, body).await;
@@ -299,8 +307,8 @@ async fn admit_and_perform<S: StorageService>(
     Outcome { result, is_known: true, observations }
 }
 
-/// Version, address, signature: who the caller is.
-async fn admit<'r, S: StorageService>(
+/// Version, address, signature: who the caller is. Also of a part of a batch, which is a request of its own.
+pub async fn admit<'r, S: StorageService>(
     service: &S,
     front: &Front,
     bearer: &Bearer,
@@ -319,6 +327,9 @@ async fn admit<'r, S: StorageService>(
         version,
         https: request.caller().https,
     };
+    if authenticate::is_anonymous(&evidence) && service.admits_anyone(&site.account, service_request).await? {
+        return Ok((Proof::Anyone, address));
+    }
     let clock = ClockCheck { now: SystemTime::now(), is_checked: front.check_clock };
     let verified =
         authenticate::verify(&evidence, account, bearer, clock, || S::token(service_request, &request.query))
@@ -326,9 +337,10 @@ async fn admit<'r, S: StorageService>(
     let proof = match verified {
         VerifiedCredential::Owner => Proof::Owner,
         VerifiedCredential::Roles(roles, identity) => Proof::Roles(roles, identity),
-        VerifiedCredential::Token(token) => {
+        VerifiedCredential::Token(token, delegated) => {
             let policy = service.stored_policy(&site.account, &token).await?;
             sas::admit(*token, policy.as_ref(), DateTime::now(), request.caller(), S::KIND)
+                .and_then(|proof| delegation::limit(proof, delegated, DateTime::now()))
                 .map_err(|denial| front.deny(request, denial, None))?
         }
     };

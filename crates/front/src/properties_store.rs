@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use common::AccountName;
-use protocol::service_properties::{ServiceProperties, Update};
+use protocol::service_properties::{BlobProperties, BlobUpdate, ServiceProperties, Update};
 use store::{Engine, Fault, Gate};
 use tokio::sync::Notify;
 
@@ -90,11 +90,33 @@ impl PropertiesStore {
     ) -> Result<(), store::Error> {
         let _turn = self.turn.lock().await;
         let _pass = self.gate.pass().await?;
+        debug_assert_ne!(service, ServiceKind::Blob, "blobs have more properties: `change_blobs`");
         for _ in 0..CHANGE_ATTEMPTS {
             let present = self.stored(account, service).await?;
             let mut properties = read(service, present.as_deref())?;
             properties.apply(update.clone());
             if self.replace(account, service, present, properties.write().into()).await? {
+                self.changed.notify_one();
+                return Ok(());
+            }
+        }
+        Err(store::Error::Busy)
+    }
+
+    /// The stored properties of blobs, which have some of their own. It is a fault if they can't be read.
+    pub async fn of_blobs(&self, account: &AccountName) -> Result<BlobProperties, store::Error> {
+        Ok(read_blobs(self.stored(account, ServiceKind::Blob).await?.as_deref())?)
+    }
+
+    /// As `change`, of blobs.
+    pub async fn change_blobs(&self, account: &AccountName, update: &BlobUpdate) -> Result<(), store::Error> {
+        let _turn = self.turn.lock().await;
+        let _pass = self.gate.pass().await?;
+        for _ in 0..CHANGE_ATTEMPTS {
+            let present = self.stored(account, ServiceKind::Blob).await?;
+            let mut properties = read_blobs(present.as_deref())?;
+            properties.apply(update.clone());
+            if self.replace(account, ServiceKind::Blob, present, properties.write().into()).await? {
                 self.changed.notify_one();
                 return Ok(());
             }
@@ -127,13 +149,21 @@ impl PropertiesStore {
 }
 
 fn read(service: ServiceKind, document: Option<&[u8]>) -> Result<ServiceProperties, Fault> {
+    if service == ServiceKind::Blob {
+        return read_blobs(document).map(|properties| properties.shared);
+    }
     let Some(document) = document else { return Ok(ServiceProperties::of_fresh_account(service)) };
-    ServiceProperties::read(service, document).ok_or_else(|| {
-        Fault::damaged(format!(
-            "stored {service} service properties of {} bytes can't be read",
-            document.len()
-        ))
-    })
+    ServiceProperties::read(service, document).ok_or_else(|| unreadable(service, document))
+}
+
+fn read_blobs(document: Option<&[u8]>) -> Result<BlobProperties, Fault> {
+    let Some(document) = document else { return Ok(BlobProperties::default()) };
+    BlobProperties::read(document).ok_or_else(|| unreadable(ServiceKind::Blob, document))
+}
+
+fn unreadable(service: ServiceKind, document: &[u8]) -> Fault {
+    let bytes = document.len();
+    Fault::damaged(format!("stored {service} service properties of {bytes} bytes can't be read"))
 }
 
 impl std::fmt::Debug for PropertiesStore {

@@ -115,6 +115,18 @@ impl Body {
     }
 }
 
+/// A stream that ends before its length, because its client went away or its source failed, is no success in the log.
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Content::Stream(Pieces { left, .. }) = &self.content
+            && *left > 0
+            && let Some(exchange) = &mut self.exchange
+        {
+            exchange.break_off(*left);
+        }
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BrokenStream;

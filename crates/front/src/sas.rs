@@ -203,7 +203,7 @@ mod tests {
         let shown = match admit(sas, policy.as_ref(), now, caller, ServiceKind::Table) {
             Ok(Proof::Resource(token)) => format!("Books {}", token.permissions),
             Ok(Proof::Account(token)) => format!("{} {}", token.resource_types, token.permissions),
-            Ok(proof @ (Proof::Owner | Proof::Roles(..))) => format!("{proof:?}"),
+            Ok(proof @ (Proof::Anyone | Proof::Owner | Proof::Roles(..))) => format!("{proof:?}"),
             Err(denied) => format!("{}: {}", denied.refusal.code(ServiceKind::Table), denied.why),
         };
         assert_eq!(shown, expected, "{token}");

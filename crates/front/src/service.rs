@@ -55,6 +55,16 @@ pub trait StorageService: fmt::Debug + Send + Sync + 'static {
         token: &Sas,
     ) -> impl Future<Output = Result<Option<AccessPolicy>, Self::Failure>> + Send;
 
+    /// Whether a request without credentials may go on, as `Proof::Anyone`. The service still judges what it asks.
+    fn admits_anyone(
+        &self,
+        account: &AccountName,
+        service_request: &Self::ServiceRequest,
+    ) -> impl Future<Output = Result<bool, Self::Failure>> + Send {
+        let _ = (account, service_request);
+        async { Ok(false) }
+    }
+
     /// Does what the request asks, for an authenticated caller. The remaining checks are made here, in the service's own
     /// order.
     fn perform(

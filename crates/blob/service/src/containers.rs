@@ -87,10 +87,16 @@ impl BlobService {
     pub async fn delete_container(&self, container: &ContainerRef, request: &Request) -> Result<()> {
         let _pass = self.gate.pass().await?;
         let _turn = self.turns.take(container).await;
-        let (_, document) = self.container_document(container).await?;
-        document.lease.check_write(request.lease, Leased::Container, self.clock.now())?;
-        check(&document, request)?;
-        Ok(self.engine.drop_table(&container.table()?).await?)
+        let table = container.table()?;
+        loop {
+            let (stored, document) = self.container_document(container).await?;
+            document.lease.check_write(request.lease, Leased::Container, self.clock.now())?;
+            check(&document, request)?;
+            // Judged again if another server has changed it meanwhile.
+            if self.engine.drop_table_if(&table, stored).await? {
+                return Ok(());
+            }
+        }
     }
 
     pub async fn container_properties(

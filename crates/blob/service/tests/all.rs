@@ -2,7 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "tests: what is unwrapped is what is asserted")]
 
+mod blob_oracle;
+mod blob_walk;
+mod blobs;
+mod blocks;
 mod containers;
+mod content;
+mod garbage;
+mod histories;
+mod interleaving;
+mod kills;
 mod kit;
+mod lists;
+mod more;
 mod oracle;
+mod pages;
+mod readers;
+mod upkeep;
 mod walk;
+mod watched_objects;

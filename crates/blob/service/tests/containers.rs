@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use blob_model::{Conditions, LeaseAction, LeaseDuration, Metadata, PublicAccess, Refusal};
+use blob_model::{Conditions, LeaseAction, LeaseDuration, Leased, Metadata, PublicAccess, Refusal};
 use blob_service::{BlobService, Request};
 use bytes::Bytes;
-use store::{Engine, Gate, MemoryEngine, TableRef};
+use store::{Engine, Gate, MemoryEngine, MemoryObjects, TableRef};
 use store_suite::{EngineDouble, TestEngine};
 use tokio::sync::Semaphore;
 
@@ -38,7 +38,7 @@ async fn a_container_that_is_created_again_has_nothing_of_the_one_before() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_many_gets_the_lease() {
-    let service = BlobService::new(Arc::new(MemoryEngine::new()));
+    let service = BlobService::new(Arc::new(MemoryEngine::new()), Arc::new(MemoryObjects::new()));
     let one = container("one");
     service.create_container(&one, Metadata::default(), PublicAccess::None).await.unwrap();
     let clients = (1..=32).map(|number| {
@@ -71,10 +71,10 @@ impl EngineDouble for Interrupted {
         &*self.engine
     }
 
-    async fn drop_table(&self, table: &TableRef) -> Result<(), store::Error> {
+    async fn drop_table_if(&self, table: &TableRef, expected: Option<Bytes>) -> Result<bool, store::Error> {
         self.drop_begun.add_permits(1);
         self.before_drop.acquire().await.unwrap().forget();
-        self.engine.drop_table(table).await
+        self.engine.drop_table_if(table, expected).await
     }
 
     async fn replace_table_metadata(
@@ -100,7 +100,7 @@ async fn interrupted() -> (BlobService, Arc<TestEngine<Interrupted>>) {
         drop_begun: Semaphore::new(0),
         other: Mutex::new(None),
     }));
-    let service = BlobService::new(double.clone());
+    let service = BlobService::new(double.clone(), Arc::new(MemoryObjects::new()));
     service.create_container(&container("one"), Metadata::default(), PublicAccess::None).await.unwrap();
     (service, double)
 }
@@ -128,9 +128,27 @@ async fn nobody_acquires_the_lease_of_a_container_that_is_being_deleted() {
 }
 
 #[tokio::test]
+async fn a_container_that_another_server_has_leased_is_not_deleted() {
+    let (service, engine) = interrupted().await;
+    let deleting = service.clone();
+    let delete =
+        tokio::spawn(async move { deleting.delete_container(&container("one"), &Request::default()).await });
+    // Its lease has been judged. Another server does not wait for this one's turn.
+    engine.drop_begun.acquire().await.unwrap().forget();
+    let other = BlobService::new(engine.engine.clone(), Arc::new(MemoryObjects::new()));
+    let acquire =
+        LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(lease(1)), fresh: lease(2) };
+    other.lease_container(&container("one"), acquire, Conditions::default()).await.unwrap();
+    engine.before_drop.add_permits(2);
+    assert_eq!(refused(delete.await.unwrap()), Refusal::LeaseIdMissing(Leased::Container));
+    assert!(other.container_properties(&container("one"), None).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_change_of_another_server_is_not_undone() {
     let (service, engine) = interrupted().await;
-    *engine.other.lock().unwrap() = Some(BlobService::new(engine.engine.clone()));
+    *engine.other.lock().unwrap() =
+        Some(BlobService::new(engine.engine.clone(), Arc::new(MemoryObjects::new())));
     let one = container("one");
     service.set_container_metadata(&one, &metadata(&[("n", "1")]), &Request::default()).await.unwrap();
     let shown = service.container_properties(&one, None).await.unwrap();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use blob_model::{DateTime, LeaseAction, LeaseDuration, LeaseId, Metadata, PublicAccess};
+use blob_model::{DateTime, LeaseAction, LeaseDuration, LeaseId, Leased, Metadata, PublicAccess};
 
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
@@ -19,8 +19,12 @@ pub struct Known {
     pub metadata: Metadata,
     pub access: PublicAccess,
     pub policies: Option<Vec<u8>>,
-    lease: Option<KnownLease>,
+    pub lease: LeaseOracle,
 }
+
+/// A lease, if there is one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeaseOracle(Option<KnownLease>);
 
 #[derive(Clone, Copy, Debug)]
 struct KnownLease {
@@ -35,16 +39,23 @@ pub type Told<T> = Result<T, &'static str>;
 
 impl Known {
     pub fn new(changed: DateTime, metadata: Metadata, access: PublicAccess) -> Self {
-        Self { changed, metadata, access, policies: None, lease: None }
+        Self { changed, metadata, access, policies: None, lease: LeaseOracle::default() }
+    }
+}
+
+impl LeaseOracle {
+    /// What a write leaves of it.
+    pub fn after_write(&mut self, now: DateTime) {
+        self.0 = self.0.filter(|lease| now < lease.until);
     }
 
     fn is_usable(&self, now: DateTime) -> bool {
-        self.lease.is_some_and(|lease| now < lease.until)
+        self.0.is_some_and(|lease| now < lease.until)
     }
 
     /// `status state duration`.
-    pub fn lease_words(&self, now: DateTime) -> String {
-        match self.lease {
+    pub fn words(&self, now: DateTime) -> String {
+        match self.0 {
             None => "unlocked available".to_owned(),
             Some(lease) => match (now < lease.until, lease.is_broken) {
                 (true, true) => "locked breaking".to_owned(),
@@ -57,13 +68,19 @@ impl Known {
     }
 
     /// A request that names a lease, or none.
-    pub fn check(&self, named: Option<LeaseId>, needs_it: bool, now: DateTime) -> Told<()> {
-        match (named, self.lease) {
+    pub fn check(&self, named: Option<LeaseId>, needs_it: bool, now: DateTime, of: Leased) -> Told<()> {
+        let (absent, other) = match of {
+            Leased::Container => {
+                ("LeaseNotPresentWithContainerOperation", "LeaseIdMismatchWithContainerOperation")
+            }
+            Leased::Blob => ("LeaseNotPresentWithBlobOperation", "LeaseIdMismatchWithBlobOperation"),
+        };
+        match (named, self.0) {
             (None, _) if needs_it && self.is_usable(now) => Err("LeaseIdMissing"),
             (None, _) => Ok(()),
-            (Some(_), None) => Err("LeaseNotPresentWithContainerOperation"),
+            (Some(_), None) => Err(absent),
             (Some(_), Some(_)) if !self.is_usable(now) => Err("LeaseLost"),
-            (Some(named), Some(lease)) if named != lease.id => Err("LeaseIdMismatchWithContainerOperation"),
+            (Some(named), Some(lease)) if named != lease.id => Err(other),
             (Some(_), Some(_)) => Ok(()),
         }
     }
@@ -76,7 +93,7 @@ impl Known {
         let far = |seconds: Option<u64>| seconds.map_or(DateTime::MAX, |s| now.plus(Duration::from_secs(s)));
         match action {
             LeaseAction::Acquire { duration, proposed, fresh } => {
-                if let Some(lease) = self.lease.filter(|_| is_usable) {
+                if let Some(lease) = self.0.filter(|_| is_usable) {
                     match (proposed == Some(lease.id), lease.is_broken) {
                         (true, false) => {}
                         (true, true) => return Err("LeaseIsBreakingAndCannotBeAcquired"),
@@ -88,11 +105,11 @@ impl Known {
                     LeaseDuration::Infinite => None,
                     LeaseDuration::Seconds(seconds) => Some(u64::from(seconds)),
                 };
-                self.lease = Some(KnownLease { id, seconds, until: far(seconds), is_broken: false });
+                self.0 = Some(KnownLease { id, seconds, until: far(seconds), is_broken: false });
                 Ok((Some(id), None))
             }
             LeaseAction::Renew { id } => {
-                let lease = self.lease.as_mut().ok_or(ABSENT)?;
+                let lease = self.0.as_mut().ok_or(ABSENT)?;
                 if lease.id != id {
                     return Err(MISMATCH);
                 }
@@ -103,7 +120,7 @@ impl Known {
                 Ok((Some(id), None))
             }
             LeaseAction::Change { id, proposed } => {
-                let lease = self.lease.as_mut().filter(|_| is_usable).ok_or(ABSENT)?;
+                let lease = self.0.as_mut().filter(|_| is_usable).ok_or(ABSENT)?;
                 if lease.id != id && lease.id != proposed {
                     return Err(MISMATCH);
                 }
@@ -114,10 +131,10 @@ impl Known {
                 Ok((Some(proposed), None))
             }
             LeaseAction::Release { id } => {
-                if self.lease.ok_or(ABSENT)?.id != id {
+                if self.0.ok_or(ABSENT)?.id != id {
                     return Err(MISMATCH);
                 }
-                self.lease = None;
+                self.0 = None;
                 Ok((None, None))
             }
             LeaseAction::Break { .. } => Err("asked for with its seconds"),
@@ -125,7 +142,7 @@ impl Known {
     }
 
     pub fn break_off(&mut self, period: Option<u64>, now: DateTime) -> Told<u64> {
-        let lease = self.lease.as_mut().ok_or("LeaseNotPresentWithLeaseOperation")?;
+        let lease = self.0.as_mut().ok_or("LeaseNotPresentWithLeaseOperation")?;
         let is_endless = lease.until == DateTime::MAX;
         let asked = match period {
             Some(seconds) => now.plus(Duration::from_secs(seconds)),

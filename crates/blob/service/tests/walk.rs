@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use blob_model::{
-    BreakPeriod, Conditions, Etag, LeaseAction, LeaseDuration, LeaseId, LeaseView, PublicAccess, Refusal,
+    BreakPeriod, Conditions, Etag, LeaseAction, LeaseDuration, LeaseId, LeaseView, Leased, PublicAccess,
+    Refusal,
 };
 use blob_service::{Error, ListQuery, Request};
 use bytes::Bytes;
@@ -97,7 +98,7 @@ impl Walk {
     ) -> Told<&mut Known> {
         let now = self.ground.time.now();
         let known = self.oracle.containers.get_mut(name).ok_or("ContainerNotFound")?;
-        known.check(named, needs_lease, now)?;
+        known.lease.check(named, needs_lease, now, Leased::Container)?;
         if holds { Ok(known) } else { Err("ConditionNotMet") }
     }
 
@@ -186,7 +187,7 @@ impl Walk {
                     (shown.etag.0, &shown.metadata, shown.access),
                     (known.changed, &known.metadata, known.access)
                 );
-                assert_eq!(words(shown.lease), known.lease_words(now));
+                assert_eq!(words(shown.lease), known.lease.words(now));
                 let stored = policies.policies.map(|policies| policies.to_vec());
                 assert_eq!(
                     (policies.etag, policies.access, stored),
@@ -215,7 +216,7 @@ impl Walk {
         });
         let is_shown = |name: &str| name.starts_with(prefix) && (system || name != "$logs");
         let known = self.oracle.containers.iter().filter(|(name, _)| is_shown(name));
-        let known = known.map(|(name, known)| ((*name).to_owned(), known.changed, known.lease_words(now)));
+        let known = known.map(|(name, known)| ((*name).to_owned(), known.changed, known.lease.words(now)));
         assert_eq!(listed.collect::<Vec<_>>(), known.collect::<Vec<_>>());
     }
 
@@ -235,7 +236,7 @@ impl Walk {
         };
         let now = self.ground.time.now();
         let answer = told(self.ground.service.lease_container(&container(name), action, conditions).await);
-        let expected = self.may(name, None, false, holds).and_then(|known| known.act(action, now));
+        let expected = self.may(name, None, false, holds).and_then(|known| known.lease.act(action, now));
         let etag = self.oracle.containers.get(name).map(|known| known.changed);
         let answer = answer.map(|(outcome, shown)| {
             assert_eq!(Some(shown.0), etag, "a lease does not move the ETag");
@@ -253,7 +254,8 @@ impl Walk {
         let answer =
             self.ground.service.lease_container(&container(name), action, Conditions::default()).await;
         let answer = told(answer).map(|(outcome, _)| outcome.seconds_left.unwrap());
-        let expected = self.may(name, None, false, true).and_then(|known| known.break_off(seconds, now));
+        let expected =
+            self.may(name, None, false, true).and_then(|known| known.lease.break_off(seconds, now));
         assert_eq!(answer, expected, "{seconds:?} on {name}");
     }
 }

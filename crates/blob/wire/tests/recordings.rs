@@ -3,7 +3,7 @@
 //! the tests of each document cover the same ground.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,20 +27,21 @@ struct Recorded<'r> {
 }
 
 /// Beside the repository, as for `scripts/replay`.
-const DEFAULT_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/recordings-blob");
+const DEFAULT_FOLDER: &str = "../../../../shared/recordings-blob";
 
 /// Accounts with a hierarchical namespace, which this server has not, say of each blob whether it is a file.
 const OTHER_ACCOUNTS: &str = "<ResourceType>";
 
 #[test]
 fn documents_are_written_as_the_service_writes_them() {
-    let folder = std::env::var("PARTITA_BLOB_RECORDINGS").unwrap_or_else(|_| DEFAULT_FOLDER.to_owned());
-    if !Path::new(&folder).is_dir() {
-        eprintln!("no recordings at {folder}");
+    let named = std::env::var("PARTITA_BLOB_RECORDINGS").map(PathBuf::from);
+    let folder = named.unwrap_or_else(|_| testing::package_directory().join(DEFAULT_FOLDER));
+    if !folder.is_dir() {
+        eprintln!("no recordings at {}", folder.display());
         return;
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in entries(Path::new(&folder)) {
+    for entry in entries(&folder) {
         let Some(body) = text_of(&entry["ResponseBody"]) else { continue };
         let uri = entry["RequestUri"].as_str().unwrap();
         let query = QueryString::parse(uri.split_once('?').map_or("", |(_, query)| query)).unwrap();

@@ -48,6 +48,7 @@ pub struct Exchange {
     operation: &'static str,
     outcome: (Status, AuthenticationType),
     bytes: (u64, u64),
+    response_body_bytes: u64,
     started: Instant,
     server: Duration,
     line: Option<Line>,
@@ -118,10 +119,26 @@ impl Exchange {
             operation: operation.name,
             outcome: (status, authentication),
             bytes: (request_head_bytes + observations.body_bytes, response_head_bytes + response_body_bytes),
+            response_body_bytes,
             started: request.arrived,
             server,
             line,
         })
+    }
+}
+
+impl Exchange {
+    /// The answer ended before so many bytes of its body had been sent: it was no success.
+    pub fn break_off(&mut self, unsent: u64) {
+        let authentication = self.outcome.1;
+        self.outcome.0 = Status::NetworkError;
+        self.bytes.1 = self.bytes.1.saturating_sub(unsent);
+        self.response_body_bytes = self.response_body_bytes.saturating_sub(unsent);
+        let is_logged = Status::NetworkError.is_logged(authentication);
+        self.line = self.line.take().filter(|_| is_logged);
+        if let Some(line) = &mut self.line {
+            line.break_off(authentication, self.response_body_bytes);
+        }
     }
 }
 

@@ -49,8 +49,13 @@ pub struct RequestFacts<'a> {
 #[derive(Debug)]
 pub struct Line {
     before: String,
-    after: String,
+    status: String,
+    response_status: u16,
+    after: Vec<String>,
 }
+
+/// The place among the fields after the latencies.
+const RESPONSE_BODY_BYTES: usize = 13;
 
 impl Line {
     pub fn new(facts: &RequestFacts<'_>) -> Self {
@@ -60,13 +65,7 @@ impl Line {
         };
         let sent = |name: &str| text(&facts.head.headers, name);
         let version = if facts.identity.is_some() { "2.0" } else { "1.0" };
-        let before = format!(
-            "{version};{};{};{};{}",
-            facts.started.to_fixed_string(),
-            facts.operation,
-            status(facts),
-            facts.response_status
-        );
+        let before = format!("{version};{};{}", facts.started.to_fixed_string(), facts.operation,);
         let requester =
             if facts.authentication == AuthenticationType::Authenticated { facts.account } else { "" };
         let query = facts.head.uri.query().map(|query| format!("?{}", without_signature(query)));
@@ -118,14 +117,26 @@ impl Line {
             // A reserved field, and the details of role assignments, which this server does not have.
             fields.extend([String::new(), String::new()]);
         }
-        Self { before, after: fields.join(";") }
+        Self { before, status: status(facts), response_status: facts.response_status, after: fields }
+    }
+
+    /// The client did not get the whole answer, but only so many bytes of its body.
+    pub fn break_off(&mut self, authentication: AuthenticationType, body_bytes: u64) {
+        self.status = format!("{}{}", authentication.prefix(), Status::NetworkError.name());
+        self.after[RESPONSE_BODY_BYTES] = body_bytes.to_string();
     }
 
     pub fn finish(self, end_to_end: Duration, server: Duration) -> String {
-        let Self { mut before, after } = self;
+        let Self { before: mut line, status, response_status, after } = self;
         // Writing to a String can't fail.
-        let _ = write!(before, ";{};{};{after}", end_to_end.as_millis(), server.as_millis());
-        before
+        let _ = write!(
+            line,
+            ";{status};{response_status};{};{};{}",
+            end_to_end.as_millis(),
+            server.as_millis(),
+            after.join(";")
+        );
+        line
     }
 }
 

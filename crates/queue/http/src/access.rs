@@ -18,6 +18,8 @@ const ROLES: [(Role, [&str; 2]); 4] = [
 
 pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
+        // Nothing here is public.
+        Proof::Anyone => Err(Denial::new(common::Refusal::AuthorizationFailure, "no credentials were sent")),
         Proof::Owner => Ok(Grant::Owner),
         Proof::Account(grant) => Ok(Grant::Account(grant)),
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {

@@ -1,0 +1,72 @@
+//! Find Blobs by Tags (spec: blob-operations 4.5).
+
+use blob_model::{ContainerName, Refusal, Tags, limits};
+use blob_service::{ContainerRef, FoundPlace, TagQuery};
+use blob_wire::found_blobs::{FoundBlob, FoundBlobs};
+use blob_wire::marker::FoundMarker;
+use blob_wire::tag_expression::TagSearch;
+use common::Refusal as Shared;
+
+use super::Context;
+use crate::answer::{Answer, Failure};
+
+/// What a blob takes in the list: its name, and ten tags.
+const ENTRY_BYTES_MAX: usize = 8 * 1024;
+
+pub async fn run(context: &Context<'_>, container: Option<&ContainerRef>) -> Result<Answer, Failure> {
+    let asked = &context.asked;
+    let name = "where";
+    let expression = asked.option(name).ok_or(Refusal::ParameterMissing { name })?;
+    let search = TagSearch::parse(expression, container.is_none())?;
+    let (max_results, limit) = asked.max_results(limits::LIST_MAX)?;
+    let limit = limit.unwrap_or(limits::LIST_MAX);
+    let marker = asked.option("marker").unwrap_or_default();
+    let from = match marker {
+        "" => None,
+        marker => Some(read_marker(marker).ok_or(Shared::InputOutOfRange)?),
+    };
+    let within = match (container, &search.container) {
+        (Some(container), _) => Some(container.name.clone()),
+        // No container has such a name, so that nothing is found.
+        (None, Some(named)) => match ContainerName::parse(named) {
+            Ok(named) => Some(named),
+            Err(_) => return Ok(answer(context, expression, (marker, max_results), &[], "")),
+        },
+        (None, None) => None,
+    };
+    let held = context.hold(limit.min(limits::LIST_MAX) * ENTRY_BYTES_MAX / 8)?;
+    let query = TagQuery { container: within, conditions: &search.conditions, from, limit };
+    let page = context.service().find_blobs(context.account(), &query).await?;
+    let blobs = page.blobs.into_iter().map(|blob| {
+        let shown = search.shown(&blob.tags).into_iter();
+        let shown = shown.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        // Some of the tags of a blob are tags of a blob.
+        let tags = Tags::new(shown).unwrap_or_default();
+        FoundBlob { name: blob.name, container: blob.container, tags }
+    });
+    let blobs: Vec<FoundBlob> = blobs.collect();
+    let next = page.next.map(|FoundPlace { container, within }| {
+        FoundMarker { container: container.to_string(), name: within }.write()
+    });
+    let next = next.as_deref().unwrap_or_default();
+    let answer = answer(context, expression, (marker, max_results), &blobs, next);
+    drop(held);
+    Ok(answer)
+}
+
+fn answer(
+    context: &Context<'_>,
+    expression: &str,
+    (marker, max_results): (&str, Option<&str>),
+    blobs: &[FoundBlob],
+    next_marker: &str,
+) -> Answer {
+    let endpoint = &context.site.base;
+    let found = FoundBlobs { endpoint, marker, expression, max_results, blobs, next_marker };
+    Answer::document(200, found.write())
+}
+
+fn read_marker(marker: &str) -> Option<FoundPlace> {
+    let FoundMarker { container, name } = FoundMarker::read(marker)?;
+    Some(FoundPlace { container: ContainerName::parse(&container).ok()?, within: name })
+}

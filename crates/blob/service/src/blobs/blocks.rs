@@ -1,0 +1,380 @@
+//! Put Block, Put Block List and Get Block List.
+//!
+//! Uncommitted blocks are rows beside the blob, below the name of an *upload*. The blob's row says which upload is open. A
+//! commit ends it, and with it all blocks that are below its name, also those that are put at the same moment.
+
+use blob_model::{
+    BlobType, BlockChoice, BlockId, DateTime, Etag, LeaseId, Leased, ListedBlock, Operand, Refusal, Sums,
+    limits,
+};
+use store::{Change as RowChange, Condition, Fault, RowOperation, Scan, StoredRef, TableRef};
+
+use super::put::{new_blob, new_tier};
+use super::state::{self, Attempts, Found, Needs, NewRow, budget};
+use crate::blob_key::{self, UploadId};
+use crate::blob_row::{self, BlobRow, Moves, OpenUpload, StoredBlob, StoredKind};
+use crate::content::{BlobKey, Change, Content, Extent, Joined, Keep, Written};
+use crate::{
+    BlobRef, BlobService, BlockListQuery, BlockLists, BodyChecks, NewBlob, Request, Result, Upload, Which,
+};
+
+/// Rows of blocks that are asked of the engine at once.
+const BLOCK_ROWS: usize = 500;
+
+impl BlobService {
+    pub async fn put_block(
+        &self,
+        blob: &BlobRef,
+        id: BlockId,
+        checks: BodyChecks,
+        lease: Option<LeaseId>,
+        body: &mut dyn Upload,
+    ) -> Result<Sums> {
+        self.admit(blob)?;
+        drop(self.gate.pass().await?);
+        let found = self.base(&blob.container.table()?, blob).await?;
+        self.check_block(found.as_ref(), &id, lease)?;
+        let written = self.receive(body, checks, Keep::InObject, false).await?;
+        let put = self.put_written_block(blob, &id, &written, lease).await;
+        self.keep_or_discard(put, written.fresh).await?;
+        Ok(written.sums)
+    }
+
+    /// In the service's order: type, lease, and then the id.
+    fn check_block(
+        &self,
+        found: Option<&Found>,
+        id: &BlockId,
+        lease: Option<LeaseId>,
+    ) -> std::result::Result<(), Refusal> {
+        match found.and_then(|found| found.row.live()) {
+            Some(live) if live.blob_type() != BlobType::Block => return Err(Refusal::BlobTypeInvalid),
+            Some(live) => live.lease.check_write(lease, Leased::Blob, self.clock.now())?,
+            None => state::check_no_lease(lease)?,
+        }
+        match found.and_then(|found| found.row.upload) {
+            Some(upload) if usize::from(upload.id_bytes) != id.as_bytes().len() => {
+                Err(Refusal::BlobOrBlockInvalid)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn put_written_block(
+        &self,
+        blob: &BlobRef,
+        id: &BlockId,
+        written: &Written,
+        lease: Option<LeaseId>,
+    ) -> Result<()> {
+        if written.length == 0 {
+            return Err(Refusal::HeaderInvalid { name: "Content-Length", value: "0".to_owned() }.into());
+        }
+        let _pass = self.gate.pass().await?;
+        let table = blob.container.table()?;
+        let mut attempts = Attempts::default();
+        loop {
+            attempts.next()?;
+            let change = self.contents.begin_change();
+            let found = self.base(&table, blob).await?;
+            self.check_block(found.as_ref(), id, lease)?;
+            let open = found.as_ref().and_then(|found| found.row.upload);
+            let Some(upload) = (match open {
+                Some(upload) => Some(upload.id),
+                None => self.open_upload(&table, blob, found.as_ref(), id, &change).await?,
+            }) else {
+                continue;
+            };
+            let Some(replaced) =
+                self.put_block_row(&table, blob, upload, id, &written.content, &change).await?
+            else {
+                continue;
+            };
+            // A commit may have ended the upload meanwhile. Then this block came just before it, and is dropped with it.
+            let now_open = self.base(&table, blob).await?.and_then(|found| found.row.upload);
+            if now_open.map(|open| open.id) != Some(upload) {
+                self.uploads.forget(upload);
+                self.remove_block(&table, blob, upload, id, &written.content, &change).await;
+            }
+            if let Some(replaced) = replaced {
+                let objects = replaced.row_extents().iter().map(|extent| extent.object).collect();
+                // What can't be removed is left to the sweep.
+                let _ = change.remove(BlobKey::of(blob), objects).await;
+            }
+            return Ok(());
+        }
+    }
+
+    /// Opens an upload for the first block; `None` if the row has changed meanwhile.
+    async fn open_upload(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        found: Option<&Found>,
+        id: &BlockId,
+        change: &Change,
+    ) -> Result<Option<UploadId>> {
+        let too_long = |_| Fault::bug("a block's id is longer than any");
+        let id_bytes = u8::try_from(id.as_bytes().len()).map_err(too_long)?;
+        let upload = OpenUpload { id: UploadId(rand::random()), id_bytes };
+        let mut row: BlobRow = found.map(|found| found.row.clone()).unwrap_or_default();
+        row.upload = Some(upload);
+        let opened = self.replace(table, blob, found, NewRow::alone(&row, Moves::Nothing), change).await?;
+        if opened.is_some() {
+            self.uploads.begin(upload.id);
+        }
+        Ok(opened.map(|_| upload.id))
+    }
+
+    /// Puts the row of a block. The block that it replaces, if there was one; `None` if it has to be done again.
+    async fn put_block_row(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        upload: UploadId,
+        id: &BlockId,
+        content: &Content,
+        holds: &Change,
+    ) -> Result<Option<Option<Content>>> {
+        let partition = blob_key::block_partition(&blob.name)?;
+        let row = blob_key::block_row(upload, id)?;
+        let put = |condition| {
+            let change = RowChange::Put(blob_row::block_draft(content));
+            let operation = RowOperation { row: row.clone(), condition, change };
+            self.commit(table, partition.clone(), vec![operation], holds)
+        };
+        let blocks = match self.uploads.known(upload) {
+            Some(blocks) => blocks,
+            None => {
+                let blocks = self.count_blocks(table, blob, upload).await?;
+                self.uploads.learn(upload, blocks);
+                blocks
+            }
+        };
+        if blocks < limits::UNCOMMITTED_BLOCKS_MAX && put(Condition::Absent).await?.is_some() {
+            self.uploads.add(upload);
+            return Ok(Some(None));
+        }
+        let key = model::EntityKey { partition: partition.clone(), row: row.clone() };
+        let Some(stored) = self.engine.get(table, &key).await? else {
+            let is_full = blocks >= limits::UNCOMMITTED_BLOCKS_MAX;
+            return if is_full { Err(Refusal::TooManyUncommittedBlocks.into()) } else { Ok(None) };
+        };
+        let read = |fault: Fault| fault.about(blob);
+        let replaced = blob_row::read_block(stored.raw()).map_err(read)?;
+        let version = stored.raw().timestamp().map_err(read)?;
+        Ok(put(Condition::Version(version)).await?.map(|_| Some(replaced)))
+    }
+
+    async fn count_blocks(&self, table: &TableRef, blob: &BlobRef, upload: UploadId) -> Result<usize> {
+        let mut blocks = 0;
+        self.each_block(table, blob, upload, |_, _| {
+            blocks += 1;
+            Ok(())
+        })
+        .await?;
+        Ok(blocks)
+    }
+
+    /// The blocks of an upload in the order of their ids.
+    async fn each_block(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        upload: UploadId,
+        mut take: impl FnMut(BlockId, StoredRef<'_>) -> std::result::Result<(), Fault> + Send,
+    ) -> Result<()> {
+        let partition = blob_key::block_partition(&blob.name)?;
+        let mut from = None;
+        loop {
+            let ranges = vec![blob_key::blocks(partition.as_str(), upload, from.as_deref())];
+            let scan = Scan { ranges, budget: budget(BLOCK_ROWS), filter: None, lasts: false };
+            let page = self.engine.scan(table, scan).await?;
+            for entity in page.entities.iter() {
+                let unlike =
+                    || Fault::damaged("a block has a key that this program does not write").about(blob);
+                let (_, id) = blob_key::read_block_row(entity.row_key).ok_or_else(unlike)?;
+                take(id, entity).map_err(|fault| fault.about(blob))?;
+            }
+            let Some(next) = page.next else { return Ok(()) };
+            from = Some(next.row.as_str().to_owned());
+        }
+    }
+
+    pub async fn put_block_list(
+        &self,
+        blob: &BlobRef,
+        blocks: &[(BlockChoice, BlockId)],
+        new: NewBlob,
+        request: &Request,
+    ) -> Result<Etag> {
+        self.admit(blob)?;
+        if blocks.len() > limits::COMMITTED_BLOCKS_MAX {
+            return Err(Refusal::BlockListTooLong.into());
+        }
+        let tier = new_tier(new.tier, BlobType::Block, self.clock.now())?;
+        let _pass = self.gate.pass().await?;
+        let table = blob.container.table()?;
+        let _turn = self.turns.take(blob).await;
+        let mut attempts = Attempts::default();
+        loop {
+            attempts.next()?;
+            let change = self.contents.begin_change();
+            // The manifests of what is there are read below.
+            let pin = self.contents.pin(BlobKey::of(blob));
+            let found = self.base(&table, blob).await?;
+            let there = found.as_ref().and_then(|found| found.row.live());
+            if there.is_some_and(|there| there.blob_type() != BlobType::Block) {
+                return Err(Refusal::BlobTypeInvalid.into());
+            }
+            state::check_new(there, request, Operand::Create, self.clock.now())?;
+            state::check_overwrite(there, new.tier.is_some())?;
+            let chosen = self.choose_blocks(&table, blob, blocks, found.as_ref()).await?;
+            drop(pin);
+            let Joined { content, fresh } = self.join(blocks, chosen.extents).await?;
+            change.keep(fresh);
+            let length = content.length();
+            let mut stored = new_blob(new.clone(), StoredKind::Block { tier }, content, length);
+            stored.is_shared = chosen.has_committed && there.is_some_and(|there| there.is_shared);
+            match self.commit_blocks(&table, blob, found.as_ref(), stored, &change).await {
+                Ok(Some(stamp)) => return Ok(Etag(stamp)),
+                Ok(None) => change.discard().await,
+                Err(error) => return Err(state::given_up(error, change).await),
+            }
+        }
+    }
+
+    /// One attempt to put a blob of these blocks; `None` if some of it is gone, or somebody was faster.
+    async fn commit_blocks(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        found: Option<&Found>,
+        stored: StoredBlob,
+        change: &Change,
+    ) -> Result<Option<DateTime>> {
+        if !change.hold(&stored.content).await? {
+            return Ok(None);
+        }
+        let objects = self.contents.objects_of(&stored.content).await?;
+        self.put_over(table, blob, found, stored, change, &objects).await
+    }
+
+    /// Where each of these blocks is.
+    async fn choose_blocks(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        blocks: &[(BlockChoice, BlockId)],
+        found: Option<&Found>,
+    ) -> Result<Chosen> {
+        let mut chosen = Chosen { extents: vec![None; blocks.len()], has_committed: false };
+        // By their ids, so that each block that there is finds those that ask for it.
+        let mut order: Vec<usize> = (0..blocks.len()).collect();
+        order.sort_unstable_by(|one, other| blocks[*one].1.cmp(&blocks[*other].1));
+        let mut offer = |id: &BlockId, extent: &Extent, not: BlockChoice| {
+            let first = order.partition_point(|at| blocks[*at].1 < *id);
+            let mut taken = false;
+            for at in order[first..].iter().take_while(|at| blocks[**at].1 == *id) {
+                if blocks[*at].0 != not && chosen.extents[*at].is_none() {
+                    chosen.extents[*at] = Some(Extent { block: None, ..extent.clone() });
+                    taken = true;
+                }
+            }
+            taken
+        };
+        let wants = |choices: [BlockChoice; 2]| blocks.iter().any(|(choice, _)| choices.contains(choice));
+        if let Some(upload) = found.and_then(|found| found.row.upload)
+            && wants([BlockChoice::Uncommitted, BlockChoice::Latest])
+        {
+            self.each_block(table, blob, upload.id, |id, entity| {
+                let content = blob_row::read_block(entity.row)?;
+                let [extent] = content.row_extents() else {
+                    return Err(Fault::damaged("an uncommitted block is not one extent"));
+                };
+                offer(&id, extent, BlockChoice::Committed);
+                Ok(())
+            })
+            .await?;
+        }
+        let mut has_committed = false;
+        if let Some(there) = found.and_then(|found| found.row.live())
+            && wants([BlockChoice::Committed, BlockChoice::Latest])
+        {
+            let mut walk = self.contents.extents(&there.content);
+            while let Some(extent) = walk.next().await.map_err(|fault| fault.about(blob))? {
+                if let Some(id) = &extent.block {
+                    has_committed |= offer(id, &extent, BlockChoice::Uncommitted);
+                }
+            }
+        }
+        chosen.has_committed = has_committed;
+        match chosen.extents.iter().all(Option::is_some) {
+            true => Ok(chosen),
+            false => Err(Refusal::BlockListInvalid.into()),
+        }
+    }
+
+    async fn join(&self, blocks: &[(BlockChoice, BlockId)], extents: Vec<Option<Extent>>) -> Result<Joined> {
+        let mut joiner = self.contents.joiner();
+        for ((_, id), extent) in blocks.iter().zip(extents) {
+            let extent = extent.ok_or_else(|| Fault::bug("a block of a list was not chosen"))?;
+            joiner.push(Extent { block: Some(id.clone()), ..extent }).await?;
+        }
+        joiner.finish().await
+    }
+
+    pub async fn block_list(
+        &self,
+        blob: &BlobRef,
+        query: BlockListQuery,
+        request: &Request,
+    ) -> Result<BlockLists> {
+        self.admit(blob)?;
+        // What it names is only counted, but manifests are read.
+        let _pin = self.contents.pin(BlobKey::of(blob));
+        let table = blob.container.table()?;
+        let found = match query.which {
+            Which::Current => self.base(&table, blob).await?,
+            which => Some(self.selected_row(&table, blob, which).await?.1),
+        };
+        let found = found.ok_or(Refusal::BlobNotFound)?;
+        let upload = found.row.upload;
+        let mut lists = BlockLists { committed: Vec::new(), uncommitted: Vec::new(), blob: None };
+        match found.row.live() {
+            Some(live) => {
+                Needs::READ.of(BlobType::Block).check(live, request, self.clock.now())?;
+                lists.blob = Some((live.etag(), live.length));
+                if query.committed {
+                    lists.committed = self.committed_blocks(blob, live).await?;
+                }
+            }
+            None if upload.is_none() => return Err(Refusal::BlobNotFound.into()),
+            None => state::check_no_lease(request.lease)?,
+        }
+        if let Some(upload) = upload.filter(|_| query.uncommitted) {
+            self.each_block(&table, blob, upload.id, |id, entity| {
+                let bytes = blob_row::read_block(entity.row)?.length();
+                lists.uncommitted.push(ListedBlock { id, bytes });
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(lists)
+    }
+
+    async fn committed_blocks(&self, blob: &BlobRef, stored: &StoredBlob) -> Result<Vec<ListedBlock>> {
+        let mut blocks = Vec::new();
+        let mut walk = self.contents.extents(&stored.content);
+        while let Some(extent) = walk.next().await.map_err(|fault| fault.about(blob))? {
+            blocks.extend(extent.block.map(|id| ListedBlock { id, bytes: extent.length }));
+        }
+        Ok(blocks)
+    }
+}
+
+struct Chosen {
+    /// In the order of the list.
+    extents: Vec<Option<Extent>>,
+    has_committed: bool,
+}

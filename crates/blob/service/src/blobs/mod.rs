@@ -1,0 +1,20 @@
+//! The operations on blobs.
+
+mod append;
+mod blocks;
+mod change;
+mod cleanup;
+mod copy;
+mod delete;
+mod find;
+mod list;
+pub(crate) mod page_maps;
+mod page_ranges;
+pub(crate) mod page_rows;
+mod pages;
+mod put;
+mod read;
+mod snapshot;
+mod source;
+pub(crate) mod state;
+mod tags;

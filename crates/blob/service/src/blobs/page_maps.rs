@@ -1,0 +1,155 @@
+//! Maps of page blobs as a whole: copied, and removed.
+
+use store::{Change as RowChange, Condition, Fault, ObjectId, RowOperation, TableRef};
+
+use super::page_rows::{self, FoundSegment, SegmentWalk};
+use super::pages::SEGMENTS_AT_ONCE;
+use super::state::{self, Found};
+use crate::blob_key;
+use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
+use crate::content::{BlobKey, Change};
+use crate::{BlobRef, BlobService, Result};
+
+/// Rows of a map that are looked at when a state of it goes.
+const ROWS_REMOVED_AT_ONCE: usize = 10_000;
+
+impl BlobService {
+    /// Writes the rows of a map for a copy, which has the same objects. Nobody sees them before a row names the map. `None` if
+    /// the source has changed meanwhile; then the copy begins again, with what it has read. Both blobs must be marked as shared
+    /// before.
+    pub(crate) async fn copy_pages(
+        &self,
+        source: &BlobRef,
+        map: PageMapRef,
+        blob: &BlobRef,
+        change: &Change,
+    ) -> Result<Option<PageMapRef>> {
+        let (from, to) = (source.container.table()?, blob.container.table()?);
+        let before = self.base(&from, source).await?;
+        let copy = PageMapRef { id: rand::random(), number: map.number };
+        let partition = blob_key::partition(&blob.name)?;
+        let mut walk = SegmentWalk::new(self.engine.clone(), from.clone(), source, map, (0, u32::MAX))?;
+        let mut operations = Vec::new();
+        loop {
+            let next = walk.next().await?;
+            if operations.len() == SEGMENTS_AT_ONCE || next.is_none() && !operations.is_empty() {
+                let some = std::mem::take(&mut operations);
+                if self.commit(&to, partition.clone(), some, change).await?.is_none() {
+                    return Err(Fault::bug("a map that was just named has rows already").about(blob).into());
+                }
+            }
+            let Some(FoundSegment { segment, pages, .. }) = next else { break };
+            if !change.hold_objects(&pages.objects()) {
+                return Ok(None);
+            }
+            operations.push(page_rows::put(copy, segment, Condition::Absent, &pages)?);
+        }
+        Ok(self.is_as_it_was(&from, source, map, before.as_ref()).await?.then_some(copy))
+    }
+
+    /// Whether all rows of this state of a map have been as they are since the blob's row was read. Those of the blob are,
+    /// if its row has the same version; those of a snapshot, as long as it is there.
+    async fn is_as_it_was(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        map: PageMapRef,
+        before: Option<&Found>,
+    ) -> Result<bool> {
+        let has_map =
+            |stored: &StoredBlob| matches!(stored.kind, StoredKind::Page { map: own, .. } if own == map);
+        let is_base = before.and_then(|found| found.row.blob.as_ref()).is_some_and(has_map);
+        if is_base {
+            let now = self.base(table, blob).await?;
+            return Ok(now.map(|now| now.version) == before.map(|before| before.version));
+        }
+        self.has_snapshot(table, blob, has_map).await
+    }
+
+    /// After a state of a page blob is gone: removes the rows of its map that no other state needs, and what they named. A
+    /// large map is left to the sweep.
+    pub(crate) async fn remove_pages(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        map: PageMapRef,
+        kept: &[&StoredBlob],
+        change: &Change,
+    ) -> Result<()> {
+        let numbers: Vec<u32> = kept
+            .iter()
+            .filter_map(|kept| match kept.kind {
+                StoredKind::Page { map: other, .. } => (other.id == map.id).then_some(other.number),
+                StoredKind::Block { .. } | StoredKind::Append { .. } => None,
+            })
+            .collect();
+        let engine = self.engine.clone();
+        let mut walk = SegmentWalk::new(engine, table.clone(), blob, map, (0, u32::MAX))?;
+        let mut rows: Vec<FoundSegment> = Vec::new();
+        for _ in 0..ROWS_REMOVED_AT_ONCE {
+            let next = walk.next_row().await?;
+            let is_same = next.as_ref().map(|row| row.segment) == rows.last().map(|row| row.segment);
+            if !is_same && !rows.is_empty() {
+                self.remove_segment_rows(table, blob, map, &numbers, std::mem::take(&mut rows), change)
+                    .await?;
+            }
+            let Some(row) = next else { break };
+            rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// Of the rows of one segment, removes those that none of these numbers needs.
+    async fn remove_segment_rows(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        map: PageMapRef,
+        numbers: &[u32],
+        rows: Vec<FoundSegment>,
+        change: &Change,
+    ) -> Result<()> {
+        let partition = blob_key::partition(&blob.name)?;
+        let is_needed = needed_rows(numbers, &rows.iter().map(|row| row.number).collect::<Vec<_>>());
+        let of = |needed: bool| {
+            rows.iter().zip(&is_needed).filter(move |(_, is)| **is == needed).map(|(row, _)| row)
+        };
+        let operations = of(false)
+            .map(|row| {
+                let row = page_rows::key(PageMapRef { number: row.number, ..map }, row.segment)?;
+                Ok(RowOperation { row, condition: Condition::Anything, change: RowChange::Delete })
+            })
+            .collect::<std::result::Result<Vec<_>, Fault>>()?;
+        let kept: Vec<ObjectId> = of(true).flat_map(|row| row.pages.objects()).collect();
+        let mut objects: Vec<ObjectId> = of(false).flat_map(|row| row.pages.objects()).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        objects.retain(|object| !kept.contains(object));
+        for some in operations.chunks(state::OPERATIONS_MAX) {
+            self.apply(table, partition.clone(), some.to_vec()).await?;
+        }
+        change.remove(BlobKey::of(blob), objects).await
+    }
+}
+
+/// Which of a segment's rows, in order of their numbers, somebody sees who looks at the map with one of these numbers.
+pub(crate) fn needed_rows(numbers: &[u32], rows: &[u32]) -> Vec<bool> {
+    let seen = |at: usize| {
+        let above = rows.get(at + 1);
+        numbers.iter().any(|number| rows[at] <= *number && above.is_none_or(|above| number < above))
+    };
+    (0..rows.len()).map(seen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needed_rows;
+
+    #[test]
+    fn a_row_is_needed_by_who_sees_it() {
+        assert_eq!(needed_rows(&[0, 3], &[0, 2, 4]), [true, true, false]);
+        assert_eq!(needed_rows(&[5], &[0, 2, 4]), [false, false, true]);
+        assert_eq!(needed_rows(&[], &[0]), [false]);
+        assert_eq!(needed_rows(&[0], &[1]), [false]);
+    }
+}

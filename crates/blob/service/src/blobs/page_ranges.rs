@@ -1,0 +1,257 @@
+//! What is known of pages: Get Page Ranges, and reading them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use blob_model::limits::{PAGE_BYTES, PAGE_RANGES_MAX};
+use blob_model::{BlobType, DateTime, PageRange, Refusal};
+use store::Fault;
+
+use super::page_rows::{FoundSegment, SegmentWalk};
+use super::state::Needs;
+use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
+use crate::content::pages::{
+    ListedPages, PageChange, PagePart, SEGMENT_BYTES, SEGMENT_PAGES, SegmentPages, list_pages,
+};
+use crate::content::{ContentReader, Piece, PieceSource, ReadPin};
+use crate::{BlobRef, BlobService, Error, FoundPages, PageQuery, PageRanges, Request, Result, Which};
+
+/// Segments whose rows are read before the first byte is: a download of so much sees one state of the blob, whatever is
+/// written meanwhile.
+const SEGMENTS_AHEAD: usize = 16;
+/// Fewer, if their pages are scattered.
+const PIECES_AHEAD: usize = 16 * 1024;
+
+impl BlobService {
+    pub async fn page_ranges(
+        &self,
+        blob: &BlobRef,
+        query: PageQuery,
+        request: &Request,
+    ) -> Result<PageRanges> {
+        self.admit(blob)?;
+        let table = blob.container.table()?;
+        let stored = self.selected(&table, blob, query.which).await?;
+        Needs::READ.of(BlobType::Page).check(&stored, request, self.clock.now())?;
+        let map = map_of(&stored)?;
+        let before = match query.previous {
+            Some(previous) => Some(self.previous_map(blob, &query, previous, map).await?),
+            None => None,
+        };
+        let (etag, length) = (stored.etag(), stored.length);
+        let mut answer = PageRanges { ranges: Vec::new(), next: None, etag, length };
+        let asked = PageRange::of_read(query.range, length)?;
+        // From where the page of the answer before has ended.
+        let range = asked.and_then(|range| PageRange::new(range.start().max(query.from), range.end()));
+        let Some(range) = range else { return Ok(answer) };
+        let limit = query.limit.unwrap_or(PAGE_RANGES_MAX).min(PAGE_RANGES_MAX);
+
+        let mut walk = self.segments(&table, blob, map, range)?;
+        let mut list: Vec<ListedPages> = Vec::new();
+        // One more than asked for tells where the next page begins; another one may make it longer.
+        while list.len() <= limit + 1
+            && let Some(FoundSegment { segment, number, pages, .. }) = walk.next().await?
+        {
+            let within = within(range, segment);
+            match before {
+                None => {
+                    for range in pages.ranges(within) {
+                        list_pages(&mut list, segment, &range, PageChange::Written);
+                    }
+                }
+                // A row that the earlier state sees too.
+                Some(before) if number <= before.number => {}
+                Some(before) => {
+                    for (range, change) in pages.changes_since(before.number, within) {
+                        list_pages(&mut list, segment, &range, change);
+                    }
+                }
+            }
+        }
+        answer.next = list.get(limit).map(|next| next.start);
+        list.truncate(limit);
+        let listed = list.iter().map(|listed| {
+            let range = PageRange::new(listed.start, listed.end);
+            let range = range.ok_or_else(|| Fault::bug("pages that no page blob has").about(blob))?;
+            Ok(match listed.change {
+                PageChange::Written => FoundPages::Written(range),
+                PageChange::Cleared => FoundPages::Cleared(range),
+            })
+        });
+        answer.ranges = listed.collect::<std::result::Result<_, Fault>>()?;
+        Ok(answer)
+    }
+
+    /// The map that a difference is from.
+    async fn previous_map(
+        &self,
+        blob: &BlobRef,
+        query: &PageQuery,
+        previous: blob_model::SnapshotTime,
+        map: PageMapRef,
+    ) -> Result<PageMapRef> {
+        if let Which::Snapshot(time) = query.which
+            && previous > time
+        {
+            return Err(Refusal::PreviousSnapshotNewer.into());
+        }
+        let table = blob.container.table()?;
+        let stored = match self.selected(&table, blob, Which::Snapshot(previous)).await {
+            Err(Error::Refused(Refusal::BlobNotFound)) => {
+                return Err(Refusal::PreviousSnapshotNotFound.into());
+            }
+            stored => stored?,
+        };
+        match stored.kind {
+            StoredKind::Page { map: before, .. } if before.id == map.id => Ok(before),
+            _ => Err(Refusal::BlobOverwritten.into()),
+        }
+    }
+
+    /// These bytes of a page blob. Pages that are not there are zeros.
+    pub(crate) async fn page_reader(
+        &self,
+        blob: &BlobRef,
+        stored: &StoredBlob,
+        range: Range<u64>,
+        pin: ReadPin,
+    ) -> Result<ContentReader> {
+        let (first, last) = (range.start / PAGE_BYTES, range.end.div_ceil(PAGE_BYTES));
+        let Some(pages) = PageRange::new(first * PAGE_BYTES, last * PAGE_BYTES) else {
+            return Ok(self.contents.reader_of(VecDeque::new(), None, pin));
+        };
+        let table = blob.container.table()?;
+        let mut source = PageSource {
+            walk: Peeked::new(self.segments(&table, blob, map_of(stored)?, pages)?),
+            at: range.start,
+            end: range.end,
+            unchanged_since: None,
+        };
+        let mut pieces = VecDeque::new();
+        for _ in 0..SEGMENTS_AHEAD {
+            if pieces.len() > PIECES_AHEAD {
+                break;
+            }
+            let Some(some) = source.next().await.map_err(|fault| fault.about(blob))? else { break };
+            pieces.extend(some);
+        }
+        source.unchanged_since = Some(stored.modified);
+        Ok(self.contents.reader_of(pieces, Some(Box::new(source)), pin))
+    }
+}
+
+fn map_of(stored: &StoredBlob) -> std::result::Result<PageMapRef, Refusal> {
+    match stored.kind {
+        StoredKind::Page { map, .. } => Ok(map),
+        StoredKind::Block { .. } | StoredKind::Append { .. } => Err(Refusal::BlobTypeInvalid),
+    }
+}
+
+/// The pages of a segment that lie in a range.
+fn within(range: PageRange, segment: u32) -> Range<u32> {
+    let start = u64::from(segment) * SEGMENT_BYTES;
+    let page = |address: u64| {
+        let within = address.clamp(start, start + SEGMENT_BYTES) - start;
+        u32::try_from(within / PAGE_BYTES).unwrap_or(SEGMENT_PAGES)
+    };
+    page(range.start())..page(range.end())
+}
+
+/// A walk whose next segment can be looked at.
+#[derive(Debug)]
+struct Peeked {
+    walk: SegmentWalk,
+    next: Option<FoundSegment>,
+    is_at_end: bool,
+}
+
+impl Peeked {
+    fn new(walk: SegmentWalk) -> Self {
+        Self { walk, next: None, is_at_end: false }
+    }
+
+    async fn segment(&mut self) -> Result<Option<u32>> {
+        if self.next.is_none() && !self.is_at_end {
+            self.next = self.walk.next().await?;
+            self.is_at_end = self.next.is_none();
+        }
+        Ok(self.next.as_ref().map(|next| next.segment))
+    }
+
+    /// The next segment, if it is this one.
+    async fn take(&mut self, segment: u32) -> Result<Option<FoundSegment>> {
+        self.segment().await?;
+        Ok(self.next.take_if(|next| next.segment == segment))
+    }
+}
+
+/// What a range of a page blob is made of, segment by segment.
+#[derive(Debug)]
+struct PageSource {
+    walk: Peeked,
+    at: u64,
+    end: u64,
+    /// A segment that was written after this is of another state of the blob.
+    unchanged_since: Option<DateTime>,
+}
+
+#[async_trait]
+impl PieceSource for PageSource {
+    async fn next(&mut self) -> std::result::Result<Option<VecDeque<Piece>>, Fault> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let here =
+            u32::try_from(self.at / SEGMENT_BYTES).map_err(|_| Fault::bug("a page blob is too long"))?;
+        let next = self.walk.segment().await.map_err(fault_of)?;
+        if next != Some(here) {
+            // All that is before the next segment is empty.
+            let until = next.map_or(self.end, |next| (u64::from(next) * SEGMENT_BYTES).min(self.end));
+            let empty = until - self.at;
+            self.at = until;
+            return Ok(Some([Piece::Zeros(empty)].into()));
+        }
+        let found = self.walk.take(here).await.map_err(fault_of)?;
+        let found = found.ok_or_else(|| Fault::bug("a segment that was seen is not there"))?;
+        if self.unchanged_since.is_some_and(|time| found.version > time) {
+            return Err(Fault::busy("the blob was written to while it was read"));
+        }
+        let until = ((u64::from(here) + 1) * SEGMENT_BYTES).min(self.end);
+        let pages = within_bytes(here, self.at, until);
+        let mut pieces = VecDeque::new();
+        let mut begin = SegmentPages { segment: here, pages: pages.clone() }.start();
+        for PagePart { pages, place } in found.pages.parts(pages) {
+            let end = begin + u64::from(pages) * PAGE_BYTES;
+            // The first and the last page may be asked for in part.
+            let (from, to) = (begin.max(self.at), end.min(until));
+            pieces.push_back(match place {
+                None => Piece::Zeros(to - from),
+                Some((object, start)) => {
+                    let first = u64::from(start) * PAGE_BYTES + (from - begin);
+                    Piece::Object { object, bytes: first..first + (to - from), crc64: None }
+                }
+            });
+            begin = end;
+        }
+        self.at = until;
+        Ok(Some(pieces))
+    }
+}
+
+/// The pages that have these bytes of a segment.
+fn within_bytes(segment: u32, from: u64, to: u64) -> Range<u32> {
+    let start = u64::from(segment) * SEGMENT_BYTES;
+    let first = (from - start) / PAGE_BYTES;
+    let end = (to - start).div_ceil(PAGE_BYTES);
+    // Both are at most the pages of a segment.
+    first as u32..end as u32
+}
+
+/// A reader can only tell faults: its answer has begun.
+fn fault_of(error: Error) -> Fault {
+    match error {
+        Error::Fault(fault) => fault,
+        Error::Refused(refusal) => Fault::busy("a page blob could not be read to its end").because(refusal),
+    }
+}

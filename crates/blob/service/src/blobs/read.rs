@@ -1,0 +1,106 @@
+//! Get Blob, Get Blob Properties and Get Blob Metadata.
+
+use blob_model::{BlobProperties, Checksums, Refusal, Span, Sums, limits};
+
+use super::state::{self, Needs};
+use crate::blob_row::{StoredBlob, StoredKind};
+use crate::content::{BlobKey, ContentReader, ReadPin};
+use crate::{BlobRef, BlobService, Download, GetBlob, RangeChecksum, Request, Result, Which};
+
+impl BlobService {
+    pub async fn get_blob(
+        &self,
+        blob: &BlobRef,
+        which: Which,
+        get: GetBlob,
+        request: &Request,
+    ) -> Result<Download> {
+        self.admit(blob)?;
+        let (stored, pin) = self.readable(blob, which, request, Needs::READ).await?;
+        state::check_online(&stored)?;
+        let part = get.range.map(|range| range.of(stored.length)).transpose()?;
+        let whole = Span { start: 0, bytes: stored.length };
+        let sums = match get.checksum {
+            Some(checksum) => {
+                let part = part.unwrap_or(whole);
+                if part.bytes > limits::RANGE_CHECKSUM_BYTES_MAX {
+                    return Err(Refusal::Shared(common::Refusal::InputOutOfRange).into());
+                }
+                // Read twice, so that it need not be held until its first byte is sent.
+                Some(self.sums(blob, &stored, part, checksum).await?)
+            }
+            None => None,
+        };
+        let part_or_whole = part.unwrap_or(whole);
+        let mut content = self.content(blob, &stored, part_or_whole, pin).await?;
+        content.reserve(part_or_whole.bytes)?;
+        let properties = stored.into_properties(self.shows_lease(which));
+        Ok(Download { properties, part, sums, content: Box::pin(content.into_stream()) })
+    }
+
+    /// Get Blob Properties, and Get Blob Metadata.
+    pub async fn blob_properties(
+        &self,
+        blob: &BlobRef,
+        which: Which,
+        request: &Request,
+    ) -> Result<BlobProperties> {
+        self.admit(blob)?;
+        let stored = self.selected(&blob.container.table()?, blob, which).await?;
+        Needs::READ.check(&stored, request, self.clock.now())?;
+        Ok(stored.into_properties(self.shows_lease(which)))
+    }
+
+    /// A blob whose content is to be read, after its checks; and what keeps the content there.
+    pub(crate) async fn readable(
+        &self,
+        blob: &BlobRef,
+        which: Which,
+        request: &Request,
+        needs: Needs,
+    ) -> Result<(StoredBlob, ReadPin)> {
+        let pin = self.contents.pin(BlobKey::of(blob));
+        let stored = self.selected(&blob.container.table()?, blob, which).await?;
+        needs.check(&stored, request, self.clock.now())?;
+        Ok((stored, pin))
+    }
+
+    /// These bytes of it.
+    pub(crate) async fn content(
+        &self,
+        blob: &BlobRef,
+        stored: &StoredBlob,
+        part: Span,
+        pin: ReadPin,
+    ) -> Result<ContentReader> {
+        let range = part.start..part.start + part.bytes;
+        let reader = match stored.kind {
+            StoredKind::Page { .. } => self.page_reader(blob, stored, range, pin).await?,
+            StoredKind::Block { .. } | StoredKind::Append { .. } => {
+                self.contents.reader(&stored.content, range, pin).map_err(|fault| fault.about(blob))?
+            }
+        };
+        Ok(reader)
+    }
+
+    pub(crate) async fn sums(
+        &self,
+        blob: &BlobRef,
+        stored: &StoredBlob,
+        part: Span,
+        checksum: RangeChecksum,
+    ) -> Result<Sums> {
+        let pin = self.contents.pin(BlobKey::of(blob));
+        let mut reader = self.content(blob, stored, part, pin).await?;
+        let mut checksums = Checksums::new(checksum == RangeChecksum::Md5);
+        while let Some(piece) = reader.next().await {
+            checksums.update(&piece.map_err(|fault| fault.about(blob))?);
+        }
+        Ok(checksums.finish())
+    }
+
+    /// When the lease of what was read is judged, if it is shown.
+    fn shows_lease(&self, which: Which) -> Option<blob_model::DateTime> {
+        (which == Which::Current).then(|| self.clock.now())
+    }
+}

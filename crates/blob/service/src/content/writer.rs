@@ -1,0 +1,148 @@
+//! Writes content that comes in pieces.
+
+use std::time::Duration;
+
+use blob_model::{Checksums, Sums};
+use bytes::{Bytes, BytesMut};
+use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, Fault, MemoryShare, ObjectId};
+
+use super::{Content, Contents, Extent, Fresh, INLINE_BYTES_MAX, chunk};
+use crate::Result;
+
+/// How long writing may take. The sweep leaves objects alone that are younger than a day, so content that takes so long is
+/// still safe when its row is committed.
+pub const WRITING_TIME_MAX: Duration = Duration::from_secs(20 * 3600);
+
+/// What a writer begins with; most content is small, and a large one needs a chunk soon.
+const FIRST_BUFFER_BYTES: usize = INLINE_BYTES_MAX;
+
+/// Where content goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Into the row, if it is small enough.
+    SmallInRow,
+    /// Always into an object of its own, as one extent.
+    InObject,
+}
+
+/// Holds at most one chunk besides the piece that it is given. If it is dropped before it is finished, what it has written is
+/// removed.
+#[derive(Debug)]
+pub struct ContentWriter {
+    contents: Contents,
+    keep: Keep,
+    buffer: BytesMut,
+    share: Option<MemoryShare>,
+    /// Once something was written.
+    object: Option<ObjectId>,
+    fresh: Fresh,
+    chunks: u32,
+    length: u64,
+    checksums: Checksums,
+}
+
+/// Content that is written and durable, and that no row names yet.
+#[derive(Debug)]
+pub struct Written {
+    pub content: Content,
+    pub length: u64,
+    pub sums: Sums,
+    /// To be kept until the commit has answered, and to be discarded if that was refused.
+    pub fresh: Fresh,
+}
+
+impl Contents {
+    pub fn writer(&self, keep: Keep, with_md5: bool) -> ContentWriter {
+        ContentWriter {
+            contents: self.clone(),
+            keep,
+            buffer: BytesMut::new(),
+            share: self.0.memory.as_ref().map(|memory| memory.nothing()),
+            object: None,
+            fresh: Fresh::new(self),
+            chunks: 0,
+            length: 0,
+            checksums: Checksums::new(with_md5),
+        }
+    }
+}
+
+impl ContentWriter {
+    /// Bytes that it was given.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub async fn push(&mut self, piece: Bytes) -> Result<()> {
+        self.checksums.update(&piece);
+        self.length += piece.len() as u64;
+        let mut rest = &piece[..];
+        while !rest.is_empty() {
+            // Written only when more comes, so that what is left at the end is never empty.
+            if self.buffer.len() == CHUNK_BYTES {
+                self.put_chunk().await?;
+            }
+            let (some, behind) = rest.split_at(rest.len().min(CHUNK_BYTES - self.buffer.len()));
+            self.make_room(some.len())?;
+            self.buffer.extend_from_slice(some);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    pub async fn finish(mut self) -> Result<Written> {
+        let is_small = self.object.is_none() && self.buffer.len() <= INLINE_BYTES_MAX;
+        if self.length == 0 || is_small && self.keep == Keep::SmallInRow {
+            let content = Content::inline(self.buffer.split().freeze());
+            let (length, sums) = (self.length, self.checksums.clone().finish());
+            return Ok(Written { content, length, sums, fresh: self.fresh.take() });
+        }
+        let object = self.put_chunk().await?;
+        self.contents.0.objects.sync(&[object]).await?;
+        let sums = self.checksums.clone().finish();
+        let extent = Extent { object, start: 0, length: self.length, crc64: sums.crc64, block: None };
+        let (content, length) = (Content::of_extent(extent), self.length);
+        Ok(Written { content, length, sums, fresh: self.fresh.take() })
+    }
+
+    /// Grows the buffer in few steps, and never beyond a chunk with its checksum.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let needed = self.buffer.len() + bytes + CHUNK_SEAL_BYTES;
+        if needed <= self.buffer.capacity() {
+            return Ok(());
+        }
+        let capacity = match self.object {
+            None => needed.next_power_of_two().clamp(FIRST_BUFFER_BYTES, CHUNK_BYTES_MAX),
+            Some(_) => CHUNK_BYTES_MAX,
+        };
+        if let Some(share) = &mut self.share
+            && !share.resize(capacity)
+        {
+            return Err(store::Error::Busy.into());
+        }
+        // `reserve` would take more.
+        let mut buffer = BytesMut::with_capacity(capacity);
+        buffer.extend_from_slice(&self.buffer);
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    async fn put_chunk(&mut self) -> Result<ObjectId> {
+        let object = *self.object.get_or_insert_with(|| self.fresh.name_object());
+        let begun = object.named().ok_or_else(|| Fault::bug("a name that was just made has no time"))?;
+        if self.contents.now() > begun.plus(WRITING_TIME_MAX) {
+            return Err(blob_model::Refusal::Shared(common::Refusal::TimedOut).into());
+        }
+        let number = self.chunks;
+        self.chunks = number.checked_add(1).ok_or_else(|| Fault::bug("an object has no more chunks"))?;
+        let chunk = chunk::seal(object, number, self.buffer.split());
+        self.contents.0.objects.put(object, number, chunk).await?;
+        Ok(object)
+    }
+}
+
+impl Drop for ContentWriter {
+    fn drop(&mut self) {
+        self.fresh.discard_later();
+    }
+}

@@ -1,0 +1,179 @@
+//! What nobody needs any more goes, in its time, and nothing else does.
+
+use std::time::Duration;
+
+use blob_model::{BlockChoice, BlockId, Metadata, SnapshotTime};
+use blob_service::content::SWEPT_AGE;
+use blob_service::{
+    BlobQuery, BlockListQuery, Cleaned, DeleteBlob, NewBlob, NewPageBlob, PageWrite, Request, Which,
+};
+use model::KeyRange;
+use store::{Budget, Scan};
+
+use crate::kit::{Ground, Pieces, blob, bytes, checks, container};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn id(number: u8) -> BlockId {
+    BlockId::of_bytes(&[number]).unwrap()
+}
+
+impl Ground {
+    async fn put_block(&self, name: &str, number: u8) {
+        let body = &mut Pieces(bytes(u64::from(number), 5000), 2000);
+        self.service.put_block(&blob(name), id(number), checks(), None, body).await.unwrap();
+    }
+
+    async fn commit(&self, name: &str, numbers: &[u8]) {
+        let blocks: Vec<_> = numbers.iter().map(|number| (BlockChoice::Latest, id(*number))).collect();
+        let (blob, none) = (blob(name), Request::default());
+        self.service.put_block_list(&blob, &blocks, NewBlob::default(), &none).await.unwrap();
+    }
+
+    async fn sweep(&self) -> Cleaned {
+        self.service.sweep().await.unwrap()
+    }
+
+    async fn rows(&self) -> usize {
+        let budget =
+            Budget { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX };
+        let scan = Scan { ranges: vec![KeyRange::all()], budget, filter: None, lasts: false };
+        self.engine.scan(&self.table(), scan).await.unwrap().entities.len()
+    }
+
+    /// The engine stamps rows with the time of day; from here on the service's clock is behind none of them.
+    fn catch_up(&self) {
+        let now = blob_model::DateTime::now();
+        while self.time.now() < now {
+            self.time.pass(Duration::from_secs(3600));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_goes_a_week_after_its_last_block() {
+    let ground = Ground::with_container().await;
+    ground.catch_up();
+    ground.put_block("new", 1).await;
+    ground.put("old", b"committed").await;
+    ground.put_block("old", 1).await;
+    ground.time.pass(6 * DAY);
+    assert_eq!(ground.sweep().await.uploads, 0);
+    assert_eq!(ground.objects().await, 2);
+    ground.time.pass(2 * DAY);
+    // The rows are dead from the moment at which the blob forgets them, and go with the same sweep.
+    let cleaned = ground.sweep().await;
+    assert_eq!((cleaned.uploads, cleaned.blocks, cleaned.objects.removed), (2, 2, 2));
+    assert_eq!(ground.objects().await, 0);
+    assert_eq!(ground.get("old").await, b"committed");
+    assert_eq!(ground.rows().await, 1, "nothing is left of the blob that was never committed");
+    assert_eq!(ground.sweep().await, Cleaned::default());
+}
+
+#[tokio::test]
+async fn what_is_in_use_stays_however_old_it_is() {
+    let ground = Ground::with_container().await;
+    ground.catch_up();
+    for number in 1..4 {
+        ground.put_block("b", number).await;
+    }
+    ground.commit("b", &[1, 2, 3]).await;
+    let content = ground.get("b").await;
+    ground.put_block("b", 4).await;
+    ground.put("c", &bytes(9, 10_000)).await;
+    let taken = ground.service.snapshot_blob(&blob("c"), Metadata::default(), &Request::default()).await;
+    ground.put("c", b"other").await;
+    ground.time.pass(6 * DAY);
+    assert_eq!(ground.sweep().await.objects.removed, 0);
+    assert_eq!(ground.get("b").await, content);
+    let which = Which::Snapshot(taken.unwrap().0);
+    assert_eq!(ground.get_state("c", which).await.unwrap(), bytes(9, 10_000));
+    ground.commit("b", &[4, 1]).await;
+    assert_eq!(ground.get("b").await.len(), 10_000);
+}
+
+/// As after a crash between a commit and what follows it.
+#[tokio::test]
+async fn blocks_of_an_upload_that_is_over_go_after_a_day() {
+    let ground = Ground::with_container().await;
+    ground.catch_up();
+    ground.put_block("b", 1).await;
+    let stale = ground.engine_rows("ub").await;
+    ground.commit("b", &[1]).await;
+    ground.engine_load("ub", stale).await;
+    assert_eq!(ground.rows().await, 2);
+    assert_eq!(ground.sweep().await.blocks, 0);
+    ground.time.pass(SWEPT_AGE);
+    ground.time.pass(DAY);
+    let cleaned = ground.sweep().await;
+    assert_eq!((cleaned.blocks, cleaned.objects.removed), (1, 0), "the block's object is the blob's");
+    assert_eq!(ground.get("b").await, bytes(1, 5000));
+    let query = BlockListQuery { committed: true, ..BlockListQuery::default() };
+    let lists = ground.service.block_list(&blob("b"), query, &Request::default()).await.unwrap();
+    assert_eq!(lists.committed.len(), 1);
+}
+
+#[tokio::test]
+async fn parts_of_a_map_that_no_state_sees_go_after_a_day() {
+    let ground = Ground::with_container().await;
+    ground.catch_up();
+    let length = 8 << 20;
+    let new = NewPageBlob { new: NewBlob::default(), length, sequence_number: Default::default() };
+    ground.service.put_page_blob(&blob("p"), new, &Request::default()).await.unwrap();
+    let write =
+        PageWrite { range: blob_model::PageRange::new(0, 1024).unwrap(), sequence: Default::default() };
+    let put = async |seed| {
+        let body = &mut Pieces(bytes(seed, 1024), 1000);
+        ground.service.put_pages(&blob("p"), write, checks(), &Request::default(), body).await.unwrap();
+    };
+    put(1).await;
+    let stale = ground.engine_rows("bp").await;
+    let (time, _) =
+        ground.service.snapshot_blob(&blob("p"), Metadata::default(), &Request::default()).await.unwrap();
+    put(2).await;
+    ground.time.pass(2 * DAY);
+    assert_eq!(ground.sweep().await.segments, 0, "the snapshot needs it");
+    let delete = DeleteBlob { which: Which::Snapshot(time), ..DeleteBlob::default() };
+    ground.service.delete_blob(&blob("p"), delete, &Request::default()).await.unwrap();
+    let stale = stale.into_iter().filter(|(row, _)| row.as_str().starts_with('p')).collect();
+    ground.engine_load("bp", stale).await;
+    assert_eq!(ground.rows().await, 3);
+    let cleaned = ground.sweep().await;
+    assert_eq!(cleaned.segments, 1);
+    assert_eq!(ground.rows().await, 2);
+    assert_eq!(ground.objects().await, 1);
+    let listed = ground
+        .service
+        .list_blobs(&container("abc"), &BlobQuery { limit: 10, ..BlobQuery::default() })
+        .await
+        .unwrap();
+    assert_eq!(listed.entries.len(), 1);
+    assert!(ground.get_state("p", Which::Current).await.unwrap().starts_with(&bytes(2, 1024)));
+    assert!(ground.get_state("p", Which::Snapshot(SnapshotTime(time.0))).await.is_err());
+}
+
+impl Ground {
+    /// The rows of a partition, as an engine takes them back.
+    async fn engine_rows(&self, partition: &str) -> Vec<(model::Key, Option<store::StoredRow>)> {
+        let budget =
+            Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX };
+        let ranges = vec![KeyRange::partition(partition)];
+        let scan = Scan { ranges, budget, filter: None, lasts: false };
+        let page = self.engine.scan(&self.table(), scan).await.unwrap();
+        let row = |row: store::StoredRef<'_>| {
+            let key = model::Key::parse_stored(row.row_key).unwrap();
+            (key, Some(store::StoredRow::new(row.row.bytes().to_vec())))
+        };
+        page.entities.iter().map(row).collect()
+    }
+
+    async fn engine_load(&self, partition: &str, rows: Vec<(model::Key, Option<store::StoredRow>)>) {
+        let partition = model::Key::parse_stored(partition).unwrap();
+        self.engine.load(&self.table(), &partition, rows).await.unwrap();
+    }
+
+    fn table(&self) -> store::TableRef {
+        let name = store::StoredName::parse(model::ServiceKind::Blob, "abc").unwrap();
+        store::TableRef { account: container("abc").account, service: model::ServiceKind::Blob, name }
+    }
+}
