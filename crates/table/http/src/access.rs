@@ -12,6 +12,8 @@ const CONTRIBUTOR: [&str; 2] = ["Storage Table Data Contributor", "0a9a7e1f-b9d0
 
 pub fn grant(proof: Proof) -> Result<Grant, Denial> {
     match proof {
+        // Nothing here is public.
+        Proof::Anyone => Err(Denial::new(common::Refusal::AuthorizationFailure, "no credentials were sent")),
         Proof::Owner => Ok(Grant::Owner),
         Proof::Account(grant) => Ok(Grant::Account(grant)),
         Proof::Resource(ResourceToken { sas, permissions }) => match *sas {

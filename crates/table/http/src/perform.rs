@@ -60,7 +60,7 @@ pub async fn perform(
         metrics: &front.metrics,
         slow_queries: &front.slow_queries,
         body_bytes: body.len(),
-        permit: None,
+        is_permitted: false,
     };
     let call = Call {
         headers: request.headers(),
@@ -68,6 +68,7 @@ pub async fn perform(
         query: &request.query,
         body: &body,
         format: asked.format(),
+        facts: None,
     };
     time?;
     let run = tokio::time::timeout_at(deadline, operation.run(&context, &call));

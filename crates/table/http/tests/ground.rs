@@ -70,6 +70,7 @@ impl Ground {
                 memory_bytes: MEMORY_BYTES,
                 shutdown: Duration::from_secs(10),
             },
+            memory: front::Memory::new(MEMORY_BYTES),
             analytics: Analytics::new(Some(logs.path().to_owned())).unwrap(),
             metrics,
             traces: None,

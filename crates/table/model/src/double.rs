@@ -16,7 +16,7 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
         out.extend_from_slice(b"0.0"); // JSON of the service knows no negative zero
         return;
     }
-    let mut buffer = ryu::Buffer::new();
+    let mut buffer = zmij::Buffer::new();
     let fewest = buffer.format_finite(value);
     // The first condition implies the second: it has at most fifteen digits beside the point, and no exponent.
     if (fewest.len() <= 16 && (1e-4..1e15).contains(&value.abs())) || is_as_shown(fewest) {

@@ -17,6 +17,16 @@ impl EntityKey {
     pub fn parse(partition: &str, row: &str) -> Result<Self, KeyFault> {
         Ok(Self { partition: Key::parse(partition)?, row: Key::parse(row)? })
     }
+
+    /// A key of any service: see `Key::parse_stored`.
+    pub fn parse_stored(partition: &str, row: &str) -> Result<Self, KeyFault> {
+        Ok(Self { partition: Key::parse_stored(partition)?, row: Key::parse_stored(row)? })
+    }
+
+    /// Whether an entity can have it.
+    pub fn is_entity_key(&self) -> bool {
+        self.partition.is_entity_key() && self.row.is_entity_key()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -66,43 +76,86 @@ impl<'a> NameSet<'a> {
     }
 }
 
+/// The names of properties that one entity may have together: each is valid, none occurs twice, there are not too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PropertyNames {
+    names: Vec<Box<str>>,
+    /// What they add to the size of their entity.
+    size: usize,
+}
+
+impl PropertyNames {
+    /// Checks in the service's order: each name, then their number.
+    pub fn check<'n>(names: impl ExactSizeIterator<Item = &'n str> + Clone) -> Result<Self, Refusal> {
+        let size = check_names(names.clone())?;
+        Ok(Self { names: names.map(Box::from).collect(), size })
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// What the names add to the size of their entity.
+fn check_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> Result<usize, Refusal> {
+    let count = names.len();
+    let mut seen = NameSet::default();
+    let mut size = 0;
+    for name in names {
+        let units = utf16_units(name);
+        if units > limits::PROPERTY_NAME_UNITS_MAX {
+            return Err(Refusal::PropertyNameTooLong);
+        }
+        if !is_property_name(name) {
+            return Err(Refusal::PropertyNameInvalid);
+        }
+        if !seen.insert(name) {
+            return Err(Refusal::DuplicateProperties);
+        }
+        size += name_size(units);
+    }
+    if count > limits::CUSTOM_PROPERTIES_MAX {
+        return Err(Refusal::TooManyProperties);
+    }
+    Ok(size)
+}
+
 impl<'a> Properties<'a> {
     /// Checks in the service's order: names, their number, the whole size, each value, times.
     pub fn new(properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
-        let mut seen = NameSet::default();
-        for (name, _) in &properties {
-            // No text has more units than bytes.
-            if name.len() > limits::PROPERTY_NAME_UNITS_MAX
-                && utf16_units(name) > limits::PROPERTY_NAME_UNITS_MAX
-            {
-                return Err(Refusal::PropertyNameTooLong);
-            }
-            if !is_property_name(name) {
-                return Err(Refusal::PropertyNameInvalid);
-            }
-            if !seen.insert(name) {
-                return Err(Refusal::DuplicateProperties);
-            }
-        }
-        if properties.len() > limits::CUSTOM_PROPERTIES_MAX {
-            return Err(Refusal::TooManyProperties);
+        let names_size = check_names(properties.iter().map(|(name, _)| &**name))?;
+        Self::checked(names_size, properties)
+    }
+
+    /// The same for properties whose names were checked before. The names must be these, in this order.
+    pub fn named(
+        names: &PropertyNames,
+        properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
+    ) -> Result<Self, Refusal> {
+        let given = properties.iter().map(|(name, _)| &**name);
+        assert!(given.eq(names.names.iter().map(|name| &**name)), "these names were not checked");
+        Self::checked(names.size, properties)
+    }
+
+    fn checked(names_size: usize, properties: Vec<(Cow<'a, str>, ValueCow<'a>)>) -> Result<Self, Refusal> {
+        let (mut size, mut are_fine) = (names_size, true);
+        for (_, value) in &properties {
+            let value = value.as_ref();
+            let of_value = value.size();
+            size += of_value;
+            // Strings and Binary values have their payload in their size. All other values are small.
+            are_fine &= of_value <= limits::PROPERTY_VALUE_BYTES_MAX && !is_too_early(value);
         }
         // A value of over 1 MiB is refused as a large entity, not as a large value, so the sum is checked first.
-        let size: usize = properties.iter().map(|(name, value)| property_size(name, value.as_ref())).sum();
         if size > limits::ENTITY_BYTES_MAX {
             return Err(Refusal::EntityTooLarge);
         }
-        for (name, value) in &properties {
-            let value = value.as_ref();
-            if value.payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
-                return Err(Refusal::PropertyValueTooLarge);
-            }
-            if let ValueRef::DateTime(time) = value
-                && time < DateTime::MIN_STORED
-            {
-                let value = time.to_invariant_string();
-                return Err(Refusal::ParameterOutOfRange { name: name.to_string(), value });
-            }
+        if !are_fine {
+            check_values(&properties)?;
         }
         Ok(Self { list: properties, size })
     }
@@ -158,7 +211,32 @@ fn key_size(key: &EntityKey) -> usize {
 }
 
 fn property_size(name: &str, value: ValueRef<'_>) -> usize {
-    8 + 2 * utf16_units(name) + value.size()
+    name_size(utf16_units(name)) + value.size()
+}
+
+fn name_size(units: usize) -> usize {
+    8 + 2 * units
+}
+
+fn is_too_early(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::DateTime(time) if time < DateTime::MIN_STORED)
+}
+
+/// The refusal of the first value that is not within the limits, if there is one.
+fn check_values(properties: &[(Cow<'_, str>, ValueCow<'_>)]) -> Result<(), Refusal> {
+    for (name, value) in properties {
+        let value = value.as_ref();
+        if value.payload_bytes() > limits::PROPERTY_VALUE_BYTES_MAX {
+            return Err(Refusal::PropertyValueTooLarge);
+        }
+        if let ValueRef::DateTime(time) = value
+            && is_too_early(value)
+        {
+            let value = time.to_invariant_string();
+            return Err(Refusal::ParameterOutOfRange { name: name.to_string(), value });
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of ASCII that a property's name may have.

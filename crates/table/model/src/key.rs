@@ -10,6 +10,8 @@ use std::sync::Arc;
 use crate::limits;
 
 /// A partition key or row key that may be stored. Empty is legal.
+///
+/// Engines store every key that has no character below U+0020. The Table service allows less, and `parse` keeps its rules.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(String);
 
@@ -21,16 +23,29 @@ pub enum KeyFault {
 }
 
 impl Key {
+    /// A key of an entity, by the rules of the Table service. Whatever a client of that service sends comes through here.
     pub fn parse(text: impl Into<String>) -> Result<Self, KeyFault> {
         let text = text.into();
-        let is_plain = text.bytes().all(|byte| PLAIN[usize::from(byte)]);
-        if !is_plain && text.chars().any(is_forbidden) {
+        check_entity_key(&text)?;
+        Ok(Self(text))
+    }
+
+    /// A key of any service, by the rules of engines: for rows of other services, and for whatever an engine has stored.
+    pub fn parse_stored(text: impl Into<String>) -> Result<Self, KeyFault> {
+        let text = text.into();
+        // Bytes of other characters are above.
+        if text.bytes().any(|byte| byte < b' ') {
             return Err(KeyFault::Forbidden);
         }
-        if is_too_long_for_a_key(&text) {
+        if has_more_units(&text, limits::STORED_KEY_UNITS_MAX) {
             return Err(KeyFault::TooLong);
         }
         Ok(Self(text))
+    }
+
+    /// Whether an entity can have it.
+    pub fn is_entity_key(&self) -> bool {
+        check_entity_key(&self.0).is_ok()
     }
 
     pub fn as_str(&self) -> &str {
@@ -40,6 +55,17 @@ impl Key {
     pub fn into_string(self) -> String {
         self.0
     }
+}
+
+fn check_entity_key(text: &str) -> Result<(), KeyFault> {
+    let is_plain = text.bytes().all(|byte| PLAIN[usize::from(byte)]);
+    if !is_plain && text.chars().any(is_forbidden) {
+        return Err(KeyFault::Forbidden);
+    }
+    if is_too_long_for_a_key(text) {
+        return Err(KeyFault::TooLong);
+    }
+    Ok(())
 }
 
 /// `/ \ # ?` would not survive a URL; control characters are refused by the service too.
@@ -98,10 +124,13 @@ pub fn comparable_with_keys(text: &str) -> &str {
     text
 }
 
-/// Whether a text has more units than any key.
+/// Whether a text has more units than any key of an entity.
 pub fn is_too_long_for_a_key(text: &str) -> bool {
-    text.len() > limits::KEY_UNITS_MAX
-        && text.encode_utf16().take(limits::KEY_UNITS_MAX + 1).count() > limits::KEY_UNITS_MAX
+    has_more_units(text, limits::KEY_UNITS_MAX)
+}
+
+fn has_more_units(text: &str, most: usize) -> bool {
+    text.len() > most && text.encode_utf16().take(most + 1).count() > most
 }
 
 /// Compares two texts by UTF-16 code unit, without transcoding them.
@@ -291,6 +320,22 @@ mod tests {
     }
 
     #[test]
+    fn stored_keys_refuse_only_what_engines_can_not_keep() {
+        for text in ["\0", "\t", "a\n", "\u{1f}b"] {
+            assert_eq!(Key::parse_stored(text), Err(KeyFault::Forbidden), "{text:?}");
+        }
+        for text in ["", "a/b", "a\\b", "a#b", "a?b", "\u{7f}", "\u{80}", "\u{9f}", "\u{ffff}", "𝄞"] {
+            let key = Key::parse_stored(text).unwrap();
+            assert_eq!((key.as_str(), key.is_entity_key()), (text, Key::parse(text).is_ok()));
+        }
+        for (unit, most) in [("/", 4096), ("é", 4096), ("𝄞", 2048)] {
+            let key = Key::parse_stored(unit.repeat(most)).unwrap();
+            assert!(!key.is_entity_key());
+            assert_eq!(Key::parse_stored(unit.repeat(most + 1)), Err(KeyFault::TooLong));
+        }
+    }
+
+    #[test]
     fn a_long_text_is_cut_where_no_key_can_tell() {
         for unit in ["k", "é", "𝄞"] {
             let (long, longer) = (unit.repeat(600), unit.repeat(60_000));
@@ -341,6 +386,14 @@ mod tests {
         fn order_is_that_of_utf16(a in tricky(), b in tricky()) {
             let expected = a.encode_utf16().collect::<Vec<_>>().cmp(&b.encode_utf16().collect());
             prop_assert_eq!(ordinal_cmp(&a, &b), expected);
+        }
+
+        #[test]
+        fn every_key_of_an_entity_can_be_stored_and_is_told_from_others(text in any::<String>()) {
+            let (entity, stored) = (Key::parse(text.as_str()), Key::parse_stored(text.as_str()));
+            prop_assert_eq!(stored.is_ok(), text.chars().all(|c| c >= ' '));
+            prop_assert_eq!(entity.is_ok(), stored.as_ref().is_ok_and(Key::is_entity_key));
+            prop_assert!(entity.is_err() || entity == stored);
         }
 
         #[test]

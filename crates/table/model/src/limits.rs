@@ -19,6 +19,9 @@ pub const PROPERTY_NAME_UNITS_MAX: usize = 255;
 pub const PROPERTY_VALUE_BYTES_MAX: usize = 64 * 1024;
 /// One key: 1 KiB of UTF-16. Spec: 3.4 and open question 5.
 pub const KEY_UNITS_MAX: usize = 512;
+/// One stored key of any service. Not a service figure: the name of a blob has up to 1,024 units, its stored form up to two
+/// units for each.
+pub const STORED_KEY_UNITS_MAX: usize = 4096;
 /// One entity by the storage team's size formula. Spec: 3.5.
 pub const ENTITY_BYTES_MAX: usize = 1024 * 1024;
 /// One request body, a batch included. Spec: 3.5.

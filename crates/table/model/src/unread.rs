@@ -5,9 +5,35 @@
 
 use crate::ValueRef;
 
+/// The properties of an entity, one after the other.
+pub trait UnreadProperties<'a>: Iterator<Item = (Self::Name, Self::Value)> {
+    type Name: UnreadName<'a>;
+    type Value: UnreadValue<'a>;
+
+    /// The value of the next property, if its name and type are stored in exactly these bytes, which are not empty. Else
+    /// `None`, and `next` has to be called.
+    #[inline]
+    fn next_like(&mut self, spelled: &[u8]) -> Option<Self::Value> {
+        let _ = spelled;
+        None
+    }
+}
+
+/// Values in memory are not spelled.
+impl<'a, I: Iterator<Item = (&'a str, ValueRef<'a>)>> UnreadProperties<'a> for I {
+    type Name = &'a str;
+    type Value = ValueRef<'a>;
+}
+
 /// The name of a property, not checked yet.
 pub trait UnreadName<'a>: Copy {
     fn bytes(self) -> &'a [u8];
+
+    /// The stored bytes of the name and of its value's type; none if it is not stored.
+    #[inline]
+    fn spelled(self) -> &'a [u8] {
+        &[]
+    }
 
     /// `None` if it can't be read.
     fn text(self) -> Option<&'a str>;

@@ -76,6 +76,32 @@ pub struct Explanation {
     pub shape: Option<String>,
     /// What would make it examine less.
     pub proposal: Option<Proposal>,
+    /// Whether every entity that is examined is returned.
+    pub returns_all: bool,
+    /// About how many entities it examines, if it was asked for and the engine can tell.
+    pub estimated_entities: Option<u64>,
+}
+
+/// What a query asks of its table, without any literal: those are data. For the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryShape {
+    /// The filter with a type in place of every literal.
+    pub filter: Option<String>,
+    pub ranges: usize,
+    /// How far the ranges reach: single `entities`, one `partition`, or the `table`.
+    pub reach: &'static str,
+}
+
+impl QueryShape {
+    /// `ranges` are those of the whole query, whatever part of it this page reads.
+    pub(crate) fn of(filter: Option<String>, ranges: &[KeyRange]) -> Self {
+        let reach = match KeyRange::partition_of(ranges) {
+            _ if QueryClass::of(ranges) <= QueryClass::Point => "entities",
+            Some(_) => "partition",
+            None => "table",
+        };
+        Self { filter, ranges: ranges.len(), reach }
+    }
 }
 
 /// What Azure would take for a query, at the rates that it promises.
@@ -109,6 +135,8 @@ impl FilterFacts {
             ranges: read.iter().take(RANGES_SHOWN_MAX).map(describe).collect(),
             shape: self.shape,
             proposal: if is_good { None } else { propose(&self.outline) },
+            returns_all: plan.residual.is_none(),
+            estimated_entities: None,
         }
     }
 }
@@ -241,6 +269,33 @@ mod tests {
         assert_eq!(
             (many.class, many.key_ranges, many.ranges.len()),
             (QueryClass::Point, 500, RANGES_SHOWN_MAX)
+        );
+    }
+
+    #[test]
+    fn a_query_is_described_without_its_literals() {
+        let check = |text: &str, filter: Option<&str>, ranges: usize, reach: &str| {
+            let expr = filter::parse(text).unwrap();
+            let shape = QueryShape::of(expr.as_ref().map(filter::shape), &filter::plan(expr).ranges);
+            assert_eq!(
+                (shape.filter.as_deref(), shape.ranges, shape.reach),
+                (filter, ranges, reach),
+                "{text:?}"
+            );
+        };
+        check("", None, 1, "table");
+        check("Age gt 5", Some("Age gt Int32"), 1, "table");
+        check(
+            "PartitionKey eq 'secret' and Age gt 5L",
+            Some("PartitionKey eq String and Age gt Int64"),
+            1,
+            "partition",
+        );
+        check(
+            "PartitionKey eq 'a' and (RowKey eq 'b' or RowKey eq 'c')",
+            Some("PartitionKey eq String and (RowKey eq String or …)"),
+            2,
+            "entities",
         );
     }
 

@@ -1,6 +1,8 @@
 //! Work whose time grows with the bytes it is done on: reading a body or a filter, writing an answer. Long work keeps no other
 //! request waiting.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
@@ -55,6 +57,16 @@ impl WorkPermit<'_> {
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.for_long_work.is_some() { tokio::task::block_in_place(work) } else { work() }
     }
+
+    /// The same for work in many pieces, which may also have to wait in between. Moving requests to another thread takes as
+    /// long as writing some ten thousand bytes, so it is done once for all pieces.
+    pub async fn run_all<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|context| self.run(|| work.as_mut().poll(context))).await
+    }
+
+    /// For a piece of work within `run_all`.
+    pub const PIECE: WorkPermit<'static> = WorkPermit { for_long_work: None };
 }
 
 #[cfg(test)]
@@ -78,6 +90,22 @@ mod tests {
             let long_work = LongWork::on(1);
             let permit = long_work.permit(LONG).await;
             permit.run(|| answered.recv_timeout(Duration::from_secs(30)).is_ok())
+        });
+        // Needs the only thread of the runtime.
+        let other = tokio::spawn(async move { answer.send(()) });
+        assert!(long.await.is_ok_and(|was_answered| was_answered));
+        assert!(other.await.is_ok_and(|sent| sent.is_ok()));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_in_pieces_leaves_its_thread_too() {
+        let (answer, answered) = mpsc::channel();
+        let long = tokio::spawn(async move {
+            let long_work = LongWork::on(1);
+            let permit = long_work.permit(LONG).await;
+            let piece = move || answered.recv_timeout(Duration::from_secs(30)).is_ok();
+            let pieces = async move { WorkPermit::PIECE.run(piece) };
+            permit.run_all(pieces).await
         });
         // Needs the only thread of the runtime.
         let other = tokio::spawn(async move { answer.send(()) });

@@ -1,18 +1,17 @@
 //! Queries over entities: filter to plan, plan to scan, scan to page.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use common::Refusal;
 use common::hot_partitions::Load;
 use filter::FilterError;
 use model::{Cut, EntityKey, KeyRange, limits};
-use store::{Budget, Entities, MemoryShare, PageGuard, RowFilter, Scan, StoredRef, TableRef};
+use store::{Budget, Entities, MemoryShare, PageGuard, Scan, StoredRef, TableRef};
 
 use crate::advice::WastedQuery;
-use crate::explain::{Explanation, FilterFacts, QueryClass};
+use crate::explain::{Explanation, FilterFacts, QueryClass, QueryShape};
 use crate::long_work::LONG_WORK;
-use crate::residual::Residual;
+use crate::residual::{Residual, Selection};
 use crate::{Error, Result, Service};
 
 /// The most memory that a byte of a filter's text takes as tree, as compiled filter and as literals in ranges: the shortest
@@ -20,6 +19,9 @@ use crate::{Error, Result, Service};
 const BYTES_PER_FILTER_BYTE: usize = 32;
 /// Longer filters get no advice.
 pub(crate) const ADVISED_FILTER_BYTES_MAX: usize = 4096;
+/// Rows that are read to estimate what a query examines, as many as a page has, and ranges that are asked for.
+const ESTIMATE_ROWS_MAX: u64 = limits::PAGE_ENTITIES_MAX as u64;
+const ESTIMATED_RANGES_MAX: usize = 16;
 
 #[derive(Clone, Debug, Default)]
 pub struct EntityQuery<'a> {
@@ -33,6 +35,10 @@ pub struct EntityQuery<'a> {
     pub examined_max: Option<u64>,
     /// Whether the page comes with its explanation.
     pub is_explained: bool,
+    /// The custom properties that are shown; `None` for all. The page may have others too.
+    pub shown: Option<Vec<&'a str>>,
+    /// Whether the page comes with the shape of the query, which the log may need.
+    pub has_shape: bool,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +49,8 @@ pub struct EntityPage {
     pub examined: u64,
     /// If the query asked for it.
     pub explanation: Option<Box<Explanation>>,
+    /// If the query asked for it.
+    pub shape: Option<QueryShape>,
     /// Keep this until the answer is written.
     pub tied: PageGuard,
 }
@@ -60,16 +68,16 @@ impl Service {
         let filter_text = query.filter;
         let filter_bytes = filter_text.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE);
         reserve(held, filter_bytes)?;
-        let (top, examined_max) = (query.top, query.examined_max);
+        let (top, examined_max, shown) = (query.top, query.examined_max, query.shown.clone());
         let plan = QueryPlan::make(query).await;
         let rows = top.unwrap_or(limits::PAGE_ENTITIES_MAX).min(limits::PAGE_ENTITIES_MAX);
         // If the engine is called, it finds a missing table itself.
         if plan.is_err() || rows == 0 {
             self.require_table(table).await?;
         }
-        let QueryPlan { ranges, partition, residual, class, explanation } = plan?;
+        let QueryPlan { ranges, partition, residual, class, explanation, shape } = plan?;
         if rows == 0 {
-            return Ok(EntityPage { explanation, ..EntityPage::default() });
+            return Ok(EntityPage { explanation, shape, ..EntityPage::default() });
         }
         reserve(held, filter_bytes + ranges.capacity() * size_of::<KeyRange>())?;
 
@@ -78,7 +86,7 @@ impl Service {
         let page = match key {
             Some(key) => self.query_one(table, key, residual).await?,
             None => {
-                let filter = residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>);
+                let filter = Selection::filter(residual, shown.as_deref());
                 let (bytes, time) = (limits::PAGE_BYTES_MAX, limits::QUERY_TIME_MAX);
                 // One more is examined, to tell a query that needs more from one that needs exactly these.
                 let examined = examined_max.map_or(u64::MAX, |max| max.saturating_add(1));
@@ -93,8 +101,8 @@ impl Service {
                     entities: page.entities,
                     next: page.next,
                     examined: page.examined,
-                    explanation: None,
                     tied: page.tied,
+                    ..EntityPage::default()
                 }
             }
         };
@@ -106,10 +114,11 @@ impl Service {
             return Err(model::Refusal::ScanTooLarge { max }.into());
         }
         reserve(held, page.entities.bytes())?;
-        Ok(EntityPage { explanation, ..page })
+        Ok(EntityPage { explanation, shape, ..page })
     }
 
-    /// What `query_entities` would read, without reading it.
+    /// What `query_entities` would read, without reading it. `query.within` must not restrict the caller if it is to be
+    /// estimated: an estimate is of more than the caller can see.
     pub async fn explain_query(
         &self,
         table: &TableRef,
@@ -117,12 +126,32 @@ impl Service {
         held: &mut MemoryShare,
     ) -> Result<Explanation> {
         reserve(held, query.filter.map_or(0, |text| text.len() * BYTES_PER_FILTER_BYTE))?;
+        let sees_all = query.within.as_ref().is_none_or(|within| *within == KeyRange::all());
         let plan = QueryPlan::make(EntityQuery { is_explained: true, ..query }).await;
         self.require_table(table).await?;
-        let explanation = plan?.explanation;
+        let QueryPlan { ranges, explanation, .. } = plan?;
         // `is_explained` asks for it.
         let none = || Error::Fault(store::Fault::bug("a query was planned without its explanation"));
-        explanation.map(|explanation| *explanation).ok_or_else(none)
+        let mut explanation = explanation.map(|explanation| *explanation).ok_or_else(none)?;
+        if sees_all {
+            explanation.estimated_entities = self.estimate(table, &ranges).await?;
+        }
+        Ok(explanation)
+    }
+
+    /// About how many entities lie in these ranges. `None` if the engine can't tell, or if there are too many ranges to ask
+    /// for.
+    async fn estimate(&self, table: &TableRef, ranges: &[KeyRange]) -> Result<Option<u64>> {
+        if ranges.len() > ESTIMATED_RANGES_MAX {
+            return Ok(None);
+        }
+        let (mut entities, mut left) = (0_u64, ESTIMATE_ROWS_MAX);
+        for range in ranges {
+            let Some(found) = self.engine.estimate_table(table, range, left).await? else { return Ok(None) };
+            entities = entities.saturating_add(found.rows);
+            left = left.saturating_sub(found.read);
+        }
+        Ok(Some(entities))
     }
 
     /// Queries that examine nothing in vain pay nothing for this, so the filter is parsed again here: not a long one, which
@@ -183,15 +212,18 @@ struct QueryPlan {
     residual: Option<Residual>,
     class: QueryClass,
     explanation: Option<Box<Explanation>>,
+    shape: Option<QueryShape>,
 }
 
 impl QueryPlan {
     async fn make(query: EntityQuery<'_>) -> std::result::Result<Self, FilterError> {
-        let EntityQuery { filter, within, from, is_explained, .. } = query;
+        let EntityQuery { filter, within, from, is_explained, has_shape, .. } = query;
         LONG_WORK.permit_for_filter(filter.map_or(0, str::len)).await.run(|| {
             let filter = filter.map_or(Ok(None), filter::parse)?;
             let facts = is_explained.then(|| FilterFacts::of(filter.as_ref()));
+            let text = has_shape.then(|| filter.as_ref().map(filter::shape));
             let plan = filter::plan(filter);
+            let shape = text.map(|filter| QueryShape::of(filter, &plan.ranges));
             let class = QueryClass::of(&plan.ranges);
             let (ranges, explanation) = match facts {
                 None => (from_continuation(clip(plan.ranges, within), from), None),
@@ -203,7 +235,7 @@ impl QueryPlan {
             };
             let partition = KeyRange::partition_of(&ranges).map(str::to_owned);
             let residual = plan.residual.as_ref().map(Residual::new);
-            Ok(Self { ranges, partition, residual, class, explanation })
+            Ok(Self { ranges, partition, residual, class, explanation, shape })
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The part of a filter that key ranges can't answer, evaluated on stored bytes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use filter::{CompiledFilter, Expr};
 use model::{EntityKey, ValueRef};
@@ -106,6 +107,44 @@ impl RowFilter for Residual {
 
     fn work(&self) -> u64 {
         self.work
+    }
+}
+
+/// A residual, if there is one, of a query that shows only some properties.
+#[derive(Debug)]
+pub struct Selection {
+    residual: Option<Residual>,
+    shown: Vec<Box<[u8]>>,
+}
+
+impl Selection {
+    /// The filter of a scan that needs only these properties of its rows; `None` for all.
+    pub fn filter(residual: Option<Residual>, shown: Option<&[&str]>) -> Option<Arc<dyn RowFilter>> {
+        match shown.filter(|shown| shown.len() <= FEW) {
+            Some(shown) => {
+                let shown = shown.iter().map(|name| name.as_bytes().into()).collect();
+                Some(Arc::new(Self { residual, shown }))
+            }
+            None => residual.map(|residual| Arc::new(residual) as Arc<dyn RowFilter>),
+        }
+    }
+}
+
+impl RowFilter for Selection {
+    fn keep(&self, candidate: Candidate<'_>) -> Result<bool, Fault> {
+        self.residual.as_ref().map_or(Ok(true), |residual| residual.keep(candidate))
+    }
+
+    fn work(&self) -> u64 {
+        self.residual.as_ref().map_or(1, Residual::work)
+    }
+
+    fn needed(&self) -> Option<&[Box<[u8]>]> {
+        Some(&self.shown)
+    }
+
+    fn may_drop(&self) -> bool {
+        self.residual.is_some()
     }
 }
 

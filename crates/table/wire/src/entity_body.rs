@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use model::{Entity, EntityKey, Key, KeyFault, KeyName, Properties, Refusal, Value, ValueCow, ValueRef};
+use model::{
+    Entity, EntityKey, Key, KeyFault, KeyName, Properties, PropertyNames, Refusal, Value, ValueCow, ValueRef,
+};
 
 use crate::format::BodyFormat;
 use crate::{atom, entity_json, names};
@@ -14,6 +17,8 @@ pub struct EntityBody<'a> {
     pub partition_key: Option<String>,
     pub row_key: Option<String>,
     pub properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
+    /// The names of these properties, if they are known to be valid.
+    pub(crate) names: Option<Arc<PropertyNames>>,
     /// The names of times that the JSON has with an offset. The answer to an insert shows them in the same way.
     pub offset_times: Vec<Cow<'a, str>>,
 }
@@ -91,7 +96,7 @@ impl<'a> EntityBody<'a> {
 
     /// For an insert: the keys are in the body.
     pub fn into_entity(self) -> Result<Entity<'a>, Refusal> {
-        let properties = Properties::new(self.properties)?;
+        let properties = checked(self.names, self.properties)?;
         let (Some(partition), Some(row)) = (self.partition_key, self.row_key) else {
             return Err(Refusal::PropertiesNeedValue);
         };
@@ -102,7 +107,17 @@ impl<'a> EntityBody<'a> {
 
     /// For an update, merge or upsert: the URL names the entity, and keys in the body are ignored.
     pub fn into_entity_at(self, key: EntityKey) -> Result<Entity<'a>, Refusal> {
-        Entity::new(key, Properties::new(self.properties)?)
+        Entity::new(key, checked(self.names, self.properties)?)
+    }
+}
+
+fn checked<'a>(
+    names: Option<Arc<PropertyNames>>,
+    properties: Vec<(Cow<'a, str>, ValueCow<'a>)>,
+) -> Result<Properties<'a>, Refusal> {
+    match names {
+        Some(names) => Properties::named(&names, properties),
+        None => Properties::new(properties),
     }
 }
 

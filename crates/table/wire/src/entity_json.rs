@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod members;
 mod object;
+mod shape;
 mod text;
 mod written_names;
 

@@ -1,5 +1,6 @@
 //! `$select`: which properties to show.
 
+use crate::names;
 use model::{Refusal, UnreadName, is_property_name, limits, ordinal_cmp, utf16_units};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,13 @@ impl Select {
     /// The chosen names in ordinal order, or `None` for all.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// The chosen names without those of the service's own properties, or `None` for all.
+    pub fn custom_names(&self) -> Option<Vec<&str>> {
+        let is_custom =
+            |name: &&str| !matches!(*name, names::PARTITION_KEY | names::ROW_KEY | names::TIMESTAMP);
+        self.names().map(|names| names.iter().map(String::as_str).filter(is_custom).collect())
     }
 
     /// Whether this property is shown.

@@ -46,6 +46,9 @@ struct Explained<'a> {
     complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<f64>,
+    /// About how many entities would be examined, if nothing was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_entities: Option<u64>,
     azure: OnAzure,
     #[serde(skip_serializing_if = "Option::is_none")]
     proposal: Option<serde_json::Value>,
@@ -61,7 +64,7 @@ struct OnAzure {
     seconds_at_targets: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<u64>,
-    /// The query has more pages than this one, so it takes more than these numbers say.
+    /// The query has more pages than this one, or nobody knows how much it returns: it may take more than these numbers say.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     at_least: bool,
 }
@@ -88,6 +91,8 @@ pub async fn explain(
             from: continuation(call.query)?,
             examined_max: examined_max(context, call)?,
             is_explained: true,
+            shown: None,
+            has_shape: false,
         };
         Ok((runs, query))
     };
@@ -133,6 +138,7 @@ fn explained(explanation: &Explanation, run: Option<Run>) -> Explained<'_> {
         returned: run.map(|run| run.returned),
         complete: run.map(|run| run.is_whole),
         ms: run.map(|run| rounded(run.time.as_secs_f64() * 1000.0)),
+        estimated_entities: explanation.estimated_entities,
         azure: on_azure(explanation, run),
         proposal: explanation.proposal.as_ref().map(|made| shown_proposal(made, run)),
     }
@@ -146,7 +152,11 @@ fn on_azure(explanation: &Explanation, run: Option<Run>) -> OnAzure {
             let points = explanation.key_ranges as u64;
             Some((points, points, false))
         }
-        None => None,
+        // If a filter decides, nobody knows yet how many of them are returned.
+        None => explanation.estimated_entities.map(|entities| {
+            let is_known = explanation.returns_all;
+            (entities, if is_known { entities } else { 0 }, !is_known)
+        }),
     };
     let Some((examined, returned, at_least)) = known else {
         return OnAzure { class, entities: None, seconds_at_targets: None, requests: None, at_least: false };
@@ -202,6 +212,8 @@ mod tests {
             ranges: vec![range.to_owned()],
             shape: Some("Naïve eq String".to_owned()),
             proposal: None,
+            returns_all: false,
+            estimated_entities: None,
         }
     }
 

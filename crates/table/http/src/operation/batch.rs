@@ -10,6 +10,7 @@ use wire::batch::{self, Batch, BatchPart, PartAnswer};
 use wire::url::{QueryString, Resource};
 use wire::{Format, MetadataLevel, format, names};
 
+use super::context::HeaderFacts;
 use super::entity_write::{self, Reply, WriteRequest};
 use super::precondition::Precondition;
 use super::{Call, Context, Operation};
@@ -18,43 +19,87 @@ use crate::headers::{DATA_SERVICE_VERSION, PREFER, X_HTTP_METHOD};
 use crate::respond;
 use crate::route;
 use front::headers::Headers;
-use front::request_id;
+use front::{MemoryShare, request_id};
 
 static CONTENT_ID: HeaderName = HeaderName::from_static("content-id");
 
 pub async fn run(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let content_type = call.content_type()?.unwrap_or_default();
+    let permit = context.work_permit(0).await;
     // A body that is not a batch is refused as a whole; a batch is answered part by part.
-    let read = context.read(|| batch::read(content_type, call.body)).await;
-    let read = read.map_err(|_| Refusal::BodyNotReadable)?;
-    // The secondary allows a query, because it only reads.
-    if context.site.secondary && !matches!(read, Batch::Query(_)) {
-        return Err(common::Refusal::WritesNotAllowed.into());
-    }
+    let read = permit.run_all(read(context, call, content_type)).await?;
+    drop(permit);
     let batch_id = request_id::new_guid();
     let (body, held) = match read {
-        Batch::ChangeSet(parts) => {
-            let answers = change_set(context, call, &parts).await?;
-            // The writes are done, so the answer is sent even if it is above the memory limit.
+        ReadBatch::Writes(writes) => change_set(context, &batch_id, writes).await?,
+        // The writes are not done, but a refusal is sent even if it is above the memory limit.
+        ReadBatch::Failed(answer) => {
             let mut held = context.memory.nothing();
-            let bytes = answers.iter().map(|answer| answer.body.len()).sum();
-            held.grow_anyway(bytes);
-            let write = || batch::write_change_set(&batch_id, &request_id::new_guid(), &answers);
-            (context.write(bytes, write).await, held)
+            held.grow_anyway(answer.body.len());
+            (batch::write_change_set(&batch_id, &request_id::new_guid(), &[answer]), held)
         }
-        Batch::Query(part) => {
+        ReadBatch::Query(part) => {
             let answer = query(context, call, &part).await?;
             let held = context.hold(answer.body.len())?;
             let write = || batch::write_query(&batch_id, &answer);
             (context.write(answer.body.len(), write).await, held)
         }
-        Batch::Closed => {
+        ReadBatch::Closed => {
             (batch::write_change_set(&batch_id, &request_id::new_guid(), &[]), context.memory.nothing())
         }
     };
     let content = Content { content_type: batch::content_type(&batch_id).into(), bytes: body.into() };
     let content = content.holding(held);
     Ok(TableAnswer { status: 202, content: Some(content), ..TableAnswer::default() })
+}
+
+/// A batch that was read and checked, and nothing of it is done yet.
+enum ReadBatch<'a> {
+    Writes(Writes),
+    /// The answer to the part that failed.
+    Failed(PartAnswer),
+    Query(BatchPart<'a>),
+    Closed,
+}
+
+/// The writes of a change set, and how to answer each.
+struct Writes {
+    group: WriteGroup,
+    replies: Vec<PartReply>,
+    last: Option<LastPart>,
+    alone: bool,
+}
+
+/// What the answer of a failed change set shows of the part that was read last.
+#[derive(Default)]
+struct LastPart {
+    error_level: Option<MetadataLevel>,
+    content_id: Option<String>,
+    /// Of an insert.
+    preference: Option<Preference>,
+}
+
+struct PartReply {
+    reply: Reply,
+    content_id: Option<String>,
+    atom_version: &'static str,
+}
+
+async fn read<'a>(
+    context: &Context<'_>,
+    call: &Call<'a>,
+    content_type: &'a str,
+) -> Result<ReadBatch<'a>, TableFailure> {
+    let read = batch::read(content_type, call.body).map_err(|_| Refusal::BodyNotReadable)?;
+    // The secondary allows a query, because it only reads.
+    if context.site.secondary && !matches!(read, Batch::Query(_)) {
+        return Err(common::Refusal::WritesNotAllowed.into());
+    }
+    match read {
+        Batch::ChangeSet(parts) => read_writes(context, call, parts).await,
+        Batch::Query(part) => Ok(ReadBatch::Query(part)),
+        Batch::Closed => Ok(ReadBatch::Closed),
+    }
 }
 
 /// One part, parsed like a request of its own.
@@ -66,6 +111,7 @@ struct Inner<'a> {
     query: QueryString,
     format: Format,
     error_level: Option<MetadataLevel>,
+    facts: HeaderFacts,
 }
 
 impl<'a> Inner<'a> {
@@ -96,7 +142,8 @@ impl<'a> Inner<'a> {
         };
         let operation = operation();
         let condition = condition(context, &operation, headers);
-        Self { part, operation, condition, headers, query, format, error_level }
+        let facts = HeaderFacts::read(headers, context.version);
+        Self { part, operation, condition, headers, query, format, error_level, facts }
     }
 
     /// The next part. Inserts into one table differ only in their bodies, so the rest is not parsed again.
@@ -113,12 +160,17 @@ impl<'a> Inner<'a> {
         }
         let operation = self.operation.clone();
         let condition = condition(context, &operation, headers);
-        Self { part, headers, operation, condition, query: self.query.clone(), ..*self }
+        let facts = match is_shared {
+            true => self.facts.clone(),
+            false => HeaderFacts::read(headers, context.version),
+        };
+        Self { part, headers, operation, condition, query: self.query.clone(), facts, ..*self }
     }
 
     fn call(&self) -> Call<'_> {
-        let Self { headers, condition, query, format, .. } = self;
-        Call { headers: *headers, condition, query, body: self.part.body, format: *format }
+        let Self { headers, condition, query, format, facts, .. } = self;
+        let body = self.part.body;
+        Call { headers: *headers, condition, query, body, format: *format, facts: Some(facts) }
     }
 
     /// The version of an answer in Atom: 2.0 if the client speaks it, else 1.0.
@@ -135,6 +187,16 @@ impl<'a> Inner<'a> {
     fn content_id(&self) -> Option<String> {
         self.headers.get(&CONTENT_ID).if_readable().map(str::to_owned)
     }
+
+    fn into_last(self) -> LastPart {
+        let is_insert = matches!(self.operation, Ok(Operation::InsertEntity(_)));
+        let preference = self.headers.get(&PREFER).if_readable().and_then(Preference::parse);
+        LastPart {
+            error_level: self.error_level,
+            content_id: self.content_id(),
+            preference: preference.filter(|_| is_insert),
+        }
+    }
 }
 
 fn condition(
@@ -146,62 +208,85 @@ fn condition(
     read.unwrap_or_else(|refusal| Precondition::Refused(refusal.clone()))
 }
 
-/// The answers to all parts, or the answer to the one that failed.
-async fn change_set(
+/// Reads and checks the writes of a change set, up to the first that fails.
+async fn read_writes<'a>(
     context: &Context<'_>,
     outer: &Call<'_>,
-    parts: &[BatchPart<'_>],
-) -> Result<Vec<PartAnswer>, TableFailure> {
+    parts: Vec<BatchPart<'a>>,
+) -> Result<ReadBatch<'a>, TableFailure> {
     if parts.is_empty() {
-        return Ok(vec![error_part(context, &Refusal::BodyNotReadable.into(), None, None, None)]);
+        let refusal = Refusal::BodyNotReadable.into();
+        return Ok(ReadBatch::Failed(error_part(context, &refusal, None, None, None)));
     }
     let alone = parts.len() == 1;
     let mut group = WriteGroup::new();
-    let mut replies: Vec<(Reply, Option<String>, &str)> = Vec::with_capacity(parts.len());
+    let mut replies = Vec::with_capacity(parts.len());
     let mut last: Option<Inner<'_>> = None;
     // The parts follow each other without a pause, so all of them are one piece of work.
-    let permit = context.work_permit(0).await;
-    let working = Context { permit: Some(&permit), ..*context };
+    let working = Context { is_permitted: true, ..*context };
     for (index, part) in parts.iter().enumerate() {
         if group.is_full() {
             // The service names the last operation within the limit.
             let failure = TableFailure { index: Some(index - 1), ..Refusal::TooManyChanges.into() };
-            return Ok(vec![failed(context, last.as_ref(), failure, alone)]);
+            return Ok(ReadBatch::Failed(failed(context, last.map(Inner::into_last), failure, alone)));
         }
         let inner = match &last {
             Some(last) => last.next(context, outer, part),
             None => Inner::new(context, outer, part),
         };
         match add(&working, &inner, &mut group).await {
-            Ok(reply) => replies.push((reply, inner.content_id(), inner.atom_version(outer))),
+            Ok(reply) => {
+                let (content_id, atom_version) = (inner.content_id(), inner.atom_version(outer));
+                replies.push(PartReply { reply, content_id, atom_version });
+            }
             Err(failure) if failure.refusal.is_ours() => return Err(failure),
             Err(failure) => {
                 let failure = TableFailure { index: Some(index), ..failure };
-                return Ok(vec![failed(context, Some(&inner), failure, alone)]);
+                return Ok(ReadBatch::Failed(failed(context, Some(inner.into_last()), failure, alone)));
             }
         }
         last = Some(inner);
     }
-    drop(permit);
-    match context.service.write_group(group).await {
-        Ok(timestamps) => {
-            let permit = context.work_permit(0).await;
-            let working = Context { permit: Some(&permit), ..*context };
-            let mut answers = Vec::with_capacity(replies.len());
-            for ((reply, id, atom), timestamp) in replies.into_iter().zip(timestamps) {
-                answers.push(part_answer(reply.answer(&working, timestamp).await, id, atom));
+    Ok(ReadBatch::Writes(Writes { group, replies, last: last.map(Inner::into_last), alone }))
+}
+
+/// Does the writes. Returns the answers to all parts, or the answer to the one that failed, and the memory that they take.
+async fn change_set(
+    context: &Context<'_>,
+    batch_id: &str,
+    writes: Writes,
+) -> Result<(Vec<u8>, MemoryShare), TableFailure> {
+    let Writes { group, replies, last, alone } = writes;
+    let written = context.service.write_group(group).await;
+    let permit = context.work_permit(0).await;
+    let working = Context { is_permitted: true, ..*context };
+    let answer = async {
+        let answers = match written {
+            Ok(timestamps) => {
+                let mut answers = Vec::with_capacity(replies.len());
+                for (PartReply { reply, content_id, atom_version }, timestamp) in
+                    replies.into_iter().zip(timestamps)
+                {
+                    let answer = reply.answer(&working, timestamp).await;
+                    answers.push(part_answer(answer, content_id, atom_version));
+                }
+                answers
             }
-            Ok(answers)
-        }
-        Err(error) => {
-            let failure = TableFailure::from(error);
-            // Clients decide to retry by the status of the whole batch.
-            if failure.refusal.is_ours() {
-                return Err(TableFailure { index: None, ..failure });
+            Err(error) => {
+                let failure = TableFailure::from(error);
+                // Clients decide to retry by the status of the whole batch.
+                if failure.refusal.is_ours() {
+                    return Err(TableFailure { index: None, ..failure });
+                }
+                vec![failed(context, last, failure, alone)]
             }
-            Ok(vec![failed(context, last.as_ref(), failure, alone)])
-        }
-    }
+        };
+        // The writes are done, so the answer is sent even if it is above the memory limit.
+        let mut held = context.memory.nothing();
+        held.grow_anyway(answers.iter().map(|answer| answer.body.len()).sum());
+        Ok((batch::write_change_set(batch_id, &request_id::new_guid(), &answers), held))
+    };
+    permit.run_all(answer).await
 }
 
 async fn add(
@@ -252,14 +337,11 @@ async fn run_query(context: &Context<'_>, inner: &Inner<'_>) -> Result<TableAnsw
 
 /// The only part in the answer of a failed change set. The service echoes the `Content-ID` of the operation that it read
 /// last, even if another one failed.
-fn failed(context: &Context<'_>, last: Option<&Inner<'_>>, failure: TableFailure, alone: bool) -> PartAnswer {
+fn failed(context: &Context<'_>, last: Option<LastPart>, failure: TableFailure, alone: bool) -> PartAnswer {
     let named = !alone || failure.refusal.names_index_when_alone();
     let failure = TableFailure { index: failure.index.filter(|_| named), ..failure };
-    let inserted = last.filter(|inner| matches!(inner.operation, Ok(Operation::InsertEntity(_))));
-    let preference =
-        inserted.and_then(|inner| inner.headers.get(&PREFER).if_readable()).and_then(Preference::parse);
-    let content_id = last.and_then(Inner::content_id);
-    error_part(context, &failure, last.and_then(|inner| inner.error_level), content_id, preference)
+    let LastPart { error_level, content_id, preference } = last.unwrap_or_default();
+    error_part(context, &failure, error_level, content_id, preference)
 }
 
 fn error_part(

@@ -10,12 +10,14 @@ use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
 use service::{Grant, Need, Service};
 use store::TableRef;
+use wire::format::{self, BodyFormat};
 use wire::url::QueryString;
-use wire::{Format, Version, names};
+use wire::{Format, TableVersion as _, Version, names};
 
 use super::precondition::Precondition;
-use crate::answer::TableFailure;
+use crate::answer::{Preference, TableFailure};
 use crate::extension::Extensions;
+use crate::headers::PREFER;
 
 /// What all operations of one request share.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +39,8 @@ pub struct Context<'a> {
     pub slow_queries: &'a SlowQueries,
     /// The body's size of the whole request, also for a part of a batch.
     pub body_bytes: usize,
-    /// The permit of a batch: its parts are one piece of work.
-    pub permit: Option<&'a WorkPermit<'a>>,
+    /// Whether this is within `WorkPermit::run_all`, as the parts of a batch are: they are one piece of work.
+    pub is_permitted: bool,
 }
 
 /// The request for one operation, alone or as part of a batch.
@@ -51,6 +53,33 @@ pub struct Call<'a> {
     pub body: &'a [u8],
     /// The format of the answer. Not used if the answer can only be an error.
     pub format: Format,
+    /// What was read of the headers before; `None` if they are read for one operation only.
+    pub facts: Option<&'a HeaderFacts>,
+}
+
+/// What the headers of a write say of its body and of its answer. Most parts of a batch have the same headers.
+#[derive(Clone, Debug)]
+pub struct HeaderFacts {
+    body_format: Result<BodyFormat, Refusal>,
+    preference: Option<Preference>,
+}
+
+impl HeaderFacts {
+    pub fn read(headers: Headers<'_>, version: Version) -> Self {
+        Self { body_format: body_format(headers, version), preference: preference(headers, version) }
+    }
+}
+
+fn body_format(headers: Headers<'_>, version: Version) -> Result<BodyFormat, Refusal> {
+    format::of_body(content_type(headers)?, version)
+}
+
+fn content_type(headers: Headers<'_>) -> Result<Option<&str>, Refusal> {
+    headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
+}
+
+fn preference(headers: Headers<'_>, version: Version) -> Option<Preference> {
+    headers.get(&PREFER).if_readable().filter(|_| version.has_prefer()).and_then(Preference::parse)
 }
 
 impl Context<'_> {
@@ -77,9 +106,9 @@ impl Context<'_> {
 
     /// Writes an answer of about so many bytes.
     pub async fn write<T>(&self, bytes: usize, write: impl FnOnce() -> T) -> T {
-        match self.permit {
-            Some(permit) => permit.run(write),
-            None => self.work_permit(bytes).await.run(write),
+        match self.is_permitted {
+            true => WorkPermit::PIECE.run(write),
+            false => self.work_permit(bytes).await.run(write),
         }
     }
 
@@ -131,7 +160,21 @@ impl<'a> Call<'a> {
     }
 
     pub fn content_type(&self) -> Result<Option<&str>, Refusal> {
-        self.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)
+        content_type(self.headers)
+    }
+
+    pub fn body_format(&self, context: &Context<'_>) -> Result<BodyFormat, Refusal> {
+        match self.facts {
+            Some(facts) => facts.body_format.clone(),
+            None => body_format(self.headers, context.version),
+        }
+    }
+
+    pub fn preference(&self, context: &Context<'_>) -> Option<Preference> {
+        match self.facts {
+            Some(facts) => facts.preference,
+            None => preference(self.headers, context.version),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub async fn query(
     call: &Call<'_>,
     table: TableName,
 ) -> Result<TableAnswer, TableFailure> {
-    let started = Instant::now();
+    let (started, begun) = (Instant::now(), context.slow_queries.begin());
     let table = context.table(table);
     let check = || {
         refuse_unknown_options(call.query)?;
@@ -76,11 +76,13 @@ pub async fn query(
             from: continuation(call.query)?,
             examined_max: examined_max(context, call)?,
             is_explained: call.extension_header(context, &X_PARTITA_EXPLAIN).if_readable().is_some_and(asks),
+            shown: None,
+            has_shape: begun.is_some(),
         };
         Ok((select, query))
     };
     let (select, query) = context.unless_missing(&table, check()).await?;
-    let (begun, asked) = (context.slow_queries.begin(), (query.filter, query.from.is_some()));
+    let query = EntityQuery { shown: select.as_ref().and_then(Select::custom_names), ..query };
     let is_first = query.from.is_none();
     let mut held = context.hold(0)?;
     let page = context.service.query_entities(&table, query, &mut held).await?;
@@ -109,7 +111,7 @@ pub async fn query(
     });
     let (content, shown) = shown.await.map_err(|fault| service::Error::Fault(fault.about(&table)))?;
     context.count_entities(page.examined, shown);
-    log_if_slow(context, &table, asked, begun, (page.examined, shown)).await;
+    log_if_slow(context, &table, (page.shape.as_ref(), !is_first), begun, (page.examined, shown));
     // The next page starts with the first entity that did not fit.
     let next = match page.entities.get(shown) {
         Some(left) => Some(left.key().map_err(service::Error::Fault)?),

@@ -4,10 +4,10 @@ use model::{DateTime, ETag, Entity, EntityKey, IfMatch, TableName};
 use service::EntityWrite;
 use store::{RowDraft, StoredName, TableRef};
 use wire::entity_json::EntityView;
-use wire::{EntityBody, Format, format, url};
+use wire::{EntityBody, Format, url};
 
 use super::show::EntityFormat;
-use super::{Call, Context, Operation, table};
+use super::{Call, Context, Operation};
 use crate::answer::{Preference, TableAnswer, TableFailure};
 use front::MemoryShare;
 
@@ -121,7 +121,7 @@ async fn insert(
     let read = entity(context, call).await;
     let (entity, offset_times) = context.unless_missing(&table, read).await?;
     reaches(context, &entity.key)?;
-    let preference = table::preference(context, call);
+    let preference = call.preference(context);
     let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
     let location = url::entity_address(&context.site.base, table.name.as_str(), partition, row);
     let write = EntityWrite::insert(entity);
@@ -168,7 +168,7 @@ async fn entity<'a>(
     context: &Context<'_>,
     call: &Call<'a>,
 ) -> Result<(Entity<'a>, Vec<String>), TableFailure> {
-    let format = format::of_body(call.content_type()?, context.version)?;
+    let format = call.body_format(context)?;
     let read = || {
         let body = EntityBody::read(format, call.body)?;
         let offset_times = body.offset_times.iter().map(|name| name.to_string()).collect();
@@ -183,13 +183,13 @@ async fn entity_at<'a>(
     call: &Call<'a>,
     key: EntityKey,
 ) -> Result<Entity<'a>, TableFailure> {
-    let format = format::of_body(call.content_type()?, context.version)?;
+    let format = call.body_format(context)?;
     let read = || EntityBody::read_without_keys(format, call.body)?.into_entity_at(key);
     Ok(context.read(read).await?)
 }
 
 fn written(context: &Context<'_>, call: &Call<'_>) -> Reply {
-    Reply::Written { preference: table::preference(context, call).filter(|p| *p == Preference::NoContent) }
+    Reply::Written { preference: call.preference(context).filter(|p| *p == Preference::NoContent) }
 }
 
 impl Reply {

@@ -1,6 +1,6 @@
 //! Writes entities and tables in the format of the answer.
 
-use model::{DateTime, ETag, TableName, UnreadName, UnreadValue, ValueRef, limits};
+use model::{DateTime, ETag, TableName, UnreadName as _, UnreadProperties, UnreadValue, ValueRef, limits};
 use store::StoredName;
 use wire::atom::{self, AtomContext, AtomDialect, AtomEntry, AtomValue, FeedWriter};
 use wire::entity_json::{self, EntityContext, EntityView, EntityWriter};
@@ -37,11 +37,9 @@ impl EntityFormat<'_> {
         }
     }
 
-    pub fn one<'e, I, N, V>(&self, entity: EntityView<'e, I>) -> Content
+    pub fn one<'e, I>(&self, entity: EntityView<'e, I>) -> Content
     where
-        I: Iterator<Item = (N, V)>,
-        N: UnreadName<'e>,
-        V: UnreadValue<'e>,
+        I: UnreadProperties<'e>,
     {
         let mut out = Vec::with_capacity(2048);
         match self.format {
@@ -57,16 +55,14 @@ impl EntityFormat<'_> {
 
     /// Writes as many entities as there is memory for, but at least one. Returns the page and their number. The memory of
     /// the stored entities, `stored` bytes, is already held.
-    pub fn set<'e, I, N, V>(
+    pub fn set<'e, I>(
         &self,
         entities: impl Iterator<Item = EntityView<'e, I>>,
         stored: usize,
         held: &mut MemoryShare,
     ) -> (Content, usize)
     where
-        I: Iterator<Item = (N, V)>,
-        N: UnreadName<'e>,
-        V: UnreadValue<'e>,
+        I: UnreadProperties<'e>,
     {
         let mut out = Vec::with_capacity(16 * 1024);
         let mut shown = 0;
@@ -129,14 +125,12 @@ impl EntityFormat<'_> {
     }
 
     /// The link, the ETag and the chosen properties: system properties first, then the rest.
-    fn atom_entry<'r, 'e: 'r, I, N, V>(
+    fn atom_entry<'r, 'e: 'r, I>(
         &'r self,
         entity: EntityView<'e, I>,
     ) -> (String, String, Vec<(&'r str, AtomValue<'r>)>)
     where
-        I: Iterator<Item = (N, V)>,
-        N: UnreadName<'e>,
-        V: UnreadValue<'e>,
+        I: UnreadProperties<'e>,
     {
         let link = url::entity_link(self.table.as_str(), entity.partition, entity.row);
         let etag = ETag(entity.timestamp).to_string();

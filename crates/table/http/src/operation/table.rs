@@ -2,12 +2,11 @@
 
 use model::{Refusal, TableName};
 use service::{EntityQuery, TableQuery};
-use wire::{TableVersion, format, names, read_table_name, token, url};
+use wire::{names, read_table_name, token, url};
 
 use super::context::{option, refuse_unknown_options};
 use super::{Call, Context, show};
 use crate::answer::{Preference, TableAnswer, TableFailure};
-use crate::headers::PREFER;
 
 pub async fn query(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     refuse_unknown_options(call.query)?;
@@ -43,7 +42,7 @@ pub async fn get(
 }
 
 pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
-    let body_format = format::of_body(call.content_type()?, context.version)?;
+    let body_format = call.body_format(context)?;
     let name = context.read(|| read_table_name(body_format, call.body)).await?;
     // The service checks a name in a body in the store, unlike a name in a URL.
     let judged = |refusal: Refusal| TableFailure { reached_the_store: true, ..refusal.into() };
@@ -51,7 +50,7 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswe
     if name.is_metrics() {
         return Err(judged(common::Refusal::ResourceNameCharacters.into()));
     }
-    let preference = preference(context, call);
+    let preference = call.preference(context);
     let table = context.table(name);
     context.service.create_table(&table).await?;
     let location = format!("{}{}", context.site.base, url::table_link(table.name.as_str()));
@@ -77,13 +76,4 @@ pub async fn create(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswe
 pub async fn delete(context: &Context<'_>, name: TableName) -> Result<TableAnswer, TableFailure> {
     context.service.delete_table(&context.table(name)).await?;
     Ok(TableAnswer { status: 204, ..TableAnswer::default() })
-}
-
-/// `Prefer`, in the versions that have it.
-pub fn preference(context: &Context<'_>, call: &Call<'_>) -> Option<Preference> {
-    call.headers
-        .get(&PREFER)
-        .if_readable()
-        .filter(|_| context.version.has_prefer())
-        .and_then(Preference::parse)
 }

@@ -7,40 +7,54 @@ use base64::engine::general_purpose::STANDARD;
 use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef, limits};
 
 use super::members::{Json, Malformed, MemberReader};
+use super::shape::{self, ShapeDraft};
 use crate::{EntityBody, names};
 
 const TYPE_ANNOTATION: &str = "@odata.type";
 
 /// An entity, of which anything may be missing. Malformed text is `BodyNotReadable`.
 pub fn read_entity(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
-    entity(read_members(body, Keys::Count)?)
+    shape::read(text(body)?, Keys::Count)
 }
 
 /// The same for an entity whose keys are in the URL: keys in the body are ignored, whatever their values.
 pub fn read_entity_without_keys(body: &[u8]) -> Result<EntityBody<'_>, Refusal> {
-    entity(read_members(body, Keys::Ignored)?)
+    shape::read(text(body)?, Keys::Ignored)
 }
 
-fn entity(members: Members<'_>) -> Result<EntityBody<'_>, Refusal> {
-    let Members { values, types, .. } = members;
+/// Reads the whole body, and drafts its shape.
+pub(super) fn entity<'a>(
+    body: &'a str,
+    keys: Keys,
+    draft: &mut ShapeDraft<'a>,
+) -> Result<EntityBody<'a>, Refusal> {
+    let Members { values, types, .. } = read_members(body, keys, draft)?;
     let types = Annotations::new(types);
     let mut offset_times = Vec::new();
     let count = values.len();
     let members = values.into_iter().map(|(name, json)| {
         let kind = match types.get(&name) {
             // The service sets the timestamp, whatever a body says.
-            _ if name == names::TIMESTAMP => return Ok((name, None)),
+            _ if name == names::TIMESTAMP => {
+                draft.kind(None);
+                return Ok((name, None));
+            }
             Some(annotation) => Some(EdmType::parse(annotation).ok_or(Refusal::BodyNotReadable)?),
             None => None,
         };
-        if kind == Some(EdmType::DateTime) && matches!(&json, Json::Text(text) if DateTime::has_offset(text))
-        {
+        draft.kind(kind);
+        if has_offset(kind, &json) {
             offset_times.push(name.clone());
         }
         Ok((name, value(kind, json)?))
     });
     let entity = EntityBody::from_members(count, members)?;
     Ok(EntityBody { offset_times, ..entity })
+}
+
+/// Whether it is a time with an offset, which the answer to an insert shows in the same way.
+pub(super) fn has_offset(kind: Option<EdmType>, json: &Json<'_>) -> bool {
+    kind == Some(EdmType::DateTime) && matches!(json, Json::Text(text) if DateTime::has_offset(text))
 }
 
 /// The types that annotations give to properties. Of several for one name, the last counts.
@@ -76,7 +90,8 @@ impl<'a> Annotations<'a> {
 
 /// The table's name in a Create Table body.
 pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
-    let members = read_members(body, Keys::Count)?;
+    let body = text(body)?;
+    let members = read_members(body, Keys::Count, &mut ShapeDraft::none(body))?;
     match members.values.into_iter().find(|(name, _)| name == names::TABLE_NAME) {
         Some((_, Json::Text(name))) => Ok(name.into_owned()),
         Some((_, Json::Null)) | None => Err(Refusal::PropertiesNeedValue),
@@ -85,7 +100,7 @@ pub fn read_table_name(body: &[u8]) -> Result<String, Refusal> {
 }
 
 /// `None` for null, whatever its annotation: a null property is an absent property.
-fn value(annotated: Option<EdmType>, json: Json<'_>) -> Result<Option<ValueCow<'_>>, Refusal> {
+pub(super) fn value(annotated: Option<EdmType>, json: Json<'_>) -> Result<Option<ValueCow<'_>>, Refusal> {
     let unreadable = Refusal::BodyNotReadable;
     let Some(kind) = annotated else {
         let value = match json {
@@ -149,21 +164,24 @@ struct Members<'a> {
 }
 
 /// Whether `PartitionKey` and `RowKey` of a body count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keys {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
     Count,
     Ignored,
 }
 
-fn read_members(body: &[u8], keys: Keys) -> Result<Members<'_>, Refusal> {
+fn text(body: &[u8]) -> Result<&str, Refusal> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     // Checks the UTF-8 of the whole body at once.
-    let body = std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)?;
-    let members = members(body, keys).map_err(|Malformed| Refusal::BodyNotReadable)?;
+    std::str::from_utf8(body).map_err(|_| Refusal::BodyNotReadable)
+}
+
+fn read_members<'a>(body: &'a str, keys: Keys, draft: &mut ShapeDraft<'a>) -> Result<Members<'a>, Refusal> {
+    let members = members(body, keys, draft).map_err(|Malformed| Refusal::BodyNotReadable)?;
     if members.too_many { Err(Refusal::TooManyProperties) } else { Ok(members) }
 }
 
-fn members(body: &str, keys: Keys) -> Result<Members<'_>, Malformed> {
+fn members<'a>(body: &'a str, keys: Keys, draft: &mut ShapeDraft<'a>) -> Result<Members<'a>, Malformed> {
     let mut reader = MemberReader::new(body)?;
     let mut members =
         Members { values: Vec::with_capacity(16), types: Vec::with_capacity(16), too_many: false };
@@ -173,10 +191,18 @@ fn members(body: &str, keys: Keys) -> Result<Members<'_>, Malformed> {
             reader.skip()?;
             continue;
         }
+        let start = reader.at();
         match Role::of(&name, keys) {
-            Role::Value => members.values.push((name, reader.value()?)),
+            Role::Value => {
+                let json = reader.value()?;
+                draft.value(&name, start..reader.at());
+                members.values.push((name, json));
+            }
             Role::Type => members.types.push((without_annotation(name), reader.text_value()?)),
-            Role::Ignored => reader.skip()?,
+            Role::Ignored => {
+                reader.skip()?;
+                draft.ignored(start..reader.at());
+            }
         }
     }
     reader.end()?;

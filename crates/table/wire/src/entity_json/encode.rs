@@ -1,10 +1,10 @@
 //! Writes answers as JSON, straight from the stored values, without a document in between.
 
-use model::{DateTime, UnreadName, UnreadValue, ValueRef};
+use model::{DateTime, UnreadName as _, UnreadProperties, ValueRef};
 
 use super::object::Object;
 use super::text::{write_plain_string, write_string};
-use super::written_names::WrittenNames;
+use super::written_names::{self, WrittenNames};
 use crate::format::MetadataLevel;
 use crate::{Select, names, url};
 
@@ -35,18 +35,22 @@ pub struct EntityView<'a, I> {
 }
 
 /// The answer to a point read or an insert: one entity with its `odata.metadata`.
-pub fn write_entity<'a, I, N, V>(out: &mut Vec<u8>, context: &EntityContext<'_>, entity: EntityView<'a, I>)
+pub fn write_entity<'a, I>(out: &mut Vec<u8>, context: &EntityContext<'_>, entity: EntityView<'a, I>)
 where
-    I: Iterator<Item = (N, V)>,
-    N: UnreadName<'a>,
-    V: UnreadValue<'a>,
+    I: UnreadProperties<'a>,
 {
-    let mut writer = EntityWriter { names: WrittenNames::forgetting(), ..EntityWriter::new(context) };
+    // Chosen properties are seldom the same ones next time.
+    let is_remembered = context.select.is_none();
+    let names = if is_remembered { written_names::take(context) } else { WrittenNames::forgetting() };
+    let mut writer = EntityWriter { names, ..EntityWriter::new(context) };
     let mut object = Object::open(out);
     if context.level != MetadataLevel::None {
         object.text("odata.metadata", &metadata(context, "/@Element"));
     }
     writer.write_members(object, entity);
+    if is_remembered {
+        written_names::keep(context, writer.names);
+    }
 }
 
 /// Writes the entities of one answer, and remembers what they have in common.
@@ -68,9 +72,6 @@ const FEW: usize = 8;
 impl<'c> EntityWriter<'c> {
     pub fn new(context: &'c EntityContext<'c>) -> Self {
         let shows = |name| context.select.is_none_or(|select| select.shows(name));
-        let is_custom =
-            |name: &&str| !matches!(*name, names::PARTITION_KEY | names::ROW_KEY | names::TIMESTAMP);
-        let chosen = context.select.and_then(Select::names);
         Self {
             context,
             names: WrittenNames::default(),
@@ -82,24 +83,20 @@ impl<'c> EntityWriter<'c> {
                 MetadataLevel::Minimal => context.etag_in_minimal,
                 MetadataLevel::Full => true,
             },
-            chosen: chosen.map(|names| names.iter().map(String::as_str).filter(is_custom).collect()),
+            chosen: context.select.and_then(Select::custom_names),
         }
     }
 
-    pub fn write<'a, I, N, V>(&mut self, out: &mut Vec<u8>, entity: EntityView<'a, I>)
+    pub fn write<'a, I>(&mut self, out: &mut Vec<u8>, entity: EntityView<'a, I>)
     where
-        I: Iterator<Item = (N, V)>,
-        N: UnreadName<'a>,
-        V: UnreadValue<'a>,
+        I: UnreadProperties<'a>,
     {
         self.write_members(Object::open(out), entity);
     }
 
-    fn write_members<'a, I, N, V>(&mut self, mut object: Object<'_>, entity: EntityView<'a, I>)
+    fn write_members<'a, I>(&mut self, mut object: Object<'_>, entity: EntityView<'a, I>)
     where
-        I: Iterator<Item = (N, V)>,
-        N: UnreadName<'a>,
-        V: UnreadValue<'a>,
+        I: UnreadProperties<'a>,
     {
         let context = self.context;
         // The ETag is the timestamp in other letters.
@@ -131,12 +128,19 @@ impl<'c> EntityWriter<'c> {
         }
         match &self.chosen {
             None => {
-                for (place, (name, value)) in entity.properties.enumerate() {
-                    let read = object.unread(context.level, &mut self.names, place, name, value);
-                    if matches!(read, Some(ValueRef::DateTime(_)))
-                        && context.offset_times.iter().any(|known| known.as_bytes() == name.bytes())
+                let mut properties = entity.properties;
+                for place in 0.. {
+                    // The keys are before the properties, so none of them is the first member.
+                    if let Some(last) = self.names.last_at(place)
+                        && let Some(value) = properties.next_like(&last.spelled)
                     {
-                        object.show_offset();
+                        let read = object.alike(context.level, last, value);
+                        show_offset(&mut object, context, read, last.name.as_bytes());
+                    } else if let Some((name, value)) = properties.next() {
+                        let read = object.unread(context.level, &mut self.names, place, name, value);
+                        show_offset(&mut object, context, read, name.bytes());
+                    } else {
+                        break;
                     }
                 }
             }
@@ -160,6 +164,21 @@ impl<'c> EntityWriter<'c> {
             }
         }
         object.close();
+    }
+}
+
+/// Shows the value just written with an offset if it is one of the times to be shown so.
+#[inline]
+fn show_offset(
+    object: &mut Object<'_>,
+    context: &EntityContext<'_>,
+    read: Option<ValueRef<'_>>,
+    name: &[u8],
+) {
+    if matches!(read, Some(ValueRef::DateTime(_)))
+        && context.offset_times.iter().any(|known| known.as_bytes() == name)
+    {
+        object.show_offset();
     }
 }
 
@@ -357,7 +376,81 @@ mod tests {
         proptest::collection::vec((name, value), 0..4)
     }
 
+    /// A property with stored bytes of its name and type.
+    #[derive(Clone, Debug)]
+    struct Stored<'a> {
+        name: &'a str,
+        value: ValueRef<'a>,
+        spelled: Vec<u8>,
+    }
+
+    impl<'a> Stored<'a> {
+        fn new(name: &'a str, value: ValueRef<'a>) -> Self {
+            let spelled = [&[value.edm_type() as u8 + 1], name.as_bytes()].concat();
+            Self { name, value, spelled }
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    struct StoredName<'a>(&'a str, &'a [u8]);
+
+    impl<'a> model::UnreadName<'a> for StoredName<'a> {
+        fn bytes(self) -> &'a [u8] {
+            self.0.as_bytes()
+        }
+
+        fn spelled(self) -> &'a [u8] {
+            self.1
+        }
+
+        fn text(self) -> Option<&'a str> {
+            Some(self.0)
+        }
+    }
+
+    struct StoredList<'a>(std::slice::Iter<'a, Stored<'a>>);
+
+    impl<'a> Iterator for StoredList<'a> {
+        type Item = (StoredName<'a>, ValueRef<'a>);
+
+        fn next(&mut self) -> Option<Self::Item> {
+            self.0.next().map(|stored| (StoredName(stored.name, &stored.spelled), stored.value))
+        }
+    }
+
+    impl<'a> UnreadProperties<'a> for StoredList<'a> {
+        type Name = StoredName<'a>;
+        type Value = ValueRef<'a>;
+
+        fn next_like(&mut self, spelled: &[u8]) -> Option<ValueRef<'a>> {
+            let next = self.0.as_slice().first().filter(|next| next.spelled == spelled)?;
+            self.0.next();
+            Some(next.value)
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_is_spelled_alike_is_written_alike(
+            entities in proptest::collection::vec(properties(), 0..6),
+            level in prop_oneof![Just(MetadataLevel::None), Just(MetadataLevel::Minimal), Just(MetadataLevel::Full)],
+        ) {
+            let context = EntityContext {
+                level, base: BASE, account: "acct1", table: "Books", select: None, etag_in_minimal: true, offset_times: &[],
+            };
+            let mut writer = EntityWriter::new(&context);
+            for entity in entities {
+                let stored: Vec<_> = entity.iter().map(|(name, value)| Stored::new(name, value.as_ref())).collect();
+                let (mut out, mut expected) = (Vec::new(), Vec::new());
+                let view = |properties| EntityView { partition: "p", row: "r", timestamp: DateTime::MIN_STORED, properties };
+                writer.write(&mut out, view(StoredList(stored.iter())));
+                let plain = entity.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
+                let EntityView { partition, row, timestamp, .. } = view(StoredList([].iter()));
+                EntityWriter::new(&context).write(&mut expected, EntityView { partition, row, timestamp, properties: plain });
+                prop_assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(expected).unwrap());
+            }
+        }
+
         #[test]
         fn what_is_remembered_does_not_show(
             entities in proptest::collection::vec(properties(), 0..6),

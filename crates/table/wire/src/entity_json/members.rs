@@ -39,6 +39,16 @@ impl<'a> MemberReader<'a> {
         Ok(reader)
     }
 
+    /// In the middle of an object, before a value.
+    pub(super) fn before_value(text: &'a str, at: usize) -> Self {
+        Self { text, at, is_within: true }
+    }
+
+    /// The bytes read so far.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
     /// `None` at the end of the object.
     pub(super) fn next_name(&mut self) -> Result<Option<Cow<'a, str>>, Malformed> {
         match self.peek() {
@@ -68,19 +78,31 @@ impl<'a> MemberReader<'a> {
     }
 
     pub(super) fn text_value(&mut self) -> Result<Cow<'a, str>, Malformed> {
-        self.expect(b'"')?;
-        let start = self.at;
-        let end = start + plain_length(&self.text.as_bytes()[start..]);
-        if self.text.as_bytes().get(end) == Some(&b'"') {
-            self.at = end + 1;
-            return Ok(Cow::Borrowed(&self.text[start..end]));
+        if self.peek() != Some(b'"') {
+            return Err(Malformed);
         }
-        self.at = start - 1;
-        self.by_serde().map(|text: String| Cow::Owned(text))
+        match self.plain_text() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.by_serde().map(|text: String| Cow::Owned(text)),
+        }
+    }
+
+    /// The text that begins here with its quote; `None`, and nothing is read, if it has escapes or does not end.
+    fn plain_text(&mut self) -> Option<&'a str> {
+        let start = self.at + 1;
+        let end = start + plain_length(&self.text.as_bytes()[start..]);
+        if self.text.as_bytes().get(end) != Some(&b'"') {
+            return None;
+        }
+        self.at = end + 1;
+        Some(&self.text[start..end])
     }
 
     /// Passes over a value of any kind.
     pub(super) fn skip(&mut self) -> Result<(), Malformed> {
+        if self.peek() == Some(b'"') && self.plain_text().is_some() {
+            return Ok(());
+        }
         self.by_serde().map(|_: IgnoredAny| ())
     }
 

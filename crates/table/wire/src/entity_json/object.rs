@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use model::{ETag, EdmType, UnreadName, UnreadValue, ValueRef, write_double};
 
 use super::text::{is_plain_text, write_escaped, write_plain_string, write_string};
-use super::written_names::WrittenNames;
+use super::written_names::{WrittenName, WrittenNames};
 use crate::format::MetadataLevel;
 
 /// An object being written. It knows whether the next member needs a comma.
@@ -87,6 +87,35 @@ impl<'o> Object<'o> {
         Some(value)
     }
 
+    /// A property whose name and type are those of the entity before, at the same place. Not for the first member of an
+    /// object. Returns its value as `unread` does.
+    #[inline]
+    pub(super) fn alike<'a>(
+        &mut self,
+        level: MetadataLevel,
+        last: &WrittenName,
+        value: impl UnreadValue<'a>,
+    ) -> Option<ValueRef<'a>> {
+        if let Some(text) = value.text_bytes().filter(|text| is_plain_text(text)) {
+            self.out.push(b',');
+            self.out.extend_from_slice(&last.written);
+            write_plain_string(self.out, text);
+            return None;
+        }
+        let value = value.value()?;
+        let note = note(level, value);
+        if note == last.note {
+            self.out.push(b',');
+            self.out.extend_from_slice(&last.written);
+        } else {
+            // A Double has an annotation or none, by its value.
+            note.inspect(|note| self.annotation(&last.name, *note));
+            self.name(&last.name);
+        }
+        write_value(self.out, value);
+        Some(value)
+    }
+
     /// Writes a name and its annotation, both as in the entity before if it had them at the same place.
     #[inline]
     fn remembered<'a>(
@@ -109,7 +138,7 @@ impl<'o> Object<'o> {
             self.annotation(text, note);
         }
         self.name(text);
-        names.remember(place, name.bytes(), note, &self.out[start..]);
+        names.remember(place, (text, name.spelled()), note, &self.out[start..]);
         Some(())
     }
 
