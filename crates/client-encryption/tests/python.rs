@@ -23,9 +23,9 @@ fn library(work: &str, entities: &[Entity]) -> Option<Vec<Entity>> {
         "PARTITA_TEST_PYTHON",
         "scripts/client installs a Python with the library and sets it",
     )?;
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/library.py");
+    let script = testing::package_directory().join("tests/python/library.py");
     let mut command = Command::new(python);
-    command.args([script, work]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.arg(script).arg(work).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.env("PYTHONDONTWRITEBYTECODE", "1").spawn().unwrap();
     let lines: String = entities.iter().map(|entity| format!("{}\n", to_json(entity))).collect();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();

@@ -21,6 +21,9 @@ pub enum Error {
     /// An answer, or an entity in it, can't be read.
     #[error("{0}")]
     Unreadable(String),
+    /// The content to upload could not be read from its source. No blob was written.
+    #[error("the content to upload can't be read: {0}")]
+    Source(String),
     /// A value could not be encrypted or decrypted.
     #[error("{0}")]
     Encryption(String),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod answers;
+mod blobs;
 mod deliveries;
 mod encrypted;
 mod encryption;
@@ -21,6 +22,11 @@ mod transaction;
 mod transport;
 mod typed;
 
+pub use blobs::{
+    Blob, BlobEntry, BlobItem, BlobList, BlobPage, BlobProperties, BlobService, BlobServiceBuilder, BlobType,
+    BlockEntry, Container, ContainerEntry, ContainerProperties, ContentHeaders, CopyState, DeleteSnapshots,
+    Download, Lease, LeaseState, LeaseTime, PublicAccess, UploadOptions, Written,
+};
 pub use deliveries::{Deliveries, Delivery};
 pub use encrypted::Encrypted;
 pub use encryption::EntityEncryption;
@@ -36,7 +42,8 @@ pub use queue::{
 pub use queue_service::{QueueEntry, QueueService, QueueServiceBuilder};
 pub use retry::RetryPolicy;
 pub use sas::{
-    AccessPolicy, AccountSas, Permissions, QueuePermissions, QueueSas, TablePermissions, TableSas,
+    AccessPolicy, AccountSas, BlobPermissions, BlobSas, Permissions, QueuePermissions, QueueSas,
+    TablePermissions, TableSas,
 };
 pub use service::{
     CorsRule, Logging, Metrics, ServiceProperties, ServiceStats, TableService, TableServiceBuilder,

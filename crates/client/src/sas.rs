@@ -9,10 +9,12 @@ use wire::signing::sas;
 
 use crate::error::{Error, Result};
 
-/// The newest version that all services support.
+/// The newest version that both tables and queues support.
 const VERSION: &str = "2019-02-02";
+/// With permissions for tags.
+const BLOB_VERSION: &str = "2020-12-06";
 
-/// The permissions of one service's tokens and policies: [`TablePermissions`] and [`QueuePermissions`].
+/// The permissions of one service's tokens and policies: [`TablePermissions`], [`QueuePermissions`] and [`BlobPermissions`].
 pub trait Permissions: Copy + fmt::Debug + PartialEq + Letters {}
 
 mod private {
@@ -54,6 +56,64 @@ impl Letters for TablePermissions {
     }
 }
 
+/// The operations on blobs that a token allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlobPermissions {
+    pub read: bool,
+    /// To append to an append blob.
+    pub add: bool,
+    /// To write a blob that does not exist.
+    pub create: bool,
+    pub write: bool,
+    pub delete: bool,
+    /// To list the blobs of a container.
+    pub list: bool,
+    /// To read and set tags.
+    pub tags: bool,
+}
+
+impl BlobPermissions {
+    pub const READ: Self =
+        Self { read: true, add: false, create: false, write: false, delete: false, list: false, tags: false };
+    /// To read and list.
+    pub const BROWSE: Self = Self { list: true, ..Self::READ };
+    /// To write any blob, and to read none.
+    pub const WRITE: Self = Self { read: false, add: true, create: true, write: true, ..Self::READ };
+    pub const ALL: Self =
+        Self { read: true, add: true, create: true, write: true, delete: true, list: true, tags: true };
+}
+
+impl Permissions for BlobPermissions {}
+
+impl Letters for BlobPermissions {
+    /// In the order that the service demands.
+    fn letters(self) -> String {
+        letters([
+            (self.read, 'r'),
+            (self.add, 'a'),
+            (self.create, 'c'),
+            (self.write, 'w'),
+            (self.delete, 'd'),
+            (self.list, 'l'),
+            (self.tags, 't'),
+        ])
+    }
+
+    fn of(letters: &str) -> Self {
+        let has = |letter| letters.contains(letter);
+        Self {
+            read: has('r'),
+            add: has('a'),
+            create: has('c'),
+            write: has('w'),
+            delete: has('d'),
+            list: has('l'),
+            tags: has('t'),
+        }
+    }
+}
+
 /// The operations on messages that a token allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -92,7 +152,7 @@ impl Letters for QueuePermissions {
 }
 
 /// In the order that services require.
-fn letters(granted: [(bool, char); 4]) -> String {
+fn letters<const N: usize>(granted: [(bool, char); N]) -> String {
     granted.into_iter().filter_map(|(granted, letter)| granted.then_some(letter)).collect()
 }
 
@@ -264,8 +324,39 @@ impl QueueSas {
     terms!();
 }
 
-/// The terms of a token for an account. Signed by [`TableService::sign`](crate::TableService::sign) and
-/// [`QueueService::sign`](crate::QueueService::sign).
+/// The terms of a token for a container, a blob or a snapshot. Signed by [`Container::sign`](crate::Container::sign) and
+/// [`Blob::sign`](crate::Blob::sign).
+///
+/// ```
+/// use std::time::Duration;
+/// use partita_client::{BlobPermissions, BlobSas, DateTime};
+///
+/// let hour = DateTime::now().plus(Duration::from_secs(3600));
+/// let sas = BlobSas::new(BlobPermissions::READ, hour).https_only();
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct BlobSas {
+    terms: Terms,
+    policy: String,
+}
+
+impl BlobSas {
+    /// Valid until `expiry`.
+    pub fn new(permissions: BlobPermissions, expiry: DateTime) -> Self {
+        Self { terms: Terms::new(permissions.letters(), expiry), ..Self::default() }
+    }
+
+    /// Grants what the container's stored access policy of this name grants, as long as the policy exists.
+    pub fn of_policy(id: impl Into<String>) -> Self {
+        Self { policy: id.into(), ..Self::default() }
+    }
+
+    terms!();
+}
+
+/// The terms of a token for an account. Signed by [`TableService::sign`](crate::TableService::sign),
+/// [`QueueService::sign`](crate::QueueService::sign) and [`BlobService::sign`](crate::BlobService::sign).
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AccountSas {
@@ -318,6 +409,43 @@ pub(crate) fn sign_queue(endpoint: &Endpoint, queue: &str, of: &QueueSas) -> Res
         endpoint,
         sas::Sas::Queue(sas::QueueSas { terms: of.terms.to_wire(), queue, identifier, delegation: None }),
     )
+}
+
+pub(crate) fn sign_container(endpoint: &Endpoint, container: &str, of: &BlobSas) -> Result<String> {
+    sign_in_container(endpoint, container, sas::SignedResource::Container, of)
+}
+
+pub(crate) fn sign_blob(
+    endpoint: &Endpoint,
+    container: &str,
+    blob: &str,
+    snapshot: Option<&str>,
+    of: &BlobSas,
+) -> Result<String> {
+    let blob = blob.to_owned();
+    let resource = match snapshot {
+        Some(time) => sas::SignedResource::Snapshot { blob, time: time.to_owned() },
+        None => sas::SignedResource::Blob(blob),
+    };
+    sign_in_container(endpoint, container, resource, of)
+}
+
+fn sign_in_container(
+    endpoint: &Endpoint,
+    container: &str,
+    resource: sas::SignedResource,
+    of: &BlobSas,
+) -> Result<String> {
+    let sas = sas::BlobSas {
+        terms: sas::Terms { version: BLOB_VERSION.to_owned(), ..of.terms.to_wire() },
+        container: container.to_owned(),
+        resource,
+        identifier: of.policy.clone(),
+        encryption_scope: String::new(),
+        overrides: sas::Overrides::default(),
+        delegation: None,
+    };
+    sign(endpoint, sas::Sas::Blob(sas))
 }
 
 /// For the service that signs it, unless the token names others.

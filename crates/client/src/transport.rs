@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -23,12 +24,14 @@ use crate::error::{Error, Result, ServiceRefusal};
 use crate::retry::{self, RetryPolicy, RetryVerdict};
 use crate::tls;
 
-/// The newest version that all services support.
+/// The newest version that both tables and queues support.
 const VERSION: &str = "2019-02-02";
+/// With tags, the tier `Cold` and blocks of 4,000 MiB.
+const BLOB_VERSION: &str = "2021-12-02";
 /// Far more than a service sends: a page ends at 4 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Servers on Node, such as Azurite, close a connection after five idle seconds; a write sent at that moment is lost.
-const IDLE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
+const IDLE_TIME_MAX: Duration = Duration::from_secs(4);
 
 pub type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -58,6 +61,8 @@ pub enum Repeat {
     Ambiguous(&'static [u16]),
     /// A refusal with this status means that the request has reached its goal.
     Achieved(u16),
+    /// Not sent again if it may have been done: a second time would change more.
+    Never,
 }
 
 impl ServiceRequest {
@@ -108,6 +113,44 @@ impl ServiceAnswer {
     }
 }
 
+/// A successful answer whose body is still to be read.
+pub struct OpenAnswer {
+    pub answer: ServiceAnswer,
+    body: Incoming,
+    piece_within: Duration,
+}
+
+impl OpenAnswer {
+    /// The next piece of the body, or why the connection broke; `None` at the end.
+    pub async fn next(&mut self) -> Option<std::result::Result<Bytes, String>> {
+        loop {
+            match tokio::time::timeout(self.piece_within, self.body.frame()).await {
+                Err(_) => return Some(Err(format!("nothing came for {:?}", self.piece_within))),
+                Ok(None) => return None,
+                Ok(Some(Err(error))) => return Some(Err(chain(&error))),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Some(Ok(data));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAnswer").field("answer", &self.answer).finish_non_exhaustive()
+    }
+}
+
+/// How the body of a successful answer is read. That of a refusal is always read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Whole,
+    Open,
+}
+
 /// Connections to one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Transport {
@@ -127,11 +170,12 @@ impl std::fmt::Debug for Transport {
 
 /// The outcome of one attempt.
 enum Attempt {
-    Done(ServiceAnswer),
+    /// With the body, if it was left open.
+    Done(ServiceAnswer, Option<Incoming>),
     Refused(ServiceRefusal),
     /// With the `Retry-After`.
-    TurnedAway(ServiceRefusal, Option<std::time::Duration>),
-    Failed(ServiceRefusal, Option<std::time::Duration>),
+    TurnedAway(ServiceRefusal, Option<Duration>),
+    Failed(ServiceRefusal, Option<Duration>),
     NotSent(String),
     Lost(String),
     Unsendable(UnsendableError),
@@ -168,6 +212,21 @@ impl Transport {
 
     /// Sends a request, with retries.
     pub async fn send(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
+        self.traced(request, Reading::Whole).await.map(|(answer, _)| answer)
+    }
+
+    /// The same, with retries until the answer begins. Its body is left to be read.
+    pub async fn open(&self, request: ServiceRequest) -> Result<OpenAnswer> {
+        let (answer, body) = self.traced(request, Reading::Open).await?;
+        let body = body.ok_or_else(|| Error::Unreadable("the answer has no body".to_owned()))?;
+        Ok(OpenAnswer { answer, body, piece_within: self.retry.answer_within })
+    }
+
+    async fn traced(
+        &self,
+        request: ServiceRequest,
+        reading: Reading,
+    ) -> Result<(ServiceAnswer, Option<Incoming>)> {
         let span = tracing::debug_span!(
             "storage_request",
             service = %self.service,
@@ -177,24 +236,29 @@ impl Transport {
             status = tracing::field::Empty,
             request_id = tracing::field::Empty,
         );
-        self.attempts(request).instrument(span).await
+        self.attempts(request, reading).instrument(span).await
     }
 
-    async fn attempts(&self, request: ServiceRequest) -> Result<ServiceAnswer> {
-        let is_read = request.method == Method::GET;
+    async fn attempts(
+        &self,
+        request: ServiceRequest,
+        reading: Reading,
+    ) -> Result<(ServiceAnswer, Option<Incoming>)> {
+        let is_read = is_read(&request.method);
+        let repeats = self.retry.repeats_doubtful && request.repeat != Repeat::Never;
         // Whether an earlier attempt may have been done.
         let mut doubtful = false;
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let attempt = self.attempt(&request).await;
+            let attempt = self.attempt(&request, reading).await;
             tracing::Span::current().record("attempts", attempts);
             let hopeless = matches!(attempt, Attempt::NotSent(_))
                 && self.retry.needs_contact
                 && !self.reached.load(Ordering::Relaxed);
             let last = hopeless || attempts >= self.retry.attempts;
             let (told, why) = match attempt {
-                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Done(answer, body) => return Ok((answer, body)),
                 Attempt::Unsendable(error) => return Err(Error::Invalid(error.to_string())),
                 Attempt::Refused(refused) => {
                     return match request.repeat {
@@ -204,7 +268,7 @@ impl Transport {
                             )))
                         }
                         Repeat::Achieved(status) if doubtful && status == refused.status => {
-                            Ok(ServiceAnswer { headers: HeaderMap::new(), body: Bytes::new() })
+                            Ok((ServiceAnswer { headers: HeaderMap::new(), body: Bytes::new() }, None))
                         }
                         _ => Err(Error::Refused(refused)),
                     };
@@ -221,11 +285,11 @@ impl Transport {
                 Attempt::NotSent(why) => (None, why),
                 Attempt::Failed(refused, _) if last && is_read => return Err(Error::Refused(refused)),
                 Attempt::Lost(why) if last && is_read => return Err(Error::Unanswered(why)),
-                Attempt::Failed(refused, told) if is_read || !last && self.retry.repeats_doubtful => {
+                Attempt::Failed(refused, told) if is_read || !last && repeats => {
                     doubtful |= !is_read;
                     (told, refused.to_string())
                 }
-                Attempt::Lost(why) if is_read || !last && self.retry.repeats_doubtful => {
+                Attempt::Lost(why) if is_read || !last && repeats => {
                     doubtful |= !is_read;
                     (None, why)
                 }
@@ -241,7 +305,7 @@ impl Transport {
         }
     }
 
-    async fn attempt(&self, request: &ServiceRequest) -> Attempt {
+    async fn attempt(&self, request: &ServiceRequest, reading: Reading) -> Attempt {
         let signed = match self.signed(request) {
             Ok(signed) => signed,
             Err(error) => return Attempt::Unsendable(error),
@@ -252,12 +316,15 @@ impl Transport {
                 if error.is_connect() { Attempt::NotSent(why) } else { Attempt::Lost(why) }
             })?;
             let (head, body) = response.into_parts();
+            if reading == Reading::Open && head.status.is_success() {
+                return Ok((head, Bytes::new(), Some(body)));
+            }
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let body =
                 body.map_err(|error| Attempt::Lost(format!("the answer was cut off: {error}")))?.to_bytes();
-            Ok((head, body))
+            Ok((head, body, None))
         };
-        let (head, body) = match tokio::time::timeout(self.retry.answer_within, exchange).await {
+        let (head, body, open) = match tokio::time::timeout(self.retry.answer_within, exchange).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(attempt)) => return attempt,
             Err(_) => return Attempt::Lost(format!("no answer in {:?}", self.retry.answer_within)),
@@ -269,8 +336,9 @@ impl Transport {
         span.record("status", status);
         span.record("request_id", answer.header(names::X_MS_REQUEST_ID).unwrap_or_default());
         let refused = match (request.inspect)(&answer) {
-            None if head.status.is_success() => return Attempt::Done(answer),
+            None if head.status.is_success() => return Attempt::Done(answer, open),
             None if self.service == ServiceKind::Queue => queue_refused(status, &answer),
+            None if self.service == ServiceKind::Blob => blob_refused(status, &answer),
             None => refused(status, &answer),
             Some(refused) => refused,
         };
@@ -296,7 +364,7 @@ impl Transport {
         }
         let query = query.join("&");
         let mut headers = vec![
-            (Cow::from(names::X_MS_VERSION), VERSION.to_owned()),
+            (Cow::from(names::X_MS_VERSION), version(self.service).to_owned()),
             (names::X_MS_DATE.into(), date),
             (names::X_MS_CLIENT_REQUEST_ID.into(), id()),
             ("user-agent".into(), concat!("partita-client/", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -307,7 +375,7 @@ impl Transport {
             headers.push((names::MAX_DATA_SERVICE_VERSION.into(), "3.0;NetFx".to_owned()));
         }
         headers.extend(request.headers.iter().cloned());
-        if request.method != Method::GET {
+        if !is_read(&request.method) {
             headers.push(("content-length".into(), request.body.len().to_string()));
         }
         if let Credential::Key(key) = &endpoint.credential {
@@ -382,6 +450,33 @@ fn queue_refused(status: u16, answer: &ServiceAnswer) -> ServiceRefusal {
         }
         None => refused(status, answer),
     }
+}
+
+/// The same of the Blob service. The answer to a HEAD has no body, and its code in a header.
+fn blob_refused(status: u16, answer: &ServiceAnswer) -> ServiceRefusal {
+    let header = |name| answer.header(name).unwrap_or_default().to_owned();
+    match blob_wire::error_body::read(&answer.body) {
+        Some(entry) => ServiceRefusal {
+            status,
+            code: entry.code,
+            message: entry.message,
+            index: None,
+            request_id: header(names::X_MS_REQUEST_ID),
+        },
+        None => refused(status, answer),
+    }
+}
+
+fn version(service: ServiceKind) -> &'static str {
+    match service {
+        ServiceKind::Table | ServiceKind::Queue => VERSION,
+        ServiceKind::Blob => BLOB_VERSION,
+    }
+}
+
+/// Whether a request changes nothing.
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Percent-encodes everything except the unreserved characters of RFC 3986.

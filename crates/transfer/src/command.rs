@@ -31,12 +31,17 @@ their order. In the modes replace and merge you can repeat an import without har
 An interrupted run leaves FILE.import-progress beside FILE; run the same command with --resume to continue. The exit \
 status is 0 only if every entity is stored.
 
+With --azurite, entities, blobs and their metadata replace those that exist; run the same command again if it was \
+interrupted. A queue must not have messages. Snapshots are taken again, and have the times of the import. Blocks that \
+were never committed, leases, stored access policies and service properties are left out.
+
 Examples:
   export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'
   partita import --table Books --from books.jsonl
   partita import --table Books --from books.csv --mode insert --rejects rejected.csv
   partita import --all --from backup
-  gunzip < books.jsonl.gz | partita import --table Books --from -";
+  gunzip < books.jsonl.gz | partita import --table Books --from -
+  partita import --azurite ./azurite-data";
 
 /// The endpoint, and how much to print.
 #[derive(Args, Clone, Debug)]
@@ -103,14 +108,20 @@ pub enum Mode {
 #[command(after_help = IMPORT_HELP)]
 pub struct ImportCommand {
     /// The table to import into; created if missing
-    #[arg(long, value_name = "NAME", required_unless_present = "all")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["all", "azurite"])]
     pub table: Option<String>,
     /// Import every .jsonl and .csv file of a directory, each into the table of its name
     #[arg(long, conflicts_with = "table")]
     pub all: bool,
     /// The file to read, or - for standard input; with --all a directory
-    #[arg(long, value_name = "FILE")]
-    pub from: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "azurite")]
+    pub from: Option<PathBuf>,
+    /// Import the data folder of Azurite instead: all tables, queues and containers of an account. Stop Azurite first
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["table", "all", "from", "format", "rejects", "resume"])]
+    pub azurite: Option<PathBuf>,
+    /// The account in Azurite's data [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "azurite")]
+    pub azurite_account: Option<String>,
     /// The format of the file [default: by its extension, else jsonl]
     #[arg(long, value_enum, conflicts_with = "all")]
     pub format: Option<FileFormat>,

@@ -62,6 +62,14 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// The code of the service's refusal.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Failed(error) => error.code(),
+            Self::TableName { .. } | Self::Unanswered { .. } => None,
+        }
+    }
+
     pub fn new(service: &TableService, error: Error) -> Self {
         Self::at(|| service.url(), error)
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use partita_client::TableService;
 use thiserror::Error;
 
+use crate::azurite::AzuriteError;
 use crate::command::ImportCommand;
 use crate::endpoint::EndpointError;
 use crate::format::FileFormat;
@@ -30,6 +31,10 @@ pub enum ImportError {
     Runtime(#[source] io::Error),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    #[error(transparent)]
+    Azurite(#[from] AzuriteError),
+    #[error("--from is missing")]
+    NoFile,
     #[error(transparent)]
     SideFile(#[from] SideFileError),
     #[error(transparent)]
@@ -99,7 +104,7 @@ pub async fn run(
         service: service.clone(),
         progress: progress.clone(),
     };
-    let from = &command.from;
+    let from = command.from.as_ref().ok_or(ImportError::NoFile)?;
     let Some(table) = &command.table else {
         return all(from, command.rejects.as_deref(), one).await;
     };

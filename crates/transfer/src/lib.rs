@@ -1,10 +1,12 @@
-//! `partita export`, `partita import` and `partita queue`: tables and queues to files and back, and tables and queues from the
-//! command line, by the REST API only.
+//! `partita export`, `partita import`, `partita queue` and `partita blob`: tables, queues and containers to files and back, and
+//! from the command line, by the REST API only; and the data folder of Azurite into an endpoint.
 //!
 //! So they work with any endpoint: Partita, Azurite, Azure, and Cosmos DB for tables. `partita-client` sends and retries the
 //! requests. This crate knows files, their formats, how far a run is, and which lines were rejected. Entities stay in the
 //! service's own JSON, so nothing in them changes.
 
+mod azurite;
+mod blob;
 mod columns;
 mod command;
 mod csv;
@@ -30,6 +32,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use azurite::AzuriteError;
+pub use blob::{BLOB_HELP, BlobCommand, BlobError, BlobOutcome, blob};
 pub use command::{ExportCommand, ImportCommand};
 pub use export::ExportError;
 pub use import::ImportError;
@@ -60,6 +64,14 @@ pub fn export(command: &ExportCommand) -> Result<(), ExportError> {
 }
 
 pub fn import(command: &ImportCommand) -> Result<(), ImportError> {
+    if let Some(folder) = &command.azurite {
+        let progress = Arc::new(ProgressPrinter::of_items(command.common.quiet));
+        let account = command.azurite_account.as_deref();
+        let work = azurite::run(folder, account, &command.common, &progress);
+        let outcome = run(work).map_err(ImportError::Runtime);
+        progress.clear();
+        return Ok(outcome??);
+    }
     let progress = Arc::new(ProgressPrinter::of_entities(command.common.quiet));
     let service = endpoint::connect(&command.common, &progress)?;
     let outcome =

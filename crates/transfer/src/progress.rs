@@ -39,6 +39,15 @@ impl ProgressPrinter {
         Self::new("messages", quiet)
     }
 
+    pub fn of_blobs(quiet: bool) -> Self {
+        Self::new("blobs", quiet)
+    }
+
+    /// Of more than one kind.
+    pub fn of_items(quiet: bool) -> Self {
+        Self::new("items", quiet)
+    }
+
     fn new(noun: &'static str, quiet: bool) -> Self {
         let now = Instant::now();
         let task = Task {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use partita_client::{RetryPolicy, Table, TableService};
+use partita_client::{BlobService, Container, PublicAccess, RetryPolicy, Table, TableService};
 
 /// Partita's connection string.
 pub const PARTITA: &str = "PARTITA_CLIENT_TEST";
@@ -50,4 +50,26 @@ pub async fn table(service: &TableService, name: &str) -> Table {
     let table = service.table(&unique(name)).unwrap();
     table.create().await.unwrap();
     table
+}
+
+/// The Blob service of every server there is.
+pub fn blob_services() -> Vec<BlobService> {
+    let named = |name| {
+        let text = connection_string(name)?;
+        Some(BlobService::builder(&text).unwrap().retry(quick()).build().unwrap())
+    };
+    [PARTITA, AZURITE].into_iter().filter_map(named).collect()
+}
+
+/// Whether it is Partita, and not Azurite, which deviates from the service in places.
+pub fn is_partita(service: &BlobService) -> bool {
+    let azurite = connection_string(AZURITE);
+    azurite.is_none_or(|text| BlobService::from_connection_string(&text).unwrap().url() != service.url())
+}
+
+/// A container of a test's own, made just now.
+pub async fn container(service: &BlobService, name: &str) -> Container {
+    let container = service.container(&unique(name)).unwrap();
+    container.create(&Default::default(), PublicAccess::Private).await.unwrap();
+    container
 }

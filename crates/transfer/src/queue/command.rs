@@ -305,7 +305,7 @@ fn life(text: &str) -> Result<Life, FlagError> {
     }
 }
 
-fn pair(text: &str) -> Result<(String, String), FlagError> {
+pub fn pair(text: &str) -> Result<(String, String), FlagError> {
     let (name, value) = text.split_once('=').ok_or(FlagError::Pair)?;
     Ok((name.to_owned(), value.to_owned()))
 }

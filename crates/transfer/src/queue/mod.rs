@@ -13,11 +13,11 @@ use std::io;
 
 use thiserror::Error;
 
-pub(crate) use command::QueueConnectionFlags;
 pub use command::{QUEUE_HELP, QueueCommand};
+pub(crate) use command::{QueueConnectionFlags, Shown, pair};
 pub use export::QueueExportError;
 pub use import::QueueImportError;
-pub(crate) use show::fitted;
+pub(crate) use show::{Display, fitted};
 pub use tool::ToolError;
 
 /// How a command ended.

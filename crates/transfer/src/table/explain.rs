@@ -50,6 +50,9 @@ fn text(explained: &Value, screen: &Screen) -> String {
         let rest = if explained["complete"] == true { "" } else { ", in this page; there are more" };
         line("examined", format!("{examined} entities to return {returned}{rest}"));
     }
+    if let Some(estimated) = number(&explained["estimated_entities"]) {
+        line("examines", format!("about {estimated} entities"));
+    }
     if let Some(ms) = explained["ms"].as_f64() {
         line("time", format!("{ms} ms"));
     }
