@@ -21,7 +21,6 @@ const TYPES: [(&str, &str); 9] = [
 fn main() -> io::Result<()> {
     let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let dist = Path::new(&root).join("dist");
-    println!("cargo:rerun-if-changed=dist");
     let mut files = Vec::new();
     if dist.is_dir() {
         collect(&dist, "", &mut files)?;
@@ -29,6 +28,8 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut table = String::from("pub static ASSETS: &[Asset] = &[\n");
     for name in &files {
+        // Not the directory, whose time says nothing. A file that is added changes index.html, too.
+        println!("cargo:rerun-if-changed=dist/{name}");
         let bytes = fs::read(dist.join(name))?;
         let (path, encoding) = match name.rsplit_once('.') {
             Some((path, "br")) => (path, "Some(\"br\")"),
@@ -39,13 +40,13 @@ fn main() -> io::Result<()> {
         let kind = TYPES.iter().find(|(known, _)| *known == end).map(|(_, kind)| kind);
         let kind =
             kind.ok_or_else(|| io::Error::other(format!("{name}: build.rs does not know its type")))?;
-        let place = dist.join(name);
-        // Writing to a String can't fail.
+        // Where the sources are is said when the crate is compiled, because clones that share a target directory share what
+        // this program wrote. Writing to a String can't fail.
         let _ = writeln!(
             table,
-            "    Asset {{ path: {path:?}, content_type: {kind:?}, encoding: {encoding}, etag: {:?}, bytes: include_bytes!({:?}) }},",
+            "    Asset {{ path: {path:?}, content_type: {kind:?}, encoding: {encoding}, etag: {:?}, bytes: include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})) }},",
             format!("\"{:032x}\"", hash(&bytes)),
-            place.display().to_string()
+            format!("/dist/{name}")
         );
     }
     table.push_str("];\n");

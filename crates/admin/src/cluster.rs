@@ -3,12 +3,15 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tokio::sync::Mutex;
 
 /// How long a status waits for the cluster.
 const TIME_MAX: Duration = Duration::from_secs(2);
+/// How long an answer is good for: however many people look, the cluster is asked no more often.
+const KEPT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Serialize)]
 pub struct ClusterStatus {
@@ -48,24 +51,35 @@ pub struct DirectorySegments {
 
 type Asked = Pin<Box<dyn Future<Output = Result<ClusterStatus, String>> + Send>>;
 
-/// Asks the engine for the state of its cluster.
+/// Asks the engine for the state of its cluster, for one status at a time.
 #[derive(Clone)]
-pub struct ClusterSource(Arc<dyn Fn() -> Asked + Send + Sync>);
+pub struct ClusterSource {
+    ask: Arc<dyn Fn() -> Asked + Send + Sync>,
+    last: Arc<Mutex<Option<(Instant, ClusterAnswer)>>>,
+}
 
 impl ClusterSource {
     pub fn new<F>(ask: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ClusterStatus, String>> + Send + 'static,
     {
-        Self(Arc::new(move || Box::pin(ask())))
+        Self { ask: Arc::new(move || Box::pin(ask())), last: Arc::default() }
     }
 
     pub(crate) async fn ask(&self) -> ClusterAnswer {
-        match tokio::time::timeout(TIME_MAX, (self.0)()).await {
+        let mut last = self.last.lock().await;
+        if let Some((at, answer)) = &*last
+            && at.elapsed() < KEPT
+        {
+            return answer.clone();
+        }
+        let answer = match tokio::time::timeout(TIME_MAX, (self.ask)()).await {
             Ok(Ok(status)) => ClusterAnswer::Known(status),
             Ok(Err(error)) => ClusterAnswer::Unknown { error },
             Err(_) => ClusterAnswer::Unknown { error: "the cluster does not answer".to_owned() },
-        }
+        };
+        *last = Some((Instant::now(), answer.clone()));
+        answer
     }
 }
 
@@ -75,9 +89,33 @@ impl fmt::Debug for ClusterSource {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ClusterAnswer {
     Known(ClusterStatus),
     Unknown { error: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn however_many_look_at_once_the_cluster_is_asked_once() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let source = ClusterSource::new({
+            let asked = asked.clone();
+            move || {
+                asked.fetch_add(1, Ordering::SeqCst);
+                async { Err("no node answers".to_owned()) }
+            }
+        });
+        for look in futures_util::future::join_all((0..100).map(|_| source.ask())).await {
+            let ClusterAnswer::Unknown { error } = look else { panic!("{look:?}") };
+            assert_eq!(error, "no node answers");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
 }

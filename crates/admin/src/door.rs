@@ -9,7 +9,7 @@ use bytes::Bytes;
 use common::hot_partitions::HotPartitions;
 use console::Asset;
 use front::{Arrival, Body, BodyFailure, Bounds, Handler, LocalServices, Memory, RequestBody};
-use http::{HeaderMap, Method, Response};
+use http::{Method, Response};
 use tokio::sync::Semaphore;
 
 use crate::assets;
@@ -258,15 +258,18 @@ impl Admin {
         }
     }
 
-    /// A body that is for the administration itself.
+    /// A body that is for the administration itself. Its sender may not have signed in yet, so slow ones make room for
+    /// others.
     pub(crate) async fn read_body(
         &self,
-        headers: &HeaderMap,
+        arrival: &Arrival<'_>,
         body: &mut RequestBody,
     ) -> Result<Bytes, Refusal> {
         let deadline = tokio::time::Instant::now() + BODY_TIME_MAX;
         let mut held = self.memory.nothing();
-        let read = body.read_whole(headers, BODY_BYTES_MAX, deadline, &mut held).await;
+        let awaited = arrival.connection.await_stranger();
+        let read = body.read_whole(&arrival.head.headers, BODY_BYTES_MAX, deadline, &mut held).await;
+        drop(awaited);
         read.map_err(|failure| match failure {
             BodyFailure::Refused(common::Refusal::RequestBodyTooLarge) => Refusal::BodyTooLarge,
             BodyFailure::Refused(_) | BodyFailure::Broken => Refusal::BodyBroken,

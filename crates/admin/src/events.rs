@@ -1,4 +1,5 @@
-//! `GET /api/events`: a pulse each second, the requests that are answered, the hot partitions; as server-sent events.
+//! `GET /api/events`: a pulse each second, the requests that are answered, the hot partitions; as server-sent events. The
+//! administrator hears of the whole server, others of their account.
 //!
 //! An event is made when the client takes it. A slow client loses events, and hears how many; it never makes the server
 //! hold more.
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use common::hot_partitions::{HotOrder, HotPartitions};
 use common::{AccountName, DateTime};
 use front::Body;
-use front::metrics::{RequestEvent, Tail, TailItem, Totals, process};
+use front::metrics::{RequestEvent, Tail, TailItem};
 use futures_util::stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -21,6 +22,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::door::Admin;
+use crate::pulse::{AccountRequests, ServerMoment, rounded};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::sessions::{Credential, SessionHash, Sessions};
@@ -34,17 +36,17 @@ const TOLD_MAX: u64 = 50;
 const PULSES_OF_HOT: u64 = 2;
 const HOT_PARTITIONS: usize = 20;
 
-/// Whose requests a stream tells.
+/// Whose requests a stream tells, and what of them the next pulse says.
 enum View {
-    All,
-    Of(AccountName),
+    All(ServerMoment),
+    Of(AccountName, AccountRequests),
 }
 
 pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result<Reply, Refusal> {
     let member = visitor.session.as_ref().and_then(|found| found.session.member.as_ref());
     let view = match (visitor.require_operator(peer), member) {
-        (Ok(()), _) => View::All,
-        (Err(_), Some(member)) => View::Of(member.account.clone()),
+        (Ok(()), _) => View::All(ServerMoment::now(admin.services.front())),
+        (Err(_), Some(member)) => View::Of(member.account.clone(), AccountRequests::none()),
         (Err(refusal), None) => return Err(refusal),
     };
     let permit = admin.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
@@ -55,7 +57,6 @@ pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = Events {
         tail: metrics.tail(),
-        before: Moment::now(admin),
         services: admin.services.clone(),
         sessions: admin.sessions.clone(),
         session: visitor.session.as_ref().map(|found| found.hash),
@@ -78,7 +79,6 @@ pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result
 
 struct Events {
     tail: Tail,
-    before: Moment,
     services: front::LocalServices,
     sessions: Arc<Sessions>,
     session: Option<SessionHash>,
@@ -118,38 +118,25 @@ impl Events {
         }
     }
 
-    fn shows(&self, event: &RequestEvent) -> bool {
-        match &self.view {
-            View::All => true,
-            View::Of(account) => event.account.as_deref() == Some(account.as_str()),
+    /// Whether the request is one of those that the stream tells; if so, it is counted.
+    fn shows(&mut self, event: &RequestEvent) -> bool {
+        match &mut self.view {
+            View::All(_) => true,
+            View::Of(account, counted) => {
+                let is_own = event.account.as_deref() == Some(account.as_str());
+                if is_own {
+                    counted.count(event);
+                }
+                is_own
+            }
         }
     }
 
     async fn beat(&mut self) -> Bytes {
-        let front = self.services.front();
-        let engine = front.engine.clone();
-        // Reads the engine's state and files of the system.
-        let counted = tokio::task::spawn_blocking(move || (engine.counters(), process())).await;
-        let (counters, process) = counted.unwrap_or_default();
-        let now = Moment::of(front.metrics.totals(), &counters);
-        let since = now.totals.since(&self.before.totals);
-        let milliseconds = |part| since.times.quantile(part).map_or(0.0, |seconds| rounded(seconds * 1000.0));
-        let pulse = PulseShown {
-            at: DateTime::now().to_fixed_string(),
-            requests: since.requests,
-            errors: since.refused + since.failed,
-            p50_ms: milliseconds(0.5),
-            p99_ms: milliseconds(0.99),
-            entities_examined: since.entities_examined,
-            entities_returned: since.entities_returned,
-            bytes_in: since.received_bytes,
-            bytes_out: since.sent_bytes,
-            connections: front.metrics.load().connections,
-            resident_bytes: process.resident_bytes,
-            commits: now.commits - self.before.commits,
-            sync_ms: rounded((now.commit_seconds - self.before.commit_seconds) * 1000.0),
+        let pulse = match &mut self.view {
+            View::All(before) => before.pulse(self.services.front()).await,
+            View::Of(_, counted) => counted.pulse(),
         };
-        self.before = now;
         let mut events = event("pulse", &pulse);
         let skipped = std::mem::take(&mut self.skipped);
         if skipped > 0 {
@@ -165,43 +152,6 @@ impl Events {
         self.told = 0;
         events.into()
     }
-}
-
-/// What the next pulse is compared with.
-struct Moment {
-    totals: Totals,
-    commits: f64,
-    commit_seconds: f64,
-}
-
-impl Moment {
-    fn now(admin: &Admin) -> Self {
-        let front = admin.services.front();
-        Self::of(front.metrics.totals(), &front.engine.counters())
-    }
-
-    fn of(totals: Totals, counters: &store::EngineCounters) -> Self {
-        let number = |name| counters.number(name).unwrap_or(0.0);
-        Self { totals, commits: number("commits"), commit_seconds: number("commit_seconds_sum") }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct PulseShown {
-    at: String,
-    requests: u64,
-    /// Refused or failed.
-    errors: u64,
-    p50_ms: f64,
-    p99_ms: f64,
-    entities_examined: u64,
-    entities_returned: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    connections: usize,
-    resident_bytes: Option<u64>,
-    commits: f64,
-    sync_ms: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -231,11 +181,6 @@ impl<'a> RequestShown<'a> {
             account: event.account.as_deref(),
         }
     }
-}
-
-/// To a microsecond.
-fn rounded(milliseconds: f64) -> f64 {
-    (milliseconds * 1000.0).round() / 1000.0
 }
 
 fn written(name: &str, value: &impl Serialize) -> Bytes {

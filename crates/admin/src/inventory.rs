@@ -4,7 +4,7 @@
 
 use common::ServiceKind;
 use front::Arrival;
-use model::TableName;
+use model::{KeyRange, TableName};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::QueryString;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,8 @@ pub(crate) async fn tables(admin: &Admin, member: &Member, arrival: &Arrival<'_>
                 let table = TableRef::table(member.account.clone(), parsed);
                 let rows_max = left.min(COUNTED_ROWS_OF_TABLE);
                 // A table that was dropped meanwhile, or that can't be read now, is shown without numbers.
-                admin.services.front().engine.estimate_table(&table, rows_max).await.ok().flatten()
+                let engine = &admin.services.front().engine;
+                engine.estimate_table(&table, &KeyRange::all(), rows_max).await.ok().flatten()
             }
             Err(_) => None,
         };

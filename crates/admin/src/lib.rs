@@ -17,6 +17,7 @@ mod inventory;
 mod local_user;
 mod origin;
 mod prometheus;
+mod pulse;
 mod refusal;
 mod reply;
 pub mod sas;

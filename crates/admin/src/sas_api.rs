@@ -70,7 +70,7 @@ pub(crate) async fn make(
 ) -> Result<Reply, Refusal> {
     let Credential::Owner(key) = &member.credential else { return Err(Refusal::NotOwner) };
     require_json(&arrival.head.headers)?;
-    let body = admin.read_body(&arrival.head.headers, body).await?;
+    let body = admin.read_body(arrival, body).await?;
     let wanted: Wanted = serde_json::from_slice(&body).map_err(|error| Refusal::NotJson(place(&error)))?;
     let accounts = admin.services.front().accounts.current();
     // The account, or this key of it, may have gone with a reload.

@@ -25,7 +25,7 @@ pub(crate) async fn sign_in(
     body: &mut RequestBody,
 ) -> Result<Reply, Refusal> {
     require_json(&arrival.head.headers)?;
-    let body = admin.read_body(&arrival.head.headers, body).await?;
+    let body = admin.read_body(arrival, body).await?;
     let sign_in: SignIn = serde_json::from_slice(&body).map_err(|error| Refusal::NotJson(place(&error)))?;
     let (peer, now) = (arrival.peer.ip(), Instant::now());
     if !admin.attempts.allows(peer, now) {

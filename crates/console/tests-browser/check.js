@@ -2,7 +2,7 @@
 //
 // PARTITA_CONSOLE is the console's address, PARTITA_TABLES and PARTITA_QUEUES are HOST:PORT of the services.
 
-import { openBrowser, troubles } from "./lab.js";
+import { freePages, openBrowser, troubles } from "./lab.js";
 import access from "./checks/access.js";
 import accessibility from "./checks/accessibility.js";
 import entities from "./checks/entities.js";
@@ -10,6 +10,7 @@ import files from "./checks/files.js";
 import filter from "./checks/filter.js";
 import grid from "./checks/grid.js";
 import hostile from "./checks/hostile.js";
+import large from "./checks/large.js";
 import live from "./checks/live.js";
 import queues from "./checks/queues.js";
 import session from "./checks/session.js";
@@ -22,7 +23,7 @@ let [passed, failed] = [0, 0];
 async function check(name, act) {
   if (!name.startsWith(only)) return;
   const before = troubles.length;
-  const pages = browser.pages().length;
+  await freePages(browser);
   try {
     await act();
     if (troubles.length > before) throw new Error(troubles.slice(before).join("\n"));
@@ -31,14 +32,13 @@ async function check(name, act) {
   } catch (error) {
     failed += 1;
     console.log(`not ok: ${name}\n${error.stack ?? error}`);
-    const page = browser.pages().at(-1);
-    if (process.env.PARTITA_PICTURES) await page.screenshot({ path: `${process.env.PARTITA_PICTURES}/failed-${failed}.png` }).catch(() => undefined);
+    const pictures = process.env.PARTITA_PICTURES;
+    for (const [index, page] of pictures ? browser.pages().entries() : []) await page.screenshot({ path: `${pictures}/failed-${failed}-${index}.png` }).catch(() => undefined);
   }
-  for (const page of browser.pages().slice(pages)) await page.close();
 }
 
 try {
-  const groups = { "sign-in": session, tables, grid, filter, cost: filter, entity: entities, files, queues, access, live, cluster: live, server: live, hostile, accessibility };
+  const groups = { "sign-in": session, tables, grid, filter, cost: filter, entity: entities, files, queues, access, live, cluster: live, server: live, hostile, accessibility, large };
   const wanted = Object.entries(groups).filter(([name]) => !only || name === only.split(":")[0]);
   for (const group of new Set(wanted.map(([, group]) => group))) await group(check, browser);
 } finally {

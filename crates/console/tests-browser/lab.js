@@ -1,5 +1,6 @@
 // A browser, a page that is signed in, and what went wrong in it.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -11,12 +12,14 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
 const EXECUTABLE = process.env.PARTITA_CHROMIUM ?? "/usr/bin/chromium";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+const SIZE = { width: 1280, height: 800 };
+
 /** Errors of scripts and violations of the content-security policy, of all pages. */
 export const troubles = [];
 
 export async function openBrowser() {
   const profile = mkdtempSync(join(tmpdir(), "partita-console-"));
-  const browser = await chromium.launchPersistentContext(profile, { executablePath: EXECUTABLE, args: FLAGS, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true, reducedMotion: "reduce" });
+  const browser = await chromium.launchPersistentContext(profile, { executablePath: EXECUTABLE, args: FLAGS, viewport: SIZE, permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true, reducedMotion: "reduce" });
   await browser.addInitScript(() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
@@ -43,11 +46,37 @@ export async function violations(page) {
   return page.evaluate(() => window.violations ?? []);
 }
 
+/** Pages that several checks use, one after the other: a new one would be a new process. */
+const kept = [];
+let taken = 0;
+
+/** Begins a check: the kept pages are free again, and all others are closed. */
+export async function freePages(browser) {
+  taken = 0;
+  for (const page of browser.pages()) if (!kept.includes(page)) await page.close();
+}
+
+/** A page that nothing of an earlier check is left in, but for what the browser stores. */
+async function freshPage(browser) {
+  const page = kept[taken] ?? (await browser.newPage());
+  if (!kept[taken]) {
+    watch(page);
+    page.setDefaultTimeout(15_000);
+    kept.push(page);
+  }
+  taken += 1;
+  page.removeAllListeners("request");
+  // Behind another one, it would draw no frames.
+  await page.bringToFront();
+  await page.goto("about:blank");
+  await page.setViewportSize(SIZE);
+  await page.emulateMedia({ colorScheme: null });
+  return page;
+}
+
 /** A page of the console, signed in to the development account. */
 export async function signedIn(browser, path = "#/tables") {
-  const page = await browser.newPage();
-  watch(page);
-  page.setDefaultTimeout(15_000);
+  const page = await freshPage(browser);
   await page.goto(`${CONSOLE}/console/${path}`);
   const button = page.getByRole("button", { name: "Open the development account" });
   await button.or(page.getByRole("navigation", { name: "Pages" })).first().waitFor();
@@ -61,10 +90,19 @@ export async function go(page, path) {
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
+/** Waits until `read` gives what is expected: a page draws after a key or a click, not during it. */
+export async function until(read, expected) {
+  for (const end = Date.now() + 15_000; ; ) {
+    const found = await read();
+    if (found === expected || Date.now() > end) return assert.equal(found, expected);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** What axe finds that is serious or critical. It runs in the page's world of the test driver, which the policy does not bind. */
 export async function faults(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations);
+  if (!(await page.evaluate(() => !!window.axe))) await page.evaluate(AXE);
+  const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"], preload: false })).violations);
   return found
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, impact, nodes }) => nodes.map((node) => `${impact} ${id}: ${node.target.join(" ")}: ${node.failureSummary}`));

@@ -1,7 +1,7 @@
 // The grid: pages, columns, types, keys.
 
 import assert from "node:assert/strict";
-import { go, signedIn } from "../lab.js";
+import { go, signedIn, until } from "../lab.js";
 import { createTable, dropTable, insert, insertMany } from "../service.js";
 
 const table = "GridRows";
@@ -55,16 +55,19 @@ export default async function (check, browser) {
   await check("grid: a column is made wider with the pointer and with the keyboard", async () => {
     const page = await signedIn(browser, `#/tables/${table}`);
     const head = page.getByRole("columnheader", { name: /^RowKey/ });
-    const before = (await head.boundingBox()).width;
+    const width = async () => (await head.boundingBox()).width;
+    await page.locator("[data-row='0']").waitFor();
+    const before = await width();
+    const wider = async () => Math.round((await width()) - before);
     const handle = await head.locator(".resize").boundingBox();
     await page.mouse.move(handle.x + 4, handle.y + 8);
     await page.mouse.down();
     await page.mouse.move(handle.x + 84, handle.y + 8, { steps: 4 });
     await page.mouse.up();
-    assert.equal(Math.round((await head.boundingBox()).width - before), 80);
+    await until(wider, 80);
     await page.locator("[data-row='0'] [data-column='1']").click();
     await page.keyboard.press("Alt+ArrowLeft");
-    assert.equal(Math.round((await head.boundingBox()).width - before), 60);
+    await until(wider, 60);
   });
 
   await check("grid: arrows move, Enter opens, Escape closes, Space selects", async () => {
@@ -72,10 +75,10 @@ export default async function (check, browser) {
     await page.locator("[data-row='0']").waitFor();
     await grid(page).focus();
     for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
-    assert.equal(await page.locator(".cell.active").innerText(), "0002");
+    await until(() => page.locator(".cell.active").innerText(), "0002");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
-    assert.equal(await page.getByLabel("RowKey", { exact: true }).inputValue(), "0002");
+    await until(() => page.getByLabel("RowKey", { exact: true }).inputValue(), "0002");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await grid(page).focus();

@@ -1,7 +1,7 @@
 // Tables: list, create, drop.
 
 import assert from "node:assert/strict";
-import { signedIn } from "../lab.js";
+import { signedIn, until } from "../lab.js";
 import { createTable, dropTable, entities } from "../service.js";
 
 export default async function (check, browser) {
@@ -18,7 +18,7 @@ export default async function (check, browser) {
     await page.getByRole("button", { name: "New table" }).first().click();
     await page.getByLabel("Name").fill("made here");
     await page.getByText("is neither").waitFor();
-    assert.equal(await page.getByRole("button", { name: "Create" }).isDisabled(), true);
+    await until(() => page.getByRole("button", { name: "Create" }).isDisabled(), true);
     await page.getByLabel("Name").fill("MadeHere");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("MadeHere is empty").waitFor();
@@ -30,9 +30,9 @@ export default async function (check, browser) {
     const page = await signedIn(browser);
     await page.getByRole("button", { name: "Drop DroppedHere" }).click();
     const drop = page.getByRole("button", { name: "Drop the table" });
-    assert.equal(await drop.isDisabled(), true);
+    await until(() => drop.isDisabled(), true);
     await page.getByLabel("Type DroppedHere to confirm").fill("Dropped");
-    assert.equal(await drop.isDisabled(), true);
+    await until(() => drop.isDisabled(), true);
     await page.getByLabel("Type DroppedHere to confirm").fill("DroppedHere");
     await drop.click();
     await page.getByText("DroppedHere was dropped.").waitFor();

@@ -7,7 +7,8 @@ import { Scroll, TRACK_MAX } from "../src/grid/scroll.ts";
 import { CsvReader, csvLine, rawOfCsv } from "../src/lib/csv.ts";
 import * as xml from "../src/lib/xml.ts";
 import { type EdmType, fault, literal, parsePage, readEntity, prettyEntity, valueOf, writeEntity, draftOf, type Raw } from "../src/model/edm.ts";
-import { entitySnippet } from "../src/model/snippets.ts";
+import { entitySnippet, querySnippet } from "../src/model/snippets.ts";
+import { stale } from "./code.ts";
 
 let passed = 0;
 function test(name: string, act: () => void): void {
@@ -190,6 +191,37 @@ test("code quotes what could end a text early", () => {
   assert.ok(curl.includes(`'\\''; rm -rf`), curl);
   const rust = entitySnippet("Rust", { endpoint: "http://x", table: "T", draft });
   assert.ok(!/r#"/.test(rust) && /r##"/.test(rust), rust);
+});
+
+test("code has no character that is not seen, or that changes how the rest is seen", () => {
+  const filter = "T eq '\u001b[201~\u0003\u202e\u2028\u009b\u200b'";
+  for (const language of ["curl", "Python", "C#", "JavaScript", "Rust"] as const) {
+    const code = querySnippet(language, { endpoint: "http://x", table: "T\u202e", filter });
+    assert.ok(!/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e]/.test(code), `${language}: ${JSON.stringify(code)}`);
+  }
+});
+
+test("the code that the SDKs' suites run is what the console copies", () => {
+  assert.deepEqual(stale(), [], "run: npm run code");
+});
+
+test("C# is as .NET's compiler reads it", () => {
+  // No compiler runs here, so the text is compared.
+  const draft = { partitionKey: "p", rowKey: 'r"', properties: [["A", { type: "Int64" as EdmType, text: "5" }], ["B", { type: "Double" as EdmType, text: "1" }], ["C", { type: "Double" as EdmType, text: "-Infinity" }], ["D", { type: "Guid" as EdmType, text: "7c9e6679-7425-40de-944b-e07fc1f90ae7" }], ["E", { type: "String" as EdmType, text: "\u2028" }]] as [string, { type: EdmType; text: string }][] };
+  assert.equal(
+    entitySnippet("C#", { endpoint: "http://x", table: "T", draft }),
+    `using Azure.Data.Tables;
+
+var table = new TableClient(Environment.GetEnvironmentVariable("AZURE_STORAGE_CONNECTION_STRING"), "T");
+await table.UpsertEntityAsync(new TableEntity("p", "r\\"")
+{
+    ["A"] = 5L,
+    ["B"] = 1d,
+    ["C"] = double.NegativeInfinity,
+    ["D"] = Guid.Parse("7c9e6679-7425-40de-944b-e07fc1f90ae7"),
+    ["E"] = "\\u2028",
+}, TableUpdateMode.Replace);`,
+  );
 });
 
 console.log(`${passed} passed`);

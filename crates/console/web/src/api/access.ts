@@ -38,10 +38,10 @@ export interface Policy {
 }
 
 const xml = { "content-type": "application/xml", accept: "application/xml" };
-const forward = (service: Service): string => `/api/forward/${service}`;
+const forward = (service: Service, resource = ""): string => `/api/forward/${service}/${encodeURIComponent(resource)}`;
 
 export async function policies(service: Service, resource: string): Promise<Policy[]> {
-  const answer = await call("GET", `${forward(service)}/${resource}?comp=acl`, { headers: { accept: "application/xml" } });
+  const answer = await call("GET", `${forward(service, resource)}?comp=acl`, { headers: { accept: "application/xml" } });
   return children(parse((await answer.text()).replace(/^\ufeff/, "")), "SignedIdentifier").map((element) => ({
     id: textAt(element, "Id"),
     start: textAt(element, "AccessPolicy", "Start"),
@@ -57,7 +57,7 @@ export async function setPolicies(service: Service, resource: string, list: Poli
       `<SignedIdentifier><Id>${escape(id)}</Id><AccessPolicy>${optional("Start", start)}${optional("Expiry", expiry)}${optional("Permission", permissions)}</AccessPolicy></SignedIdentifier>`,
   );
   const body = `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers>${written.join("")}</SignedIdentifiers>`;
-  await call("PUT", `${forward(service)}/${resource}?comp=acl`, { body, headers: xml });
+  await call("PUT", `${forward(service, resource)}?comp=acl`, { body, headers: xml });
 }
 
 export interface Retention {
@@ -87,7 +87,7 @@ export interface Properties {
 }
 
 export async function properties(service: Service): Promise<Properties> {
-  const answer = await call("GET", `${forward(service)}/?restype=service&comp=properties`, { headers: { accept: "application/xml" } });
+  const answer = await call("GET", `${forward(service)}?restype=service&comp=properties`, { headers: { accept: "application/xml" } });
   const root = parse((await answer.text()).replace(/^\ufeff/, ""));
   const isTrue = (...path: string[]): boolean => textAt(root, ...path) === "true";
   const retention = (part: string): Retention => ({ isOn: isTrue(part, "RetentionPolicy", "Enabled"), days: textAt(root, part, "RetentionPolicy", "Days") || "7" });
@@ -124,5 +124,5 @@ export function writeProperties({ logging, hour, minute, cors }: Properties): st
 }
 
 export async function setProperties(service: Service, value: Properties): Promise<void> {
-  await call("PUT", `${forward(service)}/?restype=service&comp=properties`, { body: writeProperties(value), headers: xml });
+  await call("PUT", `${forward(service)}?restype=service&comp=properties`, { body: writeProperties(value), headers: xml });
 }

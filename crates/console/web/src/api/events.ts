@@ -8,14 +8,15 @@ export interface Pulse {
   errors: number;
   p50_ms: number;
   p99_ms: number;
-  entities_examined: number;
-  entities_returned: number;
-  bytes_in: number;
-  bytes_out: number;
-  connections: number;
-  resident_bytes: number;
-  commits: number;
-  sync_ms: number;
+  /** The rest is the server's, for its administrator. */
+  entities_examined?: number;
+  entities_returned?: number;
+  bytes_in?: number;
+  bytes_out?: number;
+  connections?: number;
+  resident_bytes?: number | null;
+  commits?: number;
+  sync_ms?: number;
 }
 
 export interface TailRequest {

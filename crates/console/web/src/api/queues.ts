@@ -17,7 +17,7 @@ export interface Message {
   receipt?: string;
 }
 
-const FORWARD = "/api/forward/queue";
+const at = (name: string): string => `/api/forward/queue/${encodeURIComponent(name)}`;
 /** What Azure Functions calls the queue of messages that failed too often. */
 export const POISON = "-poison";
 
@@ -32,13 +32,13 @@ export async function listQueues(): Promise<QueueInfo[]> {
   return found;
 }
 
-export const createQueue = async (name: string): Promise<void> => void (await call("PUT", `${FORWARD}/${name}`));
-export const deleteQueue = async (name: string): Promise<void> => void (await call("DELETE", `${FORWARD}/${name}`));
-export const clearQueue = async (name: string): Promise<void> => void (await call("DELETE", `${FORWARD}/${name}/messages`));
+export const createQueue = async (name: string): Promise<void> => void (await call("PUT", at(name)));
+export const deleteQueue = async (name: string): Promise<void> => void (await call("DELETE", at(name)));
+export const clearQueue = async (name: string): Promise<void> => void (await call("DELETE", `${at(name)}/messages`));
 
 /** How many messages it holds, about. */
 export async function countMessages(name: string): Promise<number> {
-  const answer = await call("GET", `${FORWARD}/${name}?comp=metadata`);
+  const answer = await call("GET", `${at(name)}?comp=metadata`);
   return Number(answer.headers.get("x-ms-approximate-messages-count") ?? 0);
 }
 
@@ -54,7 +54,7 @@ function messages(text: string): Message[] {
 }
 
 export async function peek(name: string): Promise<Message[]> {
-  return messages(await (await call("GET", `${FORWARD}/${name}/messages?peekonly=true&numofmessages=32`)).text());
+  return messages(await (await call("GET", `${at(name)}/messages?peekonly=true&numofmessages=32`)).text());
 }
 
 export interface Put {
@@ -68,24 +68,26 @@ export interface Put {
 export async function put(name: string, { text, ttl, delay }: Put): Promise<void> {
   const options = [ttl !== undefined && `messagettl=${ttl}`, delay && `visibilitytimeout=${delay}`].filter(Boolean).join("&");
   const body = `<?xml version="1.0" encoding="utf-8"?><QueueMessage><MessageText>${escape(text)}</MessageText></QueueMessage>`;
-  await call("POST", `${FORWARD}/${name}/messages${options && `?${options}`}`, { body, headers: { "content-type": "application/xml" } });
+  await call("POST", `${at(name)}/messages${options && `?${options}`}`, { body, headers: { "content-type": "application/xml" } });
 }
 
 const remove = (name: string, { id, receipt = "" }: Message): Promise<Response> =>
-  call("DELETE", `${FORWARD}/${name}/messages/${encodeURIComponent(id)}?popreceipt=${encodeURIComponent(receipt)}`);
+  call("DELETE", `${at(name)}/messages/${encodeURIComponent(id)}?popreceipt=${encodeURIComponent(receipt)}`);
 
-/** Moves every visible message to another queue. */
-export async function moveAll(from: string, to: string, moved: (count: number) => void): Promise<number> {
+/** Moves the visible messages to another queue, as many as there are now: those that fail again at once come back here. */
+export async function moveAll(from: string, to: string): Promise<number> {
+  const most = await countMessages(from);
   let total = 0;
-  for (;;) {
-    const taken = messages(await (await call("GET", `${FORWARD}/${from}/messages?numofmessages=32&visibilitytimeout=60`)).text());
-    if (!taken.length) return total;
+  while (total < most) {
+    const wanted = Math.min(32, most - total);
+    const taken = messages(await (await call("GET", `${at(from)}/messages?numofmessages=${wanted}&visibilitytimeout=60`)).text());
+    if (!taken.length) break;
     for (const message of taken) {
       // First there, then not here: if this stops in between, a message is there twice, but never lost.
       await put(to, { text: message.text });
       await remove(from, message);
       total += 1;
-      moved(total);
     }
   }
+  return total;
 }

@@ -13,8 +13,8 @@ export interface Status {
   store: { kind: string; place?: string };
   engine: Record<string, number>;
   connections: { open: number; max: number };
-  memory: { resident_bytes?: number | null; request_bytes_held: number; request_bytes_max: number; cache_bytes?: number };
-  disk?: { used_bytes?: number; free_bytes?: number } | null;
+  memory: { resident_bytes?: number | null; request_bytes_held: number; request_bytes_max: number; cache_bytes?: number | null };
+  disk?: { used_bytes?: number | null; free_bytes?: number | null } | null;
   accounts: string[];
   jobs?: { kind: string; started: string; done?: number; total?: number }[];
   backups?: unknown[];
@@ -27,7 +27,7 @@ export interface ClusterStatus {
   slot?: number;
   front_ends?: { slot: number; this?: boolean; table_lease_ms?: number | null; frozen?: boolean }[];
   nodes?: { address: string; datacenter?: string | null; rack?: string | null; up?: boolean }[];
-  segments?: { table: string; account?: string; segments: number; partitions?: number | null }[];
+  segments?: { table: string; account?: string; segments: number }[];
   /** Why the cluster could not be asked. */
   error?: string;
 }

@@ -19,6 +19,7 @@ export interface Explained {
   examined?: number;
   returned?: number;
   ms?: number;
+  shape?: string;
   azure?: { class?: string; entities?: number; seconds_at_targets?: number; requests?: number; at_least?: boolean };
   proposal?: Proposal | null;
 }
@@ -66,7 +67,7 @@ export interface Query {
 
 const FORWARD = "/api/forward/table";
 const quoted = (key: string): string => encodeURIComponent(`'${key.replaceAll("'", "''")}'`);
-export const entityPath = (table: string, pk: string, rk: string): string => `/${table}(PartitionKey=${quoted(pk)},RowKey=${quoted(rk)})`;
+export const entityPath = (table: string, pk: string, rk: string): string => `/${encodeURIComponent(table)}(PartitionKey=${quoted(pk)},RowKey=${quoted(rk)})`;
 
 export async function listTables(): Promise<TableInfo[]> {
   const found: TableInfo[] = [];
@@ -102,7 +103,7 @@ export async function queryPage(query: Query, abort?: AbortSignal): Promise<Page
   const started = performance.now();
   const headers: Record<string, string> = { accept: "application/json;odata=minimalmetadata" };
   if (session.peek()?.extensions) headers["x-partita-explain"] = "1";
-  const answer = await call("GET", `${FORWARD}/${query.table}()${queryString(query)}`, abort ? { headers, abort } : { headers });
+  const answer = await call("GET", `${FORWARD}/${encodeURIComponent(query.table)}()${queryString(query)}`, abort ? { headers, abort } : { headers });
   const rows = parsePage(await answer.text()).value;
   const partition = answer.headers.get("x-ms-continuation-nextpartitionkey");
   const row = answer.headers.get("x-ms-continuation-nextrowkey");
@@ -132,7 +133,7 @@ export async function getEntity(table: string, pk: string, rk: string): Promise<
 const typed = { "content-type": "application/json", accept: "application/json;odata=nometadata", prefer: "return-no-content" };
 
 export async function insertEntity(table: string, body: string): Promise<void> {
-  await call("POST", `${FORWARD}/${table}`, { body, headers: typed });
+  await call("POST", `${FORWARD}/${encodeURIComponent(table)}`, { body, headers: typed });
 }
 
 /** Replaces the entity if it still has this ETag. */
@@ -158,7 +159,7 @@ export async function sendBatch(table: string, operations: Operation[], abort?: 
   const endpoint = (session.peek()?.endpoints.table ?? "").replace(/\/$/, "");
   const [batch, changes] = [`batch_${crypto.randomUUID()}`, `changeset_${crypto.randomUUID()}`];
   const parts = operations.map((operation) => {
-    const path = operation.do === "insert" ? `/${table}` : entityPath(table, operation.pk, operation.rk);
+    const path = operation.do === "insert" ? `/${encodeURIComponent(table)}` : entityPath(table, operation.pk, operation.rk);
     const head = [`${METHODS[operation.do]} ${endpoint}${path} HTTP/1.1`, "Accept: application/json;odata=minimalmetadata", "Prefer: return-no-content"];
     if (operation.do === "delete") head.push(`If-Match: ${operation.etag ?? "*"}`);
     if (operation.body) head.push("Content-Type: application/json");
@@ -171,7 +172,7 @@ export async function sendBatch(table: string, operations: Operation[], abort?: 
 }
 
 async function sendOne(table: string, { do: what, pk, rk, body, etag }: Operation, abort?: AbortSignal): Promise<void> {
-  const path = what === "insert" ? `/${table}` : entityPath(table, pk, rk);
+  const path = what === "insert" ? `/${encodeURIComponent(table)}` : entityPath(table, pk, rk);
   const headers: Record<string, string> = what === "delete" ? { "if-match": etag ?? "*", accept: typed.accept } : { ...typed };
   await call(METHODS[what], FORWARD + path, { ...(body && { body }), headers, ...(abort && { abort }) });
 }
@@ -236,7 +237,7 @@ export async function deleteRows(table: string, rows: Raw[], done: (deleted: Raw
 // The server's extensions.
 
 export const explain = (table: string, filter: string, run: boolean): Promise<Explained> =>
-  getJson(`${FORWARD}/$partita/explain/${table}?${filter ? `$filter=${encodeURIComponent(filter)}&` : ""}run=${run}`);
+  getJson(`${FORWARD}/$partita/explain/${encodeURIComponent(table)}?${filter ? `$filter=${encodeURIComponent(filter)}&` : ""}run=${run}`);
 
 /** The shapes of filters that looked at most rows in vain, the heaviest first. */
 export const advice = async (): Promise<Shape[]> => (await getJson<{ shapes: Shape[] }>(`${FORWARD}/$partita/advice`)).shapes;

@@ -119,7 +119,7 @@ export function FilterBox({ text, seen, run, refused }: BoxProps) {
           }}
         />
         {isListed && (
-          <ul class="completion" role="listbox" id={`${id}-list`} aria-label="Completions" style={{ left: `calc(${Math.min(proposals[0]?.from ?? 0, 60)}ch + 8px)` }}>
+          <ul class="completion" role="listbox" id={`${id}-list`} aria-label="Completions" style={{ "--place": `${proposals[0]?.from ?? 0}ch` }}>
             {proposals.map((proposal, index) => (
               <li
                 key={proposal.label + proposal.detail}

@@ -7,6 +7,9 @@ export const count = (value: number): string => grouped.format(value);
 /** "1 row", "3,000 rows". */
 export const plural = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`;
 
+/** A dash for a number that nobody knows. */
+export const known = (value: number | null | undefined, write: (value: number) => string): string => (value === null || value === undefined ? "–" : write(value));
+
 export function bytes(value: number): string {
   if (value < 1024) return `${value} B`;
   const units = ["KiB", "MiB", "GiB", "TiB"];

@@ -19,11 +19,24 @@ export interface EntitySnippet {
 }
 
 const VARIABLE = "AZURE_STORAGE_CONNECTION_STRING";
-/** For a POSIX shell. */
-const shell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-/** A text that Python, C#, JavaScript and Rust all read alike: JSON's quotes and escapes, and nothing above ASCII but letters. */
-const quote = (text: string): string => JSON.stringify(text);
+/**
+ * What is not seen, or changes how the rest is seen: controls, separators of lines, marks of direction, halves of a pair. In a
+ * terminal or an editor, such a character of somebody's data could make the copied code do or show something else.
+ */
+const UNSEEN = /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const hasUnseen = (text: string): boolean => text.search(UNSEEN) >= 0;
+const code = (character: string, digits = 4): string => character.charCodeAt(0).toString(16).padStart(digits, "0");
+
+/** For bash and zsh. */
+const shell = (text: string): string =>
+  hasUnseen(text)
+    ? `$'${text.replace(/[\\']/g, "\\$&").replace(UNSEEN, (found) => (found < "\u0080" ? `\\x${code(found, 2)}` : `\\u${code(found)}`))}'`
+    : `'${text.replaceAll("'", `'\\''`)}'`;
+/** A text that Python, C# and JavaScript read alike: JSON's quotes and escapes. */
+const quote = (text: string): string => JSON.stringify(text).replace(UNSEEN, (found) => `\\u${code(found)}`);
 const rust = (text: string): string => {
+  if (hasUnseen(text)) return `"${text.replace(/[\\"]/g, "\\$&").replace(UNSEEN, (found) => `\\u{${code(found, 1)}}`)}"`;
+  if (!/[\\"]/.test(text)) return `"${text}"`;
   let hashes = "#";
   while (text.includes(`"${hashes}`)) hashes += "#";
   return `r${hashes}"${text}"${hashes}`;
@@ -61,7 +74,7 @@ for await (const entity of table.listEntities(${filter ? `{ queryOptions: { filt
       return `use partita_client::{Entity, TableService};
 
 let service = TableService::from_connection_string(&std::env::var("${VARIABLE}")?)?;
-let entities = service.table(${quote(table)})?.query()${filter ? `.filter(${rust(filter)})` : ""}.all::<Entity>().await?;
+let entities = service.table(${rust(table)})?.query()${filter ? `.filter(${rust(filter)})` : ""}.all::<Entity>().await?;
 for entity in entities {
     println!("{:?}", entity.entity);
 }`;
@@ -104,7 +117,7 @@ ${draft.properties.map(([name, value]) => `  ${quote(name)}: ${javascript(value)
 
 let service = TableService::from_connection_string(&std::env::var("${VARIABLE}")?)?;
 let entity = Entity::from_json(${rust(writeEntity(draft))}.as_bytes())?;
-service.table(${quote(table)})?.upsert_replace(&entity).await?;`;
+service.table(${rust(table)})?.upsert_replace(&entity).await?;`;
   }
 }
 
@@ -122,8 +135,7 @@ function pythonImports(draft: Draft): string {
   const first = ["import os"];
   if (uses("Binary")) first.unshift("import base64");
   if (uses("Guid")) first.push("import uuid");
-  if (uses("DateTime")) first.push("from datetime import datetime");
-  return `${first.join("\n")}\nfrom azure.data.tables import TableClient${uses("Int64") ? ", EntityProperty, EdmType" : ""}\n`;
+  return `${first.join("\n")}\nfrom azure.data.tables import TableClient${uses("Int64") || uses("DateTime") ? ", EntityProperty, EdmType" : ""}\n`;
 }
 
 function python({ type, text }: Value): string {
@@ -137,7 +149,8 @@ function python({ type, text }: Value): string {
     case "Double":
       return Number.isFinite(Number(text)) ? (/[.eE]/.test(text) ? text : `${text}.0`) : `float("${text}")`;
     case "DateTime":
-      return `datetime.fromisoformat("${text.replace(/(\.\d{6})\d+/, "$1").replace("Z", "+00:00")}")`;
+      // A datetime would lose the last digit of the service's times.
+      return `EntityProperty("${text}", EdmType.DATETIME)`;
     case "Guid":
       return `uuid.UUID("${text}")`;
     case "Binary":
@@ -177,8 +190,6 @@ function javascript({ type, text }: Value): string {
       return text;
     case "Int64":
       return `${text}n`;
-    case "DateTime":
-      return `new Date("${text}")`;
     case "Binary":
       return `new Uint8Array(Buffer.from("${text}", "base64"))`;
     default:

@@ -2,10 +2,10 @@
 
 import { type ClusterStatus, status } from "../api/server.ts";
 import { count, milliseconds } from "../lib/format.ts";
-import { Empty, Failure, Notice, useLoaded } from "../ui/parts.tsx";
+import { Button, Empty, Failure, Notice, useLoaded } from "../ui/parts.tsx";
 
 export function Cluster() {
-  const { value, error, again } = useLoaded(status, []);
+  const { value, error, isLoading, again } = useLoaded(status, []);
   return (
     <div class="page">
       <header class="page-head">
@@ -13,12 +13,17 @@ export function Cluster() {
           <h1>Cluster</h1>
           <p class="lead">Servers, slots, nodes and directory segments</p>
         </div>
+        {value?.cluster && (
+          <div class="actions">
+            <Button kind="quiet" icon="refresh" label="Read again" busy={isLoading} onClick={again} />
+          </div>
+        )}
       </header>
       <Failure error={error} retry={again} />
       {value && !value.cluster && (
         <Empty icon="cluster" title="A single server">
           <p>
-            This server keeps its data {value.store.kind === "memory" ? "in memory" : "itself, on one machine"}, so there is no cluster. With a store on Apache Cassandra (<code>--store cassandra</code>), this page shows every
+            This server keeps its data {value.store.kind === "memory" ? "in memory" : "itself, on one machine"}, so there is no cluster. With a store on Apache Cassandra (<code>--store cassandra://HOST/KEYSPACE</code>), this page shows every
             server with its slot, the nodes, and how the directory of partitions is divided.
           </p>
         </Empty>
@@ -65,7 +70,6 @@ function Parts({ cluster }: { cluster: ClusterStatus }) {
         columns={[
           ["Table", (row) => (row.account ? `${row.account}/${row.table}` : row.table)],
           ["Segments", (row) => count(row.segments)],
-          ["Partitions", (row) => (row.partitions === undefined || row.partitions === null ? "–" : count(row.partitions))],
         ]}
       />
     </div>

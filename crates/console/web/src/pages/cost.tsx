@@ -80,7 +80,7 @@ function WhySlow({ table, filter, totals }: { table: string; filter: string; tot
       {advised.error !== undefined && <Notice>{words(advised.error)}</Notice>}
       {advised.value !== undefined && found.length === 0 && <p class="faint">Nothing: no query of this table has looked at many rows in vain since the server started.</p>}
       {found.map((shape) => (
-        <Advice key={shape.shape} shape={shape} />
+        <Advice key={shape.shape} shape={explained?.proposal && shape.shape === explained.shape ? { ...shape, proposal: null } : shape} />
       ))}
     </Dialog>
   );

@@ -1,11 +1,13 @@
 // The form of an entity: keys, then a line for each property with its name, its type and the type's editor.
 
 import type { JSX, TargetedEvent } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Seen } from "../filter/complete.ts";
 import { bytes } from "../lib/format.ts";
 import { type Draft, EDM_TYPES, type EdmType, fault, keyFault, nameFault, type Value } from "../model/edm.ts";
 import { Button, Field } from "../ui/parts.tsx";
+
+const BINARY_BYTES_MAX = 64 * 1024;
 
 interface FormProps {
   draft: Draft;
@@ -148,9 +150,12 @@ function Editor({ label, value, isWrong, set }: { label: string; value: Value; i
 }
 
 function BinaryEditor({ common, text, set }: { common: Record<string, unknown>; text: string; set: (text: string) => void }) {
+  const [isTooLarge, refuse] = useState(false);
   const take = async (file: File | undefined): Promise<void> => {
     if (!file) return;
-    const read = new Uint8Array(await file.slice(0, 65536).arrayBuffer());
+    refuse(file.size > BINARY_BYTES_MAX);
+    if (file.size > BINARY_BYTES_MAX) return;
+    const read = new Uint8Array(await file.arrayBuffer());
     let packed = "";
     for (const byte of read) packed += String.fromCharCode(byte);
     set(btoa(packed));
@@ -163,6 +168,7 @@ function BinaryEditor({ common, text, set }: { common: Record<string, unknown>; 
         <span class="faint">{bytes(Math.max(0, size))}</span>
         <input type="file" aria-label="Take the bytes from a file of up to 64 KiB" onChange={(event) => void take(event.currentTarget.files?.[0])} />
       </div>
+      {isTooLarge && <p class="fault">The file is larger than 64 KiB, which is the most that a property holds.</p>}
     </div>
   );
 }

@@ -15,12 +15,13 @@ export function Live() {
   useEffect(follow, []);
   const list = pulses.value;
   const now = list.at(-1);
+  const isServer = !now || now.commits !== undefined;
   return (
     <div class="page">
       <header class="page-head">
         <div>
           <h1>Live</h1>
-          <p class="lead">{session.value?.admin ? "The whole server, second by second" : "Your account, second by second"}</p>
+          <p class="lead">{isServer ? "The whole server, second by second" : "Your account, second by second"}</p>
         </div>
         <span class={`pulse ${connection.value}`} role="status">
           {connection.value === "open" ? "connected" : connection.value === "lost" ? "connection lost, trying again" : "connecting"}
@@ -30,10 +31,10 @@ export function Live() {
       <div class="tiles">
         <Tile name="requests a second" value={now ? short(now.requests) : "–"} />
         <Tile name="errors a second" value={now ? short(now.errors) : "–"} isBad={(now?.errors ?? 0) > 0} />
-        <Tile name="median" value={now ? milliseconds(now.p50_ms) : "–"} />
-        <Tile name="99 of 100 within" value={now ? milliseconds(now.p99_ms) : "–"} />
-        <Tile name="examined for one returned" value={now?.entities_returned ? short(now.entities_examined / now.entities_returned) : "–"} />
-        <Tile name="to make a commit durable" value={now?.commits ? milliseconds(now.sync_ms / now.commits) : "–"} />
+        <Tile name="median" value={now?.requests ? milliseconds(now.p50_ms) : "–"} />
+        <Tile name="99 of 100 take less" value={now?.requests ? milliseconds(now.p99_ms) : "–"} />
+        {isServer && <Tile name="examined for one returned" value={now?.entities_returned ? short((now.entities_examined ?? 0) / now.entities_returned) : "–"} />}
+        {isServer && <Tile name="to make a commit durable" value={now?.commits ? milliseconds((now.sync_ms ?? 0) / now.commits) : "–"} />}
       </div>
       <div class="charts">
         <div class="card">
@@ -58,27 +59,27 @@ export function Live() {
             ]}
           />
         </div>
-        <div class="card">
+        {isServer && <div class="card">
           <Chart
             title="Entities"
             width={PULSES}
             unit="/s"
             series={[
-              { name: "examined", kind: "two", values: list.map(({ entities_examined }) => entities_examined) },
-              { name: "returned", kind: "one", values: list.map(({ entities_returned }) => entities_returned) },
+              { name: "examined", kind: "two", values: list.map(({ entities_examined = 0 }) => entities_examined) },
+              { name: "returned", kind: "one", values: list.map(({ entities_returned = 0 }) => entities_returned) },
             ]}
           />
-        </div>
-        <div class="card">
+        </div>}
+        {isServer && <div class="card">
           <Chart
             title="Commits"
             width={PULSES}
             unit="/s"
             series={[
-              { name: "commits", kind: "one", values: list.map(({ commits }) => commits) },
+              { name: "commits", kind: "one", values: list.map(({ commits = 0 }) => commits) },
             ]}
           />
-        </div>
+        </div>}
       </div>
       <HeatMap />
       <Tail />
@@ -133,12 +134,12 @@ function Health() {
             <Meter label="Connections" value={connections.open} of={connections.max} />
           </dd>
         </div>
-        {disk?.used_bytes !== undefined && (
+        {typeof disk?.used_bytes === "number" && (
           <div>
             <dt>Disk</dt>
             <dd class="mono">
               {bytes(disk.used_bytes)}
-              {disk.free_bytes !== undefined && `, ${bytes(disk.free_bytes)} free`}
+              {typeof disk.free_bytes === "number" && `, ${bytes(disk.free_bytes)} free`}
             </dd>
           </div>
         )}

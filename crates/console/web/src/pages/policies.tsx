@@ -21,7 +21,7 @@ export function Policies() {
   }, []);
   const asked = route.value.query.get("of") ?? "";
   const list = names.value ?? [];
-  const chosen = list.find((name) => name === asked || name.slice(6) === asked) ?? list[0] ?? "";
+  const chosen = list.find((name) => name === asked) ?? list[0] ?? "";
   return (
     <div class="card form">
       <Field label="Of" hint="A token that names a policy loses its power when the policy is changed or removed.">

@@ -31,7 +31,7 @@ export function QueuePage({ name }: { name: string }) {
     ));
   const moveBack = async (): Promise<void> => {
     try {
-      const moved = await moveAll(name, origin, () => undefined);
+      const moved = await moveAll(name, origin);
       toast(`${plural(moved, "message", "messages")} moved to ${origin}.`);
     } catch (wrong) {
       toast(words(wrong), "error");

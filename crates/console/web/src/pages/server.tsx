@@ -61,11 +61,11 @@ export function ServerPage() {
                   <dd class="mono">{value.store.place}</dd>
                 </>
               )}
-              {value.disk?.used_bytes !== undefined && (
+              {typeof value.disk?.used_bytes === "number" && (
                 <>
                   <dt>Disk</dt>
                   <dd class="mono">
-                    {bytes(value.disk.used_bytes)} used{value.disk.free_bytes !== undefined && `, ${bytes(value.disk.free_bytes)} free`}
+                    {bytes(value.disk.used_bytes)} used{typeof value.disk.free_bytes === "number" && `, ${bytes(value.disk.free_bytes)} free`}
                   </dd>
                 </>
               )}

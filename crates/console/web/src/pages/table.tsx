@@ -98,8 +98,8 @@ export function TablePage({ name }: { name: string }) {
               { label: "Import a file", icon: "upload", act: () => openDialog(() => <ImportDialog table={name} done={again} />) },
               { label: "Export to a file", icon: "download", act: () => openDialog(() => <ExportDialog table={name} filter={asked} estimate={asked ? 0 : (info?.estimated_rows ?? 0)} />) },
               ...(hidden.value.size ? [{ label: `Show ${plural(hidden.value.size, "hidden column")}`, icon: "table" as const, act: () => void (hidden.value = new Set()) }] : []),
-              { label: "Hide Timestamp", icon: "table", act: () => void (hidden.value = new Set([...hidden.value, "Timestamp"])) },
-              { label: "Stored access policies", icon: "key", act: () => go(["access"], { tab: "policies", of: name }) },
+              ...(hidden.value.has("Timestamp") ? [] : [{ label: "Hide Timestamp", icon: "table" as const, act: () => void (hidden.value = new Set([...hidden.value, "Timestamp"])) }]),
+              { label: "Stored access policies", icon: "key", act: () => go(["access"], { tab: "policies", of: `table/${name}` }) },
               { label: "Drop the table", icon: "trash", isDanger: true, act: () => openDialog(() => <DropTable name={name} done={() => go(["tables"])} />) },
             ]}
           />
@@ -182,7 +182,7 @@ function Foot({ rows, total, size, chosen, remove, clear, open }: FootProps) {
             {!rows.isComplete.value && total ? ` of about ${count(total)}` : ""}
             {goal !== undefined && `, on the way to row ${count(goal)}`}
           </span>
-          {size ? <span class="faint">{bytes(size)}</span> : null}
+          {size ? <span class="faint">a table of about {bytes(size)}</span> : null}
           {rows.isLoading.value && (
             <Button kind="quiet" icon="pause" onClick={() => rows.pause()}>
               Stop

@@ -46,11 +46,16 @@ export async function undo(): Promise<void> {
   if (!last) return;
   lastDelete.value = null;
   let restored = 0;
+  const left = batches(last.rows);
   try {
-    for (const group of batches(last.rows)) restored += await restore(last.table, group);
+    for (let group = left[0]; group; group = left[0]) {
+      restored += await restore(last.table, group);
+      left.shift();
+    }
     toast(`${plural(restored, "entity is", "entities are")} back in ${last.table}.`);
   } catch (error) {
-    lastDelete.value = { ...last, rows: last.rows.slice(restored) };
+    // Those of the groups that are not done; one of them that is back after all is skipped the next time.
+    lastDelete.value = { ...last, rows: left.flat() };
     toast(`${restored} of ${last.rows.length} are back. ${words(error)}`, "error");
   }
   undone.value += 1;
