@@ -47,3 +47,44 @@ pub fn banner(config: &Config, listeners: &[Listener], admin: Option<&Port>, pla
     }
     lines.join("\n")
 }
+
+/// What Azurite prints, which programs that start it wait for. They match different versions of it, so there is a line of each.
+#[derive(Debug)]
+pub struct AzuriteLines {
+    /// The title and the address of each service, in Azurite's order.
+    services: Vec<(&'static str, String)>,
+}
+
+impl AzuriteLines {
+    pub fn of(listeners: &[Listener]) -> Self {
+        let address = |listener: &Listener| format!("{}://{}", listener.scheme(), listener.address());
+        let in_order = [ServiceKind::Blob, ServiceKind::Queue, ServiceKind::Table];
+        let of_service =
+            |service| listeners.iter().filter(move |listener: &&Listener| listener.service() == service);
+        let services = in_order
+            .into_iter()
+            .flat_map(of_service)
+            .map(|listener| (listener.service().title(), address(listener)));
+        Self { services: services.collect() }
+    }
+
+    pub fn at_start(&self) -> String {
+        let lines = |(service, address): &(&str, String)| {
+            format!(
+                "Azurite {service} service is starting at {address}\n\
+                 Azurite {service} service is successfully listening at {address}\n\
+                 Azurite {service} service successfully listens on {address}\n"
+            )
+        };
+        self.services.iter().map(lines).collect()
+    }
+
+    pub fn at_stop(&self) -> String {
+        let lines = |(service, _): &(&str, String)| {
+            format!(
+                "Azurite {service} service is closing...\nAzurite {service} service successfully closed\n"
+            )
+        };
+        self.services.iter().map(lines).collect()
+    }
+}

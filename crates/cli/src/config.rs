@@ -36,6 +36,8 @@ pub const LISTEN: &str = "127.0.0.1:10002";
 const TLS_LISTEN: &str = "127.0.0.1:10003";
 pub const QUEUE_LISTEN: &str = "127.0.0.1:10001";
 const QUEUE_TLS_LISTEN: &str = "127.0.0.1:10005";
+pub const BLOB_LISTEN: &str = "127.0.0.1:10000";
+const BLOB_TLS_LISTEN: &str = "127.0.0.1:10006";
 /// In place of an address: the service is not served.
 pub const OFF: &str = "off";
 const DEV_CERT: &str = "./partita-dev-cert";
@@ -59,6 +61,10 @@ pub struct Config {
     pub listen: Option<String>,
     /// Where to serve queues over plain HTTP, if at all.
     pub queue_listen: Option<String>,
+    /// Where to serve blobs over plain HTTP, if at all.
+    pub blob_listen: Option<String>,
+    /// Whether public containers can be read without credentials.
+    pub blob_public_access: bool,
     pub tls: Option<Tls>,
     pub storage: Storage,
     /// The directory for request logs, if there is one.
@@ -81,6 +87,10 @@ pub struct Config {
     pub watching: Watching,
     pub log_level: String,
     pub log_format: LogFormat,
+    /// Standard error otherwise.
+    pub log_file: Option<PathBuf>,
+    /// Whether to print what Azurite prints.
+    pub azurite_lines: bool,
 }
 
 /// `on` or `off`.
@@ -97,6 +107,8 @@ pub struct Tls {
     pub listen: String,
     /// Where to serve queues, if at all.
     pub queue_listen: Option<String>,
+    /// Where to serve blobs, if at all.
+    pub blob_listen: Option<String>,
     pub source: CertificateSource,
 }
 
@@ -158,17 +170,24 @@ impl Config {
             _ => return Err(SettingsError::CertificateIncomplete),
         };
         let queue_setting = flags.queue_listen.or(file.queue_listen);
-        let queues_are_off = queue_setting.as_deref() == Some(OFF);
-        let queue_tls_setting = flags.queue_tls_listen.or(file.queue_tls_listen);
-        let queue_tls_setting = queue_tls_setting.or_else(|| queues_are_off.then(|| OFF.to_owned()));
+        let queue_tls_setting = unless_off(&queue_setting, flags.queue_tls_listen.or(file.queue_tls_listen));
         let queue_tls_listen = beside(&tls_listen, queue_tls_setting, QUEUE_TLS_LISTEN);
-        let tls = source.map(|source| Tls { listen: tls_listen, queue_listen: queue_tls_listen, source });
+        let blob_setting = flags.blob_listen.or(file.blob_listen);
+        let blob_tls_setting = unless_off(&blob_setting, flags.blob_tls_listen.or(file.blob_tls_listen));
+        let blob_tls_listen = beside(&tls_listen, blob_tls_setting, BLOB_TLS_LISTEN);
+        let tls = source.map(|source| Tls {
+            listen: tls_listen,
+            queue_listen: queue_tls_listen,
+            blob_listen: blob_tls_listen,
+            source,
+        });
         let no_http = flags.no_http || file.no_http;
         if no_http && tls.is_none() {
             return Err(SettingsError::NothingToServe);
         }
         let listen = (!no_http).then(|| flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned()));
         let queue_listen = listen.as_ref().and_then(|listen| beside(listen, queue_setting, QUEUE_LISTEN));
+        let blob_listen = listen.as_ref().and_then(|listen| beside(listen, blob_setting, BLOB_LISTEN));
         let admin_settings = admin::AdminSettings {
             address: flags.admin.or(file.admin),
             token_file: flags
@@ -180,9 +199,12 @@ impl Config {
         let of_tables = listen.as_deref().or(tls.as_ref().map(|tls| tls.listen.as_str())).unwrap_or(LISTEN);
         let admin = admin_settings.choose(of_tables, tls.is_some(), no_http)?;
         let of_admin = admin.as_ref().map(|admin| &admin.listen);
-        let of_tls = || tls.iter().flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref()]);
+        let of_tls = || {
+            tls.iter()
+                .flat_map(|tls| [Some(&tls.listen), tls.queue_listen.as_ref(), tls.blob_listen.as_ref()])
+        };
         let addresses = || {
-            [&listen, &queue_listen]
+            [&listen, &queue_listen, &blob_listen]
                 .map(Option::as_ref)
                 .into_iter()
                 .chain(of_tls())
@@ -221,6 +243,8 @@ impl Config {
         Ok(Self {
             listen,
             queue_listen,
+            blob_listen,
+            blob_public_access: flags.blob_public_access.or(file.blob_public_access) == Some(Switch::On),
             tls,
             storage,
             request_logs,
@@ -244,6 +268,8 @@ impl Config {
             watching,
             log_level: flags.log_level.or(file.log_level).unwrap_or_else(|| LOG_LEVEL.to_owned()),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
+            log_file: flags.log_file.or(file.log_file),
+            azurite_lines: flags.azurite_lines,
         })
     }
 
@@ -252,8 +278,13 @@ impl Config {
     }
 }
 
-/// Where to serve queues beside tables: where the operator says, or at the usual port. A server of tables that takes any
-/// free port takes one for queues too, so that several of them can run on one machine.
+/// A service that is off over HTTP is off over HTTPS too, unless that is set.
+fn unless_off(plain: &Option<String>, setting: Option<String>) -> Option<String> {
+    setting.or_else(|| plain.clone().filter(|plain| plain == OFF))
+}
+
+/// Where to serve queues or blobs beside tables: where the operator says, or at the usual port. A server of tables that takes any
+/// free port takes one for each of them too, so that several of them can run on one machine.
 fn beside(listen: &str, setting: Option<String>, usual: &str) -> Option<String> {
     match setting {
         Some(setting) if setting == OFF => None,

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use bench::BenchError;
 use serde_json::json;
 use thiserror::Error;
-use transfer::{ExportError, ImportError, QueueError, TableError};
+use transfer::{BlobError, ExportError, ImportError, QueueError, TableError};
 
 use admin::sas::SasError;
 
+use crate::azurite::AzuriteError;
 use crate::control::AskError;
 use crate::serve::ServeError;
 use crate::upkeep::backup::BackupError;
@@ -25,6 +26,8 @@ use crate::upkeep::store::StoreError;
 pub enum Failure {
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Azurite(#[from] AzuriteError),
     #[error(transparent)]
     Ask(#[from] AskError),
     #[error(transparent)]
@@ -53,6 +56,8 @@ pub enum Failure {
     Import(#[from] ImportError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error(transparent)]
+    Blob(#[from] BlobError),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]

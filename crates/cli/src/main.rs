@@ -1,5 +1,6 @@
 //! The `partita` program: its commands and flags.
 
+mod azurite;
 mod banner;
 mod certificate;
 mod cluster;
@@ -13,6 +14,8 @@ mod serve;
 mod stop_signal;
 mod upkeep;
 
+use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,6 +25,7 @@ use model::DateTime;
 use config::Flags;
 use control::AskError;
 use failure::Failure;
+use front::ServiceKind;
 use sas_command::SasCommand;
 use serve::serve;
 use transfer::TableCommand;
@@ -50,6 +54,12 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Serve with the flags, the ports and the start-up lines of Azurite; so does the program when it is called azurite
+    #[command(disable_help_flag = true)]
+    Azurite {
+        #[arg(value_name = "FLAG", trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
     /// Serve the Table and Queue services
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
@@ -77,11 +87,14 @@ enum Command {
     Bench(Box<bench::BenchCommand>),
     /// Export a table, or all tables of an account, from any Table endpoint to files
     Export(Box<transfer::ExportCommand>),
-    /// Import files of entities into one or more tables of any Table endpoint
+    /// Import files of entities into one or more tables of any Table endpoint, or all data of Azurite
     Import(Box<transfer::ImportCommand>),
     /// Work with the queues of any Queue endpoint: list, put, peek, get, delete, export, import
     #[command(subcommand, after_help = transfer::QUEUE_HELP)]
     Queue(Box<transfer::QueueCommand>),
+    /// Work with the containers of any Blob endpoint: list, put, get, show, delete, export, import
+    #[command(subcommand, after_help = transfer::BLOB_HELP)]
+    Blob(Box<transfer::BlobCommand>),
     /// List the tables of any Table endpoint
     Tables(transfer::TablesCommand),
     /// Query a table of any Table endpoint, in columns, JSON or CSV
@@ -116,6 +129,8 @@ enum Command {
 
 /// The exit status of `partita queue peek` and `get` if no message is visible.
 const NO_MESSAGE: u8 = 3;
+/// The exit status of `partita blob get`, `show` and `delete` if there is no such blob.
+const NO_BLOB: u8 = 3;
 /// The exit status of `partita get` and `delete` if there is no such entity.
 const NO_ENTITY: u8 = 3;
 
@@ -198,9 +213,27 @@ On SIGTERM or Ctrl-C the server finishes the requests in flight and closes the s
 reloads accounts and keys, including those of bearer tokens.";
 
 fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let outcome = match arguments.first().and_then(|program| azurite::service_of(program)) {
+        Some(service) => serve_as_azurite(service, arguments),
+        None => run_with(arguments),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}
+
+fn run_with(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let matches = Cli::command().get_matches_from(arguments);
     let command = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command;
-    run(command, &matches).unwrap_or_else(|failure| failure.report())
+    run(command, &matches)
+}
+
+/// Serves as Azurite would with these flags, the first of which is the program's name.
+fn serve_as_azurite(service: Option<ServiceKind>, flags: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let in_place = azurite::in_place_of_azurite(service, flags, |name| env::var(name).ok())?;
+    for remark in in_place.remarks {
+        eprintln!("{remark}");
+    }
+    run_with(in_place.arguments)
 }
 
 fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -208,6 +241,9 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Serve(mut flags) => {
             flags.let_flags_win(matches.subcommand().map(|(_, matches)| matches));
             serve(*flags)?;
+        }
+        Command::Azurite { flags } => {
+            return serve_as_azurite(None, [OsString::from("azurite")].into_iter().chain(flags).collect());
         }
         Command::Reload(flags) => println!("{}", flags.ask(admin::Command::Reload)?),
         Command::Freeze(flags) => println!("{}", flags.ask(admin::Command::Freeze)?),
@@ -230,6 +266,12 @@ fn run(command: Command, matches: &ArgMatches) -> Result<ExitCode, Failure> {
             return Ok(match transfer::queue(&command)? {
                 transfer::QueueOutcome::Done => ExitCode::SUCCESS,
                 transfer::QueueOutcome::NoMessage => NO_MESSAGE.into(),
+            });
+        }
+        Command::Blob(command) => {
+            return Ok(match transfer::blob(&command)? {
+                transfer::BlobOutcome::Done => ExitCode::SUCCESS,
+                transfer::BlobOutcome::NotFound => NO_BLOB.into(),
             });
         }
         Command::Tables(command) => return table(&TableCommand::Tables(command)),

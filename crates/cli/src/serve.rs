@@ -8,31 +8,32 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use admin::{Admin, AdminParts, ClusterSource, Commands, Setting, StoreKind, StorePlace};
+use blob_service::BlobService;
 use common::throttle::Throttle;
-use engine_cassandra::OptionsError;
-use engine_embedded::{EmbeddedEngine, OpenError};
+use engine_cassandra::{CassandraObjects, OptionsError};
+use engine_embedded::{EmbeddedEngine, EmbeddedObjects, OpenError};
 use front::account::SharedAccounts;
 use front::analytics::{Analytics, RequestLogError};
 use front::bearer::SharedBearer;
 use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::traces::Traces;
-use front::{Cores, Listener, Port, Seats, Server, ServiceKind, Services, SideDoor};
+use front::{Cores, Listener, Memory, Port, Seats, Server, ServiceKind, Services, SideDoor};
 use queue_service::QueueService;
 use service::{Insight, Service};
-use store::{Engine, Fault, Gate, MemoryEngine, private_directory};
+use store::{Engine, Fault, Gate, MemoryEngine, MemoryObjects, Objects, private_directory};
 use table_http::Extensions;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_rustls::TlsAcceptor;
 
-use crate::banner::banner;
+use crate::banner::{AzuriteLines, banner};
 use crate::certificate::{self, CertificateError};
 use crate::cluster::{self, ClusterError};
 use crate::commands::{CommandParts, Reload, listen_for_commands, reload_on_hangup};
 use crate::config::{self, AdminConfig, CertificateSource, Config, Flags, SettingsError, Storage};
 use crate::control::BindError;
-use crate::logging::{self, LevelError};
+use crate::logging::{self, LoggingError};
 use crate::program;
 use crate::stop_signal::stop_signal;
 use crate::upkeep::marks::{self, MarkError};
@@ -47,7 +48,7 @@ pub enum ServeError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
-    LogLevel(#[from] LevelError),
+    Log(#[from] LoggingError),
     #[error("can't start its threads: {source}; raise the system's limit on threads")]
     Threads { source: io::Error },
     #[error("{address} is taken by another program; stop it, or choose another port with {flag}")]
@@ -97,7 +98,7 @@ impl From<OpenError> for ServeError {
 
 pub fn serve(flags: Flags) -> Result<(), ServeError> {
     let config = Config::from_flags(flags.clone())?;
-    logging::start_logging(&config.log_level, config.log_format)?;
+    logging::start_logging(&config.log_level, config.log_format, config.log_file.as_deref())?;
     raise_file_limit(config.bounds.connections);
     // Connections are served by the cores; everything else by this runtime.
     let no_threads = |source| ServeError::Threads { source };
@@ -138,6 +139,9 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
     if let Some(address) = &config.queue_listen {
         listeners.push(bind(ServiceKind::Queue, address, "--queue-listen", None).await?);
     }
+    if let Some(address) = &config.blob_listen {
+        listeners.push(bind(ServiceKind::Blob, address, "--blob-listen", None).await?);
+    }
     let mut acceptor_of_admin = None;
     if let Some(tls) = &config.tls {
         let certificate = Certificate::load(certificate_files(&tls.source)?)?;
@@ -145,7 +149,11 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
         listeners.push(bind(ServiceKind::Table, &tls.listen, "--tls-listen", Some(acceptor.clone())).await?);
         acceptor_of_admin = Some(acceptor.clone());
         if let Some(address) = &tls.queue_listen {
-            listeners.push(bind(ServiceKind::Queue, address, "--queue-tls-listen", Some(acceptor)).await?);
+            let acceptor = Some(acceptor.clone());
+            listeners.push(bind(ServiceKind::Queue, address, "--queue-tls-listen", acceptor).await?);
+        }
+        if let Some(address) = &tls.blob_listen {
+            listeners.push(bind(ServiceKind::Blob, address, "--blob-tls-listen", Some(acceptor)).await?);
         }
         tokio::spawn(refresh(certificate));
     }
@@ -162,7 +170,9 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let failed = std::future::pending();
             let place =
                 StorePlace { kind: StoreKind::Memory, place: "in memory; it is gone after exit".to_owned() };
-            let backing = Backing { engine: Arc::new(MemoryEngine::new()), place, commands, cluster: None };
+            let engine = Arc::new(MemoryEngine::new());
+            let objects: Arc<dyn Objects> = Arc::new(MemoryObjects::new());
+            let backing = Backing { engine, objects, place, commands, cluster: None };
             serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
@@ -182,15 +192,9 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let _control = listen_for_commands(&config, commands.clone())?;
             let place = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let place = StorePlace { kind: StoreKind::Embedded, place: place.display().to_string() };
-            serve_with(
-                &config,
-                &reload,
-                gate,
-                sockets,
-                Backing { engine, place, commands, cluster: None },
-                failed,
-            )
-            .await
+            let objects: Arc<dyn Objects> = Arc::new(EmbeddedObjects::new(engine.clone()));
+            let backing = Backing { engine, objects, place, commands, cluster: None };
+            serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
         Storage::Cluster { address, wait } => {
             let options = engine_cassandra::Options::from_address(address.as_str())?;
@@ -202,15 +206,9 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             let view = cluster::source(engine.clone());
             // No reason to stop the server: a cluster recovers by itself, and acknowledged writes stay safe.
             let failed = std::future::pending();
-            serve_with(
-                &config,
-                &reload,
-                gate,
-                sockets,
-                Backing { engine, place, commands, cluster: Some(view) },
-                failed,
-            )
-            .await
+            let objects: Arc<dyn Objects> = Arc::new(CassandraObjects::new(engine.clone()));
+            let backing = Backing { engine, objects, place, commands, cluster: Some(view) };
+            serve_with(&config, &reload, gate, sockets, backing, failed).await
         }
     }
 }
@@ -226,6 +224,8 @@ struct Sockets {
 /// The store, and the commands that the server takes.
 struct Backing {
     engine: Arc<dyn Engine>,
+    /// Content that is too large for rows.
+    objects: Arc<dyn Objects>,
     place: StorePlace,
     commands: Arc<Commands>,
     cluster: Option<ClusterSource>,
@@ -239,8 +239,10 @@ async fn serve_with(
     backing: Backing,
     failed: impl Future<Output = Fault>,
 ) -> Result<(), ServeError> {
-    let engine = backing.engine.clone();
+    let (engine, objects) = (backing.engine.clone(), backing.objects.clone());
     let Sockets { listeners, seats, admin } = sockets;
+    let is_shared = matches!(config.storage, Storage::Cluster { .. });
+    let memory = Memory::new(config.bounds.memory_bytes);
     let mut service = Service::new(engine.clone()).gated(gate.clone());
     // The services of an account share its target.
     let throttle = config.throttle.map(|targets| Arc::new(Throttle::new(targets)));
@@ -259,9 +261,8 @@ async fn serve_with(
     let mut services = Services::new().with(table_http::behind_front(service, extensions));
     let mut served_queues = None;
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Queue) {
-        let is_shared = matches!(config.storage, Storage::Cluster { .. });
         let mut queues = QueueService::new(engine.clone()).gated(gate.clone()).shared(is_shared);
-        if let Some(throttle) = throttle {
+        if let Some(throttle) = throttle.clone() {
             queues = queues.throttled(throttle);
         }
         if let Some(insight) = &insight {
@@ -271,6 +272,23 @@ async fn serve_with(
         tokio::spawn(async move { kept.keep_up().await });
         served_queues = Some(queues.clone());
         services = services.with(queue_http::behind_front(queues));
+    }
+    if listeners.iter().any(|listener| listener.service() == ServiceKind::Blob) {
+        let mut blobs = BlobService::new(engine.clone(), objects.clone())
+            .shared(is_shared)
+            .charging(memory.clone())
+            .gated(gate.clone())
+            .retaining(blob_http::StoredRetention::new(engine.clone()));
+        if let Some(throttle) = throttle {
+            blobs = blobs.throttled(throttle);
+        }
+        if let Some(insight) = &insight {
+            blobs = blobs.observed(insight.hot.clone());
+        }
+        let kept = blobs.clone();
+        tokio::spawn(async move { kept.keep_up().await });
+        let settings = blob_http::Settings { public_access: config.blob_public_access };
+        services = services.with(blob_http::behind_front(blobs, settings));
     }
     let metrics = Metrics::new(&services);
     let traces = config.watching.traces.clone().map(|settings| Traces::start(settings, metrics.clone()));
@@ -282,6 +300,7 @@ async fn serve_with(
         bearer: reload.bearer.clone(),
         check_clock: config.check_clock,
         bounds: config.bounds,
+        memory,
         analytics: Analytics::new(config.request_logs.clone())?,
         metrics,
         traces: traces.clone(),
@@ -291,6 +310,10 @@ async fn serve_with(
     // Before the banner: a program that has read the banner may already send the signal.
     let stop_signal = stop_signal();
     // A closed standard output is no error: `partita serve | head -1` must keep running.
+    let azurite = config.azurite_lines.then(|| AzuriteLines::of(&listeners));
+    if let Some(azurite) = &azurite {
+        let _ = write!(io::stdout(), "{}", azurite.at_start());
+    }
     let _ = writeln!(
         io::stdout(),
         "{}",
@@ -339,7 +362,11 @@ async fn serve_with(
     if let Some(queues) = served_queues {
         queues.close().await;
     }
+    objects.close().await;
     engine.close().await;
+    if let Some(azurite) = &azurite {
+        let _ = write!(io::stdout(), "{}", azurite.at_stop());
+    }
     tracing::info!("stopped");
     outcome
 }

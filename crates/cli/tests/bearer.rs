@@ -131,6 +131,65 @@ fn batch(row: &str) -> String {
     )
 }
 
+/// A blob's token that the user of this key has signed.
+fn delegated(key: &str, permissions: &str) -> String {
+    let field = |name: &str| {
+        let (_, rest) = key.split_once(&format!("<{name}>")).unwrap();
+        rest.split_once('<').unwrap().0.to_owned()
+    };
+    let query = format!(
+        "sv=2021-08-06&sr=c&sp={permissions}&se=2099-01-01T00:00:00Z&skoid={}&sktid={}&skt={}&ske={}&sks=b&skv={}&sig=x",
+        field("SignedOid"),
+        field("SignedTid"),
+        field("SignedStart"),
+        field("SignedExpiry"),
+        field("SignedVersion"),
+    );
+    let query = protocol::QueryString::parse(&query).unwrap();
+    let target = protocol::signing::sas::BlobTarget { container: "box", blob: Some("b") };
+    let (sas, _) = protocol::signing::sas::Sas::read_blob(&query, target).unwrap().unwrap();
+    let signing = protocol::signing::AccountKey::parse(&field("Value")).unwrap();
+    sas.to_query(&sas.sign(ACCOUNT, &signing))
+}
+
+#[test]
+fn a_user_signs_tokens_that_allow_no_more_than_the_roles() {
+    let setting = Setting::over_http();
+    let mut client = setting.server.blob_client();
+    let version = ("x-ms-version", "2021-08-06");
+    assert_eq!(client.send("PUT", "/box?restype=container", &[version], b"").status, 201);
+    let typed = [version, ("x-ms-blob-type", "BlockBlob")];
+    assert_eq!(client.send("PUT", "/box/b", &typed, b"content").status, 201);
+    let until = common::DateTime::now().plus(std::time::Duration::from_secs(3600)).to_seconds_string();
+    let body = format!("<KeyInfo><Expiry>{until}</Expiry></KeyInfo>");
+    let mut key = |role: &str| {
+        let authorization = format!("Bearer {}", setting.issuer.of_role(role));
+        let headers = [("Authorization", authorization.as_str()), version];
+        let target = format!("/{ACCOUNT}/?restype=service&comp=userdelegationkey");
+        client.send_raw("POST", &target, &headers, body.as_bytes()).unwrap()
+    };
+    let (reader, writer) = (key("Storage Blob Data Reader"), key("Storage Blob Data Contributor"));
+    assert_eq!((reader.status, writer.status), (200, 200), "{}", reader.text());
+    assert_eq!(key("Storage Table Data Reader").code(), "AuthorizationPermissionMismatch");
+    let mut client = setting.server.blob_client();
+    let mut with = |key: &Answer, permissions: &str, method: &str| {
+        let token = delegated(&key.text(), permissions);
+        let target = format!("/{ACCOUNT}/box/b?{token}");
+        let answer = client.send_raw(method, &target, &typed, b"").unwrap();
+        if answer.status < 300 { answer.status.to_string() } else { answer.code() }
+    };
+    assert_eq!(with(&reader, "rw", "GET"), "200");
+    assert_eq!(with(&reader, "rw", "PUT"), "AuthorizationPermissionMismatch");
+    assert_eq!(with(&writer, "rw", "PUT"), "201");
+    assert_eq!(with(&writer, "r", "PUT"), "AuthorizationPermissionMismatch");
+    // With an account key nobody gets one.
+    let mut client = setting.server.blob_client();
+    let refused =
+        client.send("POST", "/?restype=service&comp=userdelegationkey", &[version], body.as_bytes());
+    assert_eq!((refused.status, refused.code().as_str()), (403, "AuthenticationFailed"));
+    assert!(refused.text().contains("Only authentication scheme Bearer is supported"), "{}", refused.text());
+}
+
 #[test]
 fn each_role_may_do_the_same_as_in_the_real_service() {
     let setting = Setting::over_http();

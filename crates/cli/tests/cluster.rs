@@ -4,8 +4,11 @@
 
 use std::process::Output;
 
+use serde_json::{Value, json};
+
+use crate::admin::kit::Visitor;
 use crate::support::cluster::{new_address, new_store, nodes, partita};
-use crate::support::{Partita, binary};
+use crate::support::{ACCOUNT, Partita, binary};
 
 const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
 const BOOK: &[u8] = br#"{"PartitionKey":"p","RowKey":"r","Title":"Emma"}"#;
@@ -179,6 +182,68 @@ fn service_properties_set_through_two_servers_keep_what_the_other_set() {
     let third = on(&store);
     let kept = third.client().send("GET", path, &[], b"").text();
     assert!(kept.contains("http://shop.example") && kept.contains("<Days>7</Days>"), "{kept}");
+}
+
+#[test]
+fn the_administration_shows_servers_slots_nodes_and_directories() {
+    let Some(nodes) = nodes() else { return };
+    let store = new_store(&nodes);
+    let (first, second) = (on(&store), on(&store));
+    let mut visitor = Visitor::developer(&first);
+    visitor.create_table("Books");
+    visitor.create_table("Empty");
+    for partition in 0..20 {
+        let body = format!(r#"{{"PartitionKey":"p{partition}","RowKey":"r"}}"#);
+        assert_eq!(visitor.table("POST", "/Books", &body).status, 201);
+    }
+    let status = visitor.get("/api/status").json();
+    assert_eq!((&status["store"]["kind"], &status["health"]["ready"]), (&json!("cassandra"), &json!(true)));
+    assert_eq!(
+        status["disk"],
+        json!({ "used_bytes": null, "free_bytes": null }),
+        "a cluster's disks are elsewhere"
+    );
+    assert!(status["engine"]["cluster_requests_conditional_write"].as_f64().unwrap() >= 20.0, "{status}");
+    let cluster = &status["cluster"];
+    assert!(store.contains(&format!("/{}?", cluster["keyspace"].as_str().unwrap())), "{cluster}");
+    let servers = cluster["front_ends"].as_array().unwrap();
+    let own: Vec<_> = servers.iter().filter(|server| server["this"] == true).collect();
+    assert!(servers.len() == 2 && own.len() == 1 && own[0]["slot"] == cluster["slot"], "{cluster}");
+    for server in servers {
+        assert_eq!((&server["table_lease_ms"], &server["frozen"]), (&json!(100), &json!(false)), "{cluster}");
+    }
+    let shown = cluster["nodes"].as_array().unwrap();
+    let contacts: Vec<&str> = nodes.split(',').collect();
+    assert!(shown.len() >= contacts.len(), "{cluster}");
+    for node in shown {
+        assert!(node["up"] == true && node["datacenter"].is_string() && node["rack"].is_string(), "{node}");
+    }
+    for contact in contacts {
+        let is_it =
+            |node: &Value| node["address"].as_str().unwrap().starts_with(contact.split(':').next().unwrap());
+        assert!(shown.iter().any(is_it), "{contact} is not in {cluster}");
+    }
+    let segments = cluster["segments"].as_array().unwrap();
+    for table in ["Books", "Empty"] {
+        let expected = json!({ "account": ACCOUNT, "table": table, "segments": 1 });
+        assert!(segments.contains(&expected), "{table} is not in {cluster}");
+    }
+
+    let tables = visitor.get("/api/tables").json();
+    let unknown = |name: &str| json!({ "name": name, "estimated_rows": null, "estimated_bytes": null });
+    assert_eq!(tables["tables"], json!([unknown("Books"), unknown("Empty")]), "a cluster can't tell");
+    let plan = visitor.get("/api/forward/table/$partita/explain/Books").json();
+    assert_eq!((&plan["class"], &plan["azure"]), (&json!("table scan"), &json!({ "class": "table scan" })));
+
+    // A server that stops gives its slot back.
+    let slot = cluster["slot"].clone();
+    assert!(first.stop().success());
+    let mut visitor = Visitor::developer(&second);
+    testing::wait_until("the stopped server is gone", || {
+        let cluster = visitor.get("/api/status").json()["cluster"].clone();
+        let servers = cluster["front_ends"].as_array().unwrap();
+        (servers.len() == 1 && servers[0]["this"] == true && servers[0]["slot"] != slot).then_some(())
+    });
 }
 
 fn is_ready(server: &Partita) -> bool {

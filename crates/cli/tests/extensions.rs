@@ -87,6 +87,34 @@ fn an_explanation_has_the_numbers_of_the_engine() {
 }
 
 #[test]
+fn a_plan_that_is_not_run_estimates_what_it_would_examine() {
+    on_each_engine(|client| {
+        fill(client);
+        for (filter, entities, requests, at_least) in [
+            ("", 100, 1, false),
+            ("N eq 3", 100, 1, true),
+            ("PartitionKey eq 'p1'", 25, 1, false),
+            ("PartitionKey eq 'p1' and RowKey lt 'r10'", 10, 1, false),
+            ("PartitionKey ge 'p2' and N eq 3", 50, 1, true),
+            ("PartitionKey eq 'p1' and RowKey eq 'r07'", 1, 1, false),
+            ("PartitionKey eq 'p1' and PartitionKey eq 'p2'", 0, 1, false),
+        ] {
+            let path = format!("/$partita/explain/Books?$filter={}", filter.replace(' ', "%20"));
+            let plan = client.send("GET", &path, &[], b"").json();
+            let azure = &plan["azure"];
+            assert_eq!(plan["estimated_entities"], entities, "{filter}: {plan}");
+            assert_eq!(
+                (&azure["entities"], &azure["requests"]),
+                (&entities.into(), &requests.into()),
+                "{filter}"
+            );
+            assert_eq!(azure["at_least"] == true, at_least, "{filter}: {plan}");
+            assert_eq!(plan["examined"], Value::Null, "nothing was run");
+        }
+    });
+}
+
+#[test]
 fn a_query_in_a_batch_is_explained_too() {
     let server = Partita::in_memory();
     let client = &mut server.client();
@@ -165,6 +193,12 @@ fn a_token_learns_nothing_outside_of_its_range() {
     let document = document.json();
     assert_eq!((&document["examined"], &document["returned"]), (&5.into(), &0.into()), "{document}");
     assert_eq!(document["azure"]["entities"], 5);
+    let plan = ask("/$partita/explain/Books?$filter=N%20eq%203", &[]).json();
+    assert_eq!(
+        (&plan["estimated_entities"], &plan["azure"]["entities"]),
+        (&Value::Null, &Value::Null),
+        "{plan}"
+    );
     // One entity outside of the range: no row is examined, whether it exists or not.
     for row in ["r20", "none"] {
         let path = format!("/Books()?$filter=PartitionKey%20eq%20'p1'%20and%20RowKey%20eq%20'{row}'");

@@ -344,7 +344,9 @@ fn a_difference_is_found_and_the_server_accepts_writes_again() {
     // Otherwise a server on the target would write its own metrics, which would be a difference, too.
     let headers = [("Content-Type", "application/xml")];
     let set = ("PUT", "/?restype=service&comp=properties");
-    assert_eq!(server.client().send(set.0, set.1, &headers, NO_METRICS.as_bytes()).status, 202);
+    for mut client in [server.client(), server.blob_client()] {
+        assert_eq!(client.send(set.0, set.1, &headers, NO_METRICS.as_bytes()).status, 202);
+    }
     places.succeed(&[]);
     let new = Partita::start(&["--data", &text(&places.new), "--accept-migration"]);
     assert_eq!(put(&mut new.client(), "Books", "17", 2).status, 204);

@@ -37,10 +37,13 @@ fn the_banner_has_endpoint_and_connection_string() {
     assert_ne!(server.address.port(), 0);
     let (banner, endpoint) = (&server.banner, format!("http://{}/{ACCOUNT}", server.address));
     let queues = format!("http://{}/{ACCOUNT}", server.queue_address());
+    let blobs = format!("http://{}/{ACCOUNT}", server.blob_address());
     let connection = format!(
-        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={endpoint};QueueEndpoint={queues};\n"
+        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint={endpoint};QueueEndpoint={queues};BlobEndpoint={blobs};\n"
     );
-    let endpoints = format!("Table endpoint     {endpoint}\n  Queue endpoint     {queues}\n");
+    let endpoints = format!(
+        "Table endpoint     {endpoint}\n  Queue endpoint     {queues}\n  Blob endpoint      {blobs}\n"
+    );
     for part in [&endpoints, &text(&data), &connection] {
         assert!(banner.contains(part), "{part} is not in\n{banner}");
     }

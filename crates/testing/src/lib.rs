@@ -3,6 +3,7 @@
 mod mutation;
 mod patience;
 
+use std::path::PathBuf;
 use std::process::Command;
 
 pub use mutation::{Reading, bytes_near, check_near, text_near};
@@ -28,6 +29,16 @@ pub fn needed(variable: &str, way_out: &str) -> Option<String> {
         not_run(&format!("{variable} is not set; {way_out}"));
     }
     value
+}
+
+/// The directory of the package under test. Asked when the test runs and not when it is compiled: clones share what is
+/// compiled, and the clone that compiled a test may be gone.
+///
+/// # Panics
+/// If the test was started neither by cargo nor by `scripts/rust-tests`.
+pub fn package_directory() -> PathBuf {
+    let directory = std::env::var_os("CARGO_MANIFEST_DIR");
+    directory.expect("cargo and scripts/rust-tests set CARGO_MANIFEST_DIR for the tests they start").into()
 }
 
 /// Sends a signal, such as TERM, to a process. Uses the shell's `kill`, because not every system has the program.

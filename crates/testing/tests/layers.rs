@@ -24,12 +24,12 @@ const LAYERS: [&[&str]; 10] = [
         "store-suite",
     ],
     &["client-encryption", "client-patterns", "front", "bench", "transfer"],
-    &["table-http", "queue-http"],
+    &["table-http", "blob-http", "queue-http"],
     &["admin"],
     &["cli"],
     // Programs that test the others.
     &["histories", "lab", "bare", "patterns"],
-    &["cluster-tests"],
+    &["cluster-tests", "directory-model"],
 ];
 
 /// The only programs that name engines.
@@ -37,9 +37,10 @@ const NAMES_ENGINES: [&str; 2] = ["cli", "cluster-tests"];
 
 /// Every crate of the workspace with its dependencies, without dev-dependencies.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
-    let asked = Command::new(env!("CARGO"))
+    let asked = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml")])
+        .arg("--manifest-path")
+        .arg(testing::package_directory().join("../../Cargo.toml"))
         .output()
         .unwrap();
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));

@@ -15,11 +15,14 @@ use crate::logging::LogFormat;
 pub(super) struct File {
     pub listen: Option<String>,
     pub queue_listen: Option<String>,
+    pub blob_listen: Option<String>,
+    pub blob_public_access: Option<Switch>,
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
     pub dev_cert: Option<PathBuf>,
     pub tls_listen: Option<String>,
     pub queue_tls_listen: Option<String>,
+    pub blob_tls_listen: Option<String>,
     pub no_http: bool,
     pub data: Option<PathBuf>,
     pub store: Option<StoreAddress>,
@@ -53,6 +56,7 @@ pub(super) struct File {
     pub accept_migration: bool,
     pub log_level: Option<String>,
     pub log_format: Option<LogFormat>,
+    pub log_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -22,6 +22,13 @@ pub struct Flags {
     /// [default: 127.0.0.1:10001, or a free port if --listen has port 0]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_QUEUE_LISTEN")]
     pub(super) queue_listen: Option<String>,
+    /// Address and port of blobs, or off; with port 0 the server picks a free port and prints it
+    /// [default: 127.0.0.1:10000, or a free port if --listen has port 0]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_BLOB_LISTEN")]
+    pub(super) blob_listen: Option<String>,
+    /// Whether containers that are set to public access can be read without credentials [default: off]
+    #[arg(long, value_name = "on|off", env = "PARTITA_BLOB_PUBLIC_ACCESS")]
+    pub(super) blob_public_access: Option<Switch>,
     /// Certificate chain for HTTPS at --tls-listen, in PEM
     #[arg(long, value_name = "FILE", env = "PARTITA_TLS_CERT", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
@@ -38,6 +45,10 @@ pub struct Flags {
     /// [default: 127.0.0.1:10005, or a free port if --tls-listen has port 0; off with --queue-listen off]
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_QUEUE_TLS_LISTEN")]
     pub(super) queue_tls_listen: Option<String>,
+    /// Address and port to serve blobs with HTTPS on, or off
+    /// [default: 127.0.0.1:10006, or a free port if --tls-listen has port 0; off with --blob-listen off]
+    #[arg(long, value_name = "ADDRESS", env = "PARTITA_BLOB_TLS_LISTEN")]
+    pub(super) blob_tls_listen: Option<String>,
     /// Serve HTTPS only
     #[arg(long, env = "PARTITA_NO_HTTP")]
     pub(super) no_http: bool,
@@ -163,9 +174,15 @@ pub struct Flags {
     /// error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL", env = "PARTITA_LOG_LEVEL")]
     pub(super) log_level: Option<String>,
+    /// Write the log to the end of this file instead of standard error
+    #[arg(long, value_name = "FILE", env = "PARTITA_LOG_FILE")]
+    pub(super) log_file: Option<PathBuf>,
     /// text or json [default: text]
     #[arg(long, value_name = "FORMAT", env = "PARTITA_LOG_FORMAT")]
     pub(super) log_format: Option<LogFormat>,
+    /// Print what Azurite prints when it starts and stops, because others wait for it
+    #[arg(long, hide = true)]
+    pub(super) azurite_lines: bool,
     /// Which of these were given, and how.
     #[arg(skip)]
     pub(super) given: GivenSettings,

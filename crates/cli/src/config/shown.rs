@@ -108,8 +108,11 @@ fn default_value(config: &Config, name: &str) -> Option<String> {
     match name {
         "listen" => config.listen.clone(),
         "queue-listen" => config.queue_listen.clone().or_else(off),
+        "blob-listen" => config.blob_listen.clone().or_else(off),
+        "blob-public-access" => Some(if config.blob_public_access { "on" } else { super::OFF }.to_owned()),
         "tls-listen" => config.tls.as_ref().map(|tls| tls.listen.clone()),
         "queue-tls-listen" => config.tls.as_ref().and_then(|tls| tls.queue_listen.clone()),
+        "blob-tls-listen" => config.tls.as_ref().and_then(|tls| tls.blob_listen.clone()),
         "admin" => config.admin.as_ref().map(|admin| admin.listen.clone()).or_else(off),
         "data" => match &config.storage {
             Storage::Directory { path: data, .. } => Some(path(data)),
@@ -133,6 +136,7 @@ fn default_value(config: &Config, name: &str) -> Option<String> {
         "idle-seconds" => Some(config.bounds.idle.as_secs().to_string()),
         "shutdown-seconds" => Some(config.bounds.shutdown.as_secs().to_string()),
         "log-level" => Some(config.log_level.clone()),
+        "log-file" => config.log_file.as_ref().map(|path| path.display().to_string()),
         "log-format" => Some(format!("{:?}", config.log_format).to_lowercase()),
         _ => None,
     }

@@ -78,6 +78,28 @@ fn queues_are_served_beside_tables() {
 }
 
 #[test]
+fn blobs_are_served_beside_tables_and_are_not_public() {
+    let check = |file: &str, expected: [Option<&str>; 2]| {
+        let file = format!("dev-cert = '/c'\ndevelopment = true\n{file}");
+        let config = config(&file, Flags::default()).unwrap();
+        assert!(!config.blob_public_access);
+        let over_tls = config.tls.and_then(|tls| tls.blob_listen);
+        assert_eq!([config.blob_listen.as_deref(), over_tls.as_deref()], expected, "{file}");
+    };
+    check("", [Some("127.0.0.1:10000"), Some("127.0.0.1:10006")]);
+    check("blob-listen = 'h:1'\nblob-tls-listen = 'h:2'", [Some("h:1"), Some("h:2")]);
+    check("listen = 'h:0'\ntls-listen = '[::1]:0'", [Some("h:0"), Some("[::1]:0")]);
+    check("blob-listen = 'off'", [None, None]);
+    check("blob-tls-listen = 'off'", [Some("127.0.0.1:10000"), None]);
+    check("no-http = true", [None, Some("127.0.0.1:10006")]);
+    let flags = Flags { blob_listen: Some("off".to_owned()), ..Flags::default() };
+    assert_eq!(config("blob-listen = 'h:1'", flags).unwrap().blob_listen, None);
+    assert!(config("blob-public-access = 'on'", Flags::default()).unwrap().blob_public_access);
+    let refused = config("blob-listen = '0.0.0.0:10000'", Flags::default()).unwrap_err();
+    assert!(refused.contains("0.0.0.0:10000"), "{refused}");
+}
+
+#[test]
 fn queues_of_the_development_account_are_for_this_machine_too() {
     let refused = config("queue-listen = '0.0.0.0:10001'", Flags::default()).unwrap_err();
     assert!(refused.contains("0.0.0.0:10001"), "{refused}");
@@ -199,6 +221,7 @@ fn https_needs_a_certificate() {
     let tls = |listen: &str, source| Tls {
         listen: listen.to_owned(),
         queue_listen: Some(QUEUE_TLS_LISTEN.to_owned()),
+        blob_listen: Some(BLOB_TLS_LISTEN.to_owned()),
         source,
     };
     assert_eq!((both.listen.is_some(), both.tls), (true, Some(tls("h:1", files))));

@@ -262,7 +262,7 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
 
 /// Links the file from the earlier backup, if that has the same file.
 fn linked(file: &StoreFile, source: &Path, old: &Path, target: &Path, compare_all: bool) -> bool {
-    files::is_table_file(&file.path)
+    files::is_finished_file(&file.path)
         && files::are_equal(source, old, compare_all).unwrap_or(false)
         && fs::hard_link(old, target).is_ok()
 }

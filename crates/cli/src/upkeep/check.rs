@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::config;
+use blob_service::content::ContentNaming;
 use clap::Args;
-use engine_embedded::{Damage, DamageEdge, OpenError, Report, SalvageError, SalvageReport, TableCount};
+use engine_embedded::{
+    Damage, DamageEdge, ObjectCounts, OpenError, Report, SalvageError, SalvageReport, TableCount,
+};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -97,12 +100,12 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, CheckError> {
 /// Prints its progress.
 pub fn check(directory: &Path, what: &'static str) -> Result<Report, CheckError> {
     let mut progress = ProgressLine::new(what);
-    Ok(engine_embedded::check(directory, &mut shown(&mut progress))?)
+    Ok(engine_embedded::check(directory, &ContentNaming, &mut shown(&mut progress))?)
 }
 
 fn salvage(directory: &Path, target: &Path) -> Result<SalvageReport, CheckError> {
     let mut progress = ProgressLine::new("salvaging");
-    Ok(engine_embedded::salvage(directory, target, &mut shown(&mut progress))?)
+    Ok(engine_embedded::salvage(directory, target, &ContentNaming, &mut shown(&mut progress))?)
 }
 
 fn shown(progress: &mut ProgressLine) -> impl FnMut(engine_embedded::Progress) {
@@ -127,10 +130,25 @@ fn as_text(report: &Report) -> String {
         report.files,
         report.commits,
     );
+    if report.objects.objects > 0 {
+        let _ = writeln!(text, "{}", objects_text(&report.objects));
+    }
     if report.dropped_rows > 0 {
         let _ = writeln!(text, "{} rows of dropped tables still take space", report.dropped_rows);
     }
     text.push_str(&damage_text(report));
+    text
+}
+
+fn objects_text(counts: &ObjectCounts) -> String {
+    let mut text = format!("{} objects with {} of blobs' content", counts.objects, size(counts.bytes));
+    if counts.unnamed > 0 {
+        text.push_str(&format!(
+            "; {} of them, {}, belong to no blob, and the server will remove them",
+            counts.unnamed,
+            size(counts.unnamed_bytes)
+        ));
+    }
     text
 }
 
@@ -189,6 +207,12 @@ fn as_json(report: &Report, salvaged: Option<&SalvageReport>) -> Value {
         "files": report.files,
         "fileBytes": report.file_bytes,
         "commits": report.commits,
+        "objects": {
+            "count": report.objects.objects,
+            "bytes": report.objects.bytes,
+            "unnamed": report.objects.unnamed,
+            "unnamedBytes": report.objects.unnamed_bytes,
+        },
         "droppedRows": report.dropped_rows,
         "doubtfulEntities": report.doubtful_rows,
         "tables": tables.collect::<Vec<_>>(),

@@ -41,6 +41,9 @@ pub struct DoctorFlags {
     /// Where the server serves queues, or off
     #[arg(long, value_name = "HOST:PORT", env = "PARTITA_QUEUE_LISTEN", default_value = config::QUEUE_LISTEN)]
     queue_listen: String,
+    /// Where the server serves blobs, or off
+    #[arg(long, value_name = "HOST:PORT", env = "PARTITA_BLOB_LISTEN", default_value = config::BLOB_LISTEN)]
+    blob_listen: String,
     /// The Cassandra cluster of the server, instead of a data directory
     #[arg(long, value_name = "ADDRESS", env = "PARTITA_STORE", hide_env_values = true)]
     store: Option<StoreAddress>,
@@ -103,6 +106,9 @@ pub fn run(flags: &DoctorFlags) -> ExitCode {
     findings.push(port("port", &flags.listen, "--listen"));
     if flags.queue_listen != config::OFF {
         findings.push(port("queue port", &flags.queue_listen, "--queue-listen"));
+    }
+    if flags.blob_listen != config::OFF {
+        findings.push(port("blob port", &flags.blob_listen, "--blob-listen"));
     }
     findings.extend(clock(&flags.listen));
     match &flags.store {

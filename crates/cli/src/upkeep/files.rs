@@ -47,9 +47,9 @@ pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
     Ok(found)
 }
 
-/// Table files never change once they are written.
-pub fn is_table_file(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "sst")
+/// Table files and blob files never change once they are written.
+pub fn is_finished_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "sst" || extension == "blob")
 }
 
 /// A real copy, durable when this returns.
@@ -76,10 +76,12 @@ pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// The last bytes of a table file contain the ids of the database and of the file.
+/// The last bytes of a table file contain the ids of the database and of the file. The first bytes of a blob file contain
+/// the name of an object, which no other object gets.
 const IDENTITY: u64 = 64 * 1024;
 
-/// Whether two table files are equal. Compares all bytes if `whole`, else only the last ones, which identify the file.
+/// Whether two table files or blob files are equal. Compares all bytes if `whole`, else only the first and the last ones,
+/// which identify the file.
 pub fn are_equal(a: &Path, b: &Path, whole: bool) -> io::Result<bool> {
     let (a, b) = (File::open(a)?, File::open(b)?);
     let length = a.metadata()?.len();
@@ -87,11 +89,16 @@ pub fn are_equal(a: &Path, b: &Path, whole: bool) -> io::Result<bool> {
         return Ok(false);
     }
     if !whole {
-        let at = length.saturating_sub(IDENTITY);
-        let mut ends = [vec![0; (length - at) as usize], vec![0; (length - at) as usize]];
-        a.read_exact_at(&mut ends[0], at)?;
-        b.read_exact_at(&mut ends[1], at)?;
-        return Ok(ends[0] == ends[1]);
+        let some = length.min(IDENTITY);
+        let mut parts = [vec![0; some as usize], vec![0; some as usize]];
+        for at in [0, length - some] {
+            a.read_exact_at(&mut parts[0], at)?;
+            b.read_exact_at(&mut parts[1], at)?;
+            if parts[0] != parts[1] {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
     }
     let (mut a, mut b) = (a, b);
     let (mut from_a, mut from_b) = (vec![0; 1 << 20], vec![0; 1 << 20]);

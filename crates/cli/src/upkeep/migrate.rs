@@ -224,6 +224,13 @@ fn table_lines(verified: &VerifyReport) -> String {
     }
     let (tables, entities) = (verified.tables.len(), verified.entities());
     lines.push(format!("compared: {tables} tables with {entities} entities are equal on both sides"));
+    if verified.objects > 0 {
+        let bytes = size(verified.object_bytes);
+        lines.push(format!(
+            "compared: {} objects with {bytes} of blobs' content are equal too",
+            verified.objects
+        ));
+    }
     lines.join("\n")
 }
 

@@ -63,7 +63,7 @@ pub fn run(flags: &StatusFlags) -> Result<String, StatusError> {
     Ok(if flags.json { document.to_string() } else { for_people(&document) })
 }
 
-/// Every member in a line of its own; an object's members behind its name.
+/// Every member in a line of its own; an object's members behind its name, and those of a list behind their number too.
 fn for_people(document: &Value) -> String {
     let mut lines = Vec::new();
     write(&mut lines, "", document);
@@ -81,6 +81,11 @@ fn write(lines: &mut Vec<(String, String)>, name: &str, value: &Value) {
             }
         }
         Value::Array(items) if items.is_empty() => {}
+        Value::Array(items) if items.iter().all(Value::is_object) => {
+            for (place, item) in items.iter().enumerate() {
+                write(lines, &format!("{name} {}", place + 1), item);
+            }
+        }
         Value::Array(items) => {
             let shown: Vec<String> = items.iter().map(plain).collect();
             lines.push((spoken(name), shown.join(", ")));
@@ -114,11 +119,20 @@ mod tests {
             "health": { "ready": true, "reasons": [] },
             "disk": { "free_bytes": 5 },
             "accounts": ["a", "b\u{1b}"],
-            "cluster": null,
+            "cluster": { "nodes": [{ "up": true }, { "up": false }] },
+            "jobs": null,
         });
         let shown = for_people(&document);
         let lines: Vec<&str> = shown.lines().collect();
-        assert!(lines.contains(&"disk free bytes  5") && lines.contains(&"health ready     true"), "{shown}");
-        assert!(lines.contains(&"accounts         a, b?") && lines.len() == 4, "{shown}");
+        for line in [
+            "disk free bytes     5",
+            "health ready        true",
+            "accounts            a, b?",
+            "cluster nodes 1 up  true",
+            "cluster nodes 2 up  false",
+        ] {
+            assert!(lines.contains(&line), "{line} is not in {shown}");
+        }
+        assert_eq!(lines.len(), 6, "{shown}");
     }
 }

@@ -1,5 +1,6 @@
 //! What strangers can use up at the administration's port, and what of it the services feel.
 
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -54,4 +55,29 @@ fn a_long_head_and_a_long_body_are_refused() {
     // hyper answers 431 or 414, or closes the connection.
     assert!(refused.is_err() || matches!(refused, Ok(400..500)), "{refused:?}");
     assert_eq!(Visitor::of(&server).get("/api/status").status, 200);
+}
+
+#[test]
+fn strangers_whose_bodies_never_arrive_make_room() {
+    let server = Partita::in_memory();
+    let address = server.admin_address();
+    let head = format!(
+        "POST /api/session HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+    );
+    let slow: Vec<std::net::TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(Visitor::of(&server).get("/api/status").status, 200);
+    let closed_unanswered = slow.iter().any(|stream| {
+        stream.set_nonblocking(true).unwrap();
+        match (&mut &*stream).read(&mut [0]) {
+            Ok(answered) => answered == 0,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        }
+    });
+    assert!(closed_unanswered, "the administrator had to wait until a body was late");
 }

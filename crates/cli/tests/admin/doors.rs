@@ -218,9 +218,9 @@ fn listening(process: u32) -> usize {
 #[test]
 fn off_opens_nothing() {
     let on = Partita::in_memory();
-    assert_eq!(listening(on.process_id()), 3, "tables, queues and the administration");
+    assert_eq!(listening(on.process_id()), 4, "tables, queues, blobs and the administration");
     let off = Partita::start(&["--in-memory", "--admin", "off"]);
-    assert_eq!(listening(off.process_id()), 2);
+    assert_eq!(listening(off.process_id()), 3);
     assert!(!off.banner.contains("Console"), "{}", off.banner);
 }
 
@@ -241,6 +241,8 @@ fn an_address_that_is_asked_for_must_be_free_and_the_usual_one_need_not() {
         "--listen",
         &free(),
         "--queue-listen",
+        "off",
+        "--blob-listen",
         "off",
         "--log-level",
         "error",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::kit::{JSON, Visitor, code, other_owner, owner, two_accounts};
+use super::kit::{JSON, TOKEN, Visitor, code, other_owner, owner, two_accounts};
 use crate::support::Partita;
 
 struct Stream(BufReader<TcpStream>);
@@ -52,7 +52,7 @@ fn a_session_hears_the_pulse_and_its_own_accounts_requests() {
     let server = two_accounts(&[]);
     let visitor = Visitor::signed_in(&server, &owner());
     let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
-    assert!(stream.next("pulse").unwrap()["connections"].is_u64());
+    assert_eq!(stream.next("pulse").unwrap()["connections"], Value::Null, "those of the server");
     let mut other = Visitor::signed_in(&server, &other_owner());
     assert_eq!(other.table("GET", "/Private()", "").status, 404);
     assert_eq!(server.client().send("GET", "/Missing()?$filter=Secret%20eq%201", &[JSON], b"").status, 404);
@@ -62,6 +62,35 @@ fn a_session_hears_the_pulse_and_its_own_accounts_requests() {
     assert_eq!((heard["service"].as_str(), heard["method"].as_str()), (Some("table"), Some("GET")));
     let hot = stream.next("hot").unwrap();
     assert!(hot["this_minute"]["partitions"].is_array(), "{hot}");
+}
+
+#[test]
+fn the_pulse_of_a_session_is_that_of_its_account_and_the_administrators_that_of_the_server() {
+    let server = two_accounts(&[]);
+    let visitor = Visitor::signed_in(&server, &owner());
+    let mut stream = Stream::open(server.admin_address(), &visitor.cookie);
+    stream.next("pulse").unwrap();
+    let mut other = Visitor::signed_in(&server, &other_owner());
+    for _ in 0..5 {
+        assert_eq!(other.table("GET", "/Private()", "").status, 404);
+    }
+    assert_eq!(server.client().send("GET", "/Missing()", &[JSON], b"").status, 404);
+    // Those of the other account came first, so they would be counted by now.
+    let (mut requests, mut errors) = (0, 0);
+    while requests == 0 {
+        let pulse = stream.next("pulse").unwrap();
+        requests += pulse["requests"].as_u64().unwrap();
+        errors += pulse["errors"].as_u64().unwrap();
+        assert!(requests == 0 || pulse["p99_ms"].as_f64().unwrap() > 0.0, "{pulse}");
+    }
+    assert_eq!((requests, errors), (1, 1));
+
+    let admin = Visitor::signed_in(&server, &serde_json::json!({ "admin_token": TOKEN }));
+    let mut stream = Stream::open(server.admin_address(), &admin.cookie);
+    let pulse = stream.next("pulse").unwrap();
+    for name in ["connections", "entities_examined", "bytes_out", "resident_bytes"] {
+        assert!(pulse[name].is_u64(), "{name}: {pulse}");
+    }
 }
 
 #[test]

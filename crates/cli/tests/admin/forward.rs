@@ -124,7 +124,7 @@ fn no_request_reaches_another_account() {
 
 #[test]
 fn only_the_services_are_reached() {
-    let server = Partita::start(&["--in-memory", "--queue-listen", "off"]);
+    let server = Partita::start(&["--in-memory", "--queue-listen", "off", "--blob-listen", "off"]);
     let mut visitor = Visitor::developer(&server);
     for (path, expected) in [
         ("/api/forward/health/live", 404),

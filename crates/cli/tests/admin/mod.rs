@@ -7,5 +7,5 @@ mod bounds;
 mod doors;
 mod events;
 mod forward;
-mod kit;
+pub mod kit;
 mod sessions;

@@ -49,7 +49,10 @@ impl Answer {
             let (_, rest) = text.split_once(start)?;
             rest.split_once(end).map(|(code, _)| code.to_owned())
         };
-        after("\"code\":\"", "\"").or_else(|| after("code>", "<")).unwrap_or_default()
+        after("\"code\":\"", "\"")
+            .or_else(|| after("code>", "<"))
+            .or_else(|| after("<Code>", "<"))
+            .unwrap_or_default()
     }
 }
 

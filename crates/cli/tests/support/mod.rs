@@ -10,8 +10,9 @@ pub mod oracle;
 pub mod random;
 pub mod transcript;
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -107,8 +108,33 @@ impl Partita {
         address.unwrap_or_else(|| panic!("no console in the banner: {:?}", self.banner))
     }
 
+    /// Its metrics, by name and labels.
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        let address = self.admin_address();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let samples = lines.filter_map(|line| line.rsplit_once(' '));
+        samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+    }
+
     pub fn queue_client(&self) -> Client {
         Client::of_service(ServiceKind::Queue, self.queue_address(), ACCOUNT, KEY)
+    }
+
+    /// Where blobs are served.
+    pub fn blob_address(&self) -> SocketAddr {
+        let address = endpoint(&self.banner, "BlobEndpoint=http");
+        address.unwrap_or_else(|| panic!("no endpoint of blobs in the banner: {:?}", self.banner))
+    }
+
+    pub fn blob_client(&self) -> Client {
+        Client::of_service(ServiceKind::Blob, self.blob_address(), ACCOUNT, KEY)
     }
 
     pub fn process_id(&self) -> u32 {
@@ -168,5 +194,5 @@ impl Drop for Partita {
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    testing::package_directory().join("../..")
 }

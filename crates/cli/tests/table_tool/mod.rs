@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -159,6 +158,9 @@ fn a_query_is_explained_and_hot_partitions_are_listed() {
     let plan = succeed(&server, &["explain", "Books", "PartitionKey eq 'sf'", "--plan", "--format", "json"]);
     let plan: Value = serde_json::from_str(&plan).unwrap();
     assert_eq!((plan["class"].as_str(), plan.get("examined")), (Some("partition scan"), None));
+    assert_eq!((&plan["estimated_entities"], &plan["azure"]["entities"]), (&2.into(), &2.into()));
+    let words = succeed(&server, &["explain", "Books", "Year eq 1965", "--plan"]);
+    assert!(words.contains("about 3 entities") && !words.contains("to return"), "{words}");
     let (status, error) = fail(&server, &["explain", "Books", "Year is 5"]);
     assert!(status == 1 && error.contains("InvalidInput"), "{error}");
     let top = succeed(&server, &["top", "--once"]);
@@ -178,40 +180,52 @@ fn top_goes_on_until_it_is_told_to_stop() {
     while heads < 2 {
         heads += usize::from(lines.next().unwrap().unwrap().contains("Req/s"));
     }
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    testing::signal(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
     assert!(!lines.map(Result::unwrap).any(|line| line.contains('\x1b')), "not a terminal");
 }
 
 #[test]
-fn status_shows_what_the_administration_listener_says() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let asked = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            head.push(byte[0]);
-        }
-        let body = r#"{"version":"9.9.9","health":{"ready":true,"reasons":[]}}"#;
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-        String::from_utf8(head).unwrap()
-    });
+fn status_shows_what_a_server_says_of_itself() {
     let directory = tempfile::tempdir().unwrap();
-    let token = directory.path().join("token");
-    std::fs::write(&token, "hunter2\n").unwrap();
-    let output = binary().args(["status", "--admin", &address, "--token-file"]).arg(&token).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "health ready  true\nversion       9.9.9\n");
-    let head = asked.join().unwrap();
-    assert!(
-        head.starts_with("GET /api/status ") && head.contains("Authorization: Bearer hunter2\r\n"),
-        "{head}"
-    );
-    let output = binary().args(["status", "--admin", &address]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "nobody listens any more");
+    let (data, token) = (directory.path().join("data"), directory.path().join("token"));
+    std::fs::write(&token, "hunter2hunter2hunter2\n").unwrap();
+    let server = Partita::start(&[
+        "--data",
+        data.to_str().unwrap(),
+        "--admin-token-file",
+        token.to_str().unwrap(),
+        "--max-connections",
+        "123",
+    ]);
+    let address = server.admin_address().to_string();
+    let status = |more: &[&str]| {
+        let mut command = binary();
+        command.args(["status", "--admin", &address]).args(more);
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), said)
+    };
+    let with_token = ["--token-file", token.to_str().unwrap()];
+    let (code, [shown, _]) = status(&with_token);
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+    let of = |name: &str| {
+        let found = lines.iter().find(|line| line[0] == name).and_then(|line| line.last().copied());
+        found.unwrap_or_else(|| panic!("{name}: {shown}"))
+    };
+    assert_eq!((code, of("version"), of("health ready")), (Some(0), env!("CARGO_PKG_VERSION"), "true"));
+    assert_eq!((of("store kind"), of("accounts"), of("connections max")), ("embedded", ACCOUNT, "123"));
+    assert!(of("store place").contains(data.to_str().unwrap()), "{shown}");
+    assert!(of("disk free bytes").parse::<f64>().unwrap() > 0.0, "{shown}");
+
+    let (code, [json, _]) = status(&[&with_token[..], &["--json"]].concat());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["connections"]["max"]), (Some(0), &123.into()));
+    let (code, [_, error]) = status(&[]);
+    assert!(code == Some(1) && error.contains("refused (401)") || error.contains("refused (403)"), "{error}");
+    drop(server);
+    let (code, [_, error]) = status(&with_token);
+    assert!(code == Some(1) && error.contains("does not answer"), "{error}");
 }
 
 #[test]
@@ -221,9 +235,8 @@ fn doctor_says_what_is_wrong() {
     let data = directory.path().display().to_string();
     let listen = server.address.to_string();
     let doctor = |more: &[&str]| {
-        let arguments =
-            [&["doctor", "--json", "--queue-listen", "off", "--data", &data, "--listen", &listen], more]
-                .concat();
+        let ports = ["--queue-listen", "off", "--blob-listen", "off", "--listen", &listen];
+        let arguments = [&["doctor", "--json", "--data", &data], &ports[..], more].concat();
         let output = run(&server, &arguments);
         let lines = String::from_utf8(output.stdout).unwrap();
         let found: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use migrate::{MigrationProgress, PassReport, Shared, VerifyReport};
+use blob_service::content::ContentNaming;
+use migrate::{ContentCopy, MigrationProgress, PassReport, Shared, VerifyReport};
 use model::AccountName;
 
 use super::error::{MigrateError, Result};
+use super::location::OpenStore;
 use super::source::Source;
 use super::state::{MigrationState, TargetSnapshot};
 use crate::upkeep::marks::{ARRIVING, Mark};
-use crate::upkeep::progress::ProgressLine;
+use crate::upkeep::progress::{ProgressLine, size};
 
 /// After a pass with at most this many changes, the rest takes only a moment.
 const SMALL: u64 = 1000;
@@ -21,7 +23,7 @@ const PASSES_MAX: u32 = 8;
 
 pub struct Journey {
     pub source: Box<dyn Source>,
-    target: Shared,
+    target: OpenStore,
     state: MigrationState,
     /// The accounts that the command names; empty for all.
     asked: Vec<String>,
@@ -34,7 +36,7 @@ pub struct Journey {
 }
 
 struct Snapshot {
-    engine: Shared,
+    store: OpenStore,
     number: u64,
     accounts: Vec<AccountName>,
     /// On disk. A cluster has no snapshots: its data may change while it is read.
@@ -44,7 +46,7 @@ struct Snapshot {
 impl Journey {
     pub async fn new(
         source: Box<dyn Source>,
-        target: Shared,
+        target: OpenStore,
         state: MigrationState,
         accounts: &[String],
         replace: bool,
@@ -60,9 +62,9 @@ impl Journey {
             let directory = journey.state.snapshot(number);
             // If the snapshot can't be read any more, the next pass compares with the target.
             match journey.source.reopen(&directory).await {
-                Ok(engine) => {
-                    let accounts = journey.accounts(&engine).await?;
-                    journey.held = Some(Snapshot { engine, number, accounts, is_kept: true });
+                Ok(store) => {
+                    let accounts = journey.accounts(&store.engine).await?;
+                    journey.held = Some(Snapshot { store, number, accounts, is_kept: true });
                 }
                 Err(error) => eprintln!("can't use the snapshot of the previous run: {error}"),
             }
@@ -99,13 +101,15 @@ impl Journey {
         }
         // During the pass the target holds neither the old snapshot nor the new one.
         self.state.hold(None)?;
-        let known = self.held.as_ref().filter(|held| held.is_kept).map(|held| &held.engine);
+        let known = self.held.as_ref().filter(|held| held.is_kept).map(|held| &held.store.engine);
         let progress = Mutex::new(ProgressLine::new("copying"));
         let watch = |step: MigrationProgress<'_>| {
             let words = || format!("{}: {} entities, {} changed", step.table.name, step.seen, step.changed);
             show(&progress, words);
         };
-        let passed = migrate::pass(&taken.engine, known, &self.target, &taken.accounts, &watch).await;
+        let (source, target) = (&taken.store.engine, &self.target.engine);
+        let content = self.content(&taken);
+        let passed = migrate::pass(source, known, target, &taken.accounts, &watch, &content).await;
         drop(progress);
         let passed = passed?;
         if taken.is_kept {
@@ -115,13 +119,14 @@ impl Journey {
         self.held = Some(taken);
         self.state.remove_snapshots()?;
         eprintln!(
-            "pass {}: {} entities in {} tables, {} stored, {} removed, {} tables dropped, in {:.1} s",
+            "pass {}: {} entities in {} tables, {} stored, {} removed, {} tables dropped, {} of blobs' content, in {:.1} s",
             self.passes,
             passed.entities,
             passed.tables,
             passed.stored,
             passed.removed,
             passed.dropped_tables,
+            size(passed.object_bytes),
             begun.elapsed().as_secs_f64()
         );
         Ok(passed)
@@ -135,7 +140,9 @@ impl Journey {
         let watch = |step: MigrationProgress<'_>| {
             show(&progress, || format!("{}: {} entities", step.table.name, step.seen));
         };
-        let verified = migrate::verify(&held.engine, &self.target, &held.accounts, &watch).await;
+        let (source, target) = (&held.store.engine, &self.target.engine);
+        let content = self.content(held);
+        let verified = migrate::verify(source, target, &held.accounts, &watch, &content).await;
         drop(progress);
         if verified.is_err() {
             // Somebody else has changed the target, so the next run must compare all of it.
@@ -147,18 +154,27 @@ impl Journey {
     /// Accounts of the source that the command did not name.
     pub async fn left_behind(&self) -> Result<Vec<String>> {
         let Some(held) = &self.held else { return Ok(Vec::new()) };
-        let all = held.engine.list_accounts().await.map_err(MigrateError::Accounts)?;
+        let all = held.store.engine.list_accounts().await.map_err(MigrateError::Accounts)?;
         let left = all.iter().filter(|account| !held.accounts.contains(account));
         Ok(left.map(ToString::to_string).collect())
+    }
+
+    /// The content of a snapshot and of the target.
+    fn content(&self, of: &Snapshot) -> ContentCopy {
+        ContentCopy {
+            source: of.store.objects.clone(),
+            target: self.target.objects.clone(),
+            naming: Arc::new(ContentNaming),
+        }
     }
 
     async fn take_snapshot(&mut self) -> Result<Snapshot> {
         let number = self.state.next_number();
         let directory = self.state.snapshot(number);
-        let engine = self.source.snapshot(&directory).await?;
-        let accounts = self.accounts(&engine).await?;
+        let store = self.source.snapshot(&directory).await?;
+        let accounts = self.accounts(&store.engine).await?;
         let is_kept = fs::exists(&directory).unwrap_or(false);
-        Ok(Snapshot { engine, number, accounts, is_kept })
+        Ok(Snapshot { store, number, accounts, is_kept })
     }
 
     /// The accounts that the command names; else all of the source, and those that an earlier pass found.
@@ -179,7 +195,7 @@ impl Journey {
         for account in
             accounts.iter().filter(|account| !self.state.is_claimed(account.as_str())).collect::<Vec<_>>()
         {
-            let is_free = self.replace || migrate::is_empty(&self.target, account).await?;
+            let is_free = self.replace || migrate::is_empty(&self.target.engine, account).await?;
             if !is_free {
                 return Err(MigrateError::Occupied { account: account.to_string() });
             }
@@ -192,13 +208,13 @@ impl Journey {
     pub async fn pause(mut self) {
         self.close().await;
         self.source.close().await;
-        self.target.close().await;
+        self.target.engine.close().await;
     }
 
     /// Closes the snapshot; it can be opened again.
     async fn close(&mut self) {
         if let Some(held) = self.held.take().filter(|held| held.is_kept) {
-            held.engine.close().await;
+            held.store.engine.close().await;
         }
     }
 
@@ -206,7 +222,7 @@ impl Journey {
     pub async fn end(mut self) -> Result<()> {
         self.close().await;
         self.source.close().await;
-        self.target.close().await;
+        self.target.engine.close().await;
         self.state.forget()
     }
 }

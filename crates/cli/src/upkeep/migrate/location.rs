@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine_cassandra::CassandraEngine;
-use engine_embedded::{EmbeddedEngine, Options};
+use engine_cassandra::{CassandraEngine, CassandraObjects};
+use engine_embedded::{EmbeddedEngine, EmbeddedObjects, Options};
 use migrate::Shared;
+use store::Objects;
 
 use super::error::{MigrateError, Result};
 use crate::cluster;
@@ -23,6 +24,25 @@ pub enum StoreLocation {
     Cluster(Box<engine_cassandra::Options>),
 }
 
+/// An open store: its rows and its content.
+#[derive(Clone)]
+pub struct OpenStore {
+    pub engine: Shared,
+    pub objects: Arc<dyn Objects>,
+}
+
+impl From<Arc<EmbeddedEngine>> for OpenStore {
+    fn from(engine: Arc<EmbeddedEngine>) -> Self {
+        Self { objects: Arc::new(EmbeddedObjects::new(engine.clone())), engine }
+    }
+}
+
+impl From<Arc<CassandraEngine>> for OpenStore {
+    fn from(engine: Arc<CassandraEngine>) -> Self {
+        Self { objects: Arc::new(CassandraObjects::new(engine.clone())), engine }
+    }
+}
+
 impl StoreLocation {
     pub fn parse(text: &str) -> Result<Self> {
         match text.split_once("://") {
@@ -36,10 +56,10 @@ impl StoreLocation {
     }
 
     /// For reading and writing.
-    pub async fn open(&self) -> Result<Shared> {
+    pub async fn open(&self) -> Result<OpenStore> {
         match self {
-            Self::Directory(path) => open(Options::new(path)).await.map(|engine| engine as Shared),
-            Self::Cluster(options) => open_cluster(options).await.map(|engine| engine as Shared),
+            Self::Directory(path) => open(Options::new(path)).await.map(OpenStore::from),
+            Self::Cluster(options) => open_cluster(options).await.map(OpenStore::from),
         }
     }
 

@@ -9,11 +9,10 @@ use admin::{Command, MigrationCheck};
 use async_trait::async_trait;
 use engine_cassandra::CassandraEngine;
 use engine_embedded::EmbeddedEngine;
-use migrate::Shared;
 use store::Engine as _;
 
 use super::error::{MigrateError, Result};
-use super::location;
+use super::location::{self, OpenStore};
 use crate::upkeep::backup::{self, CheckpointError};
 use crate::upkeep::files;
 
@@ -21,10 +20,10 @@ use crate::upkeep::files;
 #[async_trait]
 pub trait Source: Send {
     /// A snapshot of the store as it is now, in this directory if it needs files.
-    async fn snapshot(&mut self, directory: &Path) -> Result<Shared>;
+    async fn snapshot(&mut self, directory: &Path) -> Result<OpenStore>;
 
     /// Opens a snapshot of an earlier run.
-    async fn reopen(&mut self, directory: &Path) -> Result<Shared>;
+    async fn reopen(&mut self, directory: &Path) -> Result<OpenStore>;
 
     /// Whether nobody can write to it, even if it is not frozen.
     fn stands_still(&self) -> bool;
@@ -88,7 +87,7 @@ async fn ask(socket: &Path, command: Command) -> Result<String> {
 
 #[async_trait]
 impl Source for DirectorySource {
-    async fn snapshot(&mut self, directory: &Path) -> Result<Shared> {
+    async fn snapshot(&mut self, directory: &Path) -> Result<OpenStore> {
         // A backup at the same time would use or remove this checkpoint.
         let turn = backup::take_turn(&self.data)?;
         let checkpoint = match &self.keeper {
@@ -111,8 +110,8 @@ impl Source for DirectorySource {
         self.reopen(directory).await
     }
 
-    async fn reopen(&mut self, directory: &Path) -> Result<Shared> {
-        location::open_at_rest(directory).await.map(|engine| engine as Shared)
+    async fn reopen(&mut self, directory: &Path) -> Result<OpenStore> {
+        location::open_at_rest(directory).await.map(OpenStore::from)
     }
 
     fn stands_still(&self) -> bool {
@@ -160,11 +159,11 @@ impl ClusterSource {
 
 #[async_trait]
 impl Source for ClusterSource {
-    async fn snapshot(&mut self, _directory: &Path) -> Result<Shared> {
-        Ok(self.engine.clone())
+    async fn snapshot(&mut self, _directory: &Path) -> Result<OpenStore> {
+        Ok(self.engine.clone().into())
     }
 
-    async fn reopen(&mut self, _directory: &Path) -> Result<Shared> {
+    async fn reopen(&mut self, _directory: &Path) -> Result<OpenStore> {
         Err(MigrateError::NoSnapshots)
     }
 

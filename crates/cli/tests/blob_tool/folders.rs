@@ -1,0 +1,156 @@
+//! Containers to folders of files and back.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::kit::{described, fail, get, json, names, put, succeed};
+use crate::support::Partita;
+
+/// Names that no file system may be given as they are, and some that are ordinary.
+const NAMES: [&str; 12] = [
+    "../../escaped",
+    "/etc/passwd",
+    "A",
+    "a",
+    "b",
+    "b/c",
+    "b/d/e.txt",
+    "c:\u{7}x",
+    "nul",
+    "x//y",
+    "ä ö/ü",
+    "%index.jsonl",
+];
+
+fn fill(address: SocketAddr, container: &str) {
+    succeed(address, &["create-container", container, "--metadata", "owner=ann", "--public", "blob"]);
+    for name in NAMES {
+        let flags = ["--metadata", "m=1", "--tag", "t=2", "--content-type", "text/x-test"];
+        put(address, container, name, format!("of {name}").as_bytes(), &flags);
+    }
+}
+
+/// The paths of all files in a folder, and of all that is not a file.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inside) = folders.pop() {
+        for entry in fs::read_dir(inside).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push(path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_container_comes_back_whatever_its_blobs_are_called() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("deep/er/out");
+    let folder = folder.to_str().unwrap();
+    fill(address, "from");
+    succeed(address, &["export", "--container", "from", "--to", folder]);
+    assert_eq!(
+        files(outside.path()).len(),
+        NAMES.len() + 1,
+        "nothing is outside: {:?}",
+        files(outside.path())
+    );
+    assert!(files(outside.path()).iter().all(|path| path.starts_with("deep/er/out/")));
+    assert_eq!(fs::read_to_string(format!("{folder}/ä ö/ü")).unwrap(), "of ä ö/ü");
+    succeed(address, &["import", "--container", "target", "--from", folder]);
+    assert_eq!(described(address, "target"), described(address, "from"));
+    for name in NAMES {
+        assert_eq!(get(address, "target", name), format!("of {name}").as_bytes());
+    }
+    let containers = json(&succeed(address, &["list", "--format", "json"]));
+    assert_eq!(containers[0]["metadata"], containers[1]["metadata"]);
+}
+
+#[test]
+fn an_interrupted_export_goes_on_where_it_was() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("out");
+    let to = folder.to_str().unwrap();
+    fill(address, "from");
+    succeed(address, &["export", "--container", "from", "--to", to]);
+    let said = fail(address, &["export", "--container", "from", "--to", to]);
+    assert!(said.contains("--resume") && said.contains("--overwrite"), "{said}");
+    // As a kill leaves it: five blobs are complete, a sixth line was cut, and its file was there already.
+    let index = folder.join("%index.jsonl");
+    let text = fs::read_to_string(&index).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    fs::write(&index, format!("{}\n{}", lines[..6].join("\n"), &lines[6][..20])).unwrap();
+    let said = fail(address, &["import", "--container", "target", "--from", to]);
+    assert!(said.contains("is an interrupted export"), "{said}");
+    let done =
+        folder.join(serde_json::from_str::<serde_json::Value>(lines[2]).unwrap()["file"].as_str().unwrap());
+    fs::write(&done, "marked").unwrap();
+    succeed(address, &["export", "--container", "from", "--to", to, "--resume"]);
+    assert_eq!(fs::read_to_string(&done).unwrap(), "marked", "what is complete is not read again");
+    assert_eq!(fs::read_to_string(&index).unwrap(), text);
+    assert_eq!(files(&folder).len(), NAMES.len() + 1);
+    let said = fail(address, &["export", "--container", "from", "--to", to, "--resume", "--prefix", "b"]);
+    assert!(said.contains("is an export of"), "{said}");
+}
+
+#[test]
+fn an_interrupted_import_goes_on_where_it_was() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("out");
+    let from = folder.to_str().unwrap();
+    fill(address, "from");
+    succeed(address, &["export", "--container", "from", "--to", from]);
+    let broken = folder.join("ä ö/ü");
+    fs::write(&broken, "too short").unwrap();
+    let said = fail(address, &["import", "--container", "target", "--from", from, "--parallel", "1"]);
+    assert!(said.contains("ä ö/ü should have") && said.contains("and has 9"), "{said}");
+    let done = names(address, "target");
+    assert_eq!(done.len(), NAMES.len() - 1, "{done:?}");
+    // What was done is not written again.
+    put(address, "target", &done[0], b"marked", &[]);
+    fs::write(&broken, "of ä ö/ü").unwrap();
+    succeed(address, &["import", "--container", "target", "--from", from, "--resume"]);
+    assert_eq!(get(address, "target", &done[0]), b"marked");
+    assert_eq!(names(address, "target"), names(address, "from"));
+    assert!(!folder.join("%import-progress").exists());
+}
+
+#[test]
+fn any_folder_of_files_can_be_imported_and_links_are_not_followed() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("site");
+    fs::create_dir_all(folder.join("a/b")).unwrap();
+    for (path, text) in [("index.html", "<html>"), ("a/b/c", "c"), ("a.txt", "")] {
+        fs::write(folder.join(path), text).unwrap();
+    }
+    fs::write(outside.path().join("secret"), "s").unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("link")).unwrap();
+    succeed(address, &["import", "--container", "site", "--from", folder.to_str().unwrap()]);
+    assert_eq!(names(address, "site"), ["a.txt", "a/b/c", "index.html"]);
+    assert_eq!(get(address, "site", "index.html"), b"<html>");
+}
+
+#[test]
+fn an_index_that_leads_elsewhere_is_refused() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("in");
+    fs::create_dir(&folder).unwrap();
+    fs::write(outside.path().join("secret"), "s").unwrap();
+    let line = r#"{"name":"a","file":"../secret","type":"block","length":1}"#;
+    let index = format!("{{\"container\":\"x\",\"endpoint\":\"e\"}}\n{line}\n{{\"end\":1}}\n");
+    fs::write(folder.join("%index.jsonl"), index).unwrap();
+    let said = fail(address, &["import", "--container", "target", "--from", folder.to_str().unwrap()]);
+    assert!(said.contains("line 2") && said.contains("is not inside the folder"), "{said}");
+    assert_eq!(succeed(address, &["list"]), "", "nothing was written");
+}
