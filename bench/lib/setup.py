@@ -23,15 +23,15 @@ class Setup:
     def start_partita(self, folder="store"):
         """Starts it on a new store, which is kept until `remove` or the end."""
         port = self.port(0)
-        command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--data", str(self.directory / folder),
-                   "--log-level", "error"]
+        command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--blob-listen", "off",
+                   "--data", str(self.directory / folder), "--log-level", "error"]
         return self.start("partita", command, port, answers_http_200("/health/ready"))
 
     def start_partita_with_queues(self, folder="store", place=0):
         """The same, with queues. Servers that run side by side have different places."""
         port, queue_port = self.port(3 + 2 * place), self.port(4 + 2 * place)
         command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--queue-listen", f"127.0.0.1:{queue_port}",
-                   "--data", str(self.directory / folder), "--log-level", "error"]
+                   "--blob-listen", "off", "--data", str(self.directory / folder), "--log-level", "error"]
         server = self.start("partita", command, port, answers_http_200("/health/ready"))
         server.queue_port = queue_port
         return server

@@ -26,9 +26,9 @@ use crate::request::ANSWER_TIME_MAX;
 use crate::server::{Launch, Server};
 use crate::totals::Totals;
 
-/// The store that `scripts/format-fixture` made with version 0.1.0.
-pub const FIXTURE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/engine-embedded/tests/fixtures/format-1");
+/// The store that `scripts/format-fixture` made with version 0.1.0, seen from the repository's root, where `crash/run` starts the
+/// lab.
+pub const FIXTURE: &str = "crates/engine-embedded/tests/fixtures/format-1";
 
 const FORMAT_AFTER: &str = "partita-store 2\n";
 /// What the data directory may have once the upgrade is finished and the server has stopped.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
-use engine_cassandra::{Options, connect};
+use engine_cassandra::{CassandraEngine, Options, connect};
 use store::{Engine, Error};
 use store_suite::{insert, table};
 use testing::Patience;
@@ -70,6 +70,7 @@ async fn a_freeze_is_answered_once_every_server_is_quiet() {
     let rows = rows.rows::<(Option<Uuid>, Option<Uuid>)>().unwrap().map(Result::unwrap);
     let held: Vec<Option<Uuid>> = rows.filter(|row| row.0.is_some()).map(|row| row.1).collect();
     assert!(held.len() == 2 && held[0].is_some() && held[0] == held[1], "{held:?}");
+    assert_eq!(frozen_servers(&first).await, [true, true]);
     for engine in [&first, &second] {
         let refused = engine.apply(&table, insert("p", "after", 1)).await;
         assert!(matches!(refused, Err(Error::Busy)), "{refused:?}");
@@ -82,8 +83,14 @@ async fn a_freeze_is_answered_once_every_server_is_quiet() {
     }
     stop.store(true, Ordering::SeqCst);
     writer.await.unwrap();
+    assert_eq!(frozen_servers(&first).await, [false, false], "the slots still name the freeze that is over");
     for engine in [first, second] {
         engine.close().await;
     }
     drop_keyspace(&options).await;
+}
+
+/// Of each server, whether its view calls it frozen.
+async fn frozen_servers(engine: &CassandraEngine) -> Vec<bool> {
+    engine.view().await.unwrap().servers.iter().map(|server| server.is_frozen).collect()
 }

@@ -121,7 +121,7 @@ async fn a_keyspace_of_schema_1_is_upgraded_and_keeps_its_data() {
     assert!(findings.to_string().contains("has schema 1"), "{findings}");
 
     let made = init(&session, &options.keyspace, REPLICATION).await.unwrap();
-    assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(1), false, 0));
+    assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(1), false, 3));
     let again = init(&session, &options.keyspace, REPLICATION).await.unwrap();
     assert_eq!(again, engine_cassandra::SchemaChanges::default());
     let text = "SELECT table_name, gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = ?";
@@ -167,7 +167,7 @@ async fn a_keyspace_of_schema_2_is_upgraded_and_keeps_its_service_properties() {
     assert!(findings.to_string().contains("has schema 2"), "{findings}");
 
     let made = init(&session, &options.keyspace, REPLICATION).await.unwrap();
-    assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(2), false, 0));
+    assert_eq!((made.upgraded_from, made.keyspace, made.tables.len()), (Some(2), false, 3));
     // The state after an upgrade that was interrupted before its last statement.
     set_version(&session, &options, 2).await;
     assert_eq!(init(&session, &options.keyspace, REPLICATION).await.unwrap().upgraded_from, Some(2));

@@ -63,7 +63,8 @@ fn launch(binary: &Path, data: &Path, ports: Ports) -> Result<(Child, String), S
     }
     let Ports { tables, queues } = ports;
     command.args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{tables}")]);
-    command.args(["--queue-listen", &format!("127.0.0.1:{queues}"), "--data"]).arg(data);
+    command.args(["--queue-listen", &format!("127.0.0.1:{queues}"), "--blob-listen", "127.0.0.1:0"]);
+    command.arg("--data").arg(data);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| cant(&format!("{error}; --binary names the server")))?;
     let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
