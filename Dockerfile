@@ -2,7 +2,7 @@
 #
 #   docker build -t partita .
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
-#     -p 127.0.0.1:10001-10002:10001-10002 -v partita-data:/data -e PARTITA_ACCOUNTS='shop:BASE64KEY' partita
+#     -p 127.0.0.1:10000-10002:10000-10002 -v partita-data:/data -e PARTITA_ACCOUNTS='shop:BASE64KEY' partita
 #
 # With `-e PARTITA_DEVELOPMENT=true` instead of accounts it serves the development account, whose key is public: publish the
 # port to 127.0.0.1 only (docs/operating.md).
@@ -21,8 +21,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 && r
     install -d -o 10001 -g 10001 -m 700 /data
 COPY --from=build /partita.bin /usr/local/bin/partita
 USER 10001:10001
-ENV PARTITA_LISTEN=0.0.0.0:10002 PARTITA_QUEUE_LISTEN=0.0.0.0:10001 PARTITA_DATA=/data
-EXPOSE 10001 10002
+ENV PARTITA_LISTEN=0.0.0.0:10002 PARTITA_QUEUE_LISTEN=0.0.0.0:10001 PARTITA_BLOB_LISTEN=0.0.0.0:10000 PARTITA_DATA=/data
+EXPOSE 10000 10001 10002
 VOLUME /data
 HEALTHCHECK --interval=10s --timeout=6s --start-period=10s CMD ["partita", "health"]
 ENTRYPOINT ["partita"]
