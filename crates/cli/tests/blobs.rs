@@ -335,6 +335,24 @@ fn parts_of_a_batch_have_credentials_of_their_own() {
 }
 
 #[test]
+fn a_part_of_a_batch_is_permitted_what_it_is_permitted_alone() {
+    let (_server, mut client) = server(&[]);
+    let deletes = token("d", SignedResource::Container);
+    let targets = [
+        (format!("/{ACCOUNT}/box/b?deletetype=permanent&{deletes}"), "AuthorizationPermissionMismatch"),
+        (format!("/{ACCOUNT}-secondary/box/b?{deletes}"), "InsufficientAccountPermissions"),
+        (format!("/{ACCOUNT}/box/b?snapshot=%GG&{deletes}"), "InvalidQueryParameterValue"),
+    ];
+    let kind = ("Content-Type", "multipart/mixed; boundary=b");
+    for (target, code) in targets {
+        let part = format!("DELETE {target} HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+        let answer = client.send("POST", "/?comp=batch", &[VERSION, kind], &batch(&[part]));
+        assert!(answer.text().contains(code), "{target}: {}", answer.text());
+        assert_eq!(client.send("HEAD", "/box/b", &[VERSION], b"").status, 200, "{target}");
+    }
+}
+
+#[test]
 fn a_download_that_breaks_off_is_no_success_in_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let server = Partita::in_directory(directory.path());

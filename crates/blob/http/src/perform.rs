@@ -2,12 +2,13 @@
 
 use blob_model::{Refusal, limits};
 use common::Refusal as Shared;
-use front::{Admission, Body, RequestBody};
+use front::access::Proof;
+use front::{Admission, Body, Front, Request, RequestBody, Site};
 use http::Response;
 use tokio::time::Instant;
 
 use crate::BlobHttp;
-use crate::access;
+use crate::access::{self, Admitted};
 use crate::answer::{Answer, Failure};
 use crate::asked::Asked;
 use crate::blob_request::BlobRequest;
@@ -35,27 +36,8 @@ pub async fn answer(
 ) -> Result<Answer, Failure> {
     let Admission { front, request, address, service_request, proof } = admission;
     let site = &address.site;
-    let name = Some(service_request.info.name);
     let asked = Asked::of(request);
-    let of_snapshot = ["snapshot", "versionid"].iter().any(|option| asked.option(option).is_some());
-    let admitted =
-        access::admitted(proof, of_snapshot).map_err(|denial| front.deny(request, denial, name))?;
-    if !request.query_is_readable {
-        return Err(Shared::QueryParameterValueInvalid.into());
-    }
-    let operation = *service_request.operation.as_ref().map_err(Clone::clone)?;
-    if site.secondary && service_request.info.writes {
-        return Err(Shared::WritesNotAllowed.into());
-    }
-    for need in needs(operation, service_request, &asked) {
-        admitted.grant.permits(need).map_err(|refusal| {
-            let why = format!("{} does not permit {need}", admitted.grant);
-            front.log_denied(request, name, refusal.code(), &why);
-            refused(refusal, need)
-        })?;
-    }
-    check_system(operation, &service_request.resource)?;
-    asked.check_supported()?;
+    let (admitted, operation) = authorize(front, request, site, service_request, proof, &asked)?;
 
     let announced = RequestBody::announced(&request.head.headers);
     let most = match operation {
@@ -70,6 +52,38 @@ pub async fn answer(
     let run = operation::run(&context, operation, &service_request.resource, body);
     let answer = tokio::time::timeout_at(deadline, run).await;
     answer.unwrap_or_else(|_| Err(Shared::TimedOut.into()))
+}
+
+/// Who may ask for what: the checks before anything of the request is done. Also of a part of a batch.
+pub fn authorize(
+    front: &Front,
+    request: &Request<'_>,
+    site: &Site,
+    service_request: &BlobRequest,
+    proof: Proof,
+    asked: &Asked<'_>,
+) -> Result<(Admitted, Operation), Failure> {
+    let name = Some(service_request.info.name);
+    let of_snapshot = ["snapshot", "versionid"].iter().any(|option| asked.option(option).is_some());
+    let admitted =
+        access::admitted(proof, of_snapshot).map_err(|denial| front.deny(request, denial, name))?;
+    if !request.query_is_readable {
+        return Err(Shared::QueryParameterValueInvalid.into());
+    }
+    let operation = *service_request.operation.as_ref().map_err(Clone::clone)?;
+    if site.secondary && service_request.info.writes {
+        return Err(Shared::WritesNotAllowed.into());
+    }
+    for need in needs(operation, service_request, asked) {
+        admitted.grant.permits(need).map_err(|refusal| {
+            let why = format!("{} does not permit {need}", admitted.grant);
+            front.log_denied(request, name, refusal.code(), &why);
+            refused(refusal, need)
+        })?;
+    }
+    check_system(operation, &service_request.resource)?;
+    asked.check_supported()?;
+    Ok((admitted, operation))
 }
 
 /// All that the caller must be permitted: what the operation does, and what some of its headers and options add to it.

@@ -10,10 +10,10 @@ use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use super::{Context, blob};
-use crate::access;
 use crate::answer::{Answer, AnswerBody, Failure};
 use crate::asked::Asked;
 use crate::blob_request::BlobRequest;
+use crate::perform::authorize;
 use crate::respond;
 use crate::route::{Operation, Resource};
 
@@ -92,11 +92,8 @@ async fn perform(
     let (proof, address) =
         front::admit(context.http, context.front, &bearer, &request, &service_request).await?;
     let asked = Asked::of(&request);
-    let of_snapshot = ["snapshot", "versionid"].iter().any(|option| asked.option(option).is_some());
-    let admitted = access::admitted(proof, of_snapshot)?;
-    let operation = service_request.operation.clone()?;
-    admitted.grant.permits(access::need(operation, false))?;
-    asked.check_supported()?;
+    let (admitted, operation) =
+        authorize(context.front, &request, &address.site, &service_request, proof, &asked)?;
     let Resource::Blob { container, name } = &service_request.resource else {
         return Err(Shared::InputNotValid.into());
     };
