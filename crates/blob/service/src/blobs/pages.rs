@@ -338,7 +338,7 @@ impl BlobService {
                 None => after.clear(part.pages.clone(), map.number),
                 Some(object) => {
                     if after.is_scattered() {
-                        after = self.contents.gather(&after, map.number, change).await?;
+                        after = self.contents.gather(BlobKey::of(blob), &after, map.number, change).await?;
                     }
                     after.write(part.pages.clone(), *object, map.number);
                 }

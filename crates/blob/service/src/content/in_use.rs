@@ -14,20 +14,20 @@
 //! All of it is in memory: after a crash there are no readers and no changes. What is not removed here is found by the next
 //! sweep. Nothing here waits or does I/O.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use store::ObjectId;
 
+use super::readers::Readers;
+
 /// What is remembered of removals and namings while changes run. A change that began before what was forgotten begins again,
 /// or removes nothing.
 const HISTORY_MAX: usize = 1 << 18;
-/// Objects whose removal waits. More are left to the sweep.
-const WAITING_MAX: usize = 1 << 18;
 
 /// A blob, for readers. That two blobs have the same key only delays a removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlobKey(u64);
 
 impl BlobKey {
@@ -45,15 +45,12 @@ pub struct InUse(Mutex<State>);
 struct State {
     /// Of the next that begins: everything here is ordered by it.
     next: u64,
-    /// By when they began; those without a key read everything.
-    readers: BTreeMap<u64, Option<BlobKey>>,
+    readers: Readers,
     changes: BTreeSet<u64>,
     held: HashMap<ObjectId, u32>,
     /// Objects that were named or removed while changes ran.
     named: History,
     removed: History,
-    waiting: VecDeque<Waiting>,
-    waiting_objects: usize,
     sweep: Option<Candidates>,
 }
 
@@ -64,15 +61,6 @@ struct History {
     order: VecDeque<(u64, ObjectId)>,
     /// What happened before this was forgotten.
     floor: u64,
-}
-
-/// Objects that are removed once nobody reads them.
-#[derive(Debug)]
-struct Waiting {
-    since: u64,
-    /// Whose they were; `None` if that is not known.
-    blob: Option<BlobKey>,
-    objects: Vec<ObjectId>,
 }
 
 /// Objects that the sweep may remove, in order, and which of them are named.
@@ -133,10 +121,6 @@ impl State {
         self.next
     }
 
-    fn is_waiting_for_readers(&self, since: u64, blob: Option<BlobKey>) -> bool {
-        self.readers.range(..since).any(|(_, reads)| reads.is_none() || blob.is_none() || *reads == blob)
-    }
-
     /// Those of these objects that nobody holds or has named since `begin` are as good as removed; the others stay.
     fn condemn(&mut self, begin: Option<u64>, objects: Vec<ObjectId>) -> Vec<ObjectId> {
         let now = self.tick();
@@ -155,14 +139,7 @@ impl State {
     /// Puts them behind their readers; returns them if they can go now.
     fn line_up(&mut self, blob: Option<BlobKey>, objects: Vec<ObjectId>) -> Vec<ObjectId> {
         let since = self.tick();
-        if objects.is_empty() || !self.is_waiting_for_readers(since, blob) {
-            return objects;
-        }
-        if self.waiting_objects + objects.len() <= WAITING_MAX {
-            self.waiting_objects += objects.len();
-            self.waiting.push_back(Waiting { since, blob, objects });
-        }
-        Vec::new()
+        self.readers.line_up(since, blob, objects)
     }
 
     /// Nobody holds this object any longer who did; it may be named by a row now.
@@ -178,20 +155,6 @@ impl State {
             sweep.mark(object);
         }
     }
-
-    fn take_ready(&mut self) -> Vec<ObjectId> {
-        let mut ready = Vec::new();
-        for _ in 0..self.waiting.len() {
-            let Some(waiting) = self.waiting.pop_front() else { break };
-            if !self.is_waiting_for_readers(waiting.since, waiting.blob) {
-                self.waiting_objects -= waiting.objects.len();
-                ready.extend(waiting.objects);
-            } else {
-                self.waiting.push_back(waiting);
-            }
-        }
-        ready
-    }
 }
 
 impl InUse {
@@ -204,15 +167,13 @@ impl InUse {
     pub fn begin_reading(&self, blob: Option<BlobKey>) -> u64 {
         let mut state = self.state();
         let begin = state.tick();
-        state.readers.insert(begin, blob);
+        state.readers.begin(begin, blob);
         begin
     }
 
     /// Returns the objects that waited for it and can go now.
     pub fn end_reading(&self, begin: u64) -> Vec<ObjectId> {
-        let mut state = self.state();
-        state.readers.remove(&begin);
-        if state.waiting.is_empty() { Vec::new() } else { state.take_ready() }
+        self.state().readers.end(begin)
     }
 
     /// To be called before the rows are read that the change goes by.
@@ -320,10 +281,10 @@ impl InUse {
     }
 
     pub fn waiting(&self) -> usize {
-        self.state().waiting_objects
+        self.state().readers.waiting_objects()
     }
 
     pub fn readers(&self) -> usize {
-        self.state().readers.len()
+        self.state().readers.count()
     }
 }

@@ -19,6 +19,7 @@ mod naming;
 mod number;
 pub mod pages;
 mod reader;
+mod readers;
 mod stored;
 mod sweep;
 mod walk;
