@@ -9,6 +9,7 @@ use blob_model::{
 };
 use store::{Change as RowChange, Condition, Fault, RowOperation, Scan, StoredRef, TableRef};
 
+use super::choose::{BlockChooser, Chosen};
 use super::put::{new_blob, new_tier};
 use super::state::{self, Attempts, Found, Needs, NewRow, budget};
 use crate::blob_key::{self, UploadId};
@@ -231,7 +232,7 @@ impl BlobService {
             state::check_overwrite(there, new.tier.is_some())?;
             let chosen = self.choose_blocks(&table, blob, blocks, found.as_ref()).await?;
             drop(pin);
-            let Joined { content, fresh } = self.join(blocks, chosen.extents).await?;
+            let Joined { content, fresh } = self.join(chosen.extents).await?;
             change.keep(fresh);
             let length = content.length();
             let mut stored = new_blob(new.clone(), StoredKind::Block { tier }, content, length);
@@ -268,58 +269,37 @@ impl BlobService {
         blocks: &[(BlockChoice, BlockId)],
         found: Option<&Found>,
     ) -> Result<Chosen> {
-        let mut chosen = Chosen { extents: vec![None; blocks.len()], has_committed: false };
-        // By their ids, so that each block that there is finds those that ask for it.
-        let mut order: Vec<usize> = (0..blocks.len()).collect();
-        order.sort_unstable_by(|one, other| blocks[*one].1.cmp(&blocks[*other].1));
-        let mut offer = |id: &BlockId, extent: &Extent, not: BlockChoice| {
-            let first = order.partition_point(|at| blocks[*at].1 < *id);
-            let mut taken = false;
-            for at in order[first..].iter().take_while(|at| blocks[**at].1 == *id) {
-                if blocks[*at].0 != not && chosen.extents[*at].is_none() {
-                    chosen.extents[*at] = Some(Extent { block: None, ..extent.clone() });
-                    taken = true;
-                }
-            }
-            taken
-        };
-        let wants = |choices: [BlockChoice; 2]| blocks.iter().any(|(choice, _)| choices.contains(choice));
+        let mut chooser = BlockChooser::new(blocks);
         if let Some(upload) = found.and_then(|found| found.row.upload)
-            && wants([BlockChoice::Uncommitted, BlockChoice::Latest])
+            && chooser.wants_uncommitted()
         {
             self.each_block(table, blob, upload.id, |id, entity| {
                 let content = blob_row::read_block(entity.row)?;
                 let [extent] = content.row_extents() else {
                     return Err(Fault::damaged("an uncommitted block is not one extent"));
                 };
-                offer(&id, extent, BlockChoice::Committed);
+                chooser.offer_uncommitted(&id, extent);
                 Ok(())
             })
             .await?;
         }
-        let mut has_committed = false;
         if let Some(there) = found.and_then(|found| found.row.live())
-            && wants([BlockChoice::Committed, BlockChoice::Latest])
+            && chooser.wants_committed()
         {
             let mut walk = self.contents.extents(&there.content);
             while let Some(extent) = walk.next().await.map_err(|fault| fault.about(blob))? {
                 if let Some(id) = &extent.block {
-                    has_committed |= offer(id, &extent, BlockChoice::Uncommitted);
+                    chooser.offer_committed(id, &extent);
                 }
             }
         }
-        chosen.has_committed = has_committed;
-        match chosen.extents.iter().all(Option::is_some) {
-            true => Ok(chosen),
-            false => Err(Refusal::BlockListInvalid.into()),
-        }
+        Ok(chooser.finish()?)
     }
 
-    async fn join(&self, blocks: &[(BlockChoice, BlockId)], extents: Vec<Option<Extent>>) -> Result<Joined> {
+    async fn join(&self, extents: Vec<Extent>) -> Result<Joined> {
         let mut joiner = self.contents.joiner();
-        for ((_, id), extent) in blocks.iter().zip(extents) {
-            let extent = extent.ok_or_else(|| Fault::bug("a block of a list was not chosen"))?;
-            joiner.push(Extent { block: Some(id.clone()), ..extent }).await?;
+        for extent in extents {
+            joiner.push(extent).await?;
         }
         joiner.finish().await
     }
@@ -371,10 +351,4 @@ impl BlobService {
         }
         Ok(blocks)
     }
-}
-
-struct Chosen {
-    /// In the order of the list.
-    extents: Vec<Option<Extent>>,
-    has_committed: bool,
 }

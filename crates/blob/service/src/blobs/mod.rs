@@ -3,6 +3,7 @@
 mod append;
 mod blocks;
 mod change;
+mod choose;
 mod cleanup;
 mod copy;
 mod delete;
