@@ -14,7 +14,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY scripts scripts
 RUN bash -c '. scripts/environment'
 COPY . .
-RUN bash -c '. scripts/environment && cargo build --release --locked --bin partita && cp "$CARGO_TARGET_DIR/release/partita" /partita.bin'
+RUN bash -c '. scripts/environment && cargo build --profile packaged --locked --bin partita && strip -o /partita.bin "$CARGO_TARGET_DIR/packaged/partita"'
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 && rm -rf /var/lib/apt/lists/* && \
