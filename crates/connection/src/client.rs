@@ -1,4 +1,5 @@
-//! One connection to an endpoint of tables or queues: signs and sends requests, and reads whole answers.
+//! One connection to an endpoint of tables, queues or blobs: signs and sends requests, and reads whole answers. The content
+//! of a blob goes through it in pieces, so that it may be longer than memory.
 //!
 //! It often runs on the machine of the server that it measures, so it costs little: one write and mostly one read per
 //! request, reused buffers, a date that is formatted once a second.
@@ -31,6 +32,11 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 const IDLE_TIME_MAX: Duration = Duration::from_secs(2);
 
 const VERSION: &str = "2019-02-02";
+/// The first in which one append may have 100 MiB.
+const BLOB_VERSION: &str = "2022-11-02";
+
+/// Content up to this length is sent with the head, in one write.
+const SENT_WITH_HEAD_MAX: u64 = 64 * 1024;
 
 /// An endpoint and what is needed to trust it.
 #[derive(Clone)]
@@ -54,10 +60,20 @@ pub struct UnsignedRequest<'a> {
     pub path: &'a str,
     /// Percent-encoded, without `?`.
     pub query: &'a str,
-    /// Whole lines, each with its CRLF; for queues, none of those that are signed.
+    /// Whole lines, each with its CRLF; of tables, none that are signed.
     pub headers: &'a str,
     pub body: Option<&'a [u8]>,
 }
+
+/// The content of an upload, which may be longer than memory.
+pub trait Content: Sync {
+    fn length(&self) -> u64;
+    /// Some of it from here on, which is below the length: at least one byte, and not more than there are.
+    fn piece(&self, at: u64) -> &[u8];
+}
+
+/// Takes the content of a good answer as it comes.
+pub type Sink<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -119,7 +135,8 @@ impl Client {
     pub fn new(target: Arc<Target>) -> Self {
         let of_tables = if target.service == ServiceKind::Table { "DataServiceVersion: 3.0\r\n" } else { "" };
         let host = target.endpoint.authority();
-        let fixed_headers = format!("Host: {host}\r\nx-ms-version: {VERSION}\r\n{of_tables}");
+        let version = version(target.service);
+        let fixed_headers = format!("Host: {host}\r\nx-ms-version: {version}\r\n{of_tables}");
         Self {
             target,
             stream: None,
@@ -149,20 +166,51 @@ impl Client {
         request: UnsignedRequest<'_>,
         now: Instant,
     ) -> Result<Response<'_>, SendError> {
-        self.write_request(&request, now);
+        self.transfer(request, None, None, now).await
+    }
+
+    /// Sends a request whose body is this content.
+    pub async fn upload(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        content: &dyn Content,
+        now: Instant,
+    ) -> Result<Response<'_>, SendError> {
+        self.transfer(request, Some(content), None, now).await
+    }
+
+    /// Sends a request, and passes the content of a good answer on. The answer then has no body.
+    pub async fn download(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        sink: Sink<'_>,
+        now: Instant,
+    ) -> Result<Response<'_>, SendError> {
+        self.transfer(request, None, Some(sink), now).await
+    }
+
+    async fn transfer(
+        &mut self,
+        request: UnsignedRequest<'_>,
+        content: Option<&dyn Content>,
+        mut sink: Option<Sink<'_>>,
+        now: Instant,
+    ) -> Result<Response<'_>, SendError> {
+        self.write_request(&request, content, now);
+        self.reader.stream(sink.is_some());
         if self.last_used.is_some_and(|last| now.duration_since(last) > IDLE_TIME_MAX) {
             self.stream = None;
         }
         self.last_used = Some(now);
         let fresh = self.stream.is_none();
-        if let Err(error) = self.exchange().await {
+        if let Err(error) = self.exchange(content, &mut sink).await {
             // The server may have closed the idle connection. Only a read is safe to send again, and a GET of queues may
             // hide messages.
-            let is_read = request.method == "GET" && self.target.service == ServiceKind::Table;
+            let is_read = request.method == "GET" && self.target.service != ServiceKind::Queue;
             let lapsed = !fresh && self.reader.is_idle() && is_read;
             self.stream = None;
             match error {
-                SendError::Broken(_) if lapsed => self.exchange().await?,
+                SendError::Broken(_) if lapsed => self.exchange(content, &mut sink).await?,
                 error => return Err(error),
             }
         }
@@ -173,15 +221,23 @@ impl Client {
         Ok(response)
     }
 
-    async fn exchange(&mut self) -> Result<(), SendError> {
-        let outcome = self.write_and_read().await;
+    async fn exchange(
+        &mut self,
+        content: Option<&dyn Content>,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<(), SendError> {
+        let outcome = self.write_and_read(content, sink).await;
         if outcome.is_err() {
             self.stream = None;
         }
         outcome
     }
 
-    async fn write_and_read(&mut self) -> Result<(), SendError> {
+    async fn write_and_read(
+        &mut self,
+        content: Option<&dyn Content>,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<(), SendError> {
         let stream = match &mut self.stream {
             Some(stream) => {
                 self.reader.next();
@@ -193,20 +249,22 @@ impl Client {
                 none.insert(stream)
             }
         };
-        let sent = write(stream, &self.request, self.target.tls.is_some()).await;
+        let long = content.filter(|content| content.length() > SENT_WITH_HEAD_MAX);
+        let sent = write(stream, &self.request, long, self.target.tls.is_some()).await;
         sent.map_err(BrokenConnection::Io)?;
-        Ok(read(stream, &mut self.reader).await?)
+        Ok(read(stream, &mut self.reader, sink).await?)
     }
 
-    fn write_request(&mut self, request: &UnsignedRequest<'_>, now: Instant) {
+    fn write_request(&mut self, request: &UnsignedRequest<'_>, content: Option<&dyn Content>, now: Instant) {
         if self.date_written.is_none_or(|written| now.duration_since(written) >= Duration::from_secs(1)) {
             self.date = httpdate::fmt_http_date(SystemTime::now());
             self.date_written = Some(now);
         }
         self.body_length.clear();
-        if let Some(body) = request.body {
+        let length = content.map(Content::length).or(request.body.map(|body| body.len() as u64));
+        if let Some(length) = length {
             // Writing into a string can't fail.
-            let _ = write!(self.body_length, "{}", body.len());
+            let _ = write!(self.body_length, "{length}");
         }
         let endpoint = &self.target.endpoint;
         let out = &mut self.request;
@@ -219,10 +277,13 @@ impl Client {
         let (mut authorization, mut signature) = (None, "");
         match &endpoint.credential {
             Credential::Key(key) => {
-                let signed = Signed { request, path, date: &self.date, length: &self.body_length };
+                let version = version(self.target.service);
+                let signed = Signed { request, path, version, date: &self.date, length: &self.body_length };
                 authorization = Some(match self.target.service {
                     ServiceKind::Table => signed.of_tables(&endpoint.account, key),
-                    ServiceKind::Queue | ServiceKind::Blob => signed.of_queues(&endpoint.account, key),
+                    ServiceKind::Queue | ServiceKind::Blob => {
+                        signed.of_queues_and_blobs(&endpoint.account, key)
+                    }
                 });
             }
             Credential::Signature(query) => signature = query,
@@ -237,12 +298,18 @@ impl Client {
             push(out, &["Authorization: ", scheme, " ", &endpoint.account, ":", &signature, "\r\n"]);
         }
         push(out, &[request.headers]);
-        match request.body {
-            Some(body) => {
-                push(out, &["Content-Length: ", &self.body_length, "\r\n\r\n"]);
-                out.extend_from_slice(body);
+        if length.is_some() {
+            push(out, &["Content-Length: ", &self.body_length, "\r\n"]);
+        }
+        push(out, &["\r\n"]);
+        match content {
+            Some(content) if content.length() <= SENT_WITH_HEAD_MAX => {
+                for piece in pieces(content) {
+                    out.extend_from_slice(piece);
+                }
             }
-            None => push(out, &["\r\n"]),
+            Some(_) => {}
+            None => out.extend_from_slice(request.body.unwrap_or_default()),
         }
     }
 }
@@ -252,6 +319,7 @@ struct Signed<'a> {
     request: &'a UnsignedRequest<'a>,
     /// With that of the endpoint.
     path: &'a str,
+    version: &'a str,
     date: &'a str,
     length: &'a str,
 }
@@ -273,10 +341,10 @@ impl Signed<'_> {
     }
 
     /// What all SDKs send.
-    fn of_queues(&self, account: &str, key: &AccountKey) -> (&'static str, String) {
+    fn of_queues_and_blobs(&self, account: &str, key: &AccountKey) -> (&'static str, String) {
         let mut headers = vec![
             (names::X_MS_DATE, self.date),
-            (names::X_MS_VERSION, VERSION),
+            (names::X_MS_VERSION, self.version),
             ("content-length", self.length),
         ];
         headers.extend(self.request.headers.split("\r\n").filter_map(|line| line.split_once(": ")));
@@ -291,25 +359,57 @@ impl Signed<'_> {
     }
 }
 
+fn version(service: ServiceKind) -> &'static str {
+    match service {
+        ServiceKind::Table | ServiceKind::Queue => VERSION,
+        ServiceKind::Blob => BLOB_VERSION,
+    }
+}
+
+fn pieces(content: &dyn Content) -> impl Iterator<Item = &[u8]> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let piece = (at < content.length()).then(|| content.piece(at))?;
+        at += piece.len() as u64;
+        Some(piece)
+    })
+}
+
 fn push(out: &mut Vec<u8>, pieces: &[&str]) {
     for piece in pieces {
         out.extend_from_slice(piece.as_bytes());
     }
 }
 
-async fn write(stream: &mut Box<dyn Stream>, bytes: &[u8], is_buffered: bool) -> io::Result<()> {
+async fn write(
+    stream: &mut Box<dyn Stream>,
+    bytes: &[u8],
+    content: Option<&dyn Content>,
+    is_buffered: bool,
+) -> io::Result<()> {
     stream.write_all(bytes).await?;
+    for piece in content.into_iter().flat_map(pieces) {
+        stream.write_all(piece).await?;
+    }
     if is_buffered { stream.flush().await } else { Ok(()) }
 }
 
 /// Until the answer is whole.
-async fn read(stream: &mut Box<dyn Stream>, reader: &mut ResponseReader) -> Result<(), BrokenConnection> {
+async fn read(
+    stream: &mut Box<dyn Stream>,
+    reader: &mut ResponseReader,
+    sink: &mut Option<Sink<'_>>,
+) -> Result<(), BrokenConnection> {
     loop {
         match stream.read(reader.space()).await? {
             0 => return Ok(reader.closed()?),
             count => reader.received(count),
         }
-        if reader.advance()? {
+        let is_whole = reader.advance()?;
+        if let Some(sink) = sink {
+            reader.drain(sink);
+        }
+        if is_whole {
             return Ok(());
         }
     }

@@ -1,7 +1,8 @@
 //! Reads HTTP/1.1 answers from a buffer that is reused.
 //!
 //! Knows no sockets: bytes come in through `space` and `received`, in pieces of any size. The chunks of a body are joined
-//! in the buffer; a body of one chunk, as Partita sends them, is not moved.
+//! in the buffer; a body of one chunk, as Partita sends them, is not moved. Content of any length is passed on as it comes,
+//! if `stream` has said so.
 
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ const INITIAL_BYTES: usize = 16 * 1024;
 const SPACE_MIN: usize = 4 * 1024;
 /// The service's answers have 4 MiB at most; a length far above that is an error.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Of content that is passed on, the most that the buffer holds.
+const STREAMED_BYTES: usize = 256 * 1024;
 
 #[derive(Debug)]
 pub struct ResponseReader {
@@ -25,6 +28,8 @@ pub struct ResponseReader {
     stage: Stage,
     head: Head,
     body: Range<usize>,
+    /// The content of a good answer is passed on, not joined.
+    streams: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,18 +110,28 @@ impl Default for ResponseReader {
             stage: Stage::Head,
             head: Head::default(),
             body: 0..0,
+            streams: false,
         }
     }
 }
 
 impl ResponseReader {
+    /// Whether the content of the next answer is passed on by `drain`. An error's body is joined as always.
+    pub fn stream(&mut self, streams: bool) {
+        self.streams = streams;
+    }
+
     /// Where the caller puts the next bytes.
     pub fn space(&mut self) -> &mut [u8] {
-        let wanted = match self.stage {
-            Stage::Sized { missing } | Stage::Chunk { missing } => missing + SPACE_MIN,
-            _ => SPACE_MIN,
+        let (wanted, needed) = match self.stage {
+            Stage::Sized { missing } | Stage::Chunk { missing } if self.passes_on() => {
+                let some = missing.min(STREAMED_BYTES) + SPACE_MIN;
+                (some, some)
+            }
+            Stage::Sized { missing } | Stage::Chunk { missing } => (missing + SPACE_MIN, SPACE_MIN),
+            _ => (SPACE_MIN, SPACE_MIN),
         };
-        if self.buffer.len() - self.filled < wanted.min(SPACE_MIN) {
+        if self.buffer.len() - self.filled < needed {
             self.buffer.resize((self.filled + wanted).next_power_of_two(), 0);
         }
         &mut self.buffer[self.filled..]
@@ -169,6 +184,26 @@ impl ResponseReader {
                 return Ok(false);
             }
         }
+    }
+
+    /// Passes on the content that has been received, and forgets it.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        if self.stage == Stage::Head || !self.passes_on() {
+            return;
+        }
+        if !self.body.is_empty() {
+            sink(&self.buffer[self.body.clone()]);
+        }
+        // Only the head stays, and what has not been parsed.
+        let end = self.head.text.end;
+        self.buffer.copy_within(self.at..self.filled, end);
+        self.filled -= self.at - end;
+        self.at = end;
+        self.body = end..end;
+    }
+
+    fn passes_on(&self) -> bool {
+        self.streams && (200..300).contains(&self.head.status)
     }
 
     /// The server has closed the connection. This ends an answer without a length; any other answer is cut off.
@@ -261,14 +296,16 @@ impl ResponseReader {
             (100..=199, ..) => Stage::Head,
             (204 | 304, ..) => Stage::Complete,
             (_, true, _) => Stage::ChunkSize,
-            (_, false, Some(bytes)) if bytes > BODY_BYTES_MAX => {
-                return Err(ResponseError::BodyTooLong { bytes });
-            }
             (_, false, Some(length)) => Stage::Sized { missing: length },
             (_, false, None) => Stage::UntilClose,
         };
         self.head = head;
-        Ok(())
+        match self.stage {
+            Stage::Sized { missing: bytes } if bytes > BODY_BYTES_MAX && !self.passes_on() => {
+                Err(ResponseError::BodyTooLong { bytes })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn read_chunk_size(&mut self) -> Result<(), ResponseError> {

@@ -155,3 +155,57 @@ fn a_close_ends_only_what_has_no_other_end() {
     check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", Err("in the middle of an answer"));
     check("HTTP/1.0 200 OK\r\n\r\nuntil the end", Ok("until the end"));
 }
+
+/// Feeds the bytes in pieces of this size, and says what was passed on, what was joined, and how long the buffer became.
+fn stream(bytes: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, usize) {
+    let mut reader = ResponseReader::default();
+    reader.stream(true);
+    let (mut passed, mut is_whole) = (Vec::new(), false);
+    for piece in bytes.chunks(size) {
+        assert!(!is_whole, "the answer ended too early");
+        reader.space()[..piece.len()].copy_from_slice(piece);
+        reader.received(piece.len());
+        is_whole = reader.advance().unwrap();
+        reader.drain(&mut |content| passed.extend_from_slice(content));
+    }
+    assert!(is_whole);
+    (passed, reader.response().body.to_vec(), reader.buffer.len())
+}
+
+#[test]
+fn content_is_passed_on_whatever_its_cuts_and_an_error_is_not() {
+    let chunks = "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    for rest in ["Content-Length: 5\r\n\r\nhello", chunks] {
+        let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+        for (head, passed, joined) in
+            [("HTTP/1.1 206 Partial", "hello", ""), ("HTTP/1.1 503 Busy", "", "hello")]
+        {
+            let answer = format!("{interim}{head}\r\n{rest}");
+            for size in 1..=answer.len() {
+                let (found, body, _) = stream(answer.as_bytes(), size);
+                assert_eq!((&*found, &*body), (passed.as_bytes(), joined.as_bytes()), "{head} by {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_content_takes_no_more_than_the_buffer() {
+    let content: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len()).into_bytes();
+    answer.extend_from_slice(&content);
+    let (passed, body, buffer) = stream(&answer, SPACE_MIN);
+    assert!(passed == content && body.is_empty());
+    assert!(buffer <= 4 * STREAMED_BYTES, "{buffer}");
+}
+
+#[test]
+fn content_longer_than_any_answer_is_no_error_if_it_is_passed_on() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5368709120\r\n\r\n";
+    let mut reader = ResponseReader::default();
+    reader.stream(true);
+    reader.space()[..head.len()].copy_from_slice(head);
+    reader.received(head.len());
+    assert_eq!(reader.advance(), Ok(false));
+    assert!(reader.space().len() <= 4 * STREAMED_BYTES);
+}
