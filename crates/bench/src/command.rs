@@ -31,7 +31,17 @@ Workloads of queues:
   queue-mixed           put, peek, get and delete in turn; each is one operation
   queue-put             one message
 
-all stands for every workload, tables and queues for those of one service.
+Workloads of blobs:
+  blob-get              one blob, whole
+  blob-range            a part of one blob, at a random place
+  blob-list             the hundred blobs of a folder, by their prefix
+  blob-folders          the hundred folders of a folder, by prefix and delimiter
+  blob-mixed            9 blob-get, 1 blob-put
+  blob-put              one blob in one request
+  blob-blocks           one blob in blocks, some at a time, then the list that commits them: one operation
+  blob-append           one block to an append blob
+
+all stands for every workload; tables, queues and blobs for those of one service.
 
 Examples:
   partita bench get,insert --pid $(pidof partita)
@@ -39,6 +49,8 @@ Examples:
   partita bench page --entities 1000000 --reuse         ... and measure again
   partita bench queue-put --rate 5000                   5,000 a second, however long the answers take
   partita bench queues --queues 100 --waiting 100000
+  partita bench blob-put,blob-get --blob-bytes 1048576
+  partita bench blob-blocks --blob-bytes 5368709120 --connections 1 --count 1
   partita bench get --connection-string \"$OURS\" --compare \"$THEIRS\" --rounds 5
 
 The client checks every answer; the exit code is 0 only if all were right. On one machine client and server share the
@@ -51,7 +63,7 @@ pub struct BenchCommand {
     #[arg(value_name = "WORKLOADS", default_value = "all")]
     pub workloads: String,
     /// The endpoints and their account; UseDevelopmentStorage=true is the development account on 127.0.0.1, tables on port
-    /// 10002 and queues on 10001
+    /// 10002, queues on 10001 and blobs on 10000
     #[arg(
         long,
         value_name = "TEXT",
@@ -97,13 +109,28 @@ pub struct BenchCommand {
     /// Size of a message's text
     #[arg(long, value_name = "BYTES", default_value_t = 1024)]
     pub message_bytes: usize,
-    /// Prefix of the names of tables and queues
+    /// Number of blobs loaded for workloads that read
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub blobs: u64,
+    /// Size of a blob, and of an append
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    pub blob_bytes: u64,
+    /// Size of a block of blob-blocks
+    #[arg(long, value_name = "BYTES", default_value_t = 8 * 1024 * 1024)]
+    pub block_bytes: u64,
+    /// Blocks of one blob that are uploaded at the same time, each on a connection of its own
+    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    pub parallel_blocks: usize,
+    /// What blob-range reads; the whole blob if it is shorter
+    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
+    pub range_bytes: u64,
+    /// Prefix of the names of tables, queues and containers
     #[arg(long, value_name = "NAME", default_value = "partitabench")]
     pub table: String,
-    /// Keep the loaded table and the queues
+    /// Keep the loaded table, the queues and the loaded container
     #[arg(long)]
     pub keep: bool,
-    /// Use the table and the queues of an earlier run with --keep and the same sizes
+    /// Use the table, the queues and the container of an earlier run with --keep and the same sizes
     #[arg(long)]
     pub reuse: bool,
     /// Process id of the server, if it runs on this machine; prints its processor time per operation and its memory

@@ -1,4 +1,4 @@
-//! The requests of a run itself: what creates and deletes tables and queues, and counts.
+//! The requests of a run itself: what creates and deletes tables, queues and containers, and counts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use connection::{Client, Response, Target, UnsignedRequest};
 use crate::error::{BenchError, Result};
 use crate::tally::OperationFailure;
 
-/// How long the deletion of a table or queue may take, so that an interrupted run ends soon.
+/// How long the deletion of a table, queue or container may take, so that an interrupted run ends soon.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A connection beside those that are measured.
@@ -48,8 +48,10 @@ impl Control {
     }
 
     /// Sends a request that deletes something, and waits for the answer for some time only.
-    pub async fn delete(&mut self, request: UnsignedRequest<'_>, what: String) -> Result<()> {
-        let deleted = tokio::time::timeout(CLOSE_TIME_MAX, self.send(request, &[204], Instant::now())).await;
+    pub async fn delete(&mut self, request: UnsignedRequest<'_>, status: u16, what: String) -> Result<()> {
+        let expected = [status];
+        let sent = self.send(request, &expected, Instant::now());
+        let deleted = tokio::time::timeout(CLOSE_TIME_MAX, sent).await;
         match deleted {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(Refused { failure, .. })) => Err(BenchError::NotDeleted { what, failure }),

@@ -7,6 +7,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use crate::TABLE_PREFIX_MAX;
+use crate::blobs::{BLOBS_MAX, BLOCK_BYTES_MAX, BLOCKS_MAX};
 use crate::data::{PAGE_ROWS, SMALL_VALUES_BYTES, VALUE_BYTES_MAX};
 use crate::messages::{QUEUES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use crate::pace::RATE_MAX;
@@ -45,6 +46,21 @@ pub enum BenchError {
     TooFewMessages { waiting: u64, queues: u64 },
     #[error("--message-bytes {bytes} is out of range; it takes {TEXT_BYTES_MIN} to {TEXT_BYTES_MAX}")]
     MessageBytes { bytes: usize },
+    #[error("--blobs {0} is out of range; it takes 1 to {BLOBS_MAX}")]
+    Blobs(u64),
+    #[error(
+        "--blob-bytes {bytes} is out of range; it takes 1 to {}, {BLOCKS_MAX} blocks of --block-bytes",
+        BLOCKS_MAX.saturating_mul(*block_bytes)
+    )]
+    BlobBytes { bytes: u64, block_bytes: u64 },
+    #[error("--blob-bytes {bytes} is too long for {}; it takes {most} at most", .workload.name())]
+    BlobTooLong { workload: Workload, bytes: u64, most: u64 },
+    #[error("--block-bytes {0} is out of range; it takes 1 to {BLOCK_BYTES_MAX}")]
+    BlockBytes(u64),
+    #[error("--parallel-blocks 0 can't upload anything; it takes 1 or more")]
+    NoParallelBlocks,
+    #[error("--range-bytes 0 reads nothing; it takes 1 or more")]
+    NoRange,
     #[error("--rate {0} is out of range; it takes more than 0, and up to {RATE_MAX} operations a second")]
     Rate(f64),
     #[error(transparent)]
@@ -85,6 +101,11 @@ pub enum BenchError {
          and without --reuse"
     )]
     NotWaiting { queue: String, failure: OperationFailure },
+    #[error(
+        "container {container} does not hold the data set of --blobs and --blob-bytes ({failure}); load it with --keep, \
+         and without --reuse"
+    )]
+    BlobsNotLoaded { container: String, failure: OperationFailure },
     #[error("queue {queue} can't be read: {failure}")]
     NotCounted { queue: String, failure: OperationFailure },
     #[error("can't load: {0}")]

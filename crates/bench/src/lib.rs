@@ -1,9 +1,13 @@
-//! `partita bench`: measures the speed and the cost of an endpoint of tables and queues, and checks its answers.
+//! `partita bench`: measures the speed and the cost of an endpoint of tables, queues and blobs, and checks its answers.
 //!
 //! It uses only the protocol, so it measures any endpoint: Partita, Azurite, Azure. It shares only
 //! `protocol` with the server.
 
 mod batch;
+mod blob_blocks;
+mod blob_side;
+mod blob_worker;
+mod blobs;
 mod command;
 mod control;
 mod data;
@@ -33,6 +37,7 @@ use std::time::Duration;
 pub use command::BenchCommand;
 pub use error::BenchError;
 
+use blobs::{BlobSet, BlobSizes};
 use connection::{Endpoint, ServiceKind, Target};
 use data::DataSet;
 use error::Result;
@@ -45,7 +50,7 @@ use summary::Summary;
 use workload::Workload;
 
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
-/// The name of a table or a queue has at most 63 characters, and a run adds some.
+/// The name of a table, a queue or a container has at most 63 characters, and a run adds some.
 const TABLE_PREFIX_MAX: usize = 45;
 const DEFAULT_ROUNDS_COMPARED: usize = 3;
 
@@ -67,7 +72,7 @@ pub fn run(command: &BenchCommand) -> Result<()> {
     }
 }
 
-/// The report, and whether its tables and queues were deleted. If that failed, the report is still printed.
+/// The report, and whether its tables, queues and containers were deleted. If that failed, the report is still printed.
 async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     let plan = plan(command)?;
     let (workloads, seed, rate) = (plan.workloads.clone(), plan.seed, plan.rate);
@@ -76,6 +81,7 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         waiting: command.waiting,
         message_bytes: command.message_bytes,
     });
+    let blobs = if plan.has(ServiceKind::Blob) { Some(blob_set(command, &plan)?) } else { None };
     let ends =
         [(Some(&command.connection_string), command.pid), (command.compare.as_ref(), command.compare_pid)];
     let mut sessions = Vec::new();
@@ -96,7 +102,7 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         Ok(()) => unless_interrupted(measure_in_turns(&mut sessions, &workloads, rounds.max(1))).await,
         Err(error) => Err(error),
     };
-    // Deletes tables and queues in any case; returns the first error.
+    // Deletes tables, queues and containers in any case; returns the first error.
     let mut endpoints: Vec<_> =
         sessions.iter().map(|s| EndpointReport { endpoint: s.url(), workloads: Vec::new() }).collect();
     let mut closed = Ok(());
@@ -105,7 +111,8 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
     }
     for (workload, of_endpoints) in workloads.iter().zip(measured?) {
         for (endpoint, rounds) in endpoints.iter_mut().zip(of_endpoints) {
-            endpoint.workloads.push(Summary::of(*workload, &rounds));
+            let bytes = blobs.as_ref().and_then(|blobs| blobs.operation_bytes(*workload));
+            endpoint.workloads.push(Summary::of(*workload, &rounds, bytes));
         }
     }
     let ratios = match endpoints.as_slice() {
@@ -120,7 +127,8 @@ async fn bench(command: &BenchCommand) -> Result<(Report, Result<()>)> {
         None
     };
     let (connections, threads) = (command.connections, command.threads);
-    Ok((Report { connections, threads, rate, entities, queues, seed, endpoints, ratios }, closed))
+    let blobs = blobs.map(|blobs| blobs.sizes);
+    Ok((Report { connections, threads, rate, entities, queues, blobs, seed, endpoints, ratios }, closed))
 }
 
 /// Returns the rounds of each endpoint for each workload. Endpoints take turns, so that a disturbance of the machine affects
@@ -157,7 +165,7 @@ async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: BenchP
         let tls = if endpoint.tls { Some(connection::connector(command.ca.as_deref())?) } else { None };
         Ok::<_, BenchError>(Arc::new(Target { service, endpoint, tls }))
     };
-    let mut sides = Sides { tables: None, queues: None };
+    let mut sides = Sides { tables: None, queues: None, blobs: None };
     if plan.has(ServiceKind::Table) {
         let data = DataSet::new(command.entities, command.value_bytes)?;
         sides.tables = Some((target(ServiceKind::Table)?, data));
@@ -166,8 +174,22 @@ async fn open(command: &BenchCommand, text: &str, pid: Option<u32>, plan: BenchP
         let messages = MessageSet::new(command.queues, command.waiting, command.message_bytes)?;
         sides.queues = Some((target(ServiceKind::Queue)?, messages));
     }
+    if plan.has(ServiceKind::Blob) {
+        sides.blobs = Some((target(ServiceKind::Blob)?, blob_set(command, &plan)?));
+    }
     let server = pid.map(Process::with_id).transpose()?;
     Session::open(sides, server, plan).await
+}
+
+fn blob_set(command: &BenchCommand, plan: &BenchPlan) -> Result<BlobSet> {
+    let sizes = BlobSizes {
+        blobs: command.blobs,
+        bytes: command.blob_bytes,
+        block_bytes: command.block_bytes,
+        parallel_blocks: command.parallel_blocks,
+        range_bytes: command.range_bytes,
+    };
+    BlobSet::new(sizes, &plan.blobs().collect::<Vec<_>>())
 }
 
 fn plan(command: &BenchCommand) -> Result<BenchPlan> {

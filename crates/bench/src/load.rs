@@ -1,4 +1,4 @@
-//! Loads entities or messages over all connections.
+//! Loads entities, messages or blobs over all connections.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::ops::Range;
@@ -18,6 +18,8 @@ pub enum Loading {
     Entities(Batches),
     /// By message, the queue that it goes to.
     Messages(Vec<u32>),
+    /// So many.
+    Blobs(u64),
 }
 
 /// The data set in batches.
@@ -51,6 +53,7 @@ impl Loading {
         match self {
             Self::Entities(batches) => batches.a_partition() * batches.partitions,
             Self::Messages(queues) => queues.len() as u64,
+            Self::Blobs(blobs) => *blobs,
         }
     }
 
@@ -59,6 +62,7 @@ impl Loading {
         match self {
             Self::Entities(batches) => (batches.rows * batches.partitions, "entities"),
             Self::Messages(queues) => (queues.len() as u64, "messages"),
+            Self::Blobs(blobs) => (*blobs, "blobs"),
         }
     }
 }

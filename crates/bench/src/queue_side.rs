@@ -124,7 +124,7 @@ impl QueueSide {
             let request =
                 UnsignedRequest { method: "DELETE", path: &path, query: "", headers: "", body: None };
             let what = format!("queue {}", self.shared.names[queue]);
-            self.control.delete(request, what).await?;
+            self.control.delete(request, 204, what).await?;
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ impl QueueWorker {
             }
             Workload::QueueUpdate => self.update(now).await?,
             Workload::QueueMixed => self.mixed(now).await?,
-            _ => return Err(OperationFailure::bug("a workload of tables was given to queues")),
+            _ => return Err(OperationFailure::bug("a workload of another service was given to queues")),
         }
         Ok(1)
     }

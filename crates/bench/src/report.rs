@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::blobs::BlobSizes;
 use crate::summary::Summary;
 
 /// The measurements of one endpoint.
@@ -25,6 +26,8 @@ pub struct Report {
     pub entities: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<Queues>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blobs: Option<BlobSizes>,
     pub seed: u64,
     pub endpoints: Vec<EndpointReport>,
     /// The first endpoint's numbers divided by the second's.
@@ -119,6 +122,9 @@ impl Report {
         if let Some(Queues { number, waiting, message_bytes }) = self.queues {
             let _ = write!(said, ", {number} queues with {waiting} messages of {message_bytes} bytes");
         }
+        if let Some(BlobSizes { blobs, bytes, .. }) = self.blobs {
+            let _ = write!(said, ", {blobs} blobs of {bytes} bytes");
+        }
         said
     }
 }
@@ -126,12 +132,13 @@ impl Report {
 /// Less than this part of a rate means that it was not kept.
 const RATE_KEPT: f64 = 0.98;
 
-const HEADINGS: [&str; 15] = [
+const HEADINGS: [&str; 16] = [
     "workload",
     "ops",
     "failed",
     "ops/s",
     "entities/s",
+    "MiB/s",
     "p50 µs",
     "p90",
     "p99",
@@ -155,6 +162,7 @@ fn cells(summary: &Summary) -> Vec<String> {
         summary.failed.to_string(),
         number(summary.operations_per_second),
         number(summary.entities_per_second),
+        summary.bytes_per_second.map_or_else(|| "-".to_owned(), |bytes| number(bytes / 1024.0 / 1024.0)),
         latency.p50.to_string(),
         latency.p90.to_string(),
         latency.p99.to_string(),
@@ -226,6 +234,7 @@ mod tests {
             seconds: 1.0,
             operations_per_second: speed,
             entities_per_second: speed,
+            bytes_per_second: None,
             latency_micros: Latency { p50: 1, p90: 2, p99: 4, p999: 5, max: 6 },
             client_cpu_micros_per_operation: 9.876,
             server: Some(ServerUsage { cpu_micros_per_operation: 12.34, resident_kib: 2048, peak_kib: 4096 }),
@@ -242,6 +251,7 @@ mod tests {
             rate: None,
             entities: Some(1000),
             queues: None,
+            blobs: None,
             seed: 7,
             endpoints: endpoints.collect(),
             ratios,
@@ -257,8 +267,8 @@ mod tests {
         assert_eq!(
             shown.text(),
             "http://h/a  (16 connections, 1 client threads, 1000 entities)\n\n\
-             workload  ops  failed  ops/s  entities/s  p50 µs  p90  p99  p99.9  max  server µs/op  client µs/op  server MiB  peak MiB  rounds\n\
-             get        10       2  12346       12346       1    2    4      5    6          12.3          9.88           2         4       1\n\
+             workload  ops  failed  ops/s  entities/s  MiB/s  p50 µs  p90  p99  p99.9  max  server µs/op  client µs/op  server MiB  peak MiB  rounds\n\
+             get        10       2  12346       12346      -       1    2    4      5    6          12.3          9.88           2         4       1\n\
              get: 2 failed with 503 ServerBusy, such as: busy\n\n"
         );
     }

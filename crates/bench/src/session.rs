@@ -1,10 +1,12 @@
-//! A run against one endpoint: prepares tables and queues, measures, and cleans up.
+//! A run against one endpoint: prepares tables, queues and containers, measures, and cleans up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use connection::{ServiceKind, Target};
 
+use crate::blob_side::BlobSide;
+use crate::blobs::BlobSet;
 use crate::data::DataSet;
 use crate::error::{BenchError, Result};
 use crate::measure::{self, Assignment, Limits, Measured};
@@ -14,7 +16,7 @@ use crate::queue_side::{QueueSide, SLICE};
 use crate::table_side::TableSide;
 use crate::workload::Workload;
 
-/// What happens to the table and the queues that were loaded.
+/// What happens to the table, the queues and the container that were loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// Created by this run, and deleted after it.
@@ -33,7 +35,7 @@ pub struct BenchPlan {
     pub warmup: Option<Limits>,
     pub rate: Option<f64>,
     pub kept: Kept,
-    /// Of the names of tables and queues.
+    /// Of the names of tables, queues and containers.
     pub prefix: String,
     pub seed: u64,
     pub trust: bool,
@@ -49,9 +51,16 @@ impl BenchPlan {
         self.workloads.iter().any(|workload| workload.service() == service)
     }
 
-    /// The workloads of tables.
-    pub fn tables(&self) -> impl Iterator<Item = Workload> + Clone {
-        self.workloads.iter().copied().filter(|workload| workload.service() == ServiceKind::Table)
+    pub fn tables(&self) -> impl Iterator<Item = Workload> {
+        self.of(ServiceKind::Table)
+    }
+
+    pub fn blobs(&self) -> impl Iterator<Item = Workload> {
+        self.of(ServiceKind::Blob)
+    }
+
+    fn of(&self, service: ServiceKind) -> impl Iterator<Item = Workload> {
+        self.workloads.iter().copied().filter(move |workload| workload.service() == service)
     }
 }
 
@@ -60,6 +69,7 @@ impl BenchPlan {
 pub struct Sides {
     pub tables: Option<(Arc<Target>, DataSet)>,
     pub queues: Option<(Arc<Target>, MessageSet)>,
+    pub blobs: Option<(Arc<Target>, BlobSet)>,
 }
 
 #[derive(Debug)]
@@ -68,6 +78,7 @@ pub struct Session {
     server: Option<Process>,
     tables: Option<TableSide>,
     queues: Option<QueueSide>,
+    blobs: Option<BlobSide>,
 }
 
 impl Session {
@@ -77,7 +88,8 @@ impl Session {
         let run = format!("{:08x}", crate::random::mix(plan.seed ^ epoch_nanos()) as u32);
         let tables = sides.tables.map(|(target, data)| TableSide::new(&target, data, &plan, &run));
         let queues = sides.queues.map(|(target, messages)| QueueSide::new(&target, messages, &plan, &run));
-        let mut session = Self { plan, server, tables, queues };
+        let blobs = sides.blobs.map(|(target, set)| BlobSide::new(&target, set, &plan, &run));
+        let mut session = Self { plan, server, tables, queues, blobs };
         match crate::unless_interrupted(session.prepare()).await {
             Ok(()) => Ok(session),
             Err(error) => {
@@ -95,11 +107,18 @@ impl Session {
         if let Some(queues) = &mut self.queues {
             queues.prepare().await?;
         }
+        if let Some(blobs) = &mut self.blobs {
+            blobs.prepare(&self.plan).await?;
+        }
         Ok(())
     }
 
     pub fn url(&self) -> String {
-        let urls = [self.tables.as_ref().map(TableSide::url), self.queues.as_ref().map(QueueSide::url)];
+        let urls = [
+            self.tables.as_ref().map(TableSide::url),
+            self.queues.as_ref().map(QueueSide::url),
+            self.blobs.as_ref().map(BlobSide::url),
+        ];
         urls.into_iter().flatten().collect::<Vec<_>>().join(" and ")
     }
 
@@ -121,9 +140,13 @@ impl Session {
                     measured.tally.failed(failure.during("count"));
                 }
             }
-            ServiceKind::Table | ServiceKind::Blob => {
+            ServiceKind::Table => {
                 let tables = self.tables.as_mut().ok_or(BenchError::NoConnectionLeft)?;
                 measure::check(&mut tables.workers, &mut measured.tally).await;
+            }
+            ServiceKind::Blob => {
+                let blobs = self.blobs.as_mut().ok_or(BenchError::NoConnectionLeft)?;
+                measure::check(&mut blobs.workers, &mut measured.tally).await;
             }
         }
         Ok(measured)
@@ -141,14 +164,18 @@ impl Session {
                 let queues = self.queues.as_mut().ok_or(BenchError::NoConnectionLeft)?;
                 run_queues(queues, assignment).await
             }
-            ServiceKind::Table | ServiceKind::Blob => {
+            ServiceKind::Table => {
                 let tables = self.tables.as_mut().ok_or(BenchError::NoConnectionLeft)?;
                 measure::measure(&mut tables.workers, assignment).await
+            }
+            ServiceKind::Blob => {
+                let blobs = self.blobs.as_mut().ok_or(BenchError::NoConnectionLeft)?;
+                measure::measure(&mut blobs.workers, assignment).await
             }
         }
     }
 
-    /// Deletes the tables and queues of this run; returns the first error.
+    /// Deletes the tables, queues and containers of this run; returns the first error.
     pub async fn close(self) -> Result<()> {
         let tables = match self.tables {
             Some(tables) => tables.close().await,
@@ -158,7 +185,11 @@ impl Session {
             Some(queues) => queues.close().await,
             None => Ok(()),
         };
-        tables.and(queues)
+        let blobs = match self.blobs {
+            Some(blobs) => blobs.close().await,
+            None => Ok(()),
+        };
+        tables.and(queues).and(blobs)
     }
 }
 

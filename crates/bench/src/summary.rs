@@ -20,6 +20,9 @@ pub struct Summary {
     pub seconds: f64,
     pub operations_per_second: f64,
     pub entities_per_second: f64,
+    /// Of content, for workloads that move some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
     pub latency_micros: Latency,
     pub client_cpu_micros_per_operation: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +48,8 @@ pub struct ServerUsage {
 }
 
 impl Summary {
-    pub fn of(workload: Workload, rounds: &[Measured]) -> Self {
+    /// `bytes` is the content that one operation moves.
+    pub fn of(workload: Workload, rounds: &[Measured], bytes: Option<u64>) -> Self {
         let mut failures: BTreeMap<String, FailureCount> = BTreeMap::new();
         for (label, failed) in rounds.iter().flat_map(|round| &round.tally.failures) {
             let entry = failures.entry(label.clone());
@@ -66,6 +70,7 @@ impl Summary {
             resident_kib: last.memory.resident_kib,
             peak_kib: last.memory.peak_kib,
         });
+        let operations_per_second = per_second(|round| round.tally.operations);
         Self {
             workload: workload.name(),
             rounds: rounds.len(),
@@ -74,8 +79,9 @@ impl Summary {
             failed: failures.values().map(|failed| failed.count).sum(),
             failures,
             seconds: median(rounds, |round| round.elapsed.as_secs_f64()),
-            operations_per_second: per_second(|round| round.tally.operations),
+            operations_per_second,
             entities_per_second: per_second(|round| round.tally.entities),
+            bytes_per_second: bytes.map(|bytes| bytes as f64 * operations_per_second),
             latency_micros: Latency {
                 p50: quantile(0.5),
                 p90: quantile(0.9),
@@ -134,10 +140,11 @@ mod tests {
 
     #[test]
     fn rounds_become_medians_and_sums() {
-        let summary = Summary::of(Workload::Get, &[round(1000, 1), round(3000, 1), round(1500, 1)]);
+        let summary = Summary::of(Workload::Get, &[round(1000, 1), round(3000, 1), round(1500, 1)], Some(7));
         assert_eq!((summary.operations, summary.entities, summary.failed), (5500, 11_000, 3));
         assert_eq!(summary.operations_per_second, 1500.0);
         assert_eq!(summary.entities_per_second, 3000.0);
+        assert_eq!(summary.bytes_per_second, Some(10_500.0));
         assert_eq!(summary.latency_micros, Latency { p50: 750, p90: 1350, p99: 1485, p999: 1499, max: 1500 });
         assert_eq!(summary.client_cpu_micros_per_operation, 1000.0);
         let server = ServerUsage { cpu_micros_per_operation: 3000.0, resident_kib: 1500, peak_kib: 5000 };
@@ -147,8 +154,8 @@ mod tests {
 
     #[test]
     fn an_even_number_of_rounds_gives_the_mean_of_the_middle_two() {
-        let summary = Summary::of(Workload::Get, &[round(100, 1), round(300, 1)]);
+        let summary = Summary::of(Workload::Get, &[round(100, 1), round(300, 1)], None);
         assert_eq!(summary.operations_per_second, 200.0);
-        assert_eq!(Summary::of(Workload::Get, &[]).operations_per_second, 0.0);
+        assert_eq!(Summary::of(Workload::Get, &[], None).operations_per_second, 0.0);
     }
 }

@@ -13,6 +13,7 @@ use crate::load::{self, Batches, Loading};
 use crate::session::{BenchPlan, Kept};
 use crate::table_worker::{TableContext, TableWorker};
 use crate::worker::Worker;
+use crate::workload::Workload;
 
 const JSON: &str = "Accept: application/json;odata=nometadata\r\nContent-Type: application/json\r\n\
                     Prefer: return-no-content\r\n";
@@ -47,11 +48,10 @@ impl TableSide {
 
     /// Creates the tables and loads the data set, if a workload needs them.
     pub async fn prepare(&mut self, plan: &BenchPlan) -> Result<()> {
-        let mut needs = plan.tables().map(|workload| workload.needs_data());
-        if needs.clone().any(|needs_data| !needs_data) {
+        if plan.tables().any(Workload::writes_own) {
             self.create(self.shared.written_table.clone(), true).await?;
         }
-        if !needs.any(|needs_data| needs_data) {
+        if !plan.tables().any(Workload::needs_data) {
             return Ok(());
         }
         let table = self.shared.data_table.clone();
@@ -80,7 +80,7 @@ impl TableSide {
             let path = format!("/Tables('{table}')");
             let request =
                 UnsignedRequest { method: "DELETE", path: &path, query: "", headers: JSON, body: None };
-            self.control.delete(request, format!("table {table}")).await?;
+            self.control.delete(request, 204, format!("table {table}")).await?;
         }
         Ok(())
     }

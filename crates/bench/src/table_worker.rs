@@ -89,11 +89,7 @@ impl TableWorker {
             Workload::Merge => self.merge(now).await,
             Workload::Mixed if self.random.below(MIXED_WRITES) == 0 => self.replace(now).await,
             Workload::Mixed => self.get(now).await,
-            Workload::QueuePut
-            | Workload::QueuePeek
-            | Workload::QueueGetDelete
-            | Workload::QueueUpdate
-            | Workload::QueueMixed => Err(OperationFailure::bug("a workload of queues was given to tables")),
+            _ => Err(OperationFailure::bug("a workload of another service was given to tables")),
         }
     }
 

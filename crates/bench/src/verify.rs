@@ -62,6 +62,29 @@ struct Document {
     value: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
+/// Checks the names of a list: numbers of two digits from 0 on, between a prefix and an end.
+pub fn names(body: &[u8], prefix: &str, end: &str, expected: u64) -> Result<(), OperationFailure> {
+    let mut found = 0;
+    for at in memmem::find_iter(body, b"<Name>") {
+        let rest = &body[at + b"<Name>".len()..];
+        let rest = rest
+            .strip_prefix(prefix.as_bytes())
+            .and_then(|rest| rest.strip_prefix(format!("{found:02}{end}").as_bytes()));
+        if !rest.is_some_and(|rest| rest.starts_with(b"</Name>")) {
+            let what = format!("name {found} of the list of {prefix} is another");
+            return Err(OperationFailure::wrong(what, &body[at..]));
+        }
+        found += 1;
+    }
+    if found == expected {
+        return Ok(());
+    }
+    Err(OperationFailure::wrong(
+        format!("the list of {prefix} has {found} names instead of {expected}"),
+        body,
+    ))
+}
+
 /// The pages of one query.
 #[derive(Debug, Default)]
 pub struct Pages {
@@ -103,6 +126,24 @@ mod tests {
         other.row = key.row[..key.row.len() - 1].to_owned();
         assert!(entity(&body, &other, &data, 5).is_err(), "the beginning of a row key");
         assert!(entity(&body[..body.len() - 2], &key, &data, 5).is_err(), "cut off");
+    }
+
+    #[test]
+    fn every_name_of_a_list_is_checked() {
+        let list =
+            |names: &[&str]| names.iter().map(|name| format!("<Name>{name}</Name>")).collect::<String>();
+        let check = |found: &[&str], end: &str| names(list(found).as_bytes(), "a/", end, 2).is_ok();
+        assert!(check(&["a/00", "a/01"], ""));
+        assert!(check(&["a/00/", "a/01/"], "/"));
+        for other in [
+            &["a/00"] as &[_],
+            &["a/00", "a/02"],
+            &["a/00", "a/010"],
+            &["a/00", "b/01"],
+            &["a/00", "a/01", "a/02"],
+        ] {
+            assert!(!check(other, ""), "{other:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! One connection, to tables or to queues.
+//! One connection, to tables, queues or blobs.
 
 use std::time::Instant;
 
+use crate::blob_worker::BlobWorker;
 use crate::load::Loading;
 use crate::queue_worker::QueueWorker;
 use crate::table_worker::TableWorker;
@@ -12,21 +13,23 @@ use crate::workload::Workload;
 pub enum Worker {
     Tables(Box<TableWorker>),
     Queues(Box<QueueWorker>),
+    Blobs(Box<BlobWorker>),
 }
 
 impl Worker {
-    /// Does one operation and checks it. Returns how many entities or messages it wrote, returned or examined.
+    /// Does one operation and checks it. Returns how many entities, messages or blobs it wrote, returned or examined.
     pub async fn operate(&mut self, workload: Workload, now: Instant) -> Result<u64, OperationFailure> {
         match self {
             Self::Tables(worker) => worker.operate(workload, now).await,
             Self::Queues(worker) => worker.operate(workload, now).await,
+            Self::Blobs(worker) => worker.operate(workload, now).await,
         }
     }
 
     /// What must be there before the workload begins, outside of measurements.
     pub async fn prepare(&mut self, workload: Workload) -> Result<(), OperationFailure> {
         match self {
-            Self::Tables(_) => Ok(()),
+            Self::Tables(_) | Self::Blobs(_) => Ok(()),
             Self::Queues(worker) => worker.prepare(workload).await,
         }
     }
@@ -36,10 +39,11 @@ impl Worker {
         match self {
             Self::Tables(worker) => worker.read_back().await,
             Self::Queues(worker) => worker.tidy().await,
+            Self::Blobs(worker) => worker.read_back().await,
         }
     }
 
-    /// Does one piece of the loading; returns how many entities or messages that were.
+    /// Does one piece of the loading; returns how many entities, messages or blobs that were.
     pub async fn load(&mut self, loading: &Loading, piece: u64) -> Result<u64, OperationFailure> {
         match (self, loading) {
             (Self::Tables(worker), Loading::Entities(pieces)) => {
@@ -52,6 +56,7 @@ impl Worker {
                 let queue = queue.ok_or_else(|| OperationFailure::bug("there is no such message to load"))?;
                 worker.load(queue as usize).await.map(|()| 1)
             }
+            (Self::Blobs(worker), Loading::Blobs(_)) => worker.load(piece).await.map(|()| 1),
             _ => Err(OperationFailure::bug("the wrong service was loaded")),
         }
     }

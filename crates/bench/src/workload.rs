@@ -21,13 +21,21 @@ pub enum Workload {
     QueueGetDelete,
     QueueUpdate,
     QueueMixed,
+    BlobGet,
+    BlobRange,
+    BlobList,
+    BlobFolders,
+    BlobMixed,
+    BlobPut,
+    BlobBlocks,
+    BlobAppend,
 }
 
 /// Names of several workloads.
-pub const LISTS: [&str; 3] = ["all", "tables", "queues"];
+pub const LISTS: [&str; 4] = ["all", "tables", "queues", "blobs"];
 
 impl Workload {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 23] = [
         Self::Insert,
         Self::InsertOnePartition,
         Self::Batch,
@@ -44,6 +52,14 @@ impl Workload {
         Self::QueueGetDelete,
         Self::QueueMixed,
         Self::QueuePut,
+        Self::BlobGet,
+        Self::BlobRange,
+        Self::BlobList,
+        Self::BlobFolders,
+        Self::BlobMixed,
+        Self::BlobPut,
+        Self::BlobBlocks,
+        Self::BlobAppend,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -63,6 +79,14 @@ impl Workload {
             Self::QueueGetDelete => "queue-get-delete",
             Self::QueueUpdate => "queue-update",
             Self::QueueMixed => "queue-mixed",
+            Self::BlobGet => "blob-get",
+            Self::BlobRange => "blob-range",
+            Self::BlobList => "blob-list",
+            Self::BlobFolders => "blob-folders",
+            Self::BlobMixed => "blob-mixed",
+            Self::BlobPut => "blob-put",
+            Self::BlobBlocks => "blob-blocks",
+            Self::BlobAppend => "blob-append",
         }
     }
 
@@ -73,6 +97,14 @@ impl Workload {
             | Self::QueueGetDelete
             | Self::QueueUpdate
             | Self::QueueMixed => ServiceKind::Queue,
+            Self::BlobGet
+            | Self::BlobRange
+            | Self::BlobList
+            | Self::BlobFolders
+            | Self::BlobMixed
+            | Self::BlobPut
+            | Self::BlobBlocks
+            | Self::BlobAppend => ServiceKind::Blob,
             _ => ServiceKind::Table,
         }
     }
@@ -83,13 +115,27 @@ impl Workload {
             "all" => true,
             "tables" => self.service() == ServiceKind::Table,
             "queues" => self.service() == ServiceKind::Queue,
+            "blobs" => self.service() == ServiceKind::Blob,
             name => name == self.name(),
         }
     }
 
-    /// Whether a workload of tables uses the loaded data set; otherwise it fills its own table.
+    /// Whether a workload of tables or blobs uses the loaded data set.
     pub const fn needs_data(self) -> bool {
-        !matches!(self, Self::Insert | Self::InsertOnePartition | Self::Batch)
+        !matches!(
+            self,
+            Self::Insert
+                | Self::InsertOnePartition
+                | Self::Batch
+                | Self::BlobPut
+                | Self::BlobBlocks
+                | Self::BlobAppend
+        )
+    }
+
+    /// Whether it fills a table or a container of its own.
+    pub const fn writes_own(self) -> bool {
+        !self.needs_data() || matches!(self, Self::BlobMixed)
     }
 
     /// Parses names of workloads or lists, separated by commas. Keeps their order, each once.
@@ -127,10 +173,15 @@ mod tests {
         );
         check("queue-put,queues", "queue-put queue-peek queue-update queue-get-delete queue-mixed");
         check(
+            "blob-put,blobs",
+            "blob-put blob-get blob-range blob-list blob-folders blob-mixed blob-blocks blob-append",
+        );
+        check(
             "gets",
-            "\"gets\" is not a workload; there are all, tables, queues, insert, insert-one-partition, batch, get, \
+            "\"gets\" is not a workload; there are all, tables, queues, blobs, insert, insert-one-partition, batch, get, \
              page, page-select, partition-scan, table-scan, merge, mixed, queue-peek, queue-update, \
-             queue-get-delete, queue-mixed, queue-put",
+             queue-get-delete, queue-mixed, queue-put, blob-get, blob-range, blob-list, blob-folders, blob-mixed, \
+             blob-put, blob-blocks, blob-append",
         );
         check(" , ", "no workload is named; all runs every one");
         assert_eq!(

@@ -323,6 +323,98 @@ fn wrong_answers_of_queues_are_detected() {
     check("no receipt", "queue-put", "", "can't load: wrong answer: an answer has no id or no receipt");
 }
 
+/// With few blobs, whose blocks are smaller than they are.
+fn bench_blobs(bytes: &str, address: SocketAddr, arguments: &[&str]) -> Output {
+    let mut command = binary();
+    command
+        .args(["bench", "--connection-string", &connection_string("Blob", address)])
+        .args(["--blobs", "130", "--blob-bytes", bytes, "--block-bytes", "40000", "--range-bytes", "1000"])
+        .args(SMALL)
+        .args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn every_workload_of_blobs_runs_without_failures() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let pid = server.process_id().to_string();
+    for bytes in [100, 100_000] {
+        let output = bench_blobs(
+            &bytes.to_string(),
+            server.blob_address(),
+            &["blobs", "--count", "21", "--json", "--pid", &pid],
+        );
+        assert!(output.status.success(), "{}", error(&output));
+        let report = report(&output);
+        let workloads = report["endpoints"][0]["workloads"].as_array().unwrap();
+        assert_eq!(workloads.len(), 8);
+        for workload in workloads {
+            assert_eq!(workload["operations"], 21, "{workload}");
+            assert!(workload["server"]["cpu_micros_per_operation"].as_f64() > Some(0.0), "{workload}");
+            let moved = match workload["workload"].as_str().unwrap() {
+                "blob-list" | "blob-folders" => None,
+                "blob-range" => Some(f64::from(bytes.min(1000))),
+                _ => Some(f64::from(bytes)),
+            };
+            let speed = workload["operations_per_second"].as_f64().unwrap();
+            assert_eq!(workload["bytes_per_second"].as_f64(), moved.map(|moved| moved * speed), "{workload}");
+        }
+    }
+    let left = server.blob_client().send("GET", "/?comp=list", &[("x-ms-version", "2019-02-02")], b"");
+    assert!(left.text().contains("<Containers />"), "containers are deleted in the end: {}", left.text());
+}
+
+#[test]
+fn kept_blobs_are_used_only_with_reuse() {
+    let server = Partita::in_memory();
+    let run = |bytes: &str, kept: &str, expected: Result<(), &str>| {
+        let output = bench_blobs(bytes, server.blob_address(), &["blob-get,blob-list", "--count", "9", kept]);
+        match expected {
+            Ok(()) => assert!(output.status.success(), "{}", error(&output)),
+            Err(text) => {
+                assert!(!output.status.success() && error(&output).contains(text), "{}", error(&output));
+            }
+        }
+    };
+    run("100", "--reuse", Err("load it with --keep, and without --reuse"));
+    run("100", "--keep", Ok(()));
+    run("100", "--keep", Err("use it with --reuse, or choose another --table"));
+    run("100", "--reuse", Ok(()));
+    run("101", "--reuse", Err("load it with --keep, and without --reuse"));
+}
+
+#[test]
+fn wrong_answers_of_blobs_are_detected() {
+    let check = |content: &'static str, workload: &str, label: &str, sample: &str| {
+        let address = server(move |method, _| {
+            let (status, body) = match method {
+                "GET" if workload == "blob-range" => ("206 Partial Content", content),
+                "GET" => ("200 OK", content),
+                "DELETE" => ("202 Accepted", ""),
+                _ => ("201 Created\r\nx-ms-blob-append-offset: 100", ""),
+            };
+            format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        });
+        let output = bench_blobs("100", address, &[workload, "--count", "6", "--json"]);
+        assert!(!output.status.success(), "{workload}: {content}");
+        let summary = &report(&output)["endpoints"][0]["workloads"][0];
+        let failed = &summary["failures"][label];
+        assert!(failed["count"].as_u64() > Some(0), "{summary}");
+        assert!(failed["sample"].as_str().unwrap().contains(sample), "{summary}");
+    };
+    const HUNDRED: &str = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
+    let other = "of the content is another than was put there";
+    check(HUNDRED, "blob-get", "wrong answer", other);
+    check(HUNDRED, "blob-range", "wrong answer", other);
+    check("short", "blob-get", "wrong answer", "content has 5 bytes instead of 100");
+    check(HUNDRED, "blob-put", "read back: wrong answer", other);
+    check(HUNDRED, "blob-blocks", "read back: wrong answer", other);
+    check("<Name>other</Name>", "blob-list", "wrong answer", "name 0 of the list of 100/000000/");
+    check("", "blob-folders", "wrong answer", "has 0 names instead of 2");
+    check(HUNDRED, "blob-append", "wrong answer", "a block was appended at Some(100) and not at 0");
+}
+
 #[test]
 fn at_a_fixed_rate_requests_begin_in_time_and_latency_counts_from_then() {
     const TAKES: std::time::Duration = std::time::Duration::from_millis(20);
