@@ -1,6 +1,7 @@
 //! The fixed answers, with the headers and framing of the real ones.
 
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
@@ -8,7 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, SERVER,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{HeaderMap, Response, StatusCode};
 use memchr::memmem;
@@ -40,9 +42,18 @@ const MESSAGE_ID: &str = "0a1b2c3d-192b-4f77-a501-2ba4be007ea5";
 const RECEIPT: &str = "AgAAAAMAAAAAAAAAO0dZ7P5O1QE=";
 const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
 
-/// Sent at once, and in chunks unless it is empty, as Partita sends its documents.
+const BLOB_ETAG: &str = "\"0x8DD056A2C8E4A00\"";
+const MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
+/// The content of blobs, again and again.
+static CONTENT: [u8; 1024 * 1024] = [b'x'; 1024 * 1024];
+
 #[derive(Debug)]
-pub struct Body(Option<Bytes>);
+pub enum Body {
+    /// Sent at once, and in chunks unless it is empty, as Partita sends its documents.
+    Document(Option<Bytes>),
+    /// So many bytes of a blob, which the head tells the number of.
+    Content(u64),
+}
 
 impl http_body::Body for Body {
     type Data = Bytes;
@@ -52,20 +63,33 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+        let bytes = match &mut *self {
+            Self::Document(bytes) => bytes.take(),
+            Self::Content(0) => None,
+            Self::Content(left) => {
+                let count = (*left).min(CONTENT.len() as u64);
+                *left -= count;
+                Some(Bytes::from_static(&CONTENT[..count as usize]))
+            }
+        };
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_none()
+        matches!(self, Self::Document(None) | Self::Content(0))
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.0.is_some() { SizeHint::default() } else { SizeHint::with_exact(0) }
+        match self {
+            Self::Document(Some(_)) => SizeHint::default(),
+            Self::Document(None) => SizeHint::with_exact(0),
+            Self::Content(left) => SizeHint::with_exact(*left),
+        }
     }
 }
 
 pub fn entity() -> Response<Body> {
-    let mut response = with_headers(StatusCode::OK, Body(Some(Bytes::from_static(ENTITY))));
+    let mut response = with_headers(StatusCode::OK, Body::Document(Some(Bytes::from_static(ENTITY))));
     put(
         response.headers_mut(),
         CONTENT_TYPE,
@@ -76,7 +100,7 @@ pub fn entity() -> Response<Body> {
 }
 
 pub fn written() -> Response<Body> {
-    let mut response = with_headers(StatusCode::NO_CONTENT, Body(None));
+    let mut response = with_headers(StatusCode::NO_CONTENT, Body::Document(None));
     put(response.headers_mut(), ETAG, TIMESTAMP_ETAG);
     put(response.headers_mut(), HeaderName::from_static("preference-applied"), "return-no-content");
     response
@@ -93,7 +117,7 @@ pub fn batch(request: &[u8]) -> Response<Body> {
         body.extend_from_slice(PART.as_bytes());
     }
     body.extend_from_slice(b"--changesetresponse_0--\r\n--batchresponse_0--\r\n");
-    let mut response = with_headers(StatusCode::ACCEPTED, Body(Some(body.into())));
+    let mut response = with_headers(StatusCode::ACCEPTED, Body::Document(Some(body.into())));
     put(response.headers_mut(), CONTENT_TYPE, BATCH_TYPE);
     response
 }
@@ -125,21 +149,89 @@ pub fn message_put() -> Response<Body> {
 }
 
 fn xml(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = with_headers(status, Body(Some(body)));
+    let mut response = with_headers(status, Body::Document(Some(body)));
     put(response.headers_mut(), CONTENT_TYPE, "application/xml");
     response
 }
 
 /// A message that was updated or deleted.
 pub fn message_changed() -> Response<Body> {
-    let mut response = with_headers(StatusCode::NO_CONTENT, Body(None));
+    let mut response = with_headers(StatusCode::NO_CONTENT, Body::Document(None));
     put(response.headers_mut(), HeaderName::from_static("x-ms-popreceipt"), RECEIPT);
     put(response.headers_mut(), HeaderName::from_static("x-ms-time-next-visible"), DATE);
     response
 }
 
+/// Of this length.
+pub fn blob(length: u64) -> Response<Body> {
+    content(StatusCode::OK, length)
+}
+
+/// These bytes of a blob of this length.
+pub fn blob_range(range: RangeInclusive<u64>, length: u64) -> Response<Body> {
+    let (first, last) = (range.start(), range.end());
+    let mut response = content(StatusCode::PARTIAL_CONTENT, last - first + 1);
+    if let Ok(value) = HeaderValue::try_from(format!("bytes {first}-{last}/{length}")) {
+        response.headers_mut().insert(CONTENT_RANGE, value);
+    }
+    response
+}
+
+fn content(status: StatusCode, length: u64) -> Response<Body> {
+    let mut response = with_headers(status, Body::Content(length));
+    let headers = response.headers_mut();
+    put(headers, CONTENT_TYPE, "application/octet-stream");
+    put(headers, ETAG, BLOB_ETAG);
+    put(headers, LAST_MODIFIED, DATE);
+    put(headers, HeaderName::from_static("content-md5"), MD5);
+    for (name, value) in [
+        ("accept-ranges", "bytes"),
+        ("x-ms-blob-type", "BlockBlob"),
+        ("x-ms-creation-time", DATE),
+        ("x-ms-lease-state", "available"),
+        ("x-ms-lease-status", "unlocked"),
+        ("x-ms-server-encrypted", "true"),
+    ] {
+        put(headers, HeaderName::from_static(name), value);
+    }
+    response
+}
+
+/// A blob, block, list or container that was put.
+pub fn blob_written() -> Response<Body> {
+    let mut response = with_headers(StatusCode::CREATED, Body::Document(None));
+    let headers = response.headers_mut();
+    put(headers, ETAG, BLOB_ETAG);
+    put(headers, LAST_MODIFIED, DATE);
+    put(headers, HeaderName::from_static("content-md5"), MD5);
+    put(headers, HeaderName::from_static("x-ms-request-server-encrypted"), "true");
+    response
+}
+
+pub fn blob_deleted() -> Response<Body> {
+    with_headers(StatusCode::ACCEPTED, Body::Document(None))
+}
+
+static BLOB_LIST: LazyLock<Bytes> = LazyLock::new(|| {
+    let blob = format!(
+        "<Blob><Name>1024/000000/00/00</Name><Properties><Last-Modified>{DATE}</Last-Modified>\
+         <Content-Length>1024</Content-Length><BlobType>BlockBlob</BlobType></Properties></Blob>"
+    );
+    let list = format!(
+        "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults><Blobs>{}</Blobs><NextMarker />\
+         </EnumerationResults>",
+        blob.repeat(100)
+    );
+    list.into()
+});
+
+/// A hundred blobs.
+pub fn blob_list() -> Response<Body> {
+    xml(StatusCode::OK, BLOB_LIST.clone())
+}
+
 pub fn refusal(status: StatusCode) -> Response<Body> {
-    with_headers(status, Body(None))
+    with_headers(status, Body::Document(None))
 }
 
 fn with_headers(status: StatusCode, body: Body) -> Response<Body> {

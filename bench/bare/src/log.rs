@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use bytes::Bytes;
@@ -17,7 +17,10 @@ const GROUP_MAX: usize = 1024;
 const FILE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
-pub struct Log(mpsc::Sender<Entry>);
+pub struct Log {
+    pub path: PathBuf,
+    entries: mpsc::Sender<Entry>,
+}
 
 type Entry = (Bytes, oneshot::Sender<()>);
 
@@ -33,13 +36,13 @@ impl Log {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("log".to_owned());
         thread.spawn(move || keep(file, &receiver)).map_err(bad)?;
-        Ok(Self(sender))
+        Ok(Self { path: path.to_owned(), entries: sender })
     }
 
     /// Returns once the bytes are on disk.
     pub async fn append(&self, bytes: Bytes) -> Result<(), NotKept> {
         let (done, kept) = oneshot::channel();
-        self.0.send((bytes, done)).map_err(|_| NotKept)?;
+        self.entries.send((bytes, done)).map_err(|_| NotKept)?;
         kept.await.map_err(|_| NotKept)
     }
 }

@@ -2,6 +2,7 @@
 //! It is set up like Partita's own listener, so the difference between the two is Partita's work.
 
 mod answer;
+mod blobs;
 mod log;
 
 use std::convert::Infallible;
@@ -28,7 +29,7 @@ use crate::log::Log;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What the log keeps of a write without a body.
-const RECORD_BYTES: usize = 64;
+static RECORD: [u8; 64] = [0; 64];
 const IDLE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Answers every request with fixed bytes; measure it with `partita bench --trust-answers`
@@ -38,7 +39,8 @@ struct Flags {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10009")]
     listen: String,
-    /// Write the data of each write to this file, and sync it before the answer; the old content of the file is lost
+    /// Write the data of each write to this file, and sync it before the answer; the old content of the file is lost. A blob
+    /// above 64 KiB gets a file of its own beside it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -82,6 +84,9 @@ async fn serve(address: &str, log: Option<Arc<Log>>) -> Result<(), String> {
 }
 
 async fn answer(request: Request<Incoming>, log: Option<Arc<Log>>) -> Result<Response<Body>, Infallible> {
+    if blobs::is_for_blobs(&request) {
+        return Ok(blobs::answer(request, log.as_deref()).await);
+    }
     let path = request.uri().path();
     let (is_batch, of_queues) = (path.ends_with("/$batch"), path.contains("/messages"));
     let method = request.method().clone();
@@ -97,7 +102,7 @@ async fn answer(request: Request<Incoming>, log: Option<Arc<Log>>) -> Result<Res
     let mut body = body.to_bytes();
     if body.is_empty() {
         // A message is hidden or deleted by a request without a body, but not without a record.
-        body = Bytes::from_static(&[0; RECORD_BYTES]);
+        body = Bytes::from_static(&RECORD);
     }
     let answer = match method {
         Method::GET => answer::message(),
