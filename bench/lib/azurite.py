@@ -54,6 +54,7 @@ def start(setup, service="table"):
     quiet_seconds = QUIET_SECONDS if setup.options.quiet_seconds >= 0.5 else None
     server = setup.start("azurite", command, port, accepts_connections, quiet_seconds)
     server.queue_port = port if service == "queue" else None
+    server.blob_port = port if service == "blob" else None
     return server
 
 

@@ -17,9 +17,12 @@ ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
-def connection_string(port, queue_port=None):
+def connection_string(port, queue_port=None, blob_port=None):
     text = f"AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://127.0.0.1:{port}/{ACCOUNT}"
-    return f"{text};QueueEndpoint=http://127.0.0.1:{queue_port}/{ACCOUNT}" if queue_port else text
+    for service, of_service in (("Queue", queue_port), ("Blob", blob_port)):
+        if of_service:
+            text += f";{service}Endpoint=http://127.0.0.1:{of_service}/{ACCOUNT}"
+    return text
 
 
 class TableClient:

@@ -12,9 +12,9 @@ def bench(partita, workload, server, other=None, tolerate=None, **flags):
     stands for a flag without a value. Returns one result for each server. Failures with the status `tolerate` are only
     counted."""
     command = [partita, "bench", workload, "--json", "--pid", str(server.pid),
-               "--connection-string", connection_string(server.port, server.queue_port)]
+               "--connection-string", connection_string(server.port, server.queue_port, server.blob_port)]
     if other:
-        command += ["--compare", connection_string(other.port, other.queue_port), "--compare-pid", str(other.pid)]
+        command += ["--compare", connection_string(other.port, other.queue_port, other.blob_port), "--compare-pid", str(other.pid)]
     for name, value in flags.items():
         if value is not None and value is not False:
             command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
@@ -41,6 +41,7 @@ def result(summary):
         "failures": summary["failures"],
         "ops_per_second": round(summary["operations_per_second"], 1),
         "entities_per_second": round(summary["entities_per_second"], 1),
+        **({"bytes_per_second": round(summary["bytes_per_second"])} if "bytes_per_second" in summary else {}),
         "p50_us": latency["p50"],
         "p99_us": latency["p99"],
         "max_us": latency["max"],

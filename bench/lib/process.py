@@ -26,8 +26,8 @@ class Server:
         """`quiet_seconds`: how long it must do nothing to have settled."""
         self.name, self.command, self.port, self.output, self.ready = name, command, port, output, ready
         self.quiet_seconds = quiet_seconds
-        # Where it serves queues, if it does.
-        self.queue_port = None
+        # Where it serves queues and blobs, if it does.
+        self.queue_port = self.blob_port = None
         self.process = None
 
     def start(self):

@@ -36,11 +36,20 @@ class Setup:
         server.queue_port = queue_port
         return server
 
+    def start_partita_with_blobs(self, folder="store"):
+        """The same, with blobs."""
+        port, blob_port = self.port(5), self.port(6)
+        command = [self.partita, "serve", "--listen", f"127.0.0.1:{port}", "--blob-listen", f"127.0.0.1:{blob_port}",
+                   "--data", str(self.directory / folder), "--log-level", "error"]
+        server = self.start("partita", command, port, answers_http_200("/health/ready"))
+        server.blob_port = blob_port
+        return server
+
     def start_bare(self):
         port = self.port(1)
         command = [self.bare, "--listen", f"127.0.0.1:{port}", "--log", str(self.directory / "bare.log")]
         server = self.start("bare", command, port, accepts_connections)
-        server.queue_port = port
+        server.queue_port = server.blob_port = port
         return server
 
     def start(self, name, command, port, ready, quiet_seconds=None):

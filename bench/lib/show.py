@@ -76,5 +76,13 @@ def mib(value):
     return f"{number(value)} MiB"
 
 
+def bytes_text(value):
+    """Bytes in the largest unit that they are a multiple of."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if value >= unit and value % unit == 0:
+            return f"{value // unit:,} {name}"
+    return f"{value:,} bytes"
+
+
 def duration_or_none(value):
     return "–" if value is None else seconds(value)
