@@ -386,7 +386,7 @@ fn kept_blobs_are_used_only_with_reuse() {
 
 #[test]
 fn wrong_answers_of_blobs_are_detected() {
-    let check = |content: &'static str, workload: &str, label: &str, sample: &str| {
+    let check = |content: &'static str, workload: &'static str, label: &str, sample: &str| {
         let address = server(move |method, _| {
             let (status, body) = match method {
                 "GET" if workload == "blob-range" => ("206 Partial Content", content),
