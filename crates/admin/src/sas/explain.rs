@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 use common::{DateTime, ServiceKind};
+use front::access::Denial;
 use front::account::Account;
+use front::delegation::{self, Rights};
 use front::sas::{self, Caller};
 use protocol::QueryString;
 use protocol::signing::sas::{AccountSas, BlobSas, QueueSas, Sas, SignedResource, TableSas, UserDelegation};
@@ -28,11 +30,12 @@ pub fn explain(text: &str, account: &Account, now: DateTime) -> Result<String, S
         Sas::Blob(sas) => lines.blob(sas),
     }
     lines.terms(&sas);
-    let is_signed = match sas.delegation() {
-        Some(user) => lines.delegation(user),
-        None => lines.signature(&sas, &signature, account),
+    let signed = match sas.delegation() {
+        Some(user) => lines.delegation(user, &sas, &signature, account),
+        None if lines.signature(&sas, &signature, account) => Signed::Account,
+        None => Signed::Wrong,
     };
-    lines.add("from here", &verdict(sas, is_signed, &url, service, now));
+    lines.add("from here", &verdict(sas, &signed, &url, service, now));
     Ok(lines.0.trim_end().to_owned())
 }
 
@@ -51,31 +54,48 @@ fn service_of(sas: &Sas, url: &TokenUrl<'_>) -> ServiceKind {
     }
 }
 
+/// Who has signed a token.
+enum Signed {
+    Account,
+    /// A user who may do this.
+    User(Rights),
+    Wrong,
+    /// A user, with fields that no server of ours takes.
+    Denied(Denial),
+}
+
 /// What a server would answer to a request from this machine. It knows the stored access policies, and we do not.
-fn verdict(sas: Sas, is_signed: bool, url: &TokenUrl<'_>, service: ServiceKind, now: DateTime) -> String {
+fn verdict(sas: Sas, signed: &Signed, url: &TokenUrl<'_>, service: ServiceKind, now: DateTime) -> String {
     if let Some(addressed) = url.service_of_host().filter(|addressed| *addressed != service) {
         return format!(
             "REFUSED: this is a token for the {service} service, and the URL is of the {addressed} service"
         );
     }
-    if sas.delegation().is_some() {
-        return "REFUSED by Partita, which does not support user delegation keys".to_owned();
+    if sas.delegation().is_some() && service != ServiceKind::Blob {
+        return "REFUSED by Partita, which gives out user delegation keys for blobs only".to_owned();
     }
     if !sas.identifier().is_empty() {
         return format!("only the server can tell: it knows the terms of policy {:?}", sas.identifier());
     }
     let https = url.scheme.eq_ignore_ascii_case("https");
     let caller = Caller { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), https };
+    let rights = match signed {
+        Signed::User(rights) => Some(*rights),
+        Signed::Account | Signed::Wrong | Signed::Denied(_) => None,
+    };
     let admitted = sas::admit(sas, None, now, caller, service);
+    let admitted = admitted.and_then(|proof| delegation::limit(proof, rights, now));
     let admitted = match service {
         ServiceKind::Table => admitted.and_then(table_http::access::grant).map(drop),
         ServiceKind::Queue => admitted.and_then(queue_http::access::grant).map(drop),
         ServiceKind::Blob => admitted.map(drop),
     };
-    match admitted {
-        Ok(()) if is_signed => "it would be accepted now".to_owned(),
-        Ok(()) => "REFUSED with AuthenticationFailed: the signature is wrong".to_owned(),
-        Err(denial) => format!("REFUSED with {}: {}", denial.refusal.code(service), denial.why),
+    let refused = |denial: &Denial| format!("REFUSED with {}: {}", denial.refusal.code(service), denial.why);
+    match (admitted, signed) {
+        (Err(denial), _) => refused(&denial),
+        (Ok(()), Signed::Denied(denial)) => refused(denial),
+        (Ok(()), Signed::Wrong) => "REFUSED with AuthenticationFailed: the signature is wrong".to_owned(),
+        (Ok(()), Signed::Account | Signed::User(_)) => "it would be accepted now".to_owned(),
     }
 }
 
@@ -178,12 +198,20 @@ impl Lines {
         key.is_some()
     }
 
-    /// Account keys can't check such a signature, so it counts as wrong.
-    fn delegation(&mut self, user: &UserDelegation) -> bool {
+    /// Keys of this account are made of the account's own key; those of Azure are known to Azure alone.
+    fn delegation(&mut self, user: &UserDelegation, sas: &Sas, signature: &str, account: &Account) -> Signed {
         let UserDelegation { key_user, key_tenant, key_start, key_expiry, .. } = user;
-        let key = format!("by a user delegation key of {key_user} in tenant {key_tenant}");
-        self.add("signature", &format!("not checked; {key}, valid from {key_start} until {key_expiry}"));
-        false
+        let key = format!(
+            "by a user delegation key of {key_user} in tenant {key_tenant}, valid from {key_start} until {key_expiry}"
+        );
+        let string = sas.string_to_sign(account.name.as_str());
+        let (verdict, signed) = match delegation::verify(account, user, &string, signature) {
+            Ok(Some(rights)) => ("right", Signed::User(rights)),
+            Ok(None) => ("WRONG, unless the key is Azure's", Signed::Wrong),
+            Err(denial) => ("not checked", Signed::Denied(denial)),
+        };
+        self.add("signature", &format!("{verdict}; {key}"));
+        signed
     }
 }
 

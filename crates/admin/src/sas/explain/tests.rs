@@ -1,6 +1,8 @@
 //! Tokens of each kind: those of the specifications, and mistakes in them.
 
 use super::*;
+use protocol::signing::AccountKey;
+use protocol::signing::sas::BlobTarget;
 
 const NOW: &str = "2025-01-01T12:00:00Z";
 const QUEUES: &str = "http://127.0.0.1:10001/devstoreaccount1";
@@ -177,16 +179,39 @@ fn a_policy_is_left_to_the_server() {
 }
 
 #[test]
-fn a_user_delegation_key_is_named_and_not_checked() {
-    let key = "skoid=O&sktid=T&skt=S&ske=E&sks=b&skv=V";
-    let parts = [
-        "signature    not checked; by a user delegation key of O in tenant T, valid from S until E",
-        "REFUSED by Partita, which does not support user delegation keys",
-    ];
-    check(&format!("{BLOBS}/c/b?sv=2021-08-06&sr=b&sp=r&se=2030-01-01&{key}&sig=x"), &parts);
+fn a_user_delegation_key_is_named_and_checked() {
+    let key = "skoid=O&sktid=T&skt=2020-01-01T00:00:00Z&ske=2099-01-01T00:00:00Z&sks=b&skv=V";
+    let named = "by a user delegation key of O in tenant T, valid from 2020-01-01T00:00:00Z until 2099-01-01T00:00:00Z";
+    let blob = |more: &str, signature: &str| {
+        format!("{BLOBS}/c/b?sv=2021-08-06&sr=b&sp=r&se=2099-01-01T00:00:00Z&{key}{more}&sig={signature}")
+    };
+    let signed = |more: &str, rights: Rights| {
+        let account = Account::development();
+        let query = QueryString::parse(blob(more, "x").split_once('?').unwrap().1).unwrap();
+        let target = BlobTarget { container: "c", blob: Some("b") };
+        let (sas, _) = Sas::read_blob(&query, target).unwrap().unwrap();
+        let user = sas.delegation().unwrap();
+        let value = delegation::value(&account.keys[0], &account.name, user.key(), rights);
+        let signature = AccountKey::parse(&value).unwrap().sign(&sas.string_to_sign(account.name.as_str()));
+        blob(more, &signature.replace('+', "%2B"))
+    };
+    check(&signed("", Rights::Read), &[&format!("signature    right; {named}"), "it would be accepted now"]);
+    check(
+        &blob("", "x"),
+        &[
+            &format!("signature    WRONG, unless the key is Azure's; {named}"),
+            "REFUSED with AuthenticationFailed: the signature is wrong",
+        ],
+    );
+    check(&signed("&saoid=U", Rights::Read), &["not checked;", "REFUSED with AuthenticationFailed: saoid"]);
+    let old = signed("", Rights::Read).replace("ske=2099", "ske=2021");
+    check(&old, &["WRONG"]);
     // Some SDKs write `sr=q`, others nothing.
     for sr in ["&sr=q", ""] {
-        check(&format!("{QUEUES}/q?sv=2026-02-06{sr}&sp=r&se=2030-01-01&{key}&sig=x"), &parts);
+        check(
+            &format!("{QUEUES}/q?sv=2026-02-06{sr}&sp=r&se=2030-01-01&{key}&sig=x"),
+            &[named, "REFUSED by Partita, which gives out user delegation keys for blobs only"],
+        );
     }
 }
 
