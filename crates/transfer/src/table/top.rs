@@ -106,11 +106,14 @@ fn shown(hot: &Hot, last: Option<&Look>, url: &str, screen: &Screen) -> String {
         .map(|partition| {
             let number = |number: u64| Cell::number(grouped(number));
             let place = partition.partition.as_deref().unwrap_or(match partition.service.as_str() {
-                "queue" => "",
-                _ => "(several partitions)",
+                "table" => "(several partitions)",
+                // Queues and containers have no partitions.
+                _ => "",
             });
             vec![
                 Cell::number(format!("{:.1}", rate(partition, this.seconds, last))),
+                Cell::text(&partition.name),
+                Cell::text(place),
                 number(partition.requests),
                 number(before.get(&partition.key()).copied().unwrap_or(0)),
                 number(partition.writes),
@@ -118,13 +121,14 @@ fn shown(hot: &Hot, last: Option<&Look>, url: &str, screen: &Screen) -> String {
                 number(partition.kib),
                 number(partition.refusals),
                 Cell::text(&partition.service),
-                Cell::text(&partition.name),
-                Cell::text(place),
             ]
         })
         .collect();
+    // A narrow terminal has no room for the last ones.
     let names = [
         "Req/s",
+        "Name",
+        "Partition",
         "Requests",
         "Last min",
         "Writes",
@@ -132,8 +136,6 @@ fn shown(hot: &Hot, last: Option<&Look>, url: &str, screen: &Screen) -> String {
         "KiB",
         "Refused",
         "Service",
-        "Name",
-        "Partition",
     ];
     let grid = Grid::new(names.map(str::to_owned).into(), &rows, screen);
     let sampled = if this.sampled { ", sampled" } else { "" };
