@@ -44,7 +44,7 @@ use upkeep::store::StoreCommand;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A database server for tables and queues that speaks the Azure Table and Queue REST APIs
+/// A storage server for tables, queues and blobs that speaks the Azure Table, Queue and Blob REST APIs
 #[derive(Parser, Debug)]
 #[command(name = "partita", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -60,7 +60,7 @@ enum Command {
         #[arg(value_name = "FLAG", trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
-    /// Serve the Table and Queue services
+    /// Serve the Table, Queue and Blob services
     #[command(after_help = SERVE_HELP)]
     Serve(Box<Flags>),
     /// Reload accounts and keys in a running server

@@ -259,15 +259,18 @@ fn format(data: &Path) -> Option<Finding> {
 
 fn disk(path: &Path) -> Vec<Finding> {
     let Ok(facts) = rustix::fs::statvfs(path) else { return Vec::new() };
-    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
+    vec![room(facts.f_bavail.saturating_mul(facts.f_frsize))]
+}
+
+fn room(free: u64) -> Finding {
     let text = format!("{:.1} GiB free", free as f64 / f64::from(1 << 30));
-    vec![match free {
+    match free {
         free if free < FREE_BYTES_MIN => {
             Finding::wrong("disk", format!("{text}; a store that can't write stops; make room"))
         }
         free if free < FREE_BYTES_WARNED => Finding::new("disk", Verdict::Warning, text),
         _ => Finding::fine("disk", text),
-    }]
+    }
 }
 
 fn file_limit() -> Finding {
@@ -337,6 +340,21 @@ mod tests {
         assert_eq!(verdict(60), Verdict::Warning);
         assert_eq!(verdict(3600), Verdict::Wrong);
         assert_eq!(skew(now, now - Duration::from_secs(3600)).verdict, Verdict::Wrong);
+    }
+
+    #[test]
+    fn a_disk_that_is_nearly_full_is_found() {
+        for (free, expected) in [
+            (0, Verdict::Wrong),
+            (FREE_BYTES_MIN - 1, Verdict::Wrong),
+            (FREE_BYTES_MIN, Verdict::Warning),
+            (FREE_BYTES_WARNED - 1, Verdict::Warning),
+            (FREE_BYTES_WARNED, Verdict::Fine),
+        ] {
+            assert_eq!(room(free).verdict, expected, "{free}");
+        }
+        let [found] = disk(&std::env::temp_dir()).try_into().unwrap();
+        assert!(found.subject == "disk" && found.text.contains("GiB free"), "{found:?}");
     }
 
     #[test]
