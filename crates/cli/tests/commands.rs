@@ -52,20 +52,40 @@ fn the_version_names_commit_rocksdb_and_format() {
     assert!(text.contains("RocksDB 11.") && text.contains("store format "), "{text}");
 }
 
+/// The names in the list of `partita help`.
+fn commands() -> Vec<String> {
+    let help = String::from_utf8(partita(&["help"]).stdout).unwrap();
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    // A long explanation continues far to the right.
+    let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
 #[test]
 fn completions_and_manual_know_every_command() {
-    let bash = String::from_utf8(partita(&["completions", "bash"]).stdout).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man");
     assert!(partita(&["manual", pages.to_str().unwrap()]).status.success());
-    for command in ["serve", "backup", "health"] {
-        assert!(
-            bash.contains(&format!("partita__{command}"))
-                || bash.contains(&format!("partita__subcmd__{command}")),
-            "{command}"
-        );
+    let commands = commands();
+    assert!(commands.len() > 20 && commands.contains(&"doctor".to_owned()), "{commands:?}");
+    let scripts = ["bash", "zsh", "fish", "elvish", "powershell"].map(|shell| {
+        let output = partita(&["completions", shell]);
+        assert!(output.status.success(), "{shell}");
+        (shell, String::from_utf8(output.stdout).unwrap())
+    });
+    for command in commands.iter().filter(|command| *command != "help") {
+        for (shell, script) in &scripts {
+            // As a word of its own; each shell has other signs around it.
+            let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+            assert!(
+                script.split(|letter| !is_part(letter)).any(|word| word == command),
+                "{shell}: {command}"
+            );
+        }
         assert!(pages.join(format!("partita-{command}.1")).is_file(), "{command}");
     }
+    assert_eq!(partita(&["completions", "tcsh"]).status.code(), Some(2));
 }
 
 #[test]

@@ -83,7 +83,44 @@ fn an_explanation_has_the_numbers_of_the_engine() {
         let shown = explained(&page);
         assert_eq!((&shown["examined"], &shown["complete"]), (&10.into(), &false.into()));
         assert_eq!(shown["azure"]["at_least"], true);
+        let document = client.send("GET", "/$partita/explain/Books?run=true&$top=10", &[], b"").json();
+        assert_eq!((&document["examined"], &document["complete"]), (&10.into(), &false.into()));
+        assert_eq!(document["azure"]["at_least"], true);
     });
+}
+
+#[test]
+fn what_explanations_say_was_examined_is_what_the_engine_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let client = &mut server.client();
+    fill(client);
+    let counted = || {
+        let metrics = server.metrics();
+        [
+            "partita_store_rows_scanned_total",
+            "partita_store_point_reads_total",
+            "partita_entities_examined_total",
+        ]
+        .map(|name| metrics[name] as u64)
+    };
+    for (filter, scanned, points) in [
+        ("PartitionKey eq 'p1' and RowKey eq 'r07'", 0, 1),
+        ("PartitionKey eq 'p1' and RowKey ge 'r10' and RowKey lt 'r20'", 10, 0),
+        ("PartitionKey eq 'p1' and N eq 3", 25, 0),
+        ("N eq 3", 100, 0),
+        ("PartitionKey eq 'p1' and PartitionKey eq 'p2'", 0, 0),
+    ] {
+        let before = counted();
+        let examined = explained(&query(client, filter, &[EXPLAIN]))["examined"].as_u64().unwrap();
+        let after = counted();
+        let [rows, gets, all] = [0, 1, 2].map(|at| after[at] - before[at]);
+        assert_eq!(
+            (rows, gets, all, examined),
+            (scanned, points, scanned + points, scanned + points),
+            "{filter}"
+        );
+    }
 }
 
 #[test]
@@ -144,6 +181,9 @@ fn a_limit_refuses_what_examines_more_and_nothing_else() {
             let answer = query(client, filter, &[("x-partita-max-examined", limit)]);
             assert_eq!(answer.status, status, "{filter}, {limit}: {}", answer.text());
             assert_eq!(answer.code() == "ScanTooLarge", status == 400, "{filter}, {limit}");
+            let path = format!("/$partita/explain/Books?run=true&$filter={}", filter.replace(' ', "%20"));
+            let document = client.send("GET", &path, &[("x-partita-max-examined", limit)], b"");
+            assert_eq!(document.status, status, "{filter}, {limit}: {}", document.text());
         }
     });
     let server = Partita::start(&["--in-memory", "--max-examined", "50"]);
@@ -152,6 +192,20 @@ fn a_limit_refuses_what_examines_more_and_nothing_else() {
     assert_eq!(query(client, "N eq 3", &[]).code(), "ScanTooLarge");
     assert_eq!(query(client, "N eq 3", &[("x-partita-max-examined", "1000")]).code(), "ScanTooLarge");
     assert_eq!(query(client, "PartitionKey eq 'p1' and N eq 3", &[]).status, 200);
+}
+
+#[test]
+fn discovery_names_the_version_the_store_and_what_it_can_do() {
+    let directory = tempfile::tempdir().unwrap();
+    for (server, store) in
+        [(Partita::in_memory(), "memory"), (Partita::in_directory(directory.path()), "embedded")]
+    {
+        let found = server.client().send("GET", "/$partita", &[], b"").json();
+        assert_eq!((&found["version"], &found["store"]), (&env!("CARGO_PKG_VERSION").into(), &store.into()));
+        for (ability, expected) in [("explain", true), ("advice", true), ("hot", true), ("jobs", false)] {
+            assert_eq!(found["abilities"][ability], expected, "{ability}");
+        }
+    }
 }
 
 #[test]
@@ -237,6 +291,19 @@ fn the_filter_of_the_largest_request_is_explained_in_a_short_header() {
     assert_eq!(answer.header("set-cookie"), None);
     let text = answer.header("x-partita-explain").unwrap();
     assert!(text.len() <= 4096 && text.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text}");
+    // A key that a table can hold, and texts that are longer than a header may be.
+    let path = "/Books()?$filter=PartitionKey%20eq%20'a%22%C3%A9%F0%9D%84%9E'%20and%20N%20eq%203";
+    let answer = client.send("GET", path, &[JSON, EXPLAIN], b"");
+    let text = answer.header("x-partita-explain").unwrap();
+    assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text}");
+    assert_eq!(explained(&answer)["ranges"], serde_json::json!(["PartitionKey 'a\"é𝄞'"]));
+    let note = "%F0%9D%84%9E".repeat(60);
+    let points: Vec<String> = (0..4).map(|n| format!("RowKey%20eq%20'{note}{n}'")).collect();
+    let path = format!("/Books()?$filter=PartitionKey%20eq%20'{note}'%20and%20({})", points.join("%20or%20"));
+    let answer = client.send("GET", &path, &[JSON, EXPLAIN], b"");
+    let shown = explained(&answer);
+    assert!(answer.header("x-partita-explain").unwrap().len() <= 4096);
+    assert_eq!((&shown["key_ranges"], &shown["ranges"]), (&4.into(), &Value::Null), "{shown}");
     let points: Vec<String> = (0..1200).map(|n| format!("RowKey%20eq%20'{n}'")).collect();
     let path = format!("/Books()?$filter=PartitionKey%20eq%20'p1'%20and%20({})", points.join("%20or%20"));
     let shown = explained(&client.send("GET", &path, &[JSON, EXPLAIN], b""));
@@ -274,5 +341,19 @@ fn advice_and_hot_partitions_tell_the_owner_what_was_asked() {
             found.map_or(0, |hot| hot["requests"].as_u64().unwrap())
         };
         assert_eq!(of("this_minute") + of("last_minute"), (40 + ROWS) as u64, "{hot}");
+        for minute in ["this_minute", "last_minute"] {
+            assert!(hot[minute]["partitions"].as_array().unwrap().len() <= 1, "{hot}");
+        }
+        // Requests to all partitions were few, but examined most.
+        for by in ["requests", "entities"] {
+            let hot = client.send("GET", &format!("/$partita/hot?by={by}"), &[], b"").json();
+            let minutes = ["this_minute", "last_minute"].map(|minute| &hot[minute]["partitions"]);
+            let of = |minute: &Value| {
+                let listed = minute.as_array().unwrap().iter();
+                listed.map(|hot| hot[by].as_u64().unwrap()).collect::<Vec<u64>>()
+            };
+            assert!(minutes.iter().all(|minute| of(minute).is_sorted_by(|a, b| a >= b)), "{by}: {hot}");
+            assert!(minutes.iter().any(|minute| of(minute).len() > 1), "{by}: {hot}");
+        }
     });
 }

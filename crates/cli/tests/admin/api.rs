@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kit::{JSON, JSON_BODY, Visitor, code};
-use crate::support::{ACCOUNT, Client, KEY, Partita};
+use crate::support::{ACCOUNT, Client, KEY, Partita, binary};
 
 #[test]
 fn the_status_says_what_runs_and_how_it_is() {
@@ -36,7 +36,15 @@ fn commands_do_what_the_control_socket_does() {
     assert!(command("freeze").json()["text"].as_str().unwrap().starts_with("frozen since "));
     let refused = server.client().send("POST", "/Tables", &[JSON, JSON_BODY], br#"{"TableName":"Books"}"#);
     assert_eq!(refused.status, 503);
+    let health = Visitor::of(&server).get("/api/status").json()["health"].clone();
+    let reasons = health["reasons"].as_array().unwrap();
+    let reason = reasons.first().and_then(Value::as_str).unwrap_or_default();
+    assert!(health["ready"] == true && reasons.len() == 1 && reason.starts_with("frozen since "), "{health}");
     assert!(command("thaw").json()["since"].is_string());
+    let health = Visitor::of(&server).get("/api/status").json()["health"].clone();
+    assert_eq!(health, json!({ "ready": true, "reasons": [] }));
+    let written = server.client().send("POST", "/Tables", &[JSON, JSON_BODY], br#"{"TableName":"Books"}"#);
+    assert_eq!(written.status, 201, "{}", written.text());
     assert_eq!(command("thaw").json()["text"], "was not frozen");
     let checkpoint = command("checkpoint").json();
     assert!(std::path::Path::new(checkpoint["directory"].as_str().unwrap()).is_dir(), "{checkpoint}");
@@ -135,6 +143,10 @@ fn a_token_that_is_made_works_and_is_explained() {
     let server = Partita::in_memory();
     let mut visitor = Visitor::developer(&server);
     visitor.create_table("Books");
+    for partition in ["A", "a", "b", "c"] {
+        let body = json!({ "PartitionKey": partition, "RowKey": "r" });
+        assert_eq!(visitor.table("POST", "/Books", &body.to_string()).status, 201);
+    }
     let mut make =
         |request: Value| visitor.send("POST", "/api/sas", &[JSON_BODY], request.to_string().as_bytes());
     let made = make(json!({ "kind": "table", "resource": "Books", "permissions": "r", "expiry": "1h", "start_pk": "a", "end_pk": "b" })).json();
@@ -145,14 +157,39 @@ fn a_token_that_is_made_works_and_is_explained() {
         explanation.contains("read on entities of table Books") && explanation.contains("accepted now"),
         "{explanation}"
     );
+    assert!(explanation.contains(r#"from partition \"a\" to partition \"b\""#), "{explanation}");
     let mut client = Client::new(server.address, ACCOUNT, KEY);
     let mut get = |target: &str| client.send_raw("GET", target, &[JSON], b"").unwrap().status;
     let ranged = "$filter=PartitionKey%20ge%20'a'%20and%20PartitionKey%20le%20'b'";
     assert_eq!(get(&format!("/{ACCOUNT}/Books()?{ranged}&{token}")), 200);
     assert_eq!(get(&format!("/{ACCOUNT}/Tables?{token}")), 403);
+    for (partition, expected) in [("A", 404), ("a", 200), ("b", 200), ("c", 404)] {
+        let row = format!("/{ACCOUNT}/Books(PartitionKey='{partition}',RowKey='r')?{token}");
+        assert_eq!(get(&row), expected, "{partition}");
+    }
 
     let made = make(json!({ "kind": "account", "permissions": "rl", "services": "t", "resource_types": "sco", "expiry": "2099-01-01T00:00:00Z" })).json();
     assert_eq!(get(&format!("/{ACCOUNT}/Tables?{}", made["token"].as_str().unwrap())), 200);
+    let of_queues =
+        json!({ "kind": "account", "permissions": "rl", "services": "q", "resource_types": "sco" });
+    let made = make(of_queues).json();
+    let queues = format!("http://{}/{ACCOUNT}/?", server.queue_address());
+    assert!(made["url"].as_str().unwrap().starts_with(&queues), "{made}");
+    let terms = json!({ "kind": "table", "resource": "Books", "permissions": "r", "policy": "p", "start": "2020-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z", "ip": "10.0.0.1", "protocol": "https", "start_pk": "a", "start_rk": "b", "end_pk": "c", "end_rk": "d" });
+    let made = make(terms).json()["token"].as_str().unwrap().to_owned();
+    for field in [
+        "si=p",
+        "st=2020-01-01T00%3A00%3A00Z",
+        "se=2099-01-01T00%3A00%3A00Z",
+        "sip=10.0.0.1",
+        "spr=https",
+        "spk=a",
+        "srk=b",
+        "epk=c",
+        "erk=d",
+    ] {
+        assert!(made.split('&').any(|part| part == field), "{field}: {made}");
+    }
     let made = make(json!({ "kind": "queue", "resource": "my-jobs", "permissions": "raup" })).json();
     assert!(made["url"].as_str().unwrap().contains("/my-jobs?"), "{made}");
     for (request, expected) in [
@@ -172,8 +209,11 @@ fn a_token_that_is_made_works_and_is_explained() {
 
 #[test]
 fn settings_and_metrics_are_shown_without_secrets() {
-    let server =
-        Partita::start(&["--in-memory", "--account", &format!("shop:{KEY}"), "--idle-seconds", "77"]);
+    let mut command = binary();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--in-memory"]);
+    command.args(["--account", &format!("shop:{KEY}"), "--idle-seconds", "77"]);
+    command.env("PARTITA_MAX_CONNECTIONS", "99");
+    let server = Partita::spawn(command);
     let mut visitor = Visitor::of(&server);
     let settings = visitor.get("/api/settings");
     assert!(!settings.text().contains(KEY));
@@ -182,6 +222,10 @@ fn settings_and_metrics_are_shown_without_secrets() {
         listed["settings"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned().unwrap()
     };
     assert_eq!(of("idle-seconds"), json!({ "name": "idle-seconds", "value": "77", "from": "flag" }));
+    assert_eq!(
+        of("max-connections"),
+        json!({ "name": "max-connections", "value": "99", "from": "variable" })
+    );
     assert_eq!(of("account")["value"], "shop");
     assert_eq!(of("request-mib"), json!({ "name": "request-mib", "value": "256", "from": "default" }));
     let metrics = visitor.get("/metrics");

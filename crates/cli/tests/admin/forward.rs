@@ -185,14 +185,10 @@ fn an_upload_takes_its_share_of_the_memory_for_requests() {
     let mut slow = TcpStream::connect(server.admin_address()).unwrap();
     slow.write_all(head.as_bytes()).unwrap();
     slow.write_all(&vec![b' '; BYTES - 1]).unwrap();
-    // Until the server has read it.
-    loop {
+    testing::wait_until("the server holds what it has read of the body", || {
         let held = visitor.get("/api/status").json()["memory"]["request_bytes_held"].as_u64().unwrap();
-        if held > 2 * BYTES as u64 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        (held > 2 * BYTES as u64).then_some(())
+    });
     let refused = visitor.table("POST", "/Books", &" ".repeat(BYTES));
     assert_eq!(refused.status, 503, "{}", refused.text());
     slow.write_all(b" ").unwrap();

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -137,6 +137,12 @@ fn more_than_a_page_is_queried_and_counted() {
         succeed(&server, &["query", "Many", "--top", "1200", "--format", "json"]).lines().count(),
         1200
     );
+    // CSV has named its columns before this one is seen.
+    succeed(&server, &["put", "Many", "p9", "z", "Late=x"]);
+    let (status, error) = fail(&server, &["query", "Many", "--format", "csv"]);
+    assert!(status == 1 && error.contains("Late appears only after the first page"), "{error}");
+    let chosen = succeed(&server, &["query", "Many", "--format", "csv", "--select", "RowKey,Late"]);
+    assert!(chosen.contains("\r\nz,x\r\n"), "{chosen}");
     let output = run(&server, &["query", "Many"]);
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 101, "a person is shown a hundred");
     assert!(String::from_utf8(output.stderr).unwrap().contains("--top shows more"));
@@ -166,6 +172,11 @@ fn a_query_is_explained_and_hot_partitions_are_listed() {
     let top = succeed(&server, &["top", "--once"]);
     assert!(top.lines().nth(1).unwrap().trim_start().starts_with("Req/s"), "{top}");
     assert!(top.contains("books") && top.contains("sf"), "{top}");
+    let lines =
+        |arguments: &[&str]| succeed(&server, &[&["top", "--once"], arguments].concat()).lines().count();
+    assert!(lines(&["--top", "1"]) <= 3 && lines(&[]) >= 3);
+    let hot: Value = serde_json::from_str(&succeed(&server, &["top", "--once", "--format", "json"])).unwrap();
+    assert!(hot["this_minute"]["partitions"].is_array(), "{hot}");
     let silent = Partita::start(&["--in-memory", "--extensions", "off"]);
     let (status, error) = fail(&silent, &["top", "--once"]);
     assert!(status == 1 && error.contains("its extensions are off"), "{error}");
@@ -183,6 +194,83 @@ fn top_goes_on_until_it_is_told_to_stop() {
     testing::signal(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
     assert!(!lines.map(Result::unwrap).any(|line| line.contains('\x1b')), "not a terminal");
+}
+
+/// A command on a terminal of sixty columns.
+struct OnTerminal {
+    script: Child,
+    /// Of the command.
+    process: u32,
+    shown: BufReader<ChildStdout>,
+}
+
+impl OnTerminal {
+    /// `None` where nothing can make a terminal.
+    fn run(server: &Partita, arguments: &[&str], more: &[(&str, &str)]) -> Option<Self> {
+        let command = command(server, arguments);
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")))
+            .collect();
+        let line = format!("stty cols 60 rows 20; echo $$; exec {}", words.join(" "));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--command", &line, "/dev/null"]);
+        script.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped());
+        script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.envs(more.iter().copied());
+        let Ok(mut script) = script.spawn() else {
+            testing::not_run("a terminal takes script (bsdutils)");
+            return None;
+        };
+        let mut shown = BufReader::new(script.stdout.take().unwrap());
+        let mut process = String::new();
+        shown.read_line(&mut process).unwrap();
+        let process = process.trim().parse().unwrap_or_else(|_| panic!("{process:?}"));
+        Some(Self { script, process, shown })
+    }
+
+    /// What it shows until it ends.
+    fn rest(mut self) -> String {
+        let mut text = String::new();
+        self.shown.read_to_string(&mut text).unwrap();
+        assert!(self.script.wait().unwrap().success());
+        text
+    }
+}
+
+#[test]
+fn a_terminal_gets_colours_and_lines_that_fit_it() {
+    let server = books();
+    succeed(&server, &["put", "Books", "sf", "long", &format!("Title={}", "word ".repeat(40))]);
+    let query = ["query", "Books", "--select", "Title,Year"];
+    let Some(shown) = OnTerminal::run(&server, &query, &[]).map(OnTerminal::rest) else { return };
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].contains("\x1b[1mTitle") && lines.last().unwrap().contains("4 entities"), "{shown:?}");
+    for line in &lines[1..lines.len() - 1] {
+        assert!(!line.contains('\x1b') && line.chars().count() <= 60, "{line:?}");
+    }
+    assert!(shown.contains('…'), "{shown:?}");
+    let explain = ["explain", "Books", "Year eq 1965"];
+    let Some(shown) = OnTerminal::run(&server, &explain, &[]).map(OnTerminal::rest) else { return };
+    assert!(shown.contains("\x1b[31mtable scan\x1b[0m"), "{shown:?}");
+    let no_colours = [("NO_COLOR", "1")];
+    let Some(shown) = OnTerminal::run(&server, &explain, &no_colours).map(OnTerminal::rest) else { return };
+    assert!(shown.contains("table scan") && !shown.contains('\x1b'), "{shown:?}");
+}
+
+#[test]
+fn top_leaves_the_terminal_as_it_was() {
+    let server = books();
+    let Some(mut top) = OnTerminal::run(&server, &["top", "--interval", "1"], &[]) else { return };
+    let mut seen = String::new();
+    while seen.matches("Req/s").count() < 2 {
+        assert!(top.shown.read_line(&mut seen).unwrap() > 0, "{seen:?}");
+    }
+    testing::signal(top.process, "INT");
+    seen.push_str(&top.rest());
+    assert!(seen.starts_with("\x1b[?1049h\x1b[?25l"), "{seen:?}");
+    assert!(seen.contains("books"), "{seen:?}");
+    assert!(seen.ends_with("\x1b[?25h\x1b[?1049l"), "{seen:?}");
 }
 
 #[test]
