@@ -1,6 +1,7 @@
 // A browser, a page that is signed in, and what went wrong in it.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -11,6 +12,10 @@ import { CONSOLE } from "./service.js";
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const EXECUTABLE = process.env.PARTITA_CHROMIUM ?? "/usr/bin/chromium";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A name of a stranger that leads to this machine, as after DNS rebinding. */
+export const REBOUND = "rebound.example";
+FLAGS.push(`--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`);
 
 const SIZE = { width: 1280, height: 800 };
 
@@ -88,6 +93,22 @@ export async function signedIn(browser, path = "#/tables") {
 export async function go(page, path) {
   await page.goto(`${CONSOLE}/console/${path}`);
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** Another server of the program under test, with these arguments. Gives its console's address, and a function that ends it. */
+export async function startServer(...more) {
+  const child = spawn(process.env.PARTITA_PROGRAM ?? "partita", ["serve", "--listen", "127.0.0.1:0", "--log-level", "error", ...more], { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  const address = await new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+    child.stdout.on("data", (part) => {
+      said += part;
+      const found = said.match(/Console and metrics: (http:\/\/[^/\s]+)/);
+      if (found) resolve(found[1]);
+    });
+  });
+  return { address, stop: () => child.kill() };
 }
 
 /** Waits until `read` gives what is expected: a page draws after a key or a click, not during it. */

@@ -96,6 +96,32 @@ export default async function (check, browser) {
     await until(ground, dark);
   });
 
+  await check("accessibility: 390 pixels are enough to find, open, change and save", async () => {
+    const page = await signedIn(browser);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const isInView = async (found) => {
+      const box = await found.boundingBox();
+      assert.ok(box && box.x >= 0 && box.x + box.width <= 390 && box.y >= 0 && box.y + box.height <= 844, JSON.stringify(box));
+    };
+    for (const name of ["Queues", "Live", "Access", "Settings", "Cluster", "Server", "Tables"]) {
+      await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+      await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
+    }
+    await page.getByRole("link", { name: "Books" }).click();
+    await isInView(page.getByRole("combobox", { name: "Filter" }));
+    await page.getByRole("combobox", { name: "Filter" }).fill("RowKey eq 'all-types'");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText("1 entity", { exact: true }).waitFor();
+    await page.locator("[data-row='0'] [data-column='1']").dblclick();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Value of Title").fill("One of each type");
+    const save = dialog.getByRole("button", { name: "Save" });
+    await save.scrollIntoViewIfNeeded();
+    await isInView(save);
+    await save.click();
+    await page.getByText("The entity was saved.").waitFor();
+  });
+
   await check("accessibility: everything is reached with the keyboard alone", async () => {
     const page = await signedIn(browser);
     await page.getByRole("link", { name: "Books" }).waitFor();

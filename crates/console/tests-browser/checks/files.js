@@ -68,6 +68,31 @@ export default async function (check, browser) {
     assert.equal(readFileSync(join(folder, "FilesFrom.jsonl"), "utf8"), written);
   });
 
+  await check("files: an export has what the filter matches, and shows how far it is", async () => {
+    await dropTable("FilesPages");
+    await createTable("FilesPages");
+    for (const pk of ["a", "b", "c"]) await insertMany("FilesPages", pk, Array.from({ length: 1100 }, (_, index) => ({ RowKey: String(index).padStart(4, "0"), Number: index })));
+    const page = await signedIn(browser, `#/tables/FilesPages?filter=${encodeURIComponent("PartitionKey ge 'b'")}`);
+    await page.locator("[data-row='0']").waitFor();
+    await more(page, "Export to a file");
+    await page.getByRole("dialog").getByText("PartitionKey ge 'b'").waitFor();
+    await page.evaluate(() => {
+      window.seen = [];
+      new MutationObserver(() => {
+        const text = document.querySelector(".progress .mono")?.textContent;
+        if (text) window.seen.push(Number(text.replace(/,/g, "").match(/^\d+/)?.[0]));
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export", exact: true }).click()]);
+    const path = join(folder, "pages.jsonl");
+    await download.saveAs(path);
+    await page.getByText("2,200 entities exported").waitFor();
+    const keys = readFileSync(path, "utf8").trim().split("\n").map((line) => JSON.parse(line).PartitionKey);
+    assert.deepEqual([keys.length, new Set(keys)], [2200, new Set(["b", "c"])]);
+    const seen = await page.evaluate(() => window.seen);
+    assert.ok(seen.some((rows) => rows > 0 && rows < 2200) && seen.every((rows, index) => index === 0 || rows >= seen[index - 1]), String(seen));
+  });
+
   await check("files: lines that can't be stored are named, the others are stored", async () => {
     await dropTable("FilesBad");
     await createTable("FilesBad");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { go, signedIn, until } from "../lab.js";
-import { createTable, dropTable, insert, insertMany } from "../service.js";
+import { createTable, dropTable, entities, insert, insertMany } from "../service.js";
 
 const table = "GridRows";
 
@@ -68,6 +68,54 @@ export default async function (check, browser) {
     await page.locator("[data-row='0'] [data-column='1']").click();
     await page.keyboard.press("Alt+ArrowLeft");
     await until(wider, 60);
+  });
+
+  await check("grid: a double click on the edge of a column fits it to what is in view", async () => {
+    const page = await signedIn(browser, `#/tables/${table}`);
+    const head = page.getByRole("columnheader", { name: /^Text/ });
+    await page.locator("[data-row='0']").waitFor();
+    const before = (await head.boundingBox()).width;
+    await head.locator(".resize").dblclick();
+    await until(async () => (await head.boundingBox()).width < before, true);
+    const isCut = await page.locator("[data-row='3'] .cell").filter({ hasText: "row 3" }).evaluate((cell) => cell.scrollWidth > cell.clientWidth);
+    assert.equal(isCut, false);
+  });
+
+  await check("grid: pages, ends, all rows, copies and deletes with the keyboard", async () => {
+    await dropTable("GridKeys");
+    await createTable("GridKeys");
+    await insertMany("GridKeys", "p", Array.from({ length: 120 }, (_, index) => ({ RowKey: String(index).padStart(3, "0"), Number: index })));
+    const page = await signedIn(browser, "#/tables/GridKeys");
+    await page.locator("[data-row='0']").waitFor();
+    await page.getByText("120 entities", { exact: true }).waitFor();
+    await grid(page).focus();
+    const place = () => page.locator(".cell.active").evaluate((cell) => `${cell.parentElement.dataset.row} ${cell.dataset.column}`);
+    const press = async (key, expected) => {
+      await page.keyboard.press(key);
+      await until(place, expected);
+    };
+    await press("ArrowDown", "0 0");
+    await press("Control+End", "119 0");
+    await press("ArrowUp", "118 0");
+    await press("Control+Home", "0 0");
+    await press("End", "0 3");
+    await press("Home", "0 0");
+    await page.keyboard.press("PageDown");
+    const down = Number((await place()).split(" ")[0]);
+    assert.ok(down > 5 && down < 60, String(down));
+    await press("PageUp", "0 0");
+    await press("ArrowRight", "0 1");
+    await press("ArrowDown", "1 1");
+    await page.keyboard.press("Control+c");
+    await until(() => page.evaluate(() => navigator.clipboard.readText()), "001");
+    await grid(page).focus();
+    await page.keyboard.press("Delete");
+    await page.keyboard.press("Control+a");
+    await page.getByText("120 entities selected").waitFor();
+    assert.equal((await entities("GridKeys")).length, 120, "Delete without a selection deletes nothing");
+    await page.keyboard.press("Delete");
+    await page.getByText("120 entities deleted from GridKeys.").waitFor();
+    assert.deepEqual(await entities("GridKeys"), []);
   });
 
   await check("grid: arrows move, Enter opens, Escape closes, Space selects", async () => {

@@ -1,8 +1,8 @@
 // The live page, the cluster page, the server page.
 
 import assert from "node:assert/strict";
-import { signedIn } from "../lab.js";
-import { createTable, dropTable, entities, entity, insert } from "../service.js";
+import { faults, go, signedIn } from "../lab.js";
+import { CONSOLE, createTable, dropTable, entities, entity, insert } from "../service.js";
 
 const table = "LiveRows";
 
@@ -76,9 +76,66 @@ export default async function (check, browser) {
     await page.getByRole("meter", { name: "Connections" }).waitFor();
   });
 
-  await check("cluster: a single server says so", async () => {
+  await check("live: what is above fifty requests a second is counted and left out", async () => {
+    const page = await signedIn(browser, "#/live");
+    await page.getByText("connected", { exact: true }).waitFor();
+    const left = page.getByText(/[\d,]+ requests? (was|were) left out: at most 50 a second are shown\./);
+    for (let tries = 0; tries < 40 && !(await left.isVisible()); tries += 1) {
+      await Promise.all(Array.from({ length: 200 }, () => entity(table, "hot one", "1")));
+      await page.waitForTimeout(200);
+    }
+    await left.waitFor();
+    assert.ok((await page.locator(".tail tbody tr").count()) <= 200, "the list is bounded");
+  });
+
+  await check("cluster: servers with their slots, nodes and segments; or a single server says so", async () => {
+    const { cluster } = await (await fetch(`${CONSOLE}/api/status`)).json();
     const page = await signedIn(browser, "#/cluster");
-    await page.getByRole("heading", { name: "A single server" }).waitFor();
+    if (!cluster) {
+      await page.getByRole("heading", { name: "A single server" }).waitFor();
+      return;
+    }
+    const section = (title) => page.locator("section").filter({ has: page.getByRole("heading", { name: title }) });
+    await page.getByText(`Keyspace ${cluster.keyspace}`).waitFor();
+    await section("Servers").getByRole("cell", { name: `${cluster.slot} (this one)` }).waitFor();
+    await section("Servers").getByRole("cell", { name: "accepted" }).first().waitFor();
+    for (const node of cluster.nodes) {
+      const row = section("Nodes").getByRole("row").filter({ hasText: node.address });
+      await row.getByRole("cell", { name: "up", exact: true }).waitFor();
+      await row.getByRole("cell", { name: node.datacenter, exact: true }).waitFor();
+    }
+    const segments = section("Directory segments").getByRole("row").filter({ hasText: `devstoreaccount1/${table}` });
+    assert.deepEqual((await segments.getByRole("cell").allInnerTexts()).slice(1), ["1"]);
+    assert.deepEqual(await faults(page), []);
+  });
+
+  await check("server: a freeze is shown where an operator looks, until it is thawed", async () => {
+    const page = await signedIn(browser, "#/server");
+    const command = async (name) => {
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    };
+    try {
+      await command("Freeze writes");
+      await page.getByText(/^frozen since .*: writes are refused$/).waitFor();
+      await go(page, "#/live");
+      await page.getByRole("region", { name: "Health" }).getByText("Ready, with remarks").waitFor();
+      await go(page, "#/server");
+    } finally {
+      await command("Thaw writes");
+    }
+    await page.getByText(/^frozen since .*: writes are refused$/).waitFor({ state: "detached" });
+    await insert(table, { PartitionKey: "thawed", RowKey: String(Date.now()) });
+  });
+
+  await check("server: a command that fails says why", async () => {
+    const { store } = await (await fetch(`${CONSOLE}/api/status`)).json();
+    if (store.kind === "embedded") return;
+    const page = await signedIn(browser, "#/server");
+    await page.getByRole("button", { name: "Checkpoint", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Checkpoint", exact: true }).click();
+    assert.match(await page.getByRole("dialog").getByRole("alert").innerText(), /\w{4,}/);
   });
 
   await check("server: settings in force, secrets hidden, and commands", async () => {

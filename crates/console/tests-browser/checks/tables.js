@@ -2,13 +2,18 @@
 
 import assert from "node:assert/strict";
 import { signedIn, until } from "../lab.js";
-import { createTable, dropTable, entities } from "../service.js";
+import { createTable, dropTable, entities, insertMany } from "../service.js";
 
 export default async function (check, browser) {
   await check("tables: the list shows what is there", async () => {
+    await dropTable("ListedHere");
     await createTable("ListedHere");
+    await insertMany("ListedHere", "p", Array.from({ length: 37 }, (_, index) => ({ RowKey: String(index), Text: "x".repeat(100) })));
     const page = await signedIn(browser);
-    await page.getByRole("link", { name: "ListedHere" }).waitFor();
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "ListedHere" }) });
+    const [, rows, size] = await row.getByRole("cell").allInnerTexts();
+    assert.match(rows, /^37$/);
+    assert.match(size, /^\d[\d.]* (B|KiB)$/);
     await dropTable("ListedHere");
   });
 
