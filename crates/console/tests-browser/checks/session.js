@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { once } from "node:events";
-import { signedIn, violations, watch } from "../lab.js";
+import { REBOUND, signedIn, startServer, violations, watch } from "../lab.js";
 import { CONSOLE, KEY } from "../service.js";
 
 export default async function (check, browser) {
@@ -64,6 +64,46 @@ export default async function (check, browser) {
     await page.getByLabel("Name").fill("NotAllowed");
     await page.getByRole("button", { name: "Create" }).click();
     assert.match(await page.getByRole("dialog").getByRole("alert").innerText(), /Authorization/);
+  });
+
+  await check("sign-in: the administration's token shows the server and no data", async () => {
+    const token = "an-administrators-token-of-a-test";
+    const server = await startServer("--in-memory", "--admin-token", token);
+    try {
+      const page = await browser.newPage();
+      watch(page);
+      await page.goto(`${server.address}/`);
+      await fill(page, "Admin", { "Administration token": "a-wrong-administrators-token" });
+      assert.match(await page.getByRole("alert").innerText(), /token/i);
+      await fill(page, "Admin", { "Administration token": token });
+      await isIn(page);
+      await page.getByText("Administrator", { exact: true }).waitFor();
+      assert.deepEqual(await page.getByRole("navigation", { name: "Pages" }).getByRole("link").allInnerTexts(), ["Live", "Cluster", "Server"]);
+      await page.getByRole("region", { name: "Health" }).getByText("Healthy").waitFor();
+      await page.getByText("only the owner of an account sees its partitions").waitFor();
+      await page.getByRole("link", { name: "Server" }).click();
+      await page.getByLabel("Find a setting").fill("admin-token");
+      await page.getByRole("row").filter({ hasText: "admin-token" }).first().getByText("(hidden)").waitFor();
+      assert.ok(!(await page.content()).includes(token));
+      const data = await page.evaluate(async () => (await fetch("/api/forward/table/Tables")).status);
+      assert.equal(data, 401);
+      // A member of an account is no administrator of a server with a token.
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("button", { name: "Open the development account" }).click();
+      await isIn(page);
+      assert.equal(await page.getByRole("link", { name: "Server" }).count(), 0);
+    } finally {
+      server.stop();
+    }
+  });
+
+  await check("sign-in: a name that was pointed at this machine gets no page and no data", async () => {
+    const page = await browser.newPage(); // not watched: the refusals are what is wanted
+    const strange = CONSOLE.replace("127.0.0.1", REBOUND);
+    for (const path of ["/", "/console/", "/api/session", "/api/tables", "/api/status", "/metrics"]) {
+      const answer = await page.goto(strange + path);
+      assert.equal(answer.status(), 421, path);
+    }
   });
 
   await check("sign-in: scripts can't read the session, and it ends", async () => {

@@ -166,7 +166,7 @@ function HeatMap() {
         </span>
       </header>
       {shown.length === 0 ? (
-        <p class="none">No requests yet. The partitions that get most of them appear here.</p>
+        <p class="none">{session.value?.rights === "owner" ? "No requests yet. The partitions that get most of them appear here." : "Keys are data, so only the owner of an account sees its partitions: sign in with the account's key."}</p>
       ) : (
         <div class="heat-scroll" tabIndex={0} role="region" aria-label="Hot partitions">
           <table class="heat">
