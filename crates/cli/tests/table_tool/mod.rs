@@ -175,8 +175,16 @@ fn a_query_is_explained_and_hot_partitions_are_listed() {
     let lines =
         |arguments: &[&str]| succeed(&server, &[&["top", "--once"], arguments].concat()).lines().count();
     assert!(lines(&["--top", "1"]) <= 3 && lines(&[]) >= 3);
-    let hot: Value = serde_json::from_str(&succeed(&server, &["top", "--once", "--format", "json"])).unwrap();
-    assert!(hot["this_minute"]["partitions"].is_array(), "{hot}");
+    // The scan was one request, but examined most.
+    for by in ["requests", "entities"] {
+        let hot = succeed(&server, &["top", "--once", "--format", "json", "--by", by]);
+        let hot: Value = serde_json::from_str(&hot).unwrap();
+        for minute in ["this_minute", "last_minute"] {
+            let listed = hot[minute]["partitions"].as_array().unwrap().iter();
+            let numbers: Vec<u64> = listed.map(|hot| hot[by].as_u64().unwrap()).collect();
+            assert!(numbers.is_sorted_by(|a, b| a >= b), "{by}: {hot}");
+        }
+    }
     let silent = Partita::start(&["--in-memory", "--extensions", "off"]);
     let (status, error) = fail(&silent, &["top", "--once"]);
     assert!(status == 1 && error.contains("its extensions are off"), "{error}");
