@@ -5,6 +5,7 @@ mod alone;
 mod between;
 mod cases;
 mod chaos;
+mod counts;
 mod deaths;
 mod rivals;
 mod straggler;
