@@ -17,6 +17,7 @@ mod cors;
 pub mod delegation;
 mod fault;
 mod guarded_stream;
+mod head_timer;
 pub mod header_case;
 pub mod headers;
 mod health;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use store::{Engine, Gate};
 use thiserror::Error;
@@ -25,6 +25,7 @@ use crate::body::RequestBody;
 use crate::connections::{Connections, Registration};
 use crate::cores::{Seat, Seats};
 use crate::guarded_stream::GuardedStream;
+use crate::head_timer::HeadTimer;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::pipeline::{self, Arrival, Front, Services};
@@ -374,7 +375,7 @@ async fn serve_connection(
     });
     let stream = GuardedStream::new(stream, place.registration.connection.clone(), metrics, bounds.idle);
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         // A client may close its sending side and still wait for the answer.
         .half_close(true)
         .header_read_timeout(bounds.idle)
