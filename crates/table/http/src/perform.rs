@@ -1,5 +1,7 @@
 //! The checks of an authenticated request to the Table service, in the service's order: read from top to bottom.
 
+use std::pin::pin;
+
 use front::{Admission, Body, RequestBody, ServiceKind, require_length, time_allowed};
 use http::Response;
 use model::{Refusal, limits};
@@ -71,7 +73,9 @@ pub async fn perform(
         facts: None,
     };
     time?;
-    let run = tokio::time::timeout_at(deadline, operation.run(&context, &call));
-    let answer = run.await.unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
+    let run = pin!(operation.run(&context, &call));
+    let answer = tokio::time::timeout_at(deadline, run)
+        .await
+        .unwrap_or_else(|_| Err(common::Refusal::TimedOut.into()))?;
     Ok(respond::answer(request, asked, answer))
 }
