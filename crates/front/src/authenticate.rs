@@ -17,7 +17,7 @@ use crate::account::Account;
 use crate::address::Site;
 use crate::bearer::{Bearer, Identity};
 use crate::delegation::{self, Rights};
-use crate::headers::{CONTENT_MD5, Header, X_MS_DATE, has_authorization, header};
+use crate::headers::{CONTENT_MD5, Header, X_MS_DATE, header};
 
 /// What queues and blobs tell a caller whose request has no date.
 const NO_DATE: &str = "Request date header not specified";
@@ -165,11 +165,6 @@ pub fn refuse_format(error: &SasFormatError) -> Denial {
         }
         _ => denial,
     }
-}
-
-/// Whether a request has no credentials at all, valid or not.
-pub fn is_anonymous(evidence: &Evidence<'_>) -> bool {
-    !has_authorization(evidence.headers) && evidence.query.get("sig").is_none()
 }
 
 fn anonymous(evidence: &Evidence<'_>) -> Denial {

@@ -1,6 +1,6 @@
 //! The headers of a request, or of a part of a batch, without copying them.
 
-use http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 use protocol::names;
 
 // Every request is searched for these. Made once, so that no look-up parses the name.
@@ -49,7 +49,7 @@ impl<'a> Header<'a> {
     }
 
     /// Of a request.
-    fn of_value(value: Option<&'a HeaderValue>) -> Self {
+    pub(crate) fn of_value(value: Option<&'a HeaderValue>) -> Self {
         let Some(value) = value else { return Self::Absent };
         value.to_str().map_or(Self::Unreadable, Self::Text)
     }
@@ -100,11 +100,6 @@ impl<'a> Headers<'a> {
 /// The first header of this name.
 pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Header<'_> {
     Header::of_value(headers.get(name))
-}
-
-/// Whether a request has an Authorization header, so that a token in its query is ignored.
-pub fn has_authorization(headers: &HeaderMap) -> bool {
-    headers.get(AUTHORIZATION).is_some_and(|value| !value.is_empty())
 }
 
 #[cfg(test)]

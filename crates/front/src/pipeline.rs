@@ -246,12 +246,13 @@ async fn handle<S: StorageService>(
     };
     body.discard(connection);
     let info = S::info(&service_request);
+    let elapsed = request.arrived.elapsed();
     let answered = Answered {
         service: S::KIND,
         info,
         status: response.status().as_u16(),
         code: refusal.map(|refusal| refusal.code),
-        elapsed: request.arrived.elapsed(),
+        elapsed,
         method: head.method.as_str(),
         path: head.uri.path(),
         account: request.address.as_ref().ok().map(|address| address.site.account.as_str()),
@@ -261,7 +262,7 @@ async fn handle<S: StorageService>(
         traces.note(&head.headers, &answered, &request.id);
     }
     if let Ok(address) = &request.address {
-        let ending = Ending { info, refusal, observations };
+        let ending = Ending { info, refusal, observations, elapsed };
         let exchange = Exchange::new(&front.analytics, &properties, request, address, &ending, &response);
         response.body_mut().carry(exchange);
     }
@@ -271,7 +272,7 @@ async fn handle<S: StorageService>(
         method = %head.method,
         path = head.uri.path(),
         status = response.status().as_u16(),
-        elapsed_us = request.arrived.elapsed().as_micros() as u64,
+        elapsed_us = elapsed.as_micros() as u64,
         "request"
     );
     response
@@ -329,7 +330,7 @@ pub async fn admit<'r, S: StorageService>(
         version,
         https: request.caller().https,
     };
-    if authenticate::is_anonymous(&evidence) && service.admits_anyone(&site.account, service_request).await? {
+    if request.is_anonymous() && service.admits_anyone(&site.account, service_request).await? {
         return Ok((Proof::Anyone, address));
     }
     let clock = ClockCheck { now: SystemTime::now(), is_checked: front.check_clock };

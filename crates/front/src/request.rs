@@ -9,14 +9,14 @@ use std::time::Instant;
 
 use common::Version;
 use common::{Refusal, limits};
-use http::header::HOST;
+use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderValue, Method};
 use protocol::QueryString;
 
 use crate::account::Accounts;
 use crate::address::{self, Address};
-use crate::headers::{Header, Headers, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION, has_authorization, header};
+use crate::headers::{Header, Headers, X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use crate::request_id;
 use crate::sas::Caller;
 use common::ServiceKind;
@@ -35,7 +35,11 @@ pub struct Request<'r> {
     /// Empty if it can't be read.
     pub query: QueryString,
     pub query_is_readable: bool,
+    /// Whether there is an Authorization header, so that a token in the query is ignored.
+    pub has_authorization: bool,
     pub version: Result<Version, Refusal>,
+    /// The version as its header has it.
+    pub sent_version: Option<&'r HeaderValue>,
 }
 
 impl<'r> Request<'r> {
@@ -52,9 +56,24 @@ impl<'r> Request<'r> {
         let query = QueryString::parse(head.uri.query().unwrap_or_default());
         let query_is_readable = query.is_some();
         let query = query.unwrap_or_default();
-        let version = version(&head.headers, &query);
-        let id = request_id::new_request_id(service);
-        Self { id, arrived, peer, scheme, head, host, service, address, query, query_is_readable, version }
+        let has_authorization = head.headers.get(AUTHORIZATION).is_some_and(|value| !value.is_empty());
+        let sent_version = head.headers.get(&X_MS_VERSION);
+        let version = version(sent_version, &query, has_authorization);
+        Self {
+            id: request_id::new_request_id(service),
+            arrived,
+            peer,
+            scheme,
+            head,
+            host,
+            service,
+            address,
+            query,
+            query_is_readable,
+            has_authorization,
+            version,
+            sent_version,
+        }
     }
 
     pub fn headers(&self) -> Headers<'r> {
@@ -68,6 +87,11 @@ impl<'r> Request<'r> {
 
     pub fn is_preflight(&self) -> bool {
         self.head.method == Method::OPTIONS
+    }
+
+    /// Whether it has no credentials at all, valid or not.
+    pub fn is_anonymous(&self) -> bool {
+        !self.has_authorization && self.query.get("sig").is_none()
     }
 
     pub fn caller(&self) -> Caller {
@@ -103,9 +127,13 @@ fn host<'h>(head: &'h Parts, scheme: &str) -> Result<&'h str, Refusal> {
 ///
 /// With a token, `api-version` or the header choose the version, or else `sv`. With a token older than 2014-02-14, `sv`
 /// always does.
-fn version(headers: &HeaderMap, query: &QueryString) -> Result<Version, Refusal> {
-    let sent = header(headers, &X_MS_VERSION).required_readable(Refusal::HeaderValueInvalid)?;
-    let text = match query.get("sv").filter(|_| !has_authorization(headers) && query.get("sig").is_some()) {
+fn version(
+    sent: Option<&HeaderValue>,
+    query: &QueryString,
+    has_authorization: bool,
+) -> Result<Version, Refusal> {
+    let sent = Header::of_value(sent).required_readable(Refusal::HeaderValueInvalid)?;
+    let text = match query.get("sv").filter(|_| !has_authorization && query.get("sig").is_some()) {
         Some(own) if own < "2014-02-14" => Some(own),
         Some(own) => query.get("api-version").or(sent).or(Some(own)),
         None => sent,

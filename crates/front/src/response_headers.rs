@@ -14,7 +14,7 @@ const RETRY_AFTER_FROZEN: &str = "5";
 /// Repeats the request's version and client request id.
 pub fn echo(headers: &mut HeaderMap, request: &Request<'_>) {
     let version = request.served_version();
-    let sent = request.head.headers.get(&X_MS_VERSION).filter(|sent| **sent == *version.as_bytes());
+    let sent = request.sent_version.filter(|sent| **sent == *version.as_bytes());
     match sent {
         Some(sent) => drop(headers.insert(X_MS_VERSION.clone(), sent.clone())),
         None => put(headers, X_MS_VERSION.clone(), version.as_str()),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{DateTime, limits};
-use http::request::Parts;
 use http::{HeaderMap, Response};
 use protocol::QueryString;
 use protocol::names;
@@ -15,7 +14,6 @@ use super::outcome::{AuthenticationType, Status};
 use super::{Analytics, Window, minute_of};
 use crate::address::Address;
 use crate::bearer::Identity;
-use crate::headers::has_authorization;
 use crate::operation_info::OperationInfo;
 use crate::request::Request;
 use crate::response_body::Body;
@@ -36,6 +34,8 @@ pub struct Ending {
     pub info: &'static OperationInfo,
     pub refusal: Option<RefusalFacts>,
     pub observations: Observations,
+    /// From its head to its answer.
+    pub elapsed: Duration,
 }
 
 /// A request that is counted, and logged if the account wants it, when this is dropped: together with the answer's body,
@@ -75,8 +75,8 @@ impl Exchange {
             true => Status::NetworkError,
             false => Status::of(ending.refusal, || has_own_deadline(&request.query)),
         };
-        let authentication = authentication_type(head);
-        let server = request.arrived.elapsed();
+        let authentication = authentication_type(request);
+        let server = ending.elapsed;
         let target = head.uri.path().len() + head.uri.query().map_or(0, |query| "?".len() + query.len());
         let request_line = head.method.as_str().len() + target + "  HTTP/1.1\r\n".len();
         let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
@@ -157,10 +157,11 @@ impl Drop for Exchange {
 }
 
 /// By the credential that the request has, valid or not.
-fn authentication_type(head: &Parts) -> AuthenticationType {
-    let signed =
-        || head.uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("sig=")));
-    match has_authorization(&head.headers) {
+fn authentication_type(request: &Request<'_>) -> AuthenticationType {
+    let signed = || {
+        request.head.uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("sig=")))
+    };
+    match request.has_authorization {
         true => AuthenticationType::Authenticated,
         false if signed() => AuthenticationType::Sas,
         false => AuthenticationType::Anonymous,
