@@ -42,7 +42,6 @@ const BLOB_TLS_LISTEN: &str = "127.0.0.1:10006";
 pub const OFF: &str = "off";
 const DEV_CERT: &str = "./partita-dev-cert";
 pub const DATA: &str = "./partita-data";
-const REQUEST_LOGS: &str = "request-logs";
 const LOG_LEVEL: &str = "info";
 const MAX_CONNECTIONS: usize = 10_000;
 const IDLE_SECONDS: u64 = 120;
@@ -67,8 +66,6 @@ pub struct Config {
     pub blob_public_access: bool,
     pub tls: Option<Tls>,
     pub storage: Storage,
-    /// The directory for request logs, if there is one.
-    pub request_logs: Option<PathBuf>,
     /// The control socket, if there is one, and whether a setting names it.
     pub control: Option<(PathBuf, bool)>,
     /// The console, metrics and administration, unless they are off.
@@ -151,7 +148,6 @@ impl Config {
             Storage::Memory | Storage::Cluster { .. } => None,
             Storage::Directory { path, .. } => Some(path.join(name)),
         };
-        let request_logs = flags.request_logs.or(file.request_logs).or_else(|| beside_data(REQUEST_LOGS));
         let control = flags.control.or(file.control).map(|path| (path, true));
         let control = control.or_else(|| beside_data(control::SOCKET).map(|path| (path, false)));
         let tls_listen = flags.tls_listen.or(file.tls_listen).unwrap_or_else(|| TLS_LISTEN.to_owned());
@@ -247,7 +243,6 @@ impl Config {
             blob_public_access: flags.blob_public_access.or(file.blob_public_access) == Some(Switch::On),
             tls,
             storage,
-            request_logs,
             control,
             admin,
             accounts,

@@ -13,7 +13,7 @@ use common::throttle::Throttle;
 use engine_cassandra::{CassandraObjects, OptionsError};
 use engine_embedded::{EmbeddedEngine, EmbeddedObjects, OpenError};
 use front::account::SharedAccounts;
-use front::analytics::{Analytics, RequestLogError};
+use front::analytics::{Analytics, LogStore};
 use front::bearer::SharedBearer;
 use front::metrics::Metrics;
 use front::tls::{Certificate, CertificateFiles, TlsError};
@@ -80,8 +80,6 @@ pub enum ServeError {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Control(#[from] BindError),
-    #[error(transparent)]
-    RequestLog(#[from] RequestLogError),
     #[error("the store failed ({}): {source}", .source.kind())]
     Store { source: Fault },
 }
@@ -178,6 +176,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
         Storage::Directory { path, cache_bytes, accept_loss, accept_migration } => {
             marks::check(path, *accept_migration)?;
             warn_if_open_to_others(path);
+            tell_of_log_files(path);
             let mut options = engine_embedded::Options::new(path);
             options.block_cache_bytes = *cache_bytes;
             // A larger buffer would make the log longer, and with it the time to open after a crash.
@@ -273,20 +272,22 @@ async fn serve_with(
         served_queues = Some(queues.clone());
         services = services.with(queue_http::behind_front(queues));
     }
+    // Also if no listener serves blobs: request logs are blobs.
+    let mut blobs = BlobService::new(engine.clone(), objects.clone())
+        .shared(is_shared)
+        .charging(memory.clone())
+        .gated(gate.clone())
+        .retaining(blob_http::StoredRetention::new(engine.clone()));
+    if let Some(throttle) = throttle {
+        blobs = blobs.throttled(throttle);
+    }
+    if let Some(insight) = &insight {
+        blobs = blobs.observed(insight.hot.clone());
+    }
+    let kept = blobs.clone();
+    tokio::spawn(async move { kept.keep_up().await });
+    let logs: Arc<dyn LogStore> = Arc::new(blob_http::RequestLogs::new(blobs.clone()));
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Blob) {
-        let mut blobs = BlobService::new(engine.clone(), objects.clone())
-            .shared(is_shared)
-            .charging(memory.clone())
-            .gated(gate.clone())
-            .retaining(blob_http::StoredRetention::new(engine.clone()));
-        if let Some(throttle) = throttle {
-            blobs = blobs.throttled(throttle);
-        }
-        if let Some(insight) = &insight {
-            blobs = blobs.observed(insight.hot.clone());
-        }
-        let kept = blobs.clone();
-        tokio::spawn(async move { kept.keep_up().await });
         let settings = blob_http::Settings { public_access: config.blob_public_access };
         services = services.with(blob_http::behind_front(blobs, settings));
     }
@@ -301,7 +302,7 @@ async fn serve_with(
         check_clock: config.check_clock,
         bounds: config.bounds,
         memory,
-        analytics: Analytics::new(config.request_logs.clone())?,
+        analytics: Analytics::new(Some(logs)),
         metrics,
         traces: traces.clone(),
         slow_queries: config.watching.slow_queries(),
@@ -374,6 +375,17 @@ async fn serve_with(
 /// The address that is bound, whatever name the setting gave it.
 fn is_loopback(port: &Port) -> bool {
     port.address().ip().to_canonical().is_loopback()
+}
+
+/// Earlier versions wrote request logs into files there.
+fn tell_of_log_files(data: &Path) {
+    let old = data.join("request-logs");
+    if old.is_dir() {
+        tracing::info!(
+            directory = %old.display(),
+            "request logs are blobs in $logs now; the files of earlier versions are left as they are, and can be moved or deleted"
+        );
+    }
 }
 
 /// Users who can read the files can read the data without a key.

@@ -20,6 +20,7 @@ mod crash;
 mod extensions;
 mod formats;
 mod hostile;
+mod logs;
 mod migrate;
 mod model;
 mod paging;

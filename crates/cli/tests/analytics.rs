@@ -1,9 +1,9 @@
-//! Storage Analytics: logs in files and metrics in tables, as the service properties request.
+//! Storage Analytics: which requests are logged, and metrics in tables, as the service properties request. What logs are as
+//! blobs is in `logs.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use std::path::{Path, PathBuf};
-
+use crate::support::request_logs::request_logs;
 use crate::support::{Answer, Client, Partita};
 
 const JSON: [(&str, &str); 2] =
@@ -48,19 +48,6 @@ fn make_requests(client: &mut Client) {
     expect("DELETE", "/Books(PartitionKey='p',RowKey='r')", "", 204);
 }
 
-fn log_files(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { open.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
-
 #[test]
 fn each_request_of_an_enabled_class_is_one_line_of_the_log() {
     let directory = tempfile::tempdir().unwrap();
@@ -74,12 +61,8 @@ fn each_request_of_an_enabled_class_is_one_line_of_the_log() {
     assert!(matches!(stranger.unwrap().status, 401 | 403));
     assert!(server.stop().success());
 
-    let files = log_files(&directory.path().join("request-logs"));
-    let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
-    assert!(names.contains(&"000000.log"), "{files:?}");
-    let place = files[0].strip_prefix(directory.path().join("request-logs")).unwrap().display().to_string();
-    assert!(place.starts_with(&format!("{ACCOUNT}/table/20")) && place.contains("00/00000"), "{place}");
-    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let server = Partita::in_directory(directory.path());
+    let text = request_logs(&mut server.blob_client(), "table/");
     let ended: Vec<String> = text
         .lines()
         .map(|line| {

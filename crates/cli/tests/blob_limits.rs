@@ -3,12 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
+use std::io::Write as _;
+use std::net::TcpStream;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use front::ServiceKind;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::blobs::server;
-use crate::support::{Client, Partita};
+use crate::support::{Client, KEY, Partita};
 
 const VERSION: (&str, &str) = ("x-ms-version", "2021-08-06");
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
@@ -194,4 +198,43 @@ fn an_upload_and_a_download_take_little_memory() {
     assert!(client.send("GET", "/box/large", &[VERSION], b"").body == content);
     let growth = (server.peak_memory_kib() - before) / 1024;
     assert!(growth <= 96, "{growth} MiB for a blob of 256 MiB");
+}
+
+/// Uploads that come slowly hold a chunk each. One account must not be able to hold all memory so that others get none.
+#[test]
+fn slow_uploads_of_one_account_leave_memory_for_others() {
+    const MIB: usize = 1024 * 1024;
+    let account = |name: &str| format!("{name}:{KEY}");
+    let (slow, other) = (account("slow"), account("other"));
+    let server =
+        Partita::start(&["--in-memory", "--request-mib", "32", "--account", &slow, "--account", &other]);
+    let client = |name: &str| Client::of_service(ServiceKind::Blob, server.blob_address(), name, KEY);
+    let (mut slow, mut other) = (client("slow"), client("other"));
+    for client in [&mut slow, &mut other] {
+        assert_eq!(shown(client, "PUT", "/box?restype=container", &[], b""), "201");
+    }
+    let begin = |n: usize| {
+        let mut stream = TcpStream::connect(server.blob_address()).unwrap();
+        let head =
+            slow.signed("PUT", &format!("/box/{n}"), &[VERSION, BLOCK, ("Content-Length", "4194304")], b"");
+        stream.write_all(&head).unwrap();
+        // Who is refused may hear it before everything is sent.
+        let _ = stream.write_all(&vec![1; MIB - 1]);
+        stream
+    };
+    let uploads: Vec<TcpStream> = (0..48).map(begin).collect();
+    let held = || server.metrics()["partita_request_memory_bytes"];
+    let refused = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0; 1]).is_ok()
+    };
+    testing::wait_until("no more uploads get memory", || uploads.iter().any(refused).then_some(()));
+    assert!(held() > 16.0 * MIB as f64, "{}", held());
+    for n in 0..10 {
+        let content = vec![7; 4 * MIB];
+        assert_eq!(shown(&mut other, "PUT", &format!("/box/{n}"), &[BLOCK], &content), "201", "{n}");
+        assert!(other.send("GET", &format!("/box/{n}"), &[VERSION], b"").body == content);
+    }
+    // The slow account is still served, too, where a request needs little.
+    assert_eq!(shown(&mut slow, "PUT", "/box/small", &[BLOCK], b"small"), "201");
 }

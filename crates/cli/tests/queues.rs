@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use wire::signing::AccountKey;
 use wire::signing::sas::{AccountSas, QueueSas, Sas, Terms};
 
+use crate::support::request_logs::request_logs;
 use crate::support::{ACCOUNT, Answer, Client, KEY, Partita};
 
 const TEXT: &[u8] = b"<QueueMessage><MessageText>a</MessageText></QueueMessage>";
@@ -404,21 +405,14 @@ fn requests_are_logged_and_counted_as_queues() {
     queues.send("GET", "/jobs/messages?peekonly=true", &[], b"");
     queues.send("DELETE", "/jobs/messages", &[], b"");
     assert!(server.stop().success());
-    let mut log = String::new();
-    let mut open = vec![directory.path().join("request-logs/devstoreaccount1/queue")];
-    while let Some(path) = open.pop() {
-        match std::fs::read_dir(&path) {
-            Ok(entries) => open.extend(entries.map(|entry| entry.unwrap().path())),
-            Err(_) => log.push_str(&std::fs::read_to_string(path).unwrap()),
-        }
-    }
+    let server = Partita::in_directory(directory.path());
+    let log = request_logs(&mut server.blob_client(), "queue/");
     let operations: Vec<&str> = log.lines().filter_map(|line| line.split(';').nth(2)).collect();
     assert_eq!(
         operations,
         ["CreateQueue", "PutMessage", "GetMessages", "PeekMessage", "ClearMessages"],
         "{log}"
     );
-    let server = Partita::in_directory(directory.path());
     let mut tables = server.client();
     let json = [("Accept", "application/json;odata=nometadata")];
     let metrics = tables.send("GET", "/$MetricsHourPrimaryTransactionsQueue()", &json, b"").text();

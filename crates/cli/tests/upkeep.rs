@@ -233,16 +233,11 @@ fn only_the_owner_can_read_data_directories() {
         command
     };
     let (data, backups, restored) = (text(&path("data")), text(&path("backups")), text(&path("restored")));
-    let (logs, certificates) = (text(&path("logs")), text(&path("certificates")));
-    let mut serve =
-        with_umask(&["serve", "--data", &data, "--request-logs", &logs, "--dev-cert", &certificates]);
+    let certificates = text(&path("certificates"));
+    let mut serve = with_umask(&["serve", "--data", &data, "--dev-cert", &certificates]);
     serve.args(["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--log-level", "error"]);
     let server = Partita::spawn(serve);
     let mut client = server.client();
-    let logging = "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>true</Delete><Read>true</Read>\
-                   <Write>true</Write><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>\
-                   </StorageServiceProperties>";
-    client.send("PUT", "/?restype=service&comp=properties", &[], logging.as_bytes());
     create_table(&mut client, "Books");
     insert(&mut client, "Books", "p", "r");
     let done = |arguments: &[&str]| {
@@ -254,7 +249,7 @@ fn only_the_owner_can_read_data_directories() {
     let newest = text(&newest(&path("backups")));
     done(&["restore", &newest, "--data", &restored]);
     assert!(server.stop().success());
-    for made in [&data, &backups, &newest, &restored, &logs, &certificates] {
+    for made in [&data, &backups, &newest, &restored, &certificates] {
         assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700, "{made}");
     }
     // An existing directory keeps its permissions, with a warning.

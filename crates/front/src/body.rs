@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 
 use crate::connections::Connection;
 use crate::headers::header;
-use crate::memory::{Memory, MemoryShare};
+use crate::memory::{AccountMemory, MemoryShare};
 use crate::response_body::with_memory;
 
 /// How much of a refused request's body is read and discarded, so that its sender gets the refusal and not a broken
@@ -113,7 +113,7 @@ impl RequestBody {
     pub async fn next(
         &mut self,
         deadline: tokio::time::Instant,
-        memory: &Arc<Memory>,
+        memory: &AccountMemory,
     ) -> Result<Option<Bytes>, BodyFailure> {
         self.is_held_back = false;
         loop {

@@ -48,7 +48,7 @@ pub use connections::Connection;
 pub use cores::{Cores, Seats};
 pub use fault::refusal_of_fault;
 pub use listener::{Bounds, Listener, OpenServer, Server};
-pub use memory::{Memory, MemoryShare};
+pub use memory::{AccountMemory, Memory, MemoryShare};
 pub use operation_info::{Class, OperationInfo};
 pub use pipeline::{AnyService, Arrival, Front, Services, admit, require_length, time_allowed};
 pub use port::Port;

@@ -1,3 +1,3 @@
 //! The memory that requests may hold. `store` counts it, because engines and pages take part of it.
 
-pub use store::{FREE_BYTES, MemoryShare, RequestMemory as Memory};
+pub use store::{AccountMemory, FREE_BYTES, MemoryShare, RequestMemory as Memory};

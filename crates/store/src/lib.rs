@@ -41,7 +41,7 @@ pub use objects::{
     chunk_spans,
 };
 pub use page::{Entities, EntityView, EntityViews, Page, PageGuard, StoredRef};
-pub use request_memory::{FREE_BYTES, MemoryShare, RequestMemory};
+pub use request_memory::{AccountMemory, FREE_BYTES, MemoryShare, RequestMemory};
 pub use scan::{Budget, Candidate, PageBuilder, RowFilter, Scan};
 pub use stored_name::{StoredName, place_of};
 pub use transaction::{Change, Condition, RowOperation, Transaction, resolve};

@@ -14,6 +14,8 @@ pub enum Class {
     PartitionScan,
     /// No partition key: the whole table is examined.
     TableScan,
+    /// Blobs: no entity is examined.
+    Blob,
 }
 
 impl fmt::Display for Class {
@@ -23,6 +25,7 @@ impl fmt::Display for Class {
             Self::Range => "range in a partition",
             Self::PartitionScan => "partition scan",
             Self::TableScan => "table scan",
+            Self::Blob => "blobs",
         })
     }
 }

@@ -1,17 +1,25 @@
 //! Anti-pattern: a log whose keys do not contain the time, so that every line is examined to find the last day. The
-//! solutions: a table for each day, and keys of inverted time.
+//! solutions: a blob for each machine and day, a table for each day, and keys of inverted time.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use partita_client::{DateTime, Entity, StoredEntity, partition_key, property, row_key};
+use futures_util::TryStreamExt as _;
+use partita_client::{
+    BlobEntry, DateTime, DeleteSnapshots, Entity, StoredEntity, UploadOptions, partition_key, property,
+    row_key,
+};
 use partita_client_patterns::daily::Daily;
 use partita_client_patterns::keys;
 
 use crate::cost::{Class, Cost};
-use crate::stage::{Outcome, Stage, fill, read};
+use crate::stage::{Outcome, Stage, at_once, fill, read};
 
 const DAYS: u32 = 10;
 const LINES_PER_DAY: u32 = 100;
+/// Lines that a machine appends to its log together.
+const LINES_AT_ONCE: usize = 10;
+const LOG_BYTES_MAX: usize = 1 << 20;
 
 /// The beginning of a day.
 fn day(number: u32) -> DateTime {
@@ -75,6 +83,9 @@ pub async fn run(stage: &Stage) -> Outcome {
     stage.same("the last day by a scan", ids(&scan.entities), expected.clone())?;
     stage.scanned("keys without time", scan.cost, all)?;
 
+    let found = in_blobs(stage, last).await?;
+    stage.same("the last day by its blobs", found, expected.clone())?;
+
     let table = daily.table(last)?;
     let of_day = stage
         .look::<Entity>(Class::TableScan, "a table for each day: all of the last", &table.query())
@@ -101,4 +112,50 @@ pub async fn run(stage: &Stage) -> Outcome {
         .await?;
     stage.same("the last five lines", newest.cost.returned, 5)?;
     stage.scanned("the last five lines", newest.cost, 5)
+}
+
+/// An append blob for each machine and day. Returns the lines of this day.
+async fn in_blobs(stage: &Stage, of: DateTime) -> Outcome<Vec<String>> {
+    let logs = stage.container("logs").await?;
+    let folder = |day: DateTime| format!("{}/", &day.to_fixed_string()[..10]);
+    let mut logged: BTreeMap<String, String> = BTreeMap::new();
+    for line in (0..DAYS).flat_map(lines) {
+        let log = logged.entry(format!("{}{}.log", folder(line.time), line.machine)).or_default();
+        log.push_str(&format!("{} {}\n", line.time.to_fixed_string(), line.id));
+    }
+    let write = async |(name, text): (&String, &String)| {
+        let log = logs.blob(name)?;
+        log.create_append(&UploadOptions::new()).await?;
+        // A machine gathers some lines, and appends them together.
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for some in lines.chunks(LINES_AT_ONCE) {
+            log.append(some.concat()).await?;
+        }
+        Ok(())
+    };
+    at_once(logged.iter().map(write)).await?;
+
+    let start = Instant::now();
+    let of_day: Vec<_> = logs.blobs().prefix(folder(of)).stream().try_collect().await?;
+    let read = async |entry: &BlobEntry| logs.blob(&entry.name)?.read(LOG_BYTES_MAX).await;
+    let texts = at_once(of_day.iter().map(read)).await?;
+    let text: String = texts.iter().map(|text| String::from_utf8_lossy(text)).collect();
+    let mut ids: Vec<String> =
+        text.lines().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned).collect();
+    ids.sort();
+    // The list, and each blob.
+    let (requests, returned) = (u32::try_from(of_day.len()).unwrap_or(u32::MAX) + 1, ids.len() as u64);
+    let cost = Cost { requests, returned, examined: Some(0), time: start.elapsed() };
+    stage.tell(Class::Blob, "a blob for each machine and day: those of the last", cost);
+    stage.same("blobs of a day", of_day.len(), 5)?;
+
+    // What is too old goes with its blobs.
+    for day_over in 0..DAYS - 1 {
+        let old: Vec<_> = logs.blobs().prefix(folder(day(day_over))).stream().try_collect().await?;
+        let delete = async |entry: &BlobEntry| logs.blob(&entry.name)?.delete(DeleteSnapshots::Include).await;
+        at_once(old.iter().map(delete)).await?;
+    }
+    let left: Vec<BlobEntry> = logs.blobs().stream().try_collect().await?;
+    stage.same("blobs after the old days are deleted", left.len(), 5)?;
+    Ok(ids)
 }

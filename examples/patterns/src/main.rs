@@ -35,7 +35,7 @@ use stage::{Failure, Outcome, Stage};
 struct Command {
     #[command(subcommand)]
     task: Task,
-    /// The service to use; the tables created there are removed at the end
+    /// The service to use; what is created there is removed at the end
     #[arg(long, global = true, value_name = "TEXT", default_value = "UseDevelopmentStorage=true")]
     #[arg(env = "PARTITA_CONNECTION_STRING", hide_env_values = true)]
     connection_string: String,
@@ -91,13 +91,13 @@ enum Pattern {
     DataSeries,
     /// More properties than an entity can have
     WideEntities,
-    /// Values longer than an entity can hold
+    /// Values longer than an entity can hold: in a blob, and in chunks
     LargeEntities,
     /// Entities that are deleted together in their own table, which is dropped
     HighVolumeDelete,
     /// Anti-pattern: appending to one partition; with buckets as the solution
     HotPartition,
-    /// Anti-pattern: a log without time in its keys; with two solutions
+    /// Anti-pattern: a log without time in its keys; with three solutions
     LogWithoutTime,
 }
 

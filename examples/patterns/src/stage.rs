@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use partita_client::{
-    Query, Queue, QueueService, RetryPolicy, StoredEntity, Table, TableService, partition_key, property,
-    row_key,
+    BlobService, Container, Query, Queue, QueueService, RetryPolicy, StoredEntity, Table, TableService,
+    partition_key, property, row_key,
 };
 use partita_client_patterns::bulk::{Bulk, BulkWrite, Report};
 use serde::Serialize;
@@ -48,13 +48,14 @@ pub struct ReadResult<T> {
     pub cost: Cost,
 }
 
-/// A service, and tables and queues with a common prefix.
+/// An account, and tables, queues and containers with a common prefix.
 pub struct Stage {
     connection_string: String,
     service: TableService,
     queues: QueueService,
-    /// Whether this run has queues to remove.
+    /// Whether this run has queues to remove; and whether it has containers.
     has_queues: Cell<bool>,
+    has_containers: Cell<bool>,
     prefix: String,
     checks: Cell<u32>,
 }
@@ -71,6 +72,7 @@ impl Stage {
             service: TableService::from_connection_string(connection_string)?,
             queues: QueueService::from_connection_string(connection_string)?,
             has_queues: Cell::new(false),
+            has_containers: Cell::new(false),
             prefix: prefix.to_owned(),
             checks: Cell::new(0),
         })
@@ -113,13 +115,26 @@ impl Stage {
         Ok(queue)
     }
 
+    /// A container of this run, created if it is missing.
+    pub async fn container(&self, name: &str) -> Outcome<Container> {
+        let container = self.blobs()?.container(&format!("{}-{name}", self.prefix.to_lowercase()))?;
+        self.has_containers.set(true);
+        container.create_if_missing().await?;
+        Ok(container)
+    }
+
+    /// The blobs of the same account.
+    fn blobs(&self) -> Outcome<BlobService> {
+        Ok(BlobService::from_connection_string(&self.connection_string)?)
+    }
+
     /// The same table with a client that never retries, so that it sees every refusal.
     pub fn impatient(&self, table: &Table) -> Outcome<Table> {
         let service = TableService::builder(&self.connection_string)?.retry(RetryPolicy::never()).build()?;
         Ok(service.table(table.name())?)
     }
 
-    /// Removes every table and queue of this run.
+    /// Removes every table, queue and container of this run.
     pub async fn clear(&self) -> Outcome {
         let ours = property("TableName").starts_with(&self.prefix);
         let names: Vec<String> = self.service.tables(Some(ours)).try_collect().await?;
@@ -130,6 +145,13 @@ impl Stage {
             let queues: Vec<_> = self.queues.queues(&self.prefix.to_lowercase()).try_collect().await?;
             for queue in queues {
                 self.queues.queue(&queue.name)?.drop().await?;
+            }
+        }
+        if self.has_containers.get() {
+            let blobs = self.blobs()?;
+            let containers: Vec<_> = blobs.containers(&self.prefix.to_lowercase()).try_collect().await?;
+            for container in containers {
+                blobs.container(&container.name)?.drop().await?;
             }
         }
         Ok(())

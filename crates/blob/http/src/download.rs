@@ -1,23 +1,22 @@
 //! Content on its way out: each piece holds its share of the memory for requests until it is sent.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use blob_service::BlobContent;
 use bytes::Bytes;
-use front::{BrokenStream, Memory, held_bytes};
+use front::{AccountMemory, BrokenStream, held_bytes};
 use futures_core::Stream;
 
 pub struct Outgoing {
     content: BlobContent,
-    memory: Arc<Memory>,
+    memory: AccountMemory,
     request_id: String,
 }
 
 impl Outgoing {
-    pub fn new(content: BlobContent, memory: &Arc<Memory>, request_id: &str) -> Self {
-        Self { content, memory: memory.clone(), request_id: request_id.to_owned() }
+    pub fn new(content: BlobContent, memory: AccountMemory, request_id: &str) -> Self {
+        Self { content, memory, request_id: request_id.to_owned() }
     }
 }
 

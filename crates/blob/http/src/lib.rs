@@ -13,6 +13,7 @@ mod operation;
 mod operation_info;
 mod perform;
 mod public;
+mod request_logs;
 mod respond;
 mod retention;
 mod route;
@@ -33,6 +34,7 @@ use answer::Failure;
 use blob_request::BlobRequest;
 use route::Resource;
 
+pub use request_logs::RequestLogs;
 pub use retention::StoredRetention;
 
 /// What the operator decides.

@@ -1,12 +1,11 @@
 //! The body of an upload: piece by piece, as fast as the service keeps it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use blob_service::{Result, Upload};
 use bytes::Bytes;
-use front::{Memory, RequestBody};
+use front::{AccountMemory, RequestBody};
 use tokio::time::Instant;
 
 use crate::answer::of_body;
@@ -25,14 +24,14 @@ pub fn time_for(bytes: u64) -> Duration {
 
 pub struct BodyUpload<'b> {
     body: &'b mut RequestBody,
-    memory: &'b Arc<Memory>,
+    memory: AccountMemory,
     deadline: Instant,
     /// Read before the service asks.
     first: Option<Bytes>,
 }
 
 impl<'b> BodyUpload<'b> {
-    pub fn new(body: &'b mut RequestBody, memory: &'b Arc<Memory>, deadline: Instant) -> Self {
+    pub fn new(body: &'b mut RequestBody, memory: AccountMemory, deadline: Instant) -> Self {
         Self { body, memory, deadline, first: None }
     }
 
@@ -50,7 +49,7 @@ impl<'b> BodyUpload<'b> {
 
     async fn read(&mut self) -> Result<Option<Bytes>> {
         let deadline = self.deadline.min(Instant::now() + PAUSE_MAX);
-        Ok(self.body.next(deadline, self.memory).await.map_err(of_body)?)
+        Ok(self.body.next(deadline, &self.memory).await.map_err(of_body)?)
     }
 }
 

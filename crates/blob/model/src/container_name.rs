@@ -36,6 +36,11 @@ impl ContainerName {
         Self(SPECIAL[0].into())
     }
 
+    /// The container of the logs that the service writes.
+    pub fn logs() -> Self {
+        Self(SPECIAL[2].into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -99,6 +104,7 @@ mod tests {
         assert!(ContainerName::root().is_root());
         let logs = ContainerName::parse("$logs").unwrap();
         assert!(logs.is_logs() && logs.is_system() && !logs.is_root());
+        assert_eq!(logs, ContainerName::logs());
         let web = ContainerName::parse("$web").unwrap();
         assert!(!web.is_system() && !web.is_root());
     }

@@ -341,6 +341,10 @@ impl BlobRow {
         self.blob.as_ref().filter(|blob| blob.deleted.is_none())
     }
 
+    pub fn live_mut(&mut self) -> Option<&mut StoredBlob> {
+        self.blob.as_mut().filter(|blob| blob.deleted.is_none())
+    }
+
     pub fn draft(&self, moves: Moves) -> RowDraft {
         let mut fields = self.unknown.clone();
         let mut content = Vec::new();

@@ -14,6 +14,7 @@ mod containers;
 pub mod content;
 mod error;
 mod fields;
+mod logs;
 pub mod name_key;
 mod requests;
 mod retention;

@@ -13,7 +13,7 @@ use blob_model::{
 };
 use bytes::Bytes;
 use futures_core::Stream;
-use store::Fault;
+use store::{Fault, MemoryShare};
 
 use crate::{BlobRef, Request, Which};
 
@@ -192,12 +192,14 @@ pub struct BlockListQuery {
 }
 
 /// The answer of Get Block List. A list that was not asked for is empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BlockLists {
     pub committed: Vec<ListedBlock>,
     pub uncommitted: Vec<ListedBlock>,
     /// ETag and length, if the blob is committed.
     pub blob: Option<(Etag, u64)>,
+    /// The memory that they take.
+    pub held: Option<MemoryShare>,
 }
 
 /// What Append Block and Seal ask of the blob's length.

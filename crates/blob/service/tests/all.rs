@@ -14,6 +14,7 @@ mod interleaving;
 mod kills;
 mod kit;
 mod lists;
+mod logs;
 mod more;
 mod oracle;
 mod pages;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blob_model::{BlockChoice, BlockId, Crc64, Etag, Md5};
+use blob_model::{BlockChoice, BlockId, Crc64, Etag, Md5, Refusal};
 use blob_service::{AppendCondition, BlobQuery, BlockListQuery, DeleteBlob, Error, NewBlob, Request, Which};
 use bytes::Bytes;
 
@@ -295,4 +295,35 @@ async fn an_upload_has_a_hundred_thousand_blocks_at_most() {
     assert_eq!(listed(&again, "b").await.unwrap().1.len(), 100_000);
     commit(&again, "b", &[(LATEST, "zzzz")]).await.unwrap();
     assert_eq!((again.get("b").await, again.objects().await), (b"two".to_vec(), 1));
+}
+
+#[tokio::test]
+async fn lists_of_many_blocks_are_read_within_the_memory_for_requests() {
+    const BLOCKS: u16 = 1500;
+    let memory = store::RequestMemory::new(1_000_000);
+    let ground = Ground::with_container().await;
+    let service = ground.service.clone().charging(memory.clone());
+    for n in 0..BLOCKS {
+        let body = &mut Pieces(b"x".to_vec(), 10);
+        let id = BlockId::of_bytes(&n.to_be_bytes()).unwrap();
+        service.put_block(&blob("b"), id, checks(), None, body).await.unwrap();
+    }
+    let both = BlockListQuery { which: Which::Current, committed: true, uncommitted: true };
+    let list = async || service.block_list(&blob("b"), both, &Request::default()).await;
+    let lists = list().await.unwrap();
+    assert_eq!(lists.uncommitted.len(), usize::from(BLOCKS));
+    assert!(memory.held() >= 100 * usize::from(BLOCKS), "{}", memory.held());
+    drop(lists);
+    assert_eq!(memory.held(), 0);
+    let mut others = memory.nothing();
+    assert!(others.grow(900_000));
+    assert_eq!(refused(list().await), Refusal::Shared(common::Refusal::Busy));
+    assert_eq!(memory.held(), 900_000);
+    others.give_back();
+    let all: Vec<_> =
+        (0..BLOCKS).map(|n| (BlockChoice::Latest, BlockId::of_bytes(&n.to_be_bytes()).unwrap())).collect();
+    service.put_block_list(&blob("b"), &all, NewBlob::default(), &Request::default()).await.unwrap();
+    assert_eq!(list().await.unwrap().committed.len(), usize::from(BLOCKS));
+    assert!(others.grow(900_000));
+    assert_eq!(refused(list().await), Refusal::Shared(common::Refusal::Busy));
 }

@@ -27,7 +27,6 @@ pub(super) struct File {
     pub data: Option<PathBuf>,
     pub store: Option<StoreAddress>,
     pub store_wait_seconds: Option<u64>,
-    pub request_logs: Option<PathBuf>,
     pub control: Option<PathBuf>,
     pub in_memory: bool,
     pub admin: Option<String>,

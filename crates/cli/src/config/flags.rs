@@ -62,10 +62,6 @@ pub struct Flags {
     /// How long to wait at start for a cluster that does not answer [default: 60]
     #[arg(long, value_name = "SECONDS", env = "PARTITA_STORE_WAIT_SECONDS")]
     pub(super) store_wait_seconds: Option<u64>,
-    /// Directory for request logs; accounts turn them on in their service properties
-    /// [default: request-logs in the data directory; none with --in-memory or --store]
-    #[arg(long, value_name = "DIRECTORY", env = "PARTITA_REQUEST_LOGS")]
-    pub(super) request_logs: Option<PathBuf>,
     /// Socket for commands to the running server, such as `partita reload`
     /// [default: control in the data directory; none with --in-memory or --store]
     #[arg(long, value_name = "SOCKET", env = "PARTITA_CONTROL")]

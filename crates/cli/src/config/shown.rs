@@ -126,7 +126,6 @@ fn default_value(config: &Config, name: &str) -> Option<String> {
             Storage::Cluster { wait, .. } => Some(wait.as_secs().to_string()),
             Storage::Memory | Storage::Directory { .. } => None,
         },
-        "request-logs" => config.request_logs.as_deref().map(path),
         "control" => config.control.as_ref().map(|(socket, _)| path(socket)),
         "bearer-tenant" => Some(config.bearer.tenant.clone()),
         "throttle" => off(),

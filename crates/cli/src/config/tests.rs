@@ -17,7 +17,6 @@ fn defaults_serve_the_development_account() {
     assert_eq!(config.listen.as_deref(), Some("127.0.0.1:10002"));
     assert_eq!(config.queue_listen.as_deref(), Some("127.0.0.1:10001"));
     assert_eq!(config.tls, None);
-    assert_eq!(config.request_logs.as_deref(), Some(Path::new("./partita-data/request-logs")));
     assert_eq!(config.control, Some(("./partita-data/control".into(), false)));
     assert_eq!(config.accounts[0].name.as_str(), "devstoreaccount1");
     assert!(matches!(config.storage, Storage::Directory { path, .. } if path == Path::new("./partita-data")));
@@ -25,7 +24,7 @@ fn defaults_serve_the_development_account() {
 
 #[test]
 fn every_key_of_the_file_is_read_and_flags_win() {
-    let file = "listen = '0.0.0.0:1'\ndata = '/d'\nrequest-logs = '/l'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
+    let file = "listen = '0.0.0.0:1'\ndata = '/d'\ncontrol = '/s'\nskip-clock-check = true\ncache-mib = 7\nmax-connections = 8\n\
                 idle-seconds = 9\nshutdown-seconds = 10\nlog-level = 'debug'\nlog-format = 'json'\n\
                 [[account]]\nname = 'one'\nkey = 'AAAAAAAAAAAAAAAAAAAAAA=='\nkey2 = 'BBBBBBBBBBBBBBBBBBBBBA=='\n[[account]]\nname = 'two'\nkey = 'CCCCCCCCCCCCCCCCCCCCCA=='\n";
     let from_file = config(file, Flags::default()).unwrap();
@@ -39,7 +38,6 @@ fn every_key_of_the_file_is_read_and_flags_win() {
     assert_eq!(from_file.storage, expected);
     assert_eq!(from_file.accounts.iter().map(|a| a.keys.len()).collect::<Vec<_>>(), [2, 1]);
     assert!(!from_file.check_clock);
-    assert_eq!(from_file.request_logs.as_deref(), Some(Path::new("/l")));
     assert_eq!(from_file.control, Some(("/s".into(), true)));
     assert_eq!(
         (from_file.bounds.connections, from_file.bounds.idle.as_secs(), from_file.bounds.shutdown.as_secs()),
@@ -120,14 +118,13 @@ fn a_store_replaces_the_data_directory() {
         |text: &str, seconds| Storage::Cluster { address: address(text), wait: Duration::from_secs(seconds) };
     let from_file = config("store = 'cassandra://a/k'\nstore-wait-seconds = 7", Flags::default()).unwrap();
     assert_eq!(from_file.storage, storage("cassandra://a/k", 7));
-    // They have no default, because there is no data directory.
-    assert_eq!((from_file.request_logs, from_file.control), (None, None));
+    // It has no default, because there is no data directory.
+    assert_eq!(from_file.control, None);
     let flag = || Flags { store: Some(address("cassandra://b/k")), ..Flags::default() };
     for file in ["store = 'cassandra://a/k'", "data = '/d'", "in-memory = true", ""] {
         assert_eq!(config(file, flag()).unwrap().storage, storage("cassandra://b/k", 60), "{file}");
     }
-    let asked_for = config("store = 'x'\nrequest-logs = '/l'\ncontrol = '/s'", Flags::default()).unwrap();
-    assert_eq!(asked_for.request_logs.as_deref(), Some(Path::new("/l")));
+    let asked_for = config("store = 'x'\ncontrol = '/s'", Flags::default()).unwrap();
     assert_eq!(asked_for.control, Some(("/s".into(), true)));
     let other = Flags { data: Some("/d".into()), ..Flags::default() };
     let other = config("store = 'cassandra://a/k'", other).unwrap().storage;

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod http;
 pub mod oracle;
 pub mod random;
+pub mod request_logs;
 pub mod transcript;
 
 use std::collections::BTreeMap;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{DateTime, limits};
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use protocol::QueryString;
 use protocol::names;
 use protocol::service_properties::ServiceProperties;
 
 use super::line::{Line, RequestFacts};
+use super::log_store::{LogFacts, LogHour};
 use super::outcome::{AuthenticationType, Status};
 use super::{Analytics, Window, minute_of};
 use crate::address::Address;
@@ -51,7 +52,7 @@ pub struct Exchange {
     response_body_bytes: u64,
     started: Instant,
     server: Duration,
-    line: Option<Line>,
+    line: Option<(Line, LogFacts)>,
 }
 
 impl Exchange {
@@ -82,9 +83,11 @@ impl Exchange {
         let request_head_bytes = request_line as u64 + head_bytes(&head.headers);
         let response_head_bytes = "HTTP/1.1 200 OK\r\n".len() as u64 + head_bytes(response.headers());
         let response_body_bytes = response.body().len();
-        let line = (logs && status.is_logged(authentication)).then(|| {
+        let started = before(DateTime::now(), server);
+        let is_logged = status.is_logged(authentication) || response.status() == StatusCode::NOT_MODIFIED;
+        let line = (logs && is_logged).then(|| {
             Line::new(&RequestFacts {
-                started: before(DateTime::now(), server),
+                started,
                 operation: operation.name,
                 status,
                 refusal: ending.refusal,
@@ -107,6 +110,8 @@ impl Exchange {
                 response_body_bytes,
             })
         });
+        let facts = LogFacts::of(started, operation.class, observations.identity.is_some());
+        let line = line.map(|line| (line, facts));
         Some(Self {
             analytics: analytics.clone(),
             window: Window {
@@ -136,7 +141,7 @@ impl Exchange {
         self.response_body_bytes = self.response_body_bytes.saturating_sub(unsent);
         let is_logged = Status::NetworkError.is_logged(authentication);
         self.line = self.line.take().filter(|_| is_logged);
-        if let Some(line) = &mut self.line {
+        if let Some((line, _)) = &mut self.line {
             line.break_off(authentication, self.response_body_bytes);
         }
     }
@@ -145,9 +150,9 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         let end_to_end = self.started.elapsed();
-        if let (Some(line), Some(log)) = (self.line.take(), &self.analytics.log) {
-            let of = (self.window.account.clone(), self.window.service);
-            log.log(of, DateTime::now(), line.finish(end_to_end, self.server));
+        if let (Some((line, facts)), Some(log)) = (self.line.take(), &self.analytics.log) {
+            let of = LogHour::of(self.window.account.clone(), self.window.service, DateTime::now());
+            log.log(of, &line.finish(end_to_end, self.server), facts);
         }
         if self.counted {
             let (outcome, bytes, times) = (self.outcome, self.bytes, (end_to_end, self.server));

@@ -1,14 +1,16 @@
-//! Adds the counts to the metrics tables every minute, and deletes logs and metrics past their retention.
+//! Adds the counts to the metrics tables every minute, has the request logs stored, and deletes logs and metrics past their
+//! retention.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{AccountName, DateTime};
 use model::{EntityKey, Key, TableName};
-use protocol::service_properties::Metrics;
+use protocol::service_properties::{Logging, Metrics};
 use store::TableRef;
 use tokio::sync::watch;
 
+use super::log_store::LogHour;
 use super::metrics_tables::MetricsTables;
 use super::request_tally::RequestTally;
 use super::{Analytics, Window, minute_of};
@@ -40,15 +42,21 @@ enum Grain {
 impl Keeper {
     /// Runs until told to stop, then stores the last counts.
     pub async fn run(self, mut stopped: watch::Receiver<()>) {
+        let logging = self.analytics.log.clone().map(|log| tokio::spawn(log.run()));
         let mut hour_begun = None;
         loop {
             let now = DateTime::now();
             self.make_tables().await;
+            self.make_logs().await;
             let hour = minute_of(now).div_euclid(MINUTES_PER_HOUR);
             if hour_begun != Some(hour) {
                 hour_begun = Some(hour);
                 self.begin_hour(now).await;
-                self.expire(now).await;
+                // What is old can be any number of logs: a stop does not wait for them.
+                tokio::select! {
+                    _ = stopped.changed() => break,
+                    () = self.expire(now) => {}
+                }
             }
             self.flush(minute_of(now)).await;
             let next_minute = 60 - now.unix_seconds().rem_euclid(60);
@@ -62,8 +70,10 @@ impl Keeper {
         // Metrics may have been turned on since the last round.
         self.make_tables().await;
         self.flush(i64::MAX).await;
-        if let Some(log) = &self.analytics.log {
+        if let (Some(log), Some(logging)) = (&self.analytics.log, logging) {
             log.close();
+            // It ends when the last lines are stored. A panic of it is already on standard error.
+            let _ = logging.await;
         }
     }
 
@@ -87,6 +97,19 @@ impl Keeper {
                         failed(&table, &error);
                     }
                 }
+            }
+        }
+    }
+
+    /// Makes the container of logs of each account that turns them on.
+    async fn make_logs(&self) {
+        let Some(log) = &self.analytics.log else { return };
+        for (account, service) in self.owners() {
+            let Logging { read, write, delete, .. } = self.properties.of(&account, service).await.logging;
+            if (read || write || delete)
+                && let Err(error) = log.store().prepare(&account).await
+            {
+                tracing::warn!(%account, %error, "can't make the place of request logs");
             }
         }
     }
@@ -157,12 +180,11 @@ impl Keeper {
                     }
                 }
             }
-            if let (Some(days), true) = (properties.logging.retention_days, self.analytics.log.is_some()) {
-                let (analytics, before) = (self.analytics.clone(), days_before(now, days));
-                let expire =
-                    move || analytics.log.as_ref().map(|log| log.expire(&(account, service), before));
-                if let Ok(Some(Err(error))) = tokio::task::spawn_blocking(expire).await {
-                    tracing::warn!(%error, "can't delete old request logs");
+            if let (Some(days), Some(log)) = (properties.logging.retention_days, &self.analytics.log) {
+                // The hour in which that time lies has not ended then.
+                let before = LogHour::of(account, service, days_before(now, days));
+                if let Err(error) = log.store().expire(&before).await {
+                    tracing::warn!(account = %before.account, %error, "can't delete old request logs");
                 }
             }
         }
@@ -199,4 +221,72 @@ fn days_before(now: DateTime, days: u16) -> DateTime {
     let seconds = u64::from(days) * SECONDS_PER_DAY;
     let ticks = i64::try_from(seconds * 10_000_000).unwrap_or(i64::MAX);
     DateTime::from_ticks(now.ticks().saturating_sub(ticks)).unwrap_or(DateTime::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use protocol::service_properties::Update;
+    use store::{Gate, MemoryEngine};
+
+    use super::super::{LogLines, LogStore, LogStoreError};
+    use super::*;
+    use crate::account::{Account, Accounts};
+
+    /// Remembers what it was told to do.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl LogStore for Told {
+        async fn prepare(&self, account: &AccountName) -> Result<(), LogStoreError> {
+            self.0.lock().unwrap().push(format!("prepare {account}"));
+            Ok(())
+        }
+
+        async fn append(&self, _: LogLines) -> Result<(), LogStoreError> {
+            Ok(())
+        }
+
+        async fn expire(&self, before: &LogHour) -> Result<u64, LogStoreError> {
+            self.0.lock().unwrap().push(format!("expire before {}", before.folder()));
+            Ok(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn logs_are_kept_as_long_as_their_service_says_also_once_they_are_turned_off() {
+        let (engine, gate) = (Arc::new(MemoryEngine::new()), Arc::new(Gate::default()));
+        let told = Arc::new(Told::default());
+        let properties = Arc::new(PropertiesStore::new(engine.clone(), gate.clone()));
+        let keeper = Keeper {
+            analytics: Analytics::new(Some(told.clone())),
+            tables: MetricsTables { engine, gate },
+            services: vec![ServiceKind::Table, ServiceKind::Queue],
+            properties: properties.clone(),
+            accounts: SharedAccounts::new(Accounts::new([Account::development()])),
+        };
+        let account = Account::development().name;
+        let now = DateTime::parse("2026-03-01T05:59:59Z").unwrap();
+        keeper.make_logs().await;
+        keeper.expire(now).await;
+        assert_eq!(*told.0.lock().unwrap(), [""; 0], "nobody has asked for logs");
+        let set = async |service, write, days| {
+            let logging = Logging { write, retention_days: Some(days), ..Logging::default() };
+            let update = Update { logging: Some(logging), ..Update::default() };
+            properties.change(&account, service, &update).await.unwrap();
+        };
+        set(ServiceKind::Table, true, 2).await;
+        set(ServiceKind::Queue, false, 365).await;
+        keeper.make_logs().await;
+        keeper.expire(now).await;
+        let expected = [
+            "prepare devstoreaccount1",
+            "expire before table/2026/02/27/0500/",
+            "expire before queue/2025/03/01/0500/",
+        ];
+        assert_eq!(*told.0.lock().unwrap(), expected);
+    }
 }

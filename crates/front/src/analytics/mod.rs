@@ -1,27 +1,26 @@
-//! Storage Analytics: request logs in files and metrics in tables, as an account's service properties say.
+//! Storage Analytics: request logs in blobs and metrics in tables, as an account's service properties say.
 
 mod exchange;
-mod files;
 mod keeper;
 mod line;
+mod log_store;
 mod metrics_tables;
 mod outcome;
+mod request_log;
 mod request_tally;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::{AccountName, DateTime};
 
 pub use exchange::{Ending, Exchange, Observations};
-use files::LogFiles;
 pub use keeper::Keeper;
+pub use log_store::{LogFacts, LogHour, LogLines, LogStore, LogStoreError};
 pub use metrics_tables::MetricsTables;
 use protocol::service_properties::ServiceProperties;
+use request_log::RequestLog;
 use request_tally::RequestTally;
-use thiserror::Error;
 
 use crate::operation_info::Class;
 use common::ServiceKind;
@@ -36,25 +35,19 @@ struct Window {
     minute: i64,
 }
 
-/// The thread that writes the request log can't be started.
-#[derive(Debug, Error)]
-#[error("can't start the thread of the request log: {0}; raise the system's limit on threads")]
-pub struct RequestLogError(#[source] io::Error);
-
 /// By the name of the operation.
 type OperationTallies = BTreeMap<&'static str, RequestTally>;
 
 #[derive(Debug)]
 pub struct Analytics {
     counted: Mutex<BTreeMap<Window, OperationTallies>>,
-    log: Option<LogFiles>,
+    log: Option<Arc<RequestLog>>,
 }
 
 impl Analytics {
-    /// Without a directory, requests are counted but not logged.
-    pub fn new(log: Option<PathBuf>) -> Result<Arc<Self>, RequestLogError> {
-        let log = log.map(LogFiles::new).transpose().map_err(RequestLogError)?;
-        Ok(Arc::new(Self { counted: Mutex::default(), log }))
+    /// Without a store of logs, requests are counted but not logged.
+    pub fn new(logs: Option<Arc<dyn LogStore>>) -> Arc<Self> {
+        Arc::new(Self { counted: Mutex::default(), log: logs.map(RequestLog::new) })
     }
 
     fn count(&self, window: &Window, operation: &'static str, change: impl FnOnce(&mut RequestTally)) {

@@ -42,7 +42,8 @@ pub async fn perform(
         require_length(headers)?;
     }
     let deadline = tokio::time::Instant::now() + time.min(limits::REQUEST_TIME_MAX);
-    let mut held = front.memory.nothing();
+    let memory = front.memory.of(&site.account);
+    let mut held = memory.nothing();
     let body = match command.reads_body() {
         true => body.read_whole(headers, BODY_BYTES_MAX, deadline, &mut held).await?,
         false => bytes::Bytes::new(),
@@ -50,7 +51,7 @@ pub async fn perform(
     let context = Context {
         service,
         properties: &front.properties,
-        memory: &front.memory,
+        memory: &memory,
         site,
         version: request.served_version(),
         deadline,

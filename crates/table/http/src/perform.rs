@@ -46,7 +46,8 @@ pub async fn perform(
     let time = time_allowed(&request.query);
     let deadline =
         tokio::time::Instant::from_std(request.arrived) + *time.as_ref().unwrap_or(&limits::REQUEST_TIME_MAX);
-    let mut held = front.memory.nothing();
+    let memory = front.memory.of(&site.account);
+    let mut held = memory.nothing();
     let body = body.read_whole(headers, limits::REQUEST_BODY_BYTES_MAX, deadline, &mut held).await?;
     let context = Context {
         service,
@@ -57,7 +58,7 @@ pub async fn perform(
         version: request.served_version(),
         odata_3: asked.odata_3,
         request_id: &request.id,
-        memory: &front.memory,
+        memory: &memory,
         refusal_log: &front.refusal_log,
         metrics: &front.metrics,
         slow_queries: &front.slow_queries,

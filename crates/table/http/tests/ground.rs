@@ -1,11 +1,13 @@
 //! A server of tables and toys in this process, and requests to it as text.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use common::AccountName;
 use common::throttle::{Targets, Throttle};
 use front::account::{Account, Accounts, SharedAccounts};
-use front::analytics::Analytics;
+use front::analytics::{Analytics, LogHour, LogLines, LogStore, LogStoreError};
 use front::bearer::{Bearer, SharedBearer};
 use front::metrics::Metrics;
 use front::{AnyService, Bounds, Listener, Seats, Server, ServiceKind, Services, SlowQueries};
@@ -19,11 +21,40 @@ use crate::toy::Toy;
 
 const MEMORY_BYTES: usize = 512 * 1024;
 
+/// Request logs in memory.
+#[derive(Default)]
+pub struct Shelf(Mutex<Vec<LogLines>>);
+
+impl Shelf {
+    /// The services that have logs.
+    pub fn services(&self) -> Vec<ServiceKind> {
+        let mut services: Vec<_> = self.0.lock().unwrap().iter().map(|lines| lines.of.service).collect();
+        services.dedup();
+        services
+    }
+}
+
+#[async_trait]
+impl LogStore for Shelf {
+    async fn prepare(&self, _: &AccountName) -> Result<(), LogStoreError> {
+        Ok(())
+    }
+
+    async fn append(&self, lines: LogLines) -> Result<(), LogStoreError> {
+        self.0.lock().unwrap().push(lines);
+        Ok(())
+    }
+
+    async fn expire(&self, _: &LogHour) -> Result<u64, LogStoreError> {
+        Ok(0)
+    }
+}
+
 /// A server of both services, each on a port of its own.
 pub struct Ground {
     pub tables: String,
     pub toys: String,
-    logs: tempfile::TempDir,
+    logs: Arc<Shelf>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     served: tokio::task::JoinHandle<()>,
 }
@@ -44,7 +75,7 @@ impl Ground {
 
     async fn start(engine: Arc<dyn Engine>, throttle: Option<Arc<Throttle>>) -> Self {
         let gate = Arc::new(Gate::default());
-        let logs = tempfile::tempdir().unwrap();
+        let logs = Arc::new(Shelf::default());
         let tables = Listener::bind(ServiceKind::Table, "127.0.0.1:0", None).await.unwrap();
         let toys = Listener::bind(ServiceKind::Queue, "127.0.0.1:0", None).await.unwrap();
         let mut service = Service::new(engine.clone()).gated(gate.clone());
@@ -71,7 +102,7 @@ impl Ground {
                 shutdown: Duration::from_secs(10),
             },
             memory: front::Memory::new(MEMORY_BYTES),
-            analytics: Analytics::new(Some(logs.path().to_owned())).unwrap(),
+            analytics: Analytics::new(Some(logs.clone())),
             metrics,
             traces: None,
             slow_queries: SlowQueries::default(),
@@ -87,7 +118,7 @@ impl Ground {
     }
 
     /// Stops the server. Its logs remain.
-    pub async fn end(mut self) -> tempfile::TempDir {
+    pub async fn end(mut self) -> Arc<Shelf> {
         drop(self.stop.take());
         self.served.await.unwrap();
         self.logs

@@ -11,8 +11,10 @@ use crate::asked::no_content;
 use crate::copy_source;
 use crate::upload::BodyUpload;
 
-/// A block in the answer of Get Block List, as it is read and as XML.
-const BLOCK_BYTES_MAX: usize = 512;
+/// A block in the answer of Get Block List as XML, which is written into a buffer that doubles.
+const BLOCK_BYTES_MAX: usize = 384;
+/// A block that Put Block List names, with all that is known of it.
+const CHOSEN_BYTES: usize = 256;
 
 fn block_id(context: &Context<'_>) -> Result<BlockId, Refusal> {
     let name = "blockid";
@@ -66,6 +68,7 @@ pub async fn put_list(
     let body = context.document(body, limits::BLOCK_LIST_BYTES_MAX).await?;
     let sums = check_sums(&body, &checks)?;
     let blocks = block_list::read_chosen(&body)?;
+    let _held = context.hold(blocks.len() * CHOSEN_BYTES)?;
     drop(body);
     let etag = context.created(context.service().put_block_list(blob, &blocks, new, &stated).await)?;
     Ok(encrypted(with_sum(changed(201, etag), &sums, checks.md5.is_some())))

@@ -13,13 +13,11 @@ mod page;
 mod read;
 mod service_document;
 
-use std::sync::Arc;
-
 use blob_model::{AccountName, BlobName, Checksums, ContainerName, Etag, Refusal, Sums};
 use blob_service::{BlobRef, BlobService, BodyChecks, ContainerRef, Request as Stated};
 use bytes::Bytes;
 use common::{DateTime, Refusal as Shared, Version};
-use front::{Front, Memory, MemoryShare, Request, RequestBody, Site};
+use front::{AccountMemory, Front, MemoryShare, Request, RequestBody, Site};
 use tokio::time::Instant;
 
 use crate::BlobHttp;
@@ -54,8 +52,8 @@ impl<'a> Context<'a> {
         self.request.served_version()
     }
 
-    fn memory(&self) -> &'a Arc<Memory> {
-        &self.front.memory
+    fn memory(&self) -> AccountMemory {
+        self.front.memory.of(self.account())
     }
 
     /// Memory for an answer of up to so many bytes; refused if there is none.

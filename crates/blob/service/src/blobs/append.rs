@@ -1,11 +1,20 @@
 //! Append Block, and Seal.
 
-use blob_model::{BlobType, Etag, Refusal, limits};
+use blob_model::{BlobType, DateTime, Etag, Refusal, limits};
 
 use super::state::{self, Attempts, Needs, NewRow};
 use crate::blob_row::{Moves, StoredBlob, StoredKind};
 use crate::content::{BlobKey, Keep, Written};
 use crate::{AppendCondition, Appended, BlobRef, BlobService, BodyChecks, Request, Result, Upload};
+
+/// A blob with more content behind it.
+#[derive(Debug)]
+pub(crate) struct Extended<T> {
+    pub told: T,
+    pub etag: Etag,
+    /// Where the new content begins.
+    pub offset: u64,
+}
 
 impl AppendCondition {
     /// For so many bytes more.
@@ -32,7 +41,7 @@ impl BlobService {
         self.admit(blob)?;
         let needs = Needs::WRITE.of(BlobType::Append);
         self.check_append_target(blob, condition, request, needs).await?;
-        let written = self.receive(body, checks, Keep::SmallInRow, false).await?;
+        let written = self.receive(&blob.container.account, body, checks, Keep::SmallInRow, false).await?;
         let appended = self.append_written(blob, &written, condition, request, needs).await;
         self.keep_or_discard(appended, written.fresh).await
     }
@@ -64,6 +73,30 @@ impl BlobService {
         if written.length == 0 {
             return Err(Refusal::HeaderInvalid { name: "Content-Length", value: "0".to_owned() }.into());
         }
+        let judge = |stored: &mut StoredBlob, now| {
+            needs.check(stored, request, now)?;
+            condition.check(stored.length, written.length)?;
+            let blocks = check_unsealed(stored)?;
+            if blocks >= limits::APPENDED_BLOCKS_MAX {
+                return Err(Refusal::TooManyCommittedBlocks);
+            }
+            stored.kind = StoredKind::Append { blocks: blocks + 1, is_sealed: false };
+            stored.lease = stored.lease.after_write(now);
+            stored.copy = None;
+            Ok(blocks + 1)
+        };
+        let Extended { told: blocks, etag, offset } = self.extend_blob(blob, written, judge).await?;
+        Ok(Appended { etag, offset, blocks, sums: written.sums })
+    }
+
+    /// Puts what was written behind the content of a blob. `judge` sees the blob as it is, changes what else of it changes, or
+    /// refuses.
+    pub(crate) async fn extend_blob<T>(
+        &self,
+        blob: &BlobRef,
+        written: &Written,
+        judge: impl Fn(&mut StoredBlob, DateTime) -> std::result::Result<T, Refusal> + Send,
+    ) -> Result<Extended<T>> {
         let _pass = self.gate.pass().await?;
         let table = blob.container.table()?;
         let _turn = self.turns.take(blob).await;
@@ -74,26 +107,15 @@ impl BlobService {
             // The last manifest is read below.
             let pin = self.contents.pin(BlobKey::of(blob));
             let mut found = self.base(&table, blob).await?.ok_or(Refusal::BlobNotFound)?;
-            let stored = found.row.live().ok_or(Refusal::BlobNotFound)?;
-            let now = self.clock.now();
-            needs.check(stored, request, now)?;
-            condition.check(stored.length, written.length)?;
-            let blocks = check_unsealed(stored)?;
-            if blocks >= limits::APPENDED_BLOCKS_MAX {
-                return Err(Refusal::TooManyCommittedBlocks.into());
-            }
+            let mut row = std::mem::take(&mut found.row);
+            let stored = row.live_mut().ok_or(Refusal::BlobNotFound)?;
+            let told = judge(stored, self.clock.now())?;
             let offset = stored.length;
             let may_remove = !stored.is_shared && !stored.has_snapshots;
             let appended = self.contents.append(&stored.content, written).await?;
             drop(pin);
-            let mut row = std::mem::take(&mut found.row);
-            if let Some(stored) = &mut row.blob {
-                stored.content = appended.content;
-                stored.length = offset + written.length;
-                stored.kind = StoredKind::Append { blocks: blocks + 1, is_sealed: false };
-                stored.lease = stored.lease.after_write(now);
-                stored.copy = None;
-            }
+            stored.content = appended.content;
+            stored.length = offset + written.length;
             change.keep(appended.fresh);
             let outcome =
                 self.replace(&table, blob, Some(&found), NewRow::alone(&row, Moves::Etag), &change).await;
@@ -103,8 +125,7 @@ impl BlobService {
                         // What can't be removed is left to the sweep.
                         let _ = change.remove(BlobKey::of(blob), appended.replaced).await;
                     }
-                    let (etag, blocks) = (Etag(stamp), blocks + 1);
-                    return Ok(Appended { etag, offset, blocks, sums: written.sums });
+                    return Ok(Extended { told, etag: Etag(stamp), offset });
                 }
                 Ok(None) => change.discard().await,
                 Err(error) => return Err(state::given_up(error, change).await),

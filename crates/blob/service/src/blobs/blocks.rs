@@ -7,7 +7,7 @@ use blob_model::{
     BlobType, BlockChoice, BlockId, DateTime, Etag, LeaseId, Leased, ListedBlock, Operand, Refusal, Sums,
     limits,
 };
-use store::{Change as RowChange, Condition, Fault, RowOperation, Scan, StoredRef, TableRef};
+use store::{Change as RowChange, Condition, Fault, MemoryShare, RowOperation, Scan, StoredRef, TableRef};
 
 use super::choose::{BlockChooser, Chosen};
 use super::put::{new_blob, new_tier};
@@ -16,11 +16,16 @@ use crate::blob_key::{self, UploadId};
 use crate::blob_row::{self, BlobRow, Moves, OpenUpload, StoredBlob, StoredKind};
 use crate::content::{BlobKey, Change, Content, Extent, Joined, Keep, Written};
 use crate::{
-    BlobRef, BlobService, BlockListQuery, BlockLists, BodyChecks, NewBlob, Request, Result, Upload, Which,
+    BlobRef, BlobService, BlockListQuery, BlockLists, BodyChecks, Error, NewBlob, Request, Result, Upload,
+    Which,
 };
 
 /// Rows of blocks that are asked of the engine at once.
 const BLOCK_ROWS: usize = 500;
+/// A block of a list with the longest id, as it is held.
+const LISTED_BLOCK_BYTES: usize = 128;
+/// A list of uncommitted blocks begins with so many, and doubles.
+const FIRST_BLOCKS: usize = 64;
 
 impl BlobService {
     pub async fn put_block(
@@ -35,7 +40,7 @@ impl BlobService {
         drop(self.gate.pass().await?);
         let found = self.base(&blob.container.table()?, blob).await?;
         self.check_block(found.as_ref(), &id, lease)?;
-        let written = self.receive(body, checks, Keep::InObject, false).await?;
+        let written = self.receive(&blob.container.account, body, checks, Keep::InObject, false).await?;
         let put = self.put_written_block(blob, &id, &written, lease).await;
         self.keep_or_discard(put, written.fresh).await?;
         Ok(written.sums)
@@ -183,7 +188,7 @@ impl BlobService {
         table: &TableRef,
         blob: &BlobRef,
         upload: UploadId,
-        mut take: impl FnMut(BlockId, StoredRef<'_>) -> std::result::Result<(), Fault> + Send,
+        mut take: impl FnMut(BlockId, StoredRef<'_>) -> Result<()> + Send,
     ) -> Result<()> {
         let partition = blob_key::block_partition(&blob.name)?;
         let mut from = None;
@@ -195,7 +200,10 @@ impl BlobService {
                 let unlike =
                     || Fault::damaged("a block has a key that this program does not write").about(blob);
                 let (_, id) = blob_key::read_block_row(entity.row_key).ok_or_else(unlike)?;
-                take(id, entity).map_err(|fault| fault.about(blob))?;
+                take(id, entity).map_err(|error| match error {
+                    Error::Fault(fault) => fault.about(blob).into(),
+                    refused => refused,
+                })?;
             }
             let Some(next) = page.next else { return Ok(()) };
             from = Some(next.row.as_str().to_owned());
@@ -276,7 +284,7 @@ impl BlobService {
             self.each_block(table, blob, upload.id, |id, entity| {
                 let content = blob_row::read_block(entity.row)?;
                 let [extent] = content.row_extents() else {
-                    return Err(Fault::damaged("an uncommitted block is not one extent"));
+                    return Err(Fault::damaged("an uncommitted block is not one extent").into());
                 };
                 chooser.offer_uncommitted(&id, extent);
                 Ok(())
@@ -320,12 +328,15 @@ impl BlobService {
         };
         let found = found.ok_or(Refusal::BlobNotFound)?;
         let upload = found.row.upload;
-        let mut lists = BlockLists { committed: Vec::new(), uncommitted: Vec::new(), blob: None };
+        let mut held = self.contents.memory_of(&blob.container.account).map(|memory| memory.nothing());
+        let mut lists = BlockLists { committed: Vec::new(), uncommitted: Vec::new(), blob: None, held: None };
         match found.row.live() {
             Some(live) => {
                 Needs::READ.of(BlobType::Block).check(live, request, self.clock.now())?;
                 lists.blob = Some((live.etag(), live.length));
                 if query.committed {
+                    let blocks = usize::try_from(live.content.extent_count()).unwrap_or(usize::MAX);
+                    hold_blocks(&mut held, blocks)?;
                     lists.committed = self.committed_blocks(blob, live).await?;
                 }
             }
@@ -335,12 +346,18 @@ impl BlobService {
         if let Some(upload) = upload.filter(|_| query.uncommitted) {
             self.each_block(&table, blob, upload.id, |id, entity| {
                 let bytes = blob_row::read_block(entity.row)?.length();
+                let present = lists.uncommitted.len();
+                if present == lists.uncommitted.capacity() {
+                    let more = present.max(FIRST_BLOCKS);
+                    hold_blocks(&mut held, lists.committed.len() + present + more)?;
+                    lists.uncommitted.reserve_exact(more);
+                }
                 lists.uncommitted.push(ListedBlock { id, bytes });
                 Ok(())
             })
             .await?;
         }
-        Ok(lists)
+        Ok(BlockLists { held, ..lists })
     }
 
     async fn committed_blocks(&self, blob: &BlobRef, stored: &StoredBlob) -> Result<Vec<ListedBlock>> {
@@ -350,5 +367,14 @@ impl BlobService {
             blocks.extend(extent.block.map(|id| ListedBlock { id, bytes: extent.length }));
         }
         Ok(blocks)
+    }
+}
+
+/// Memory for lists of so many blocks, before they are read.
+fn hold_blocks(held: &mut Option<MemoryShare>, blocks: usize) -> Result<()> {
+    let bytes = blocks.saturating_mul(LISTED_BLOCK_BYTES);
+    match held.as_mut().is_none_or(|held| held.resize(bytes)) {
+        true => Ok(()),
+        false => Err(store::Error::Busy.into()),
     }
 }

@@ -31,6 +31,16 @@ impl BlobService {
         request: &Request,
     ) -> Result<Deleted> {
         self.admit(blob)?;
+        self.delete_unmetered(blob, delete, request).await
+    }
+
+    /// The same, of nobody's target.
+    pub(crate) async fn delete_unmetered(
+        &self,
+        blob: &BlobRef,
+        delete: DeleteBlob,
+        request: &Request,
+    ) -> Result<Deleted> {
         let _pass = self.gate.pass().await?;
         let table = blob.container.table()?;
         let _turn = self.turns.take(blob).await;

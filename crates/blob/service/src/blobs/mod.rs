@@ -13,7 +13,7 @@ pub(crate) mod page_maps;
 mod page_ranges;
 pub(crate) mod page_rows;
 mod pages;
-mod put;
+pub(crate) mod put;
 mod read;
 mod snapshot;
 mod source;

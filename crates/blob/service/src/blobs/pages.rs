@@ -97,7 +97,7 @@ impl BlobService {
         self.admit(blob)?;
         // What would be refused anyway is refused before its body is read.
         self.check_page_target(blob, write, request, NEEDS).await?;
-        let (edits, sums, fresh) = self.receive_pages(write.range, checks, body).await?;
+        let (edits, sums, fresh) = self.receive_pages(blob, write.range, checks, body).await?;
         let asked = Asked { write, request, needs: NEEDS };
         let (etag, sequence_number) = self.edit_pages(blob, asked, &edits, fresh).await?;
         Ok(PagesWritten { etag, sequence_number, sums: Some(sums) })
@@ -133,10 +133,11 @@ impl BlobService {
             }
             // An object has pages of one segment only.
             _ => {
-                let mut body =
-                    self.contents.reader(&content, 0..length, self.contents.pin(BlobKey::of(blob)))?;
+                let pin = self.contents.pin(BlobKey::of(blob));
+                let body = self.contents.reader(&content, 0..length, pin)?;
+                let mut body = body.charged_to(&blob.container.account);
                 let checks = BodyChecks { md5: None, crc64: None, bytes_max: u64::MAX };
-                let received = self.receive_pages(write.range, checks, &mut body).await;
+                let received = self.receive_pages(blob, write.range, checks, &mut body).await;
                 fresh.discard().await;
                 let (edits, _, fresh) = received?;
                 (edits, fresh)
@@ -201,12 +202,13 @@ impl BlobService {
     /// Reads a body into one object for each segment of the range.
     async fn receive_pages(
         &self,
+        blob: &BlobRef,
         range: PageRange,
         checks: BodyChecks,
         body: &mut dyn Upload,
     ) -> Result<(Vec<Edit>, Sums, Vec<Fresh>)> {
         let (mut edits, mut fresh) = (Vec::new(), Vec::new());
-        match self.try_receive_pages(range, checks, body, &mut edits, &mut fresh).await {
+        match self.try_receive_pages(blob, range, checks, body, &mut edits, &mut fresh).await {
             Ok(sums) => Ok((edits, sums, fresh)),
             Err(error) => {
                 for fresh in fresh {
@@ -219,13 +221,15 @@ impl BlobService {
 
     async fn try_receive_pages(
         &self,
+        blob: &BlobRef,
         range: PageRange,
         checks: BodyChecks,
         body: &mut dyn Upload,
         edits: &mut Vec<Edit>,
         fresh: &mut Vec<Fresh>,
     ) -> Result<Sums> {
-        let begin = |part| (part, self.contents.writer(Keep::InObject, false));
+        let account = &blob.container.account;
+        let begin = |part| (part, self.contents.writer(Keep::InObject, false).charged_to(account));
         let mut checksums = Checksums::new(checks.md5.is_some());
         let mut parts = segments_of(range);
         let mut writing = parts.next().map(begin);

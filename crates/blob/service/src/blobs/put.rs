@@ -1,7 +1,8 @@
 //! Put Blob: a new blob, over the one that was there or where none was.
 
 use blob_model::{
-    AccessTier, BlobType, ContentHeaders, DateTime, Etag, Operand, Refusal, SnapshotTime, TierState,
+    AccessTier, AccountName, BlobType, ContentHeaders, DateTime, Etag, Operand, Refusal, SnapshotTime,
+    TierState,
 };
 use store::{Change as RowChange, Condition, RowOperation, TableRef};
 
@@ -27,7 +28,7 @@ impl BlobService {
         self.admit(blob)?;
         let tier = new_tier(new.tier, BlobType::Block, self.clock.now())?;
         let look = self.check_writable(blob, request, Operand::Create, new.tier.is_some()).await?;
-        let written = self.receive(body, checks, Keep::SmallInRow, true).await?;
+        let written = self.receive(&blob.container.account, body, checks, Keep::SmallInRow, true).await?;
         let Written { content, length, sums, fresh } = written;
         let stored = match sums.check(new.content.md5, None) {
             Ok(()) => {
@@ -84,12 +85,14 @@ impl BlobService {
     /// Reads a body to its end into content that no row names yet.
     pub(crate) async fn receive(
         &self,
+        account: &AccountName,
         body: &mut dyn Upload,
         checks: BodyChecks,
         keep: Keep,
         with_md5: bool,
     ) -> Result<Written> {
-        let mut writer = self.contents.writer(keep, with_md5 || checks.md5.is_some());
+        let writer = self.contents.writer(keep, with_md5 || checks.md5.is_some());
+        let mut writer = writer.charged_to(account);
         while let Some(piece) = body.next().await? {
             if writer.length() + piece.len() as u64 > checks.bytes_max {
                 return Err(Refusal::BodyTooLarge { max: checks.bytes_max }.into());
@@ -201,6 +204,10 @@ impl BlobService {
     ) -> Result<Option<Deletion>> {
         if let Some(deletion) = old.deleted {
             return Ok(Some(deletion).filter(|deletion| now < deletion.until));
+        }
+        // Logs go when their own time is over.
+        if blob.container.name.is_logs() {
+            return Ok(None);
         }
         let days = self.retention.days(&blob.container.account).await?;
         Ok(days.map(|days| Deletion { time: now, until: now.plus(DAY * u32::from(days)) }))

@@ -80,7 +80,7 @@ impl BlobService {
                 self.contents.reader(&stored.content, range, pin).map_err(|fault| fault.about(blob))?
             }
         };
-        Ok(reader)
+        Ok(reader.charged_to(&blob.container.account))
     }
 
     pub(crate) async fn sums(

@@ -1,7 +1,7 @@
 //! The source of operations *From URL*: a blob of this server, read like any other.
 
 use async_trait::async_trait;
-use blob_model::{BlobType, CopySourceFault, Md5, Operand, Refusal, Seen, Span, Sums};
+use blob_model::{AccountName, BlobType, CopySourceFault, Md5, Operand, Refusal, Seen, Span, Sums};
 use bytes::Bytes;
 
 use super::put::{new_blob, new_tier};
@@ -67,13 +67,14 @@ impl BlobService {
     /// Reads a source into content that no row names yet.
     async fn receive_source(
         &self,
+        account: &AccountName,
         body: &mut SourceBody,
         checks: BodyChecks,
         keep: Keep,
         operand: Operand,
         with_md5: bool,
     ) -> Result<Written> {
-        self.receive(body, checks, keep, with_md5).await.map_err(|error| match error {
+        self.receive(account, body, checks, keep, with_md5).await.map_err(|error| match error {
             // The service does not tell what it computed of pages and append blocks.
             Error::Refused(Refusal::Md5Mismatch { given, .. }) if operand == Operand::RangeFromUrlSource => {
                 Refusal::Md5Mismatch { given, computed: None }.into()
@@ -114,7 +115,9 @@ impl BlobService {
         if new.metadata.is_empty() {
             new.metadata = stored.metadata;
         }
-        let written = self.receive_source(&mut body, checks, Keep::SmallInRow, operand, true).await?;
+        let written = self
+            .receive_source(&blob.container.account, &mut body, checks, Keep::SmallInRow, operand, true)
+            .await?;
         let Written { content, length, sums, fresh } = written;
         let mut made = new_blob(new, StoredKind::Block { tier }, content, length);
         made.headers.md5 = sums.md5;
@@ -135,7 +138,9 @@ impl BlobService {
         self.engine.find_table(&blob.container.table()?).await?;
         let operand = Operand::FromUrlSource;
         let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
-        let written = self.receive_source(&mut body, part.checks, Keep::InObject, operand, false).await?;
+        let written = self
+            .receive_source(&blob.container.account, &mut body, part.checks, Keep::InObject, operand, false)
+            .await?;
         let put = self.put_written_block(blob, &id, &written, lease).await;
         self.keep_or_discard(put, written.fresh).await?;
         Ok(written.sums)
@@ -154,7 +159,9 @@ impl BlobService {
         self.check_append_target(blob, condition, request, needs).await?;
         let operand = Operand::RangeFromUrlSource;
         let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
-        let written = self.receive_source(&mut body, part.checks, Keep::SmallInRow, operand, false).await?;
+        let written = self
+            .receive_source(&blob.container.account, &mut body, part.checks, Keep::SmallInRow, operand, false)
+            .await?;
         let appended = self.append_written(blob, &written, condition, request, needs).await;
         self.keep_or_discard(appended, written.fresh).await
     }
@@ -172,7 +179,9 @@ impl BlobService {
         self.check_page_target(blob, write, request, needs).await?;
         let operand = Operand::RangeFromUrlSource;
         let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
-        let written = self.receive_source(&mut body, part.checks, Keep::InObject, operand, false).await?;
+        let written = self
+            .receive_source(&blob.container.account, &mut body, part.checks, Keep::InObject, operand, false)
+            .await?;
         self.write_pages(blob, write, written, request, needs).await
     }
 }

@@ -28,9 +28,9 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
-use blob_model::DateTime;
+use blob_model::{AccountName, DateTime};
 use bytes::Bytes;
-use store::{Fault, ObjectId, Objects, RequestMemory};
+use store::{AccountMemory, Fault, ObjectId, Objects, RequestMemory};
 
 pub use append::Appended;
 pub use change::{Change, Fresh, ReadPin};
@@ -95,6 +95,11 @@ impl Contents {
     ) -> Self {
         let (in_use, counts, suspects) = (InUse::default(), Counts::default(), Suspects::default());
         Self(Arc::new(Shared { objects, clock, memory, in_use, counts, is_shared, suspects }))
+    }
+
+    /// The memory for requests, as this account has it.
+    pub fn memory_of(&self, account: &AccountName) -> Option<AccountMemory> {
+        self.0.memory.as_ref().map(|memory| memory.of(account))
     }
 
     pub fn counts(&self) -> ContentCounts {

@@ -11,10 +11,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use blob_model::{Checksums, Crc64};
+use blob_model::{AccountName, Checksums, Crc64};
 use bytes::Bytes;
 use futures_core::Stream;
-use store::{CHUNK_BYTES, ChunkSpan, Fault, MemoryShare, ObjectId, chunk_spans};
+use store::{AccountMemory, CHUNK_BYTES, ChunkSpan, Fault, MemoryShare, ObjectId, chunk_spans};
 use tokio::task::JoinHandle;
 
 use super::{Content, Contents, Extent, Manifest, ReadPin, stored};
@@ -61,6 +61,7 @@ pub struct ContentReader {
     ahead: VecDeque<(Ahead, Option<MemoryShare>)>,
     /// For the chunk that is given out next, if that was reserved.
     reserved: Option<MemoryShare>,
+    payer: Option<AccountMemory>,
     /// How many chunks to read ahead: one at first, as most content is one chunk.
     window: usize,
     checksums: Checksums,
@@ -143,16 +144,10 @@ impl Contents {
             current: None,
             ahead: VecDeque::new(),
             reserved: None,
+            payer: None,
             window: 1,
             checksums: Checksums::new(false),
         }
-    }
-
-    /// Memory of this size; `None` if there is not enough left.
-    fn hold(&self, bytes: usize) -> Option<Option<MemoryShare>> {
-        let Some(memory) = &self.0.memory else { return Some(None) };
-        let mut share = memory.nothing();
-        share.resize(bytes).then_some(Some(share))
     }
 
     async fn part(&self, object: ObjectId, span: ChunkSpan) -> Result<Bytes, Fault> {
@@ -179,12 +174,28 @@ fn piece_of(extent: &Extent, range: Range<u64>) -> Piece {
 }
 
 impl ContentReader {
+    /// Charges what it holds to this account's part of the memory for requests.
+    pub fn charged_to(mut self, account: &AccountName) -> Self {
+        self.payer = self.contents.memory_of(account);
+        self
+    }
+
+    /// Memory of this size; `None` if there is not enough left.
+    fn hold(&self, bytes: usize) -> Option<Option<MemoryShare>> {
+        let mut share = match (&self.payer, &self.contents.0.memory) {
+            (Some(payer), _) => payer.nothing(),
+            (None, Some(memory)) => memory.nothing(),
+            (None, None) => return Some(None),
+        };
+        share.resize(bytes).then_some(Some(share))
+    }
+
     /// Reserves memory for what is held while these bytes are read, one chunk at most. Whoever answers a client reserves before
     /// the answer begins: a reader that finds none is refused as busy. Reading ahead takes more, as long as there is some.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), store::Error> {
         // At most a chunk, which is a `usize`.
         let bytes = bytes.min(CHUNK_BYTES as u64) as usize;
-        self.reserved = self.contents.hold(bytes).ok_or(store::Error::Busy)?;
+        self.reserved = self.hold(bytes).ok_or(store::Error::Busy)?;
         Ok(())
     }
 
@@ -237,7 +248,7 @@ impl ContentReader {
             let held = match self.ahead.is_empty() {
                 true => None,
                 false => {
-                    let Some(held) = self.contents.hold(CHUNK_BYTES) else { break };
+                    let Some(held) = self.hold(CHUNK_BYTES) else { break };
                     held
                 }
             };

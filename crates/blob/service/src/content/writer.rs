@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blob_model::{Checksums, Sums};
+use blob_model::{AccountName, Checksums, Sums};
 use bytes::{Bytes, BytesMut};
 use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, Fault, MemoryShare, ObjectId};
 
@@ -68,6 +68,18 @@ impl Contents {
 }
 
 impl ContentWriter {
+    /// Charges what it holds to this account's part of the memory for requests.
+    pub fn charged_to(mut self, account: &AccountName) -> Self {
+        self.share = self.contents.memory_of(account).map(|memory| memory.nothing());
+        self
+    }
+
+    /// Charges nothing to the memory for requests: whoever writes has a bound of his own.
+    pub fn uncharged(mut self) -> Self {
+        self.share = None;
+        self
+    }
+
     /// Bytes that it was given.
     pub fn length(&self) -> u64 {
         self.length

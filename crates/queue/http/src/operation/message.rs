@@ -1,10 +1,9 @@
 //! Put, get, peek, update, delete and clear messages.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use common::Refusal as Shared;
-use front::{Memory, MemoryShare};
+use front::{AccountMemory, MemoryShare};
 use http::HeaderValue;
 use queue_model::{Refusal, limits};
 use queue_service::QueueRef;
@@ -54,7 +53,7 @@ const MESSAGE_BYTES_MAX: usize = 6 * limits::TEXT_BYTES_MAX;
 
 /// Memory for up to so many messages, and for how many it is: fewer if memory is short. It is taken before the messages are
 /// read, because what Get has taken must be told.
-fn hold(memory: &Arc<Memory>, count: u32) -> Result<(MemoryShare, u32), Shared> {
+fn hold(memory: &AccountMemory, count: u32) -> Result<(MemoryShare, u32), Shared> {
     let mut held = memory.nothing();
     let mut count = count;
     while !held.resize(count as usize * MESSAGE_BYTES_MAX) {
@@ -121,17 +120,19 @@ mod tests {
 
     #[test]
     fn fewer_messages_are_read_if_memory_is_short() {
-        let memory = Memory::new(20 * MESSAGE_BYTES_MAX);
-        let check = |count, expected: Option<u32>| {
-            let held = hold(&memory, count);
+        let memory = front::Memory::new(40 * MESSAGE_BYTES_MAX);
+        let [one, two] = ["one", "two"].map(|name| memory.of(&common::AccountName::parse(name).unwrap()));
+        let check = |memory: &AccountMemory, count, expected: Option<u32>| {
+            let held = hold(memory, count);
             assert_eq!(held.as_ref().ok().map(|(_, count)| *count), expected, "{count}");
             held.ok()
         };
-        let first = check(32, Some(16));
-        let _second = check(32, Some(4));
+        let first = check(&one, 32, Some(32));
+        check(&one, 1, None);
+        let _second = check(&two, 32, Some(4));
         drop(first);
-        let _third = check(1, Some(1));
-        let _fourth = check(15, Some(15));
-        check(1, None);
+        let _third = check(&one, 1, Some(1));
+        let _fourth = check(&one, 15, Some(15));
+        let _fifth = check(&one, 32, Some(8));
     }
 }

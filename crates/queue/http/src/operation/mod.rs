@@ -4,10 +4,8 @@ mod message;
 mod queue;
 mod service_document;
 
-use std::sync::Arc;
-
 use common::{Refusal as Shared, Version};
-use front::{Memory, MemoryShare, PropertiesStore, Site};
+use front::{AccountMemory, MemoryShare, PropertiesStore, Site};
 use queue_model::QueueName;
 use queue_service::{QueueRef, QueueService};
 use tokio::time::Instant;
@@ -21,7 +19,7 @@ pub struct Context<'a> {
     pub service: &'a QueueService,
     pub properties: &'a PropertiesStore,
     /// What the answer is to be held in.
-    pub memory: &'a Arc<Memory>,
+    pub memory: &'a AccountMemory,
     pub site: &'a Site,
     pub version: Version,
     /// When the time for the request is over.

@@ -1,10 +1,8 @@
 //! What an operation is given: what all operations of its request share, and its own part of the request.
 
-use std::sync::Arc;
-
 use front::headers::{Header, Headers};
 use front::metrics::Metrics;
-use front::{Memory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, SlowQueries, cut};
+use front::{AccountMemory, MemoryShare, PropertiesStore, RefusalLog, ServiceKind, Site, SlowQueries, cut};
 use http::header::{CONTENT_TYPE, HeaderName};
 use model::{EntityKey, Refusal, TableName};
 use service::long_work::{LONG_WORK, WRITTEN_PER_READ, WorkPermit};
@@ -33,7 +31,7 @@ pub struct Context<'a> {
     pub odata_3: bool,
     pub request_id: &'a str,
     /// The memory for requests and answers.
-    pub memory: &'a Arc<Memory>,
+    pub memory: &'a AccountMemory,
     pub refusal_log: &'a RefusalLog,
     pub metrics: &'a Metrics,
     pub slow_queries: &'a SlowQueries,

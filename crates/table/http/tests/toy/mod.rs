@@ -170,8 +170,8 @@ impl StorageService for Toy {
                 Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
             }
             ToyRequest::Sink => {
-                let mut bytes = 0;
-                while let Some(piece) = body.next(deadline, &front.memory).await? {
+                let (mut bytes, memory) = (0, front.memory.of(account));
+                while let Some(piece) = body.next(deadline, &memory).await? {
                     bytes += piece.len();
                 }
                 Body::sized(format!("{bytes} bytes"))
