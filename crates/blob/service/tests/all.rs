@@ -18,6 +18,7 @@ mod more;
 mod oracle;
 mod pages;
 mod readers;
+mod servers;
 mod upkeep;
 mod walk;
 mod watched_objects;
