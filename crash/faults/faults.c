@@ -5,7 +5,8 @@
  * Only paths below PARTITA_FAULTS_ROOT are touched.
  *   PARTITA_FAULTS_RULE     a file mapped into memory: what to fail, and how often that happened (struct rule)
  *   PARTITA_FAULTS_JOURNAL  a file to append a record of every change to (struct record)
- * The lab reads and writes both layouts: crash/lab/src/faults.rs and crash/lab/src/journal.rs.
+ *   PARTITA_FAULTS_CLOCK    a file mapped into memory: how many seconds all clocks are ahead, which may grow at any time
+ * The lab reads and writes these layouts: crash/lab/src/faults.rs and crash/lab/src/journal.rs.
  *
  * A change and its record are made under one lock, so the journal has the order of the changes. Syncs are not: a write
  * during a sync may not be covered by it, and the records show that.
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -25,7 +27,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum call { CALL_WRITE, CALL_SYNC, CALL_OPEN, CALL_RENAME, CALL_UNLINK, CALL_TRUNCATE, CALL_ALLOCATE, CALL_LINK,
@@ -76,6 +81,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static size_t root_bytes;
 static struct rule *rule;
+static _Atomic uint64_t *seconds_ahead;
 static int journal = -1;
 static uint64_t handles;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -87,7 +93,8 @@ REAL(fsync); REAL(fdatasync); REAL(sync_file_range); REAL(ftruncate); REAL(ftrun
 REAL(fallocate); REAL(fallocate64); REAL(posix_fallocate); REAL(posix_fallocate64);
 REAL(rename); REAL(renameat); REAL(renameat2); REAL(unlink); REAL(unlinkat); REAL(rmdir);
 REAL(link); REAL(linkat); REAL(mkdir); REAL(mkdirat); REAL(close); REAL(dup); REAL(dup2); REAL(dup3); REAL(fcntl);
-REAL(fcntl64);
+REAL(fcntl64); REAL(clock_gettime); REAL(gettimeofday); REAL(clock_nanosleep); REAL(syscall);
+REAL(pthread_cond_timedwait); REAL(pthread_cond_clockwait);
 
 static void start(void) {
 #define FIND(name) real_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
@@ -97,7 +104,22 @@ static void start(void) {
   FIND(fallocate); FIND(fallocate64); FIND(posix_fallocate); FIND(posix_fallocate64);
   FIND(rename); FIND(renameat); FIND(renameat2); FIND(unlink); FIND(unlinkat); FIND(rmdir);
   FIND(link); FIND(linkat); FIND(mkdir); FIND(mkdirat); FIND(close); FIND(dup); FIND(dup2); FIND(dup3); FIND(fcntl);
-  FIND(fcntl64);
+  FIND(fcntl64); FIND(clock_gettime); FIND(gettimeofday); FIND(clock_nanosleep); FIND(syscall);
+  FIND(pthread_cond_clockwait);
+  /* An older version of this one is for condition variables of another layout. */
+  real_pthread_cond_timedwait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+  if (!real_pthread_cond_timedwait) FIND(pthread_cond_timedwait);
+  const char *clocks = getenv("PARTITA_FAULTS_CLOCK");
+  if (clocks) {
+    int fd = real_open(clocks, O_RDONLY | O_CLOEXEC);
+    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *seconds_ahead, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+      fprintf(stderr, "faults: can't map %s: %s\n", clocks, strerror(errno));
+      _exit(70);
+    }
+    seconds_ahead = at;
+    real_close(fd);
+  }
   const char *where = getenv("PARTITA_FAULTS_ROOT");
   if (!where || where[0] != '/' || strlen(where) >= sizeof root) return;
   strcpy(root, where);
@@ -586,4 +608,72 @@ int mkdirat(int directory, const char *name, mode_t mode) {
   char space[PATH_MAX];
   const char *path = inside_at(directory, name, space), *none = NULL;
   NAMES(CALL_MKDIR, KIND_MKDIR, real_mkdirat(directory, name, mode), path, none, 0);
+}
+
+/* Clocks that are ahead. Whoever waits until a time gets the kernel's time for it. */
+
+static time_t ahead(void) { return seconds_ahead ? (time_t)atomic_load(seconds_ahead) : 0; }
+
+static const struct timespec *kernel_time(const struct timespec *time, struct timespec *space) {
+  if (!time) return NULL;
+  *space = *time;
+  space->tv_sec = time->tv_sec > ahead() ? time->tv_sec - ahead() : 0;
+  return space;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+  ready();
+  int result = real_clock_gettime(clock, time);
+  if (result == 0 && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID && clock >= 0)
+    time->tv_sec += ahead();
+  return result;
+}
+
+int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+  ready();
+  int result = real_gettimeofday(time, zone);
+  if (result == 0) time->tv_sec += ahead();
+  return result;
+}
+
+time_t time(time_t *into) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (into) *into = now.tv_sec;
+  return now.tv_sec;
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *request, struct timespec *left) {
+  ready();
+  struct timespec space;
+  if (flags & TIMER_ABSTIME) request = kernel_time(request, &space);
+  return real_clock_nanosleep(clock, flags, request, left);
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until) {
+  ready();
+  struct timespec space;
+  return real_pthread_cond_timedwait(condition, mutex, kernel_time(until, &space));
+}
+
+int pthread_cond_clockwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, clockid_t clock,
+                           const struct timespec *restrict until) {
+  ready();
+  struct timespec space;
+  return real_pthread_cond_clockwait(condition, mutex, clock, kernel_time(until, &space));
+}
+
+/* Rust waits for a futex until a time. */
+long syscall(long number, ...) {
+  ready();
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
+  va_end(list);
+  struct timespec space;
+  if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
+    a[3] = (long)kernel_time((const struct timespec *)a[3], &space);
+  return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -13,8 +13,27 @@ const MEMORY_MAX: usize = 8;
 const VERBS: [Verb; 6] =
     [Verb::Insert, Verb::InsertOrReplace, Verb::InsertOrMerge, Verb::Replace, Verb::Merge, Verb::Delete];
 
+/// What there is to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repertoire {
+    Entities,
+    /// Single writes of whole blobs: no batches, no queries, nothing that is kept of what was there.
+    Blobs,
+}
+
+impl Repertoire {
+    /// All that is there at the end of a round.
+    pub fn last_looks(self, rows: &[String]) -> Vec<Action> {
+        match self {
+            Self::Entities => vec![Action::Query],
+            Self::Blobs => rows.iter().map(|row| Action::Get { row: row.clone() }).collect(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Chooser {
+    repertoire: Repertoire,
     random: Random,
     rows: Vec<String>,
     /// Shared by all clients that write to the same partitions.
@@ -30,16 +49,17 @@ struct Memory {
 }
 
 impl Chooser {
-    pub fn new(random: Random, rows: Vec<String>, numbers: Arc<AtomicU32>) -> Self {
-        Self { random, rows, numbers, memory: HashMap::new() }
+    pub fn new(repertoire: Repertoire, random: Random, rows: Vec<String>, numbers: Arc<AtomicU32>) -> Self {
+        Self { repertoire, random, rows, numbers, memory: HashMap::new() }
     }
 
     pub fn choose(&mut self, partition: &str) -> Action {
         let row = self.random.pick(&self.rows);
         match self.random.below(100) {
             0..20 => Action::Get { row },
+            20..32 if self.repertoire == Repertoire::Blobs => Action::Get { row },
             20..32 => Action::Query,
-            32..52 if self.rows.len() > 1 => {
+            32..52 if self.rows.len() > 1 && self.repertoire == Repertoire::Entities => {
                 let mut rows = self.rows.clone();
                 let count = 2 + self.random.below(rows.len() - 1);
                 let picked = (0..count).map(|_| rows.remove(self.random.below(rows.len())));
@@ -72,8 +92,9 @@ impl Chooser {
             }
             _ => None,
         };
+        let extras: &[&str] = if self.repertoire == Repertoire::Entities { &EXTRAS } else { &[] };
         let extras =
-            EXTRAS.iter().filter(|_| self.random.chance(50)).map(|name| (*name).to_owned()).collect();
+            extras.iter().filter(|_| self.random.chance(50)).map(|name| (*name).to_owned()).collect();
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         Write { verb, row, if_match, number, extras }
     }
@@ -99,7 +120,7 @@ impl Chooser {
             }
             Outcome::Refused { index, refusal } => {
                 if let Some(write) = writes.get(*index) {
-                    let there = *refusal != Refusal::ResourceNotFound;
+                    let there = !matches!(refusal, Refusal::ResourceNotFound | Refusal::ConditionNotMet);
                     self.memory.entry((partition.to_owned(), write.row.clone())).or_default().there = there;
                 }
             }

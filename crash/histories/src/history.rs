@@ -92,6 +92,17 @@ pub enum Refusal {
     EntityAlreadyExists,
     ResourceNotFound,
     UpdateConditionNotSatisfied,
+    /// Of blobs: one of these two.
+    ConditionNotMet,
+}
+
+impl Refusal {
+    /// Whether a service that refuses for this reason may say so.
+    pub fn tells(self, reason: Self) -> bool {
+        self == reason
+            || self == Self::ConditionNotMet
+                && matches!(reason, Self::ResourceNotFound | Self::UpdateConditionNotSatisfied)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 pub mod choice;
 pub mod history;
 pub mod judge;
+pub mod leases;
 pub mod queues;
 pub mod random;
 pub mod recorder;

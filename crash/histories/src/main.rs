@@ -11,7 +11,9 @@ use histories::history::{self, Operation};
 use histories::judge::{self, Verdict};
 use histories::queues;
 use histories::queues::history::{QueueOperation, by_queue};
-use histories::recorder::{self, Plan, QueuePlan, QueueSummary, RunPlan, Summary, Target, Totals};
+use histories::recorder::{
+    self, BlobPlan, BlobSummary, Plan, QueuePlan, QueueSummary, RunPlan, Summary, Target, Totals,
+};
 use histories::timeline;
 
 /// How long a message may be late. Servers that share a store find one that came late, and lies below what they read, when
@@ -32,6 +34,8 @@ enum Task {
     Run(RunCommand),
     /// Run clients of queues against a server and judge the answers they get
     Queues(QueuesCommand),
+    /// Run clients of blobs against a server and judge the answers they get
+    Blobs(BlobsCommand),
     /// Judge a saved history
     Judge(JudgeCommand),
 }
@@ -60,6 +64,21 @@ struct QueuesCommand {
     queues: usize,
     /// Operations of each client in a round; with their pauses, fifty take a second
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    operations: usize,
+}
+
+#[derive(Args, Debug)]
+struct BlobsCommand {
+    #[command(flatten)]
+    common: Common,
+    /// Containers of each round; each gives one history
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    containers: usize,
+    /// Blobs of each container
+    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    blobs: usize,
+    /// Operations of each client in a round
+    #[arg(long, value_name = "NUMBER", default_value_t = 30)]
     operations: usize,
 }
 
@@ -112,6 +131,7 @@ fn main() -> ExitCode {
     let result = match Command::parse().task {
         Task::Run(command) => run(command),
         Task::Queues(command) => run_queues(command),
+        Task::Blobs(command) => run_blobs(command),
         Task::Judge(command) => judge_file(&command),
     };
     match result {
@@ -145,6 +165,25 @@ fn run_queues(command: QueuesCommand) -> Result<bool, String> {
     let plan = QueuePlan { run: common.plan(operations), queues, patience };
     let summary = common.carry_out(plan.run.seed, recorder::run_queues(common.target(), plan))?;
     print_queue_summary(&summary);
+    common.write_json(&summary)?;
+    Ok(summary.totals.is_good())
+}
+
+fn run_blobs(command: BlobsCommand) -> Result<bool, String> {
+    let BlobsCommand { common, containers, blobs, operations } = command;
+    if common.clients == 0 || containers == 0 || blobs == 0 {
+        return Err("--clients, --containers and --blobs are at least 1".to_owned());
+    }
+    let plan = BlobPlan { run: common.plan(operations), containers, blobs };
+    let summary = common.carry_out(plan.run.seed, recorder::run_blobs(common.target(), plan))?;
+    let BlobSummary { totals, gets, holds } = &summary;
+    println!(
+        "{} histories of blobs, {} operations ({gets} gets, {} refused), {holds} times a lease was held, {}",
+        totals.histories,
+        totals.operations,
+        totals.refused,
+        shown(totals)
+    );
     common.write_json(&summary)?;
     Ok(summary.totals.is_good())
 }

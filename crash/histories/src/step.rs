@@ -158,7 +158,9 @@ impl Step {
             Kind::Write(parts) => parts.iter().all(|part| state[part.row].refuses(part.condition).is_none()),
             Kind::Refused { held, failed } => {
                 held.iter().all(|(row, condition)| state[*row].refuses(*condition).is_none())
-                    && failed.is_none_or(|(row, condition, why)| state[row].refuses(condition) == Some(why))
+                    && failed.is_none_or(|(row, condition, why)| {
+                        state[row].refuses(condition).is_some_and(|reason| why.tells(reason))
+                    })
             }
             Kind::Look(seen) => seen.iter().all(|(row, seen)| state[*row].entity == *seen),
         }

@@ -1,4 +1,4 @@
-//! The preloaded library: compiles it, tells it which calls to fail, and reads how many failed.
+//! The preloaded library: compiles it, tells it which calls to fail, reads how many failed, and moves the server's clocks.
 //!
 //! The rule is a small file that one side maps and the other has open; its layout is `struct rule` in `faults.c`.
 
@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const SOURCE: &str = include_str!("../../faults/faults.c");
 
@@ -144,5 +145,30 @@ impl Rule {
             Ok(()) => u64::from_ne_bytes(bytes),
             Err(_) => 0,
         }
+    }
+}
+
+/// How far a server's clocks are ahead, in seconds: a file that it maps.
+#[derive(Debug)]
+pub struct Clock {
+    file: File,
+    pub path: PathBuf,
+    ahead: u64,
+}
+
+impl Clock {
+    pub fn create(path: PathBuf) -> Result<Self, String> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(|error| format!("can't write {}: {error}", path.display()))?;
+        let mut clock = Self { file, path, ahead: 0 };
+        clock.advance(Duration::ZERO)?;
+        Ok(clock)
+    }
+
+    /// Clocks only go forward. Servers that run notice it at once.
+    pub fn advance(&mut self, by: Duration) -> Result<(), String> {
+        self.ahead += by.as_secs();
+        let written = self.file.write_all_at(&self.ahead.to_ne_bytes(), 0);
+        written.map_err(|error| format!("can't write {}: {error}", self.path.display()))
     }
 }

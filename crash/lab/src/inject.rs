@@ -11,6 +11,7 @@ use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::time::sleep;
 
+use crate::archivist::{self, Archivist};
 use crate::cases::{self, Case, Phase};
 use crate::faults::Rule;
 use crate::full_disk;
@@ -36,6 +37,7 @@ struct Bench<'a> {
     data: PathBuf,
     writers: Vec<Writer>,
     porters: Vec<Porter>,
+    archivists: Vec<Archivist>,
     random: StdRng,
     totals: Totals,
 }
@@ -54,6 +56,7 @@ pub async fn run(lab: &Lab, rounds: Option<usize>, only: &str) -> Result<Totals,
         data: lab.directory("data")?,
         writers: lab.writers(),
         porters: porter::porters(lab.seed),
+        archivists: archivist::archivists(lab.seed),
         random: lab.random(),
         totals: Totals::new("faults", lab.seed),
     };
@@ -89,6 +92,7 @@ impl Bench<'_> {
             self.totals.answered(&self.writers);
             self.writers = self.lab.writers();
             self.porters = porter::porters(self.lab.seed);
+            self.archivists = archivist::archivists(self.lab.seed);
             self.data = self.lab.directory("data")?;
             launch = self.lab.launch(&self.data);
         }
@@ -107,7 +111,8 @@ impl Bench<'_> {
             Ok(how) => how,
             Err(what) => return Ok(Err(what)),
         };
-        if let Some(complaint) = lab::complaint(&self.writers).or_else(|| porter::complaint(&self.porters)) {
+        let complaint = lab::complaint(&self.writers).or_else(|| porter::complaint(&self.porters));
+        if let Some(complaint) = complaint.or_else(|| archivist::complaint(&self.archivists)) {
             return Ok(Err(complaint));
         }
         let server = match lab::start(&clean, &mut self.totals) {
@@ -116,6 +121,9 @@ impl Bench<'_> {
         };
         let mut judged = lab::judge_all(&server, &mut self.writers, &mut self.random, &mut self.totals).await;
         if let Err(what) = porter::judge_all(&server, &mut self.porters, &mut self.totals).await {
+            judged = judged.and(Err(what));
+        }
+        if let Err(what) = archivist::judge_all(&server, &mut self.archivists, &mut self.totals).await {
             judged = judged.and(Err(what));
         }
         drop(server);
@@ -150,6 +158,7 @@ impl Bench<'_> {
         };
         let working = lab::work(&server, std::mem::take(&mut self.writers), load).await?;
         let carrying = porter::work(&server, std::mem::take(&mut self.porters), &working.load)?;
+        let filing = archivist::work(&server, std::mem::take(&mut self.archivists), &working.load)?;
         sleep(LOAD_BEFORE).await;
         rule.arm(true)?;
         let deadline = Instant::now() + FAULT_WAIT_MAX;
@@ -162,6 +171,7 @@ impl Bench<'_> {
         let ended = server.wait(if must_end { END_WAIT_MAX } else { Duration::ZERO });
         self.writers = working.finish().await?;
         self.porters = carrying.finish().await?;
+        self.archivists = filing.finish().await?;
         Ok(match ended {
             Some(status) => well_ended(status, &server.said()),
             None if must_end => Err("the log could not be written, but the server continues".to_owned()),
@@ -183,9 +193,11 @@ impl Bench<'_> {
         let load = Load { rule: Some(rule.clone()), persist: true, ..Load::default() };
         let working = lab::work(&server, std::mem::take(&mut self.writers), load).await?;
         let carrying = porter::work(&server, std::mem::take(&mut self.porters), &working.load)?;
+        let filing = archivist::work(&server, std::mem::take(&mut self.archivists), &working.load)?;
         sleep(LOAD_AFTER).await;
         self.writers = working.finish().await?;
         self.porters = carrying.finish().await?;
+        self.archivists = filing.finish().await?;
         Ok(match server.wait(Duration::ZERO) {
             Some(status) => well_ended(status, &server.said()),
             None => self.end(&mut server).await,
@@ -221,6 +233,7 @@ impl Bench<'_> {
         self.totals.answered(&self.writers);
         self.writers = self.lab.writers();
         self.porters = porter::porters(self.lab.seed);
+        self.archivists = archivist::archivists(self.lab.seed);
         self.data = self.lab.directory("data")?;
         Ok(())
     }

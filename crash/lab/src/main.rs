@@ -1,10 +1,14 @@
 //! The crash lab: puts the real server under load, takes away its process, its disk or its power, and judges what is
 //! left. It knows the server's protocol, its files and its system calls, and uses none of its code.
 
+mod archivist;
+mod blob_client;
+mod blobs;
 mod cases;
 mod clerk;
 mod disk;
 mod endpoints;
+mod errand;
 mod faults;
 mod full_disk;
 mod gaps;
@@ -22,8 +26,10 @@ mod queues;
 mod record;
 mod request;
 mod server;
+mod shelf;
 mod totals;
 mod upgrade;
+mod wire;
 mod world;
 mod writer;
 
@@ -86,6 +92,11 @@ enum Task {
     },
     /// Kill the process while queues are in use
     Queues {
+        #[arg(long, default_value_t = 100)]
+        rounds: u64,
+    },
+    /// Kill the process while blobs are in use, and sweep what is left behind
+    Blobs {
         #[arg(long, default_value_t = 100)]
         rounds: u64,
     },
@@ -196,6 +207,7 @@ async fn carry_out(task: &Task, lab: &Lab) -> Result<Totals, String> {
     match task {
         Task::Kills { rounds } => kills::run(lab, *rounds).await,
         Task::Queues { rounds } => queues::run(lab, *rounds).await,
+        Task::Blobs { rounds } => blobs::run(lab, *rounds).await,
         Task::Faults { rounds, only } => inject::run(lab, *rounds, only).await,
         Task::Power { cuts, failed_syncs: true, .. } => power::run_failed_syncs(lab, *cuts).await,
         Task::Power { cuts, journal: Some(journal), only, .. } => {
@@ -237,6 +249,7 @@ async fn smoke(lab: &Lab) -> Result<Totals, String> {
     let mut totals = Totals::new("smoke", lab.seed);
     totals.add(kills::run(lab, 6).await?);
     totals.add(queues::run(lab, 4).await?);
+    totals.add(blobs::run(lab, 5).await?);
     for (rounds, only) in [(2, "Load: Sync of log"), (3, "Load: Write of log"), (2, "Start: Sync of")] {
         totals.add(inject::run(lab, Some(rounds), only).await?);
     }

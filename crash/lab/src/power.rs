@@ -3,6 +3,7 @@
 //! Each cut leaves one of the states that `disk` allows at that point. The real server is started on it and judged
 //! against what was acknowledged before the cut.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,14 +11,16 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::time::sleep;
 
+use crate::archivist::{self, Archivist};
 use crate::disk::{Disk, Laws};
+use crate::errand::Filing;
 use crate::faults::Fault;
 use crate::journal::{self, Kind, Record};
 use crate::lab::{self, Lab};
 use crate::operation::{Operation, Outcome};
 use crate::porter::{self, Errand, Porter, Reply};
 use crate::record::{self, Recording};
-use crate::server::Launch;
+use crate::server::{Launch, Server};
 use crate::totals::Totals;
 use crate::writer::{Load, Writer};
 
@@ -66,6 +69,9 @@ struct Replay<'a> {
     porters: Vec<Porter>,
     /// What each porter has sent without an answer; it counts as sent.
     errands: Vec<Option<Errand>>,
+    archivists: Vec<Archivist>,
+    /// What archivists have sent without an answer, by archivist and number; it counts as sent.
+    filings: HashMap<(usize, usize), Filing>,
     /// Records applied.
     at: usize,
 }
@@ -74,7 +80,9 @@ impl<'a> Replay<'a> {
     fn new(lab: &Lab) -> Self {
         let pending = vec![None; lab::WRITERS];
         let (porters, errands) = (porter::porters(lab.seed), vec![None; porter::PORTERS]);
-        Self { disk: Disk::new(), writers: lab.writers(), pending, porters, errands, at: 0 }
+        let (archivists, filings) = (archivist::archivists(lab.seed), HashMap::new());
+        let (disk, writers) = (Disk::new(), lab.writers());
+        Self { disk, writers, pending, porters, errands, archivists, filings, at: 0 }
     }
 
     /// Continues up to this record.
@@ -92,6 +100,23 @@ impl<'a> Replay<'a> {
         let unreadable =
             |error: serde_json::Error| format!("an operation in the journal is unreadable: {error}");
         let (writer, number) = (record.process as usize, record.handle as usize);
+        if let Some(archivist) = Archivist::of_journal(writer) {
+            match record.kind {
+                Kind::Sent => {
+                    let filing: Filing = serde_json::from_slice(record.data).map_err(unreadable)?;
+                    self.archivists[archivist].begin(&filing);
+                    self.filings.insert((archivist, number), filing);
+                }
+                Kind::Answered => {
+                    let filed = serde_json::from_slice(record.data).map_err(unreadable)?;
+                    if let Some(filing) = self.filings.remove(&(archivist, number)) {
+                        self.archivists[archivist].hear(&filing, &filed);
+                    }
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
         if let Some(porter) = Porter::of_journal(writer) {
             match record.kind {
                 Kind::Sent => {
@@ -196,8 +221,12 @@ async fn one_cut(
         totals.cuts += 1;
     }
     let again = number.is_multiple_of(SECOND_LOOK);
-    let (mut writers, mut porters) = (replay.writers(), replay.porters.clone());
-    let seen = look(&lab.launch(&image), &mut writers, &mut porters, again, &mut random, totals).await;
+    let mut clients = Clients {
+        writers: replay.writers(),
+        porters: replay.porters.clone(),
+        archivists: replay.archivists.clone(),
+    };
+    let seen = look(&lab.launch(&image), &mut clients, again, &mut random, totals).await;
     if seen.is_err() {
         let kept = lab.directory(&format!("cut-{number}"))?;
         if second {
@@ -243,34 +272,58 @@ pub fn cut_recovery(
     disk.cut(laws, random, &lab.directory("image")?)
 }
 
+/// All whose data is judged after a cut.
+struct Clients {
+    writers: Vec<Writer>,
+    porters: Vec<Porter>,
+    archivists: Vec<Archivist>,
+}
+
+impl Clients {
+    async fn judge(
+        &mut self,
+        server: &Server,
+        random: &mut StdRng,
+        totals: &mut Totals,
+    ) -> Result<(), String> {
+        lab::judge_all(server, &mut self.writers, random, totals).await?;
+        porter::judge_all(server, &mut self.porters, totals).await?;
+        archivist::judge_all(server, &mut self.archivists, totals).await.map(drop)
+    }
+
+    fn complaint(&self) -> Option<String> {
+        let complaint = lab::complaint(&self.writers).or_else(|| porter::complaint(&self.porters));
+        complaint.or_else(|| archivist::complaint(&self.archivists))
+    }
+}
+
 /// Starts the server on an image and judges it; with `again`, a second time after some load and a kill.
 async fn look(
     launch: &Launch,
-    writers: &mut Vec<Writer>,
-    porters: &mut Vec<Porter>,
+    clients: &mut Clients,
     again: bool,
     random: &mut StdRng,
     totals: &mut Totals,
 ) -> Result<(), String> {
     let mut server = lab::start(launch, totals)?;
-    lab::judge_all(&server, writers, random, totals).await?;
-    porter::judge_all(&server, porters, totals).await?;
+    clients.judge(&server, random, totals).await?;
     if !again {
         return Ok(());
     }
-    let working = lab::work(&server, std::mem::take(writers), Load::default()).await?;
-    let carrying = porter::work(&server, std::mem::take(porters), &working.load)?;
+    let working = lab::work(&server, std::mem::take(&mut clients.writers), Load::default()).await?;
+    let carrying = porter::work(&server, std::mem::take(&mut clients.porters), &working.load)?;
+    let filing = archivist::work(&server, std::mem::take(&mut clients.archivists), &working.load)?;
     sleep(SECOND_LOAD).await;
     server.kill();
     totals.kills += 1;
-    *writers = working.finish().await?;
-    *porters = carrying.finish().await?;
-    if let Some(complaint) = lab::complaint(writers).or_else(|| porter::complaint(porters)) {
+    clients.writers = working.finish().await?;
+    clients.porters = carrying.finish().await?;
+    clients.archivists = filing.finish().await?;
+    if let Some(complaint) = clients.complaint() {
         return Err(complaint);
     }
     let server = lab::start(launch, totals)?;
-    lab::judge_all(&server, writers, random, totals).await?;
-    porter::judge_all(&server, porters, totals).await?;
+    clients.judge(&server, random, totals).await?;
     server.stop()
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use tokio::time::sleep;
 
+use crate::archivist::{self, Archivist};
 use crate::disk::Disk;
 use crate::faults::{Call, Fault, Rule};
 use crate::journal::{self, JournalWriter};
@@ -80,24 +81,30 @@ pub async fn run(lab: &Lab, time: Duration) -> Result<PathBuf, String> {
     let data = lab.directory("recorded")?;
     let recording = Recording::new(lab, &data, "journal", &Fault::NONE)?;
     let (mut random, mut writers, mut porters) = (lab.random(), lab.writers(), porter::porters(lab.seed));
+    let mut archivists = archivist::archivists(lab.seed);
     for stop in 0..=STOPS {
         let mut server = recording.start()?;
         settle(&server, &mut writers, &recording.journal, &mut random).await?;
         porter::judge_all(&server, &mut porters, &mut Totals::default()).await?;
+        settle_blobs(&server, &mut archivists, &recording.journal).await?;
         let load = Load { journal: Some(JournalWriter::open(&recording.journal)?), ..Load::default() };
         let working = lab::work(&server, writers, load).await?;
         let carrying = porter::work(&server, porters, &working.load)?;
+        let filing = archivist::work(&server, archivists, &working.load)?;
         sleep(time / (STOPS + 1)).await;
         if stop < STOPS && stop % 2 == 0 {
             recording.kill(&mut server)?;
             writers = working.finish().await?;
             porters = carrying.finish().await?;
+            archivists = filing.finish().await?;
         } else {
             writers = working.finish().await?;
             porters = carrying.finish().await?;
+            archivists = filing.finish().await?;
             server.stop()?;
         }
-        if let Some(complaint) = lab::complaint(&writers).or_else(|| porter::complaint(&porters)) {
+        let complaint = lab::complaint(&writers).or_else(|| porter::complaint(&porters));
+        if let Some(complaint) = complaint.or_else(|| archivist::complaint(&archivists)) {
             return Err(complaint);
         }
     }
@@ -113,21 +120,26 @@ pub async fn failed_sync(lab: &Lab, pattern: &'static str, skip: u64) -> Result<
     let fault = Fault { calls: vec![Call::Sync], pattern, skip, times: 1, ..Fault::NONE };
     let recording = Recording::new(lab, &lab.directory("recorded")?, "journal", &fault)?;
     let (mut random, mut writers, mut porters) = (lab.random(), lab.writers(), porter::porters(lab.seed));
+    let mut archivists = archivist::archivists(lab.seed);
     for armed in [true, false] {
         let mut server = recording.start()?;
         settle(&server, &mut writers, &recording.journal, &mut random).await?;
         porter::judge_all(&server, &mut porters, &mut Totals::default()).await?;
+        settle_blobs(&server, &mut archivists, &recording.journal).await?;
         let journal = Some(JournalWriter::open(&recording.journal)?);
         let load = Load { journal, persist: true, ..Load::default() };
         let working = lab::work(&server, writers, load).await?;
         let carrying = porter::work(&server, porters, &working.load)?;
+        let filing = archivist::work(&server, archivists, &working.load)?;
         sleep(FAULTY_LOAD).await;
         recording.rule.arm(armed)?;
         sleep(FAULTY_LOAD).await;
         recording.kill(&mut server)?;
         writers = working.finish().await?;
         porters = carrying.finish().await?;
-        if let Some(complaint) = lab::complaint(&writers).or_else(|| porter::complaint(&porters)) {
+        archivists = filing.finish().await?;
+        let complaint = lab::complaint(&writers).or_else(|| porter::complaint(&porters));
+        if let Some(complaint) = complaint.or_else(|| archivist::complaint(&archivists)) {
             return Err(complaint);
         }
     }
@@ -153,6 +165,16 @@ async fn settle(
         for number in from..writer.entries.len() {
             journal.answered(writer.number, number, &writer.entries[number].outcome);
         }
+    }
+    Ok(())
+}
+
+/// The same for blobs.
+async fn settle_blobs(server: &Server, archivists: &mut [Archivist], journal: &Path) -> Result<(), String> {
+    let settled = archivist::judge_all(server, archivists, &mut Totals::default()).await?;
+    let journal = JournalWriter::open(journal)?;
+    for archivist::Settled { writer, number, filed } in settled {
+        journal.answered(writer, number, &filed);
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ pub const START_TIME_MAX: Duration = Duration::from_secs(60);
 /// The server shows only the published key. Clients of other accounts are made where their keys are known.
 const HIDDEN_KEY: &str = "<key>";
 const OTHER_KEY: &str = "AAAA";
+/// Also when what no blob needs was removed.
+const LOG_LEVEL: &str = "warn,blob_service=debug";
 const POLL: Duration = Duration::from_millis(2);
 const SAID_BYTES_MAX: u64 = 4096;
 
@@ -58,7 +60,8 @@ impl Launch {
         });
         match receive.recv_timeout(START_TIME_MAX) {
             Ok(connection) => {
-                server.queue_authority = queue_authority(&connection);
+                server.queue_authority = authority_of("Queue", &connection);
+                server.blob_authority = authority_of("Blob", &connection);
                 let endpoint = Endpoint::parse(&connection.replace(HIDDEN_KEY, OTHER_KEY))
                     .map_err(|error| error.to_string())?;
                 server.target = Some(Arc::new(Target { service: ServiceKind::Table, endpoint, tls: None }));
@@ -80,7 +83,15 @@ impl Launch {
         let log = log.map_err(|error| format!("can't write {}: {error}", self.log.display()))?;
         let log_start = log.metadata().map_or(0, |metadata| metadata.len());
         let mut command = Command::new(&self.binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--shutdown-seconds", "5"]);
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--log-level",
+            LOG_LEVEL,
+            "--shutdown-seconds",
+            "5",
+        ]);
         command
             .args(["--cache-mib", &self.cache_mib.to_string(), "--data"])
             .arg(&self.data)
@@ -89,7 +100,8 @@ impl Launch {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let child = command.spawn();
         let child = child.map_err(|error| format!("can't start {}: {error}", self.binary.display()))?;
-        Ok(Server { child, target: None, queue_authority: None, log: self.log.clone(), log_start })
+        let (queue_authority, blob_authority) = (None, None);
+        Ok(Server { child, target: None, queue_authority, blob_authority, log: self.log.clone(), log_start })
     }
 }
 
@@ -99,6 +111,7 @@ pub struct Server {
     child: Child,
     target: Option<Arc<Target>>,
     queue_authority: Option<String>,
+    blob_authority: Option<String>,
     log: PathBuf,
     /// Where its part of the log begins.
     log_start: u64,
@@ -118,6 +131,11 @@ impl Server {
     /// The host and port that it serves queues on.
     pub fn queue_authority(&self) -> Result<String, String> {
         self.queue_authority.clone().ok_or_else(|| "the server does not say where its queues are".to_owned())
+    }
+
+    /// The host and port that it serves blobs on.
+    pub fn blob_authority(&self) -> Result<String, String> {
+        self.blob_authority.clone().ok_or_else(|| "the server does not say where its blobs are".to_owned())
     }
 
     /// SIGKILL.
@@ -162,6 +180,13 @@ impl Server {
         }
     }
 
+    /// How often it has written a line with this text to its log.
+    pub fn has_said(&self, text: &str) -> usize {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        let own = bytes.get(self.log_start as usize..).unwrap_or_default();
+        String::from_utf8_lossy(own).lines().filter(|line| line.contains(text)).count()
+    }
+
     /// The end of its log, for a report.
     pub fn said(&self) -> String {
         let read = || -> std::io::Result<String> {
@@ -176,9 +201,9 @@ impl Server {
     }
 }
 
-/// Of a connection string with `QueueEndpoint=http://HOST:PORT/ACCOUNT`.
-fn queue_authority(connection: &str) -> Option<String> {
-    let (_, endpoint) = connection.split_once("QueueEndpoint=http://")?;
+/// Of a connection string with `QueueEndpoint=http://HOST:PORT/ACCOUNT` or another service's.
+fn authority_of(service: &str, connection: &str) -> Option<String> {
+    let (_, endpoint) = connection.split_once(&format!("{service}Endpoint=http://"))?;
     Some(endpoint.split(['/', ';']).next()?.to_owned())
 }
 

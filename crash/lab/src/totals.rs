@@ -37,6 +37,12 @@ pub struct Totals {
     pub gets: u64,
     /// Messages that were looked for: those that had to be there, those that must not, and those in doubt.
     pub messages: u64,
+    /// Blobs and snapshots that were read back, byte for byte, and those that readers have read meanwhile.
+    pub blobs: u64,
+    pub blobs_read: u64,
+    /// Sweeps of what no blob needs, and the most objects that no blob needed before one of them.
+    pub sweeps: u64,
+    pub garbage_max: u64,
     pub violations: Vec<Violation>,
 }
 
@@ -82,6 +88,10 @@ impl Totals {
         self.rows_read += other.rows_read;
         self.gets += other.gets;
         self.messages += other.messages;
+        self.blobs += other.blobs;
+        self.blobs_read += other.blobs_read;
+        self.sweeps += other.sweeps;
+        self.garbage_max = self.garbage_max.max(other.garbage_max);
         self.violations.extend(other.violations);
     }
 
@@ -101,6 +111,10 @@ impl Totals {
             ("rows read back", self.rows_read),
             ("rows got one by one", self.gets),
             ("messages looked for", self.messages),
+            ("blobs read back", self.blobs),
+            ("blobs read meanwhile", self.blobs_read),
+            ("sweeps", self.sweeps),
+            ("most objects to sweep", self.garbage_max),
             ("violations", self.violations.len() as u64),
         ] {
             println!("  {name:<25}{number:>12}");

@@ -30,6 +30,8 @@ pub struct Load {
     pub stop: AtomicBool,
     /// Drops of tables that were about to be sent, so that the server can be killed during one.
     pub drops: AtomicU64,
+    /// What archivists have asked for, so that the server is killed after some of it however slow the machine is.
+    pub filings: AtomicU64,
     pub journal: Option<JournalWriter>,
     /// The rule that makes calls fail.
     pub rule: Option<Arc<Rule>>,

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::exchange::Exchange;
 use crate::choice::Chooser;
 use crate::history::{Action, Operation, Outcome, Time};
 use crate::random::Random;
@@ -118,7 +117,7 @@ impl<T: Talk> Client<T> {
     }
 }
 
-impl Client<Exchange> {
+impl<T: Talk<Action = Action, Outcome = Outcome>> Client<T> {
     pub async fn work(
         &mut self,
         work: &Work,

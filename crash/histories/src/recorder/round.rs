@@ -1,4 +1,4 @@
-//! A round: all clients work on some new partitions, then each partition is read once.
+//! A round: all clients work on some new partitions, then each partition is read once. Blobs are judged like entities.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::client::{Client, Stopped, Work};
-use super::exchange::Exchange;
+use super::client::{Client, Stopped, Talk, Work};
 use super::killer::{self, Kill, Killer};
-use crate::choice::Chooser;
+use crate::choice::{Chooser, Repertoire};
 use crate::history::{Action, Operation, Outcome};
 use crate::random::Random;
 
@@ -25,18 +24,20 @@ pub struct Recorded<O> {
 pub type Ended<T, O> = (Client<T>, Vec<O>, Option<Stopped<O>>);
 
 /// If a client or the killer can't continue, the run ends. Impossible answers do not end it.
-pub async fn record(
-    clients: &mut Vec<Client<Exchange>>,
+pub async fn record<T: Talk<Action = Action, Outcome = Outcome>>(
+    clients: &mut Vec<Client<T>>,
     killer: &mut Option<Killer>,
     work: Work,
     rows: &[String],
+    repertoire: Repertoire,
     seed: u64,
 ) -> Result<Recorded<Operation>, String> {
     let numbers = Arc::new(AtomicU32::new(0));
     let mut tasks = JoinSet::new();
     for mut client in std::mem::take(clients) {
         let (work, number) = (work.clone(), u64::from(client.number));
-        let chooser = Chooser::new(Random::numbered(seed, number), rows.to_vec(), numbers.clone());
+        let random = Random::numbered(seed, number);
+        let chooser = Chooser::new(repertoire, random, rows.to_vec(), numbers.clone());
         tasks.spawn(async move {
             let (history, stopped) = client.work(&work, Random::numbered(!seed, number), chooser).await;
             (client, history, stopped)
@@ -50,9 +51,11 @@ pub async fn record(
     }
     for partition in work.places.iter() {
         let Some(last) = clients.last_mut() else { break };
-        match last.perform(partition.clone(), Action::Query).await {
-            Ok(operation) => recorded.operations.push(operation),
-            Err(stopped) => recorded.stopped(Some(stopped))?,
+        for action in repertoire.last_looks(rows) {
+            match last.perform(partition.clone(), action).await {
+                Ok(operation) => recorded.operations.push(operation),
+                Err(stopped) => recorded.stopped(Some(stopped))?,
+            }
         }
     }
     Ok(recorded)

@@ -10,6 +10,7 @@ use super::exchange::Exchange;
 use super::round::{self, Recorded};
 use super::stage::{Stage, Target};
 use super::totals::{RunPlan, Totals};
+use crate::choice::Repertoire;
 use crate::history::{self, Action, Operation, Outcome};
 use crate::judge::{Verdict, judge};
 use crate::timeline;
@@ -57,7 +58,8 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
     for (round, seed) in plan.run.rounds() {
         let partitions = (0..plan.partitions).map(|partition| format!("{round}-{partition}")).collect();
         let work = Work { places: partitions, operations: plan.run.operations };
-        let recorded = round::record(&mut clients, &mut stage.killer, work, &rows, seed).await?;
+        let recorded =
+            round::record(&mut clients, &mut stage.killer, work, &rows, Repertoire::Entities, seed).await?;
         tokio::task::block_in_place(|| summary.judge(round, recorded, &plan))?;
         summary.totals.seconds = started.elapsed().as_secs_f64();
     }
@@ -71,7 +73,12 @@ pub async fn run(target: Target, plan: Plan) -> Result<Summary, String> {
 }
 
 impl Summary {
-    fn judge(&mut self, round: u64, recorded: Recorded<Operation>, plan: &Plan) -> Result<(), String> {
+    pub(super) fn judge(
+        &mut self,
+        round: u64,
+        recorded: Recorded<Operation>,
+        plan: &Plan,
+    ) -> Result<(), String> {
         let operations = recorded.operations.len();
         let judging = self.totals.begin_judging(round, &recorded);
         for (partition, history) in history::by_partition(recorded.operations) {

@@ -14,11 +14,12 @@ pub struct Server {
     ports: Ports,
 }
 
-/// Of tables and of queues; 0 for any that is free.
+/// Of tables, of queues and of blobs; 0 for any that is free.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ports {
     tables: u16,
     queues: u16,
+    blobs: u16,
 }
 
 impl Server {
@@ -29,7 +30,11 @@ impl Server {
             let port = address.and_then(|(_, rest)| rest.split('/').next()?.rsplit_once(':')?.1.parse().ok());
             port.ok_or_else(|| format!("no port of {endpoint} in {connection_string:?}"))
         };
-        let ports = Ports { tables: port("TableEndpoint=http://")?, queues: port("QueueEndpoint=http://")? };
+        let ports = Ports {
+            tables: port("TableEndpoint=http://")?,
+            queues: port("QueueEndpoint=http://")?,
+            blobs: port("BlobEndpoint=http://")?,
+        };
         Ok(Self { binary: binary.to_owned(), data: data.to_owned(), child, connection_string, ports })
     }
 
@@ -61,9 +66,10 @@ fn launch(binary: &Path, data: &Path, ports: Ports) -> Result<(Child, String), S
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PARTITA_")) {
         command.env_remove(name);
     }
-    let Ports { tables, queues } = ports;
+    let Ports { tables, queues, blobs } = ports;
     command.args(["serve", "--log-level", "error", "--listen", &format!("127.0.0.1:{tables}")]);
-    command.args(["--queue-listen", &format!("127.0.0.1:{queues}"), "--blob-listen", "127.0.0.1:0"]);
+    command.args(["--queue-listen", &format!("127.0.0.1:{queues}")]);
+    command.args(["--blob-listen", &format!("127.0.0.1:{blobs}")]);
     command.arg("--data").arg(data);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| cant(&format!("{error}; --binary names the server")))?;

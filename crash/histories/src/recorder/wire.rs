@@ -66,6 +66,11 @@ impl Wire {
         Err(format!("can't {what} at {}: {why}", self.url()))
     }
 
+    /// The status of a request that is not part of a history; `None` if there is no answer.
+    pub async fn status(&mut self, message: &Message) -> Option<u16> {
+        self.send(message, |response| response.status).await.ok().flatten()
+    }
+
     /// `None` if no answer came in time.
     async fn send<T>(
         &mut self,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use histories::choice::Chooser;
+use histories::choice::{Chooser, Repertoire};
 use histories::history::{Action, Found, Operation, Outcome, Refusal, Time, Verb, Version, WRITER, Write};
 use histories::random::Random;
 
@@ -106,8 +106,14 @@ impl Simulator {
     pub fn new(seed: u64, clients: usize, rows: usize) -> Self {
         let rows: Vec<String> = (0..rows).map(|row| format!("r{row}")).collect();
         let numbers = Arc::new(AtomicU32::new(0));
-        let choosers = (0..clients)
-            .map(|client| Chooser::new(Random::numbered(seed, client as u64), rows.clone(), numbers.clone()));
+        let choosers = (0..clients).map(|client| {
+            Chooser::new(
+                Repertoire::Entities,
+                Random::numbered(seed, client as u64),
+                rows.clone(),
+                numbers.clone(),
+            )
+        });
         let choosers = choosers.collect();
         let random = Random::new(!seed);
         let store = Store::default();

@@ -17,6 +17,14 @@ pub enum Lie {
     OldMessages,
     /// The Delete of a message is acknowledged, but not sent on.
     DeleteNotDone,
+    /// A Get of a blob is answered with the answer of an earlier one.
+    OldBlob,
+    /// A Put of a blob is acknowledged like an earlier one, but not sent on.
+    BlobNotPut,
+    /// A blob's content has the end of another version.
+    MixedBlob,
+    /// A lease is given to somebody whom the server has refused.
+    LeaseGiven,
 }
 
 impl Lie {
@@ -24,6 +32,7 @@ impl Lie {
         match self {
             Self::OldAnswer | Self::WriteNotDone | Self::ConditionNotSent => "TableEndpoint=http://",
             Self::OldMessages | Self::DeleteNotDone => "QueueEndpoint=http://",
+            Self::OldBlob | Self::BlobNotPut | Self::MixedBlob | Self::LeaseGiven => "BlobEndpoint=http://",
         }
     }
 }
@@ -73,6 +82,9 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
         let upsert = line.starts_with("PUT ") && !request.contains("If-Match");
         let messages = line.starts_with("GET ") && line.contains("/messages?numofmessages=");
         let delete = line.starts_with("DELETE ") && line.contains("/messages/");
+        let get_blob = line.starts_with("GET ") && line.contains("/b");
+        let put_blob =
+            upsert && line.contains("/b") && !line.contains('?') && !request.contains("None-Match");
         // The conditions within a batch count towards its length.
         let head = if line.contains("$batch") { "" } else { request.as_str() };
         let condition = head.lines().find(|line| line.starts_with("If-Match: W/")).map(str::to_owned);
@@ -89,6 +101,8 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
             Lie::WriteNotDone if upsert && lies() => later(memory.lock().unwrap().answers.get("PUT")),
             Lie::OldMessages if messages && lies() => memory.lock().unwrap().answers.get(&kind).cloned(),
             Lie::DeleteNotDone if delete && lies() => memory.lock().unwrap().answers.get("DELETE").cloned(),
+            Lie::OldBlob if get_blob && lies() => memory.lock().unwrap().answers.get(&line).cloned(),
+            Lie::BlobNotPut if put_blob && lies() => memory.lock().unwrap().answers.get("PUT blob").cloned(),
             Lie::ConditionNotSent => {
                 if let Some(condition) = condition.filter(|_| lies()) {
                     request = request.replace(&condition, "If-Match: *");
@@ -101,7 +115,20 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
             (&server).write_all(request.as_bytes()).unwrap();
             read_message(&mut answers).unwrap_or_default().into_bytes()
         });
+        let answer = match lie {
+            Lie::MixedBlob if get_blob && answer.starts_with(b"HTTP/1.1 200") && lies() => mixed(answer),
+            Lie::LeaseGiven if request.contains("x-ms-lease-action: acquire") && lies() => {
+                let text = String::from_utf8(answer).unwrap();
+                if text.starts_with("HTTP/1.1 409") {
+                    b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".to_vec()
+                } else {
+                    text.into_bytes()
+                }
+            }
+            _ => answer,
+        };
         let key = match () {
+            () if put_blob => "PUT blob".to_owned(),
             () if upsert => "PUT".to_owned(),
             () if messages => kind,
             () if delete => "DELETE".to_owned(),
@@ -115,6 +142,13 @@ fn serve(client: TcpStream, server: TcpStream, lie: Lie, memory: &Mutex<Memory>)
             return;
         }
     }
+}
+
+/// The last byte but one is of a number.
+fn mixed(mut answer: Vec<u8>) -> Vec<u8> {
+    let at = answer.len() - 2;
+    answer[at] = if answer[at] == b'9' { b'8' } else { b'9' };
+    answer
 }
 
 /// The same acknowledgement with a slightly later ETag, which looks like a real one.

@@ -11,7 +11,9 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use histories::judge::PLACES_MAX;
-use histories::recorder::{self, Plan, QueuePlan, QueueSummary, RunPlan, Server, Summary, Target};
+use histories::recorder::{
+    self, BlobPlan, BlobSummary, Plan, QueuePlan, QueueSummary, RunPlan, Server, Summary, Target,
+};
 use liar::{Liar, Lie};
 
 const OPERATIONS: usize = 40;
@@ -89,6 +91,51 @@ fn a_server_that_lies_about_messages_is_caught() {
         let saved = std::fs::read_dir(save.path()).unwrap().count() as u64;
         assert_eq!(saved, summary.totals.violations + summary.totals.undecided, "{lie:?}");
     }
+}
+
+#[test]
+fn what_clients_of_blobs_are_told_is_possible() {
+    let summary = run_blobs(Target::Binary { path: binary(), kills: false }, blob_plan(4));
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert_eq!(summary.totals.unknown, 0);
+    assert!(summary.gets > 0 && summary.holds > 0 && summary.totals.refused > 0, "{summary:?}");
+}
+
+#[test]
+fn what_clients_of_blobs_are_told_by_a_killed_server_is_possible() {
+    let plan = blob_plan(3);
+    let rounds = plan.run.rounds;
+    let summary = run_blobs(Target::Binary { path: binary(), kills: true }, plan);
+    assert_eq!((summary.totals.violations, summary.totals.undecided, summary.totals.strange), (0, 0, 0));
+    assert!(summary.totals.kills >= rounds, "{summary:?}");
+}
+
+#[test]
+fn a_server_that_lies_about_blobs_is_caught() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&binary(), directory.path()).unwrap();
+    for lie in [Lie::OldBlob, Lie::BlobNotPut, Lie::MixedBlob, Lie::LeaseGiven] {
+        let liar = Liar::start(&server.connection_string, lie);
+        let target =
+            Target::Endpoints { connection_strings: vec![liar.connection_string.clone()], authority: None };
+        let save = tempfile::tempdir().unwrap();
+        let mut plan = blob_plan(0);
+        (plan.run.rounds, plan.run.save) = (2, save.path().to_owned());
+        let summary = run_blobs(target, plan);
+        let (violations, strange) = (summary.totals.violations, summary.totals.strange);
+        // A mix can't be part of any history.
+        let is_mix = matches!(lie, Lie::MixedBlob);
+        assert!(if is_mix { strange > 0 } else { violations > 0 && strange == 0 }, "{lie:?}: {summary:?}");
+    }
+}
+
+fn blob_plan(rounds: u64) -> BlobPlan {
+    BlobPlan { run: RunPlan { operations: 25, ..plan(rounds).run }, containers: 2, blobs: 2 }
+}
+
+fn run_blobs(target: Target, plan: BlobPlan) -> BlobSummary {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(recorder::run_blobs(target, plan)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn queue_plan(rounds: u64) -> QueuePlan {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use store::Fault;
 
 use crate::container_document::ContainerDocument;
+use crate::content::moves;
 use crate::{BlobService, ContainerRef, Result};
 
 /// Containers that are asked of the engine at once.
@@ -177,7 +178,7 @@ impl BlobService {
         let mut from = Some(query.from.max(query.prefix).to_owned());
         while let Some(start) = from {
             let found = self.engine.list_tables(account, ServiceKind::Blob, &start, LIST_ROWS).await?;
-            for name in found.names {
+            for name in found.names.into_iter().filter(|name| !moves::is_table(name)) {
                 // Names are in order, so none behind this one has the prefix.
                 if !name.as_str().starts_with(query.prefix) {
                     return Ok(page);

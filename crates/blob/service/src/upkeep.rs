@@ -20,7 +20,7 @@ use crate::blob_row::{BlobRow, Moves, StoredKind};
 use crate::blobs::page_maps::needed_rows;
 use crate::blobs::page_rows;
 use crate::blobs::state::OPERATIONS_MAX;
-use crate::content::{ContentCounts, SWEPT_AGE, Swept};
+use crate::content::{ContentCounts, SWEPT_AGE, Swept, moves};
 use crate::{BlobService, Result};
 
 /// From the start of a server to the first sweep, and from one to the next.
@@ -29,9 +29,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(6 * 3600);
 
 /// Containers that are asked for at once, and rows.
 const CONTAINERS: usize = 1000;
-const PAGE_ROWS: usize = 500;
-const PAGE_BYTES: usize = 1024 * 1024;
-const PAGE_TIME: Duration = Duration::from_millis(100);
+pub(crate) const PAGE_ROWS: usize = 500;
+pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
+pub(crate) const PAGE_TIME: Duration = Duration::from_millis(100);
 
 /// What a sweep came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct Cleaned {
     pub states: u64,
     /// Parts of maps that no state sees.
     pub segments: u64,
+    /// Records of content that was moved.
+    pub records: u64,
     pub objects: Swept,
 }
 
@@ -88,12 +90,13 @@ impl BlobService {
             let mut from = Some(String::new());
             while let Some(start) = from {
                 let page = self.engine.list_tables(&account, ServiceKind::Blob, &start, CONTAINERS).await?;
-                for name in page.names {
+                for name in page.names.into_iter().filter(|name| !moves::is_table(name)) {
                     let table = TableRef { account: account.clone(), service: ServiceKind::Blob, name };
                     self.clean_container(&table, &mut cleaned).await?;
                 }
                 from = page.next;
             }
+            cleaned.records += self.forget_moves(&account).await?;
         }
         cleaned.objects = self.contents.sweep(&*self.engine).await?;
         Ok(cleaned)
@@ -150,7 +153,7 @@ impl BlobService {
         self.clean_blocks(table, blocks_of.as_deref(), dead, cleaned).await
     }
 
-    fn is_older(&self, time: DateTime, than: Duration) -> bool {
+    pub(crate) fn is_older(&self, time: DateTime, than: Duration) -> bool {
         time.plus(than) <= self.clock.now()
     }
 
@@ -276,7 +279,7 @@ impl BlobService {
         Ok(())
     }
 
-    async fn remove_rows(
+    pub(crate) async fn remove_rows(
         &self,
         table: &TableRef,
         partition: &str,
@@ -297,6 +300,6 @@ impl BlobService {
     }
 }
 
-fn removal(row: Key, version: DateTime) -> RowOperation {
+pub(crate) fn removal(row: Key, version: DateTime) -> RowOperation {
     RowOperation { row, condition: Condition::Version(version), change: RowChange::Delete }
 }

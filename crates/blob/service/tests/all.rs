@@ -19,6 +19,7 @@ mod more;
 mod oracle;
 mod pages;
 mod readers;
+mod servers;
 mod upkeep;
 mod walk;
 mod watched_objects;

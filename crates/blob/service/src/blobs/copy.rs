@@ -13,7 +13,9 @@ use super::source;
 use super::state::{self, Attempts, LeaseUse, Needs, NewRow};
 use crate::blob_row::{Moves, StoredBlob, StoredKind};
 use crate::content::{BlobKey, Change, Content};
-use crate::{BlobRef, BlobService, Copied, CopyBlob, CopySource, CopyTags, RangeChecksum, Request, Result};
+use crate::{
+    BlobRef, BlobService, Copied, CopyBlob, CopySource, CopyTags, Error, RangeChecksum, Request, Result,
+};
 
 impl BlobService {
     pub async fn copy_blob(&self, blob: &BlobRef, copy: CopyBlob, request: &Request) -> Result<Copied> {
@@ -66,6 +68,10 @@ impl BlobService {
         state::check_new(there, request, operand, now)?;
         state::check_overwrite(there, copy.tier.is_some())?;
         if !change.hold(&source.content).await? {
+            return Ok(None);
+        }
+        self.record_move(&blob.container.account, &source.content).await?;
+        if self.contents.is_shared() && !self.has_content(&copy.source, &source.content).await? {
             return Ok(None);
         }
         let kind = match source.kind {
@@ -137,6 +143,15 @@ impl BlobService {
             // Marked or not, it is read again.
             let marked = NewRow::alone(&row, Moves::Nothing);
             self.replace(&table, &source.blob, Some(&base), marked, change).await?;
+        }
+    }
+
+    /// Whether the source names this content.
+    async fn has_content(&self, source: &CopySource, content: &Content) -> Result<bool> {
+        match self.selected(&source.blob.container.table()?, &source.blob, source.which).await {
+            Ok(stored) => Ok(stored.content == *content),
+            Err(Error::Refused(Refusal::BlobNotFound | Refusal::ContainerNotFound)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

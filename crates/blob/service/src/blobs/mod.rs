@@ -9,6 +9,7 @@ mod copy;
 mod delete;
 mod find;
 mod list;
+mod moved;
 pub(crate) mod page_maps;
 mod page_ranges;
 pub(crate) mod page_rows;

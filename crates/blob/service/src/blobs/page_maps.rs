@@ -29,11 +29,12 @@ impl BlobService {
         let copy = PageMapRef { id: rand::random(), number: map.number };
         let partition = blob_key::partition(&blob.name)?;
         let mut walk = SegmentWalk::new(self.engine.clone(), from.clone(), source, map, (0, u32::MAX))?;
-        let mut operations = Vec::new();
+        let (mut operations, mut moved) = (Vec::new(), Vec::new());
         loop {
             let next = walk.next().await?;
             if operations.len() == SEGMENTS_AT_ONCE || next.is_none() && !operations.is_empty() {
                 let some = std::mem::take(&mut operations);
+                self.record_segments(&blob.container.account, &std::mem::take(&mut moved)).await?;
                 if self.commit(&to, partition.clone(), some, change).await?.is_none() {
                     return Err(Fault::bug("a map that was just named has rows already").about(blob).into());
                 }
@@ -43,6 +44,7 @@ impl BlobService {
                 return Ok(None);
             }
             operations.push(page_rows::put(copy, segment, Condition::Absent, &pages)?);
+            moved.push(pages);
         }
         Ok(self.is_as_it_was(&from, source, map, before.as_ref()).await?.then_some(copy))
     }

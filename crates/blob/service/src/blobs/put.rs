@@ -170,6 +170,7 @@ impl BlobService {
                 new.lease = old.lease.after_write(now);
             }
             if let Some(deletion) = self.retained(blob, old, now).await? {
+                self.record_move(&blob.container.account, &old.content).await?;
                 let snapshot =
                     StoredBlob { deleted: Some(deletion), lease: Default::default(), ..old.clone() };
                 let time = self.clock.tick_above(old.snapshot_after());

@@ -30,6 +30,7 @@ impl BlobService {
             if !change.hold(&stored.content).await? {
                 continue;
             }
+            self.record_move(&blob.container.account, &stored.content).await?;
             let time = SnapshotTime(self.clock.tick_above(stored.snapshot_after()));
             let mut snapshot = StoredBlob { lease: Default::default(), ..stored.clone() };
             if !metadata.is_empty() {

@@ -15,6 +15,7 @@ mod extent;
 mod gather;
 mod in_use;
 mod join;
+pub(crate) mod moves;
 mod naming;
 mod number;
 pub mod pages;
@@ -81,7 +82,8 @@ impl Contents {
     }
 
     /// Other servers read and write the same data. What this one does not name any more may be read there, or be about to be
-    /// named: so nothing that was ever named is removed at once, and a sweep removes what an earlier one has found too.
+    /// named: so nothing that was ever named is removed at once, a sweep removes what an earlier one has found too, and what is
+    /// named by another row than before is recorded (`moves`).
     pub fn shared_by_servers(self) -> Self {
         let shared = &*self.0;
         Self::with(shared.objects.clone(), shared.clock.clone(), shared.memory.clone(), true)
@@ -100,6 +102,10 @@ impl Contents {
     /// The memory for requests, as this account has it.
     pub fn memory_of(&self, account: &AccountName) -> Option<AccountMemory> {
         self.0.memory.as_ref().map(|memory| memory.of(account))
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_shared
     }
 
     pub fn counts(&self) -> ContentCounts {

@@ -8,7 +8,7 @@ use store::{Fault, Need, ObjectId, ObjectNaming, RawRow, RowView};
 use crate::blob_key;
 
 use super::pages::{Run, Segment};
-use super::{Content, Extent, Manifest, chunk, stored};
+use super::{Content, Extent, Manifest, chunk, moves, stored};
 
 /// The content of a blob, a snapshot or a block.
 pub const CONTENT: &str = "C";
@@ -36,7 +36,8 @@ pub fn named_by(row: RawRow<'_>) -> Result<Named, Fault> {
 
 /// For whoever checks or copies a whole store.
 ///
-/// A block whose upload is over is nobody's. Its row may still be there, and what it names may be gone.
+/// A block whose upload is over is nobody's. Its row may still be there, and what it names may be gone. So it is with a record of
+/// content that was moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContentNaming;
 
@@ -54,7 +55,7 @@ impl ObjectNaming for ContentNaming {
             }
         };
         for need in &mut needs {
-            need.may_be_gone = partition.starts_with(blob_key::BLOCKS);
+            need.may_be_gone = partition.starts_with([blob_key::BLOCKS, moves::PARTITION]);
         }
         Ok(needs)
     }
@@ -136,6 +137,7 @@ mod tests {
         let row = RowDraft::new([("C", ValueRef::Binary(&stored))].into_iter()).stamp(DateTime::MIN_STORED);
         let of_block = ContentNaming.in_row("uname", row.view()).unwrap();
         assert_eq!(of_block, [Need { may_be_gone: true, ..need(2, 15) }]);
+        assert_eq!(ContentNaming.in_row("m7-1", row.view()).unwrap(), of_block);
         let mut segment = Segment::default();
         segment.write(3..7, object(4), 0);
         segment.clear(3..4, 0);

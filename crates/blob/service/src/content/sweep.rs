@@ -3,7 +3,7 @@
 //! Objects are listed first, and rows are read after that. Content is written before the row that names it, so a row that is
 //! not there when an object is listed may be there when rows are read, but never the other way round. Objects that are younger
 //! than a day are left alone: their row may come yet, on this server or another one. What is named while rows are read is
-//! known from `in_use`.
+//! known from `in_use`, and of other servers from their records of what they have moved.
 //!
 //! What can't be read ends the sweep before anything is removed: nothing is garbage as long as a row might name it.
 
@@ -16,6 +16,7 @@ use model::{Cut, KeyRange};
 use store::{Budget, Engine, Fault, ObjectId, Scan, StoredName, TableRef};
 
 use super::counts;
+use super::moves;
 use super::naming::{Named, named_by};
 use super::{Contents, REMOVED_AT_ONCE};
 use crate::Result;
@@ -88,7 +89,12 @@ impl Contents {
                 return Err(Fault::busy("another sweep runs").into());
             }
             let _pass = Pass(self);
+            let pass_begun = self.now();
             swept.rows += self.mark_named(engine).await?;
+            if self.0.is_shared && pass_begun.plus(SWEPT_AGE) <= self.now() {
+                // Records of what was moved may have gone meanwhile.
+                return Err(Fault::busy("reading all rows took longer than a day").into());
+            }
             swept.removed += self.remove_unnamed(begun, &mut suspects).await?;
         }
         *self.0.suspects.0.lock().unwrap_or_else(PoisonError::into_inner) = suspects;
@@ -128,10 +134,16 @@ impl Contents {
             let mut from = Some(String::new());
             while let Some(start) = from {
                 let page = engine.list_tables(&account, ServiceKind::Blob, &start, LIST_MAX).await?;
-                for name in page.names {
+                for name in page.names.into_iter().filter(|name| !moves::is_table(name)) {
                     rows += self.mark_container(engine, &account, name).await?;
                 }
                 from = page.next;
+            }
+        }
+        if self.0.is_shared {
+            // Last: what was moved while the others were read is in here.
+            for account in engine.list_accounts().await? {
+                rows += self.mark_container(engine, &account, moves::table(&account)?.name).await?;
             }
         }
         Ok(rows)
