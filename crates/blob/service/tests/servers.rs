@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use blob_model::{BlobName, BlockId, Conditions, Metadata, PageRange, PublicAccess};
+use blob_model::{
+    BlobName, BlockId, Comparison, Conditions, Metadata, PageRange, PublicAccess, TagCondition,
+};
 use blob_service::{
     BlobRef, BlobService, CopyBlob, CopySource, CopyTags, DeleteBlob, DeleteSnapshots, GetBlob, ListQuery,
-    NewBlob, NewPageBlob, PageWrite, Request, Which,
+    NewBlob, NewPageBlob, PageWrite, Request, TagQuery, Which,
 };
 use store::{Engine, Error, MemoryEngine, MemoryObjects, Objects, Page, Scan, TableRef};
 use store_suite::{EngineDouble, TestEngine};
@@ -223,6 +225,10 @@ async fn clients_see_no_records() {
     let page = cluster.server.list_containers(&account(), query).await.unwrap();
     let names: Vec<_> = page.containers.iter().map(|container| container.name.as_str()).collect();
     assert_eq!(names, [EARLIER, LATER]);
+    let condition =
+        TagCondition { key: "a".to_owned(), comparison: Comparison::Equal, value: "b".to_owned() };
+    let search = TagQuery { container: None, conditions: &[condition], from: None, limit: 10 };
+    assert!(cluster.server.find_blobs(&account(), &search).await.unwrap().blobs.is_empty());
     cluster.time.pass(Duration::from_secs(49 * 3600));
     assert_eq!(cluster.sweeper.sweep().await.unwrap().records, 1, "records go after two days");
 }

@@ -11,6 +11,7 @@ use store::{Change, Condition, Fault, RowOperation, Scan, TableRef};
 
 use super::state::budget;
 use crate::blob_key;
+use crate::content::moves;
 use crate::{BlobRef, BlobService, ContainerRef, Error, FoundBlob, FoundPage, FoundPlace, Result, TagQuery};
 
 /// A commit follows its hints at once. A hint that is older than this and not so is stale.
@@ -59,7 +60,7 @@ impl BlobService {
         while let Some(start) = from {
             let page =
                 self.engine.list_tables(account, ServiceKind::Blob, &start, CONTAINERS_AT_ONCE).await?;
-            for name in page.names {
+            for name in page.names.into_iter().filter(|name| !moves::is_table(name)) {
                 let unlike =
                     |_| Fault::damaged("a stored container has a name that no container has").about(&name);
                 let container = ContainerName::parse(name.as_str()).map_err(unlike)?;
