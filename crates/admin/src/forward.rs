@@ -16,6 +16,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::sessions::{Credential, Member};
 use crate::signer;
+use crate::stored_content;
 
 /// The version of the protocol, if the request names none.
 const VERSION: &str = "2019-02-02";
@@ -80,18 +81,23 @@ pub(crate) async fn call(
     endpoints: &[ServiceEndpoint],
     member: &Member,
     call: ServiceCall<'_>,
-    arrival: Arrival<'_>,
+    mut arrival: Arrival<'_>,
     body: &mut RequestBody,
 ) -> Result<Reply, Refusal> {
     let service = call.service;
     let endpoint =
         ServiceEndpoint::of(endpoints, service, arrival.scheme).ok_or(Refusal::NotServed(service))?;
-    let head = service_head(call, member, endpoint)?;
+    let mut head = service_head(call, member, endpoint)?;
+    // They know how headers were spelled, which the names of metadata are read from.
+    head.extensions = std::mem::take(&mut arrival.head.extensions);
     let body = std::mem::replace(body, RequestBody::none());
     let arrival = Arrival { scheme: endpoint.scheme, head, body, ..arrival };
     let mut reply = services.answer(service, arrival).await.ok_or(Refusal::NotServed(service))?;
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
         reply.headers_mut().remove(name);
+    }
+    if service == ServiceKind::Blob {
+        stored_content::disarm(reply.headers_mut());
     }
     Ok(reply)
 }

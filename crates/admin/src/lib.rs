@@ -30,6 +30,7 @@ mod settings;
 mod sign_in;
 mod signer;
 mod status;
+mod stored_content;
 mod who;
 
 pub use cluster::{ClusterNode, ClusterSource, ClusterStatus, DirectorySegments, FrontEnd};

@@ -2,7 +2,7 @@
 
 use common::{DateTime, ServiceKind};
 use front::{Arrival, RequestBody};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::door::Admin;
@@ -19,15 +19,20 @@ enum Kind {
     Account,
     Table,
     Queue,
+    Container,
+    Blob,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
     kind: Kind,
-    /// The table or queue.
+    /// The table, queue or container.
     #[serde(default)]
     resource: String,
+    /// The blob, in this container.
+    #[serde(default)]
+    blob: String,
     #[serde(default)]
     permissions: String,
     #[serde(default)]
@@ -92,15 +97,17 @@ pub(crate) async fn make(
 impl Wanted {
     /// The service that the token's URL is of, and its path after the account.
     fn place(&self) -> (ServiceKind, String) {
-        let encoded =
-            || utf8_percent_encode(&self.resource, NON_ALPHANUMERIC).to_string().replace("%2D", "-");
+        let resource = encoded(&self.resource);
         match self.kind {
-            Kind::Table => (ServiceKind::Table, encoded()),
-            Kind::Queue => (ServiceKind::Queue, encoded()),
-            Kind::Account if self.services.contains('q') && !self.services.contains('t') => {
-                (ServiceKind::Queue, String::new())
+            Kind::Table => (ServiceKind::Table, resource),
+            Kind::Queue => (ServiceKind::Queue, resource),
+            Kind::Container => (ServiceKind::Blob, resource),
+            Kind::Blob => (ServiceKind::Blob, blob_path(&resource, &self.blob)),
+            Kind::Account => {
+                let in_order = [ServiceKind::Table, ServiceKind::Queue, ServiceKind::Blob].into_iter();
+                let mut named = in_order.filter(|service| self.services.contains(service.letter()));
+                (named.next().unwrap_or(ServiceKind::Table), String::new())
             }
-            Kind::Account => (ServiceKind::Table, String::new()),
         }
     }
 
@@ -118,6 +125,8 @@ impl Wanted {
                 Resource::Table { table: self.resource, range }
             }
             Kind::Queue => Resource::Queue { queue: self.resource },
+            Kind::Container => Resource::Container { container: self.resource },
+            Kind::Blob => Resource::Blob { container: self.resource, blob: self.blob },
             Kind::Account => {
                 Resource::Account { services: self.services, resource_types: self.resource_types }
             }
@@ -131,5 +140,41 @@ impl Wanted {
             protocol: self.protocol,
             policy: self.policy,
         })
+    }
+}
+
+/// As in the path of a URL.
+fn encoded(name: &str) -> String {
+    const PLAIN: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'$');
+    utf8_percent_encode(name, PLAIN).to_string()
+}
+
+/// The path of a blob. Clients take the parts `.` and `..` out of a path, and a slash at its end; none of them touches a
+/// slash that is encoded.
+fn blob_path(container: &str, name: &str) -> String {
+    let is_kept = !name.split('/').any(|part| matches!(part, "" | "." | ".."));
+    let slash = if is_kept { "/" } else { "%2F" };
+    let parts: Vec<String> = name.split('/').map(encoded).collect();
+    format!("{container}{slash}{}", parts.join(slash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_client_changes_the_path_of_a_blob() {
+        for (name, expected) in [
+            ("a/b c.txt", "pics/a/b%20c.txt"),
+            ("100%?#&+é", "pics/100%25%3F%23%26%2B%C3%A9"),
+            ("..", "pics%2F.."),
+            ("a/../b", "pics%2Fa%2F..%2Fb"),
+            ("a//b", "pics%2Fa%2F%2Fb"),
+            ("a/", "pics%2Fa%2F"),
+            ("...", "pics/..."),
+        ] {
+            assert_eq!(blob_path("pics", name), expected);
+        }
     }
 }

@@ -82,7 +82,11 @@ fn development_key(accounts: &Accounts) -> Option<Member> {
 fn by_connection_string(text: &str, desk: Desk<'_>) -> Result<Member, Refusal> {
     // One with a token may name a single service.
     let tables = Endpoint::of(ServiceKind::Table, text);
-    let endpoint = tables.or_else(|error| Endpoint::of(ServiceKind::Queue, text).map_err(|_| error));
+    let endpoint = tables.or_else(|error| {
+        let others =
+            Endpoint::of(ServiceKind::Queue, text).or_else(|_| Endpoint::of(ServiceKind::Blob, text));
+        others.map_err(|_| error)
+    });
     let endpoint = endpoint.map_err(|error| Refusal::ConnectionString(error.to_string()))?;
     match endpoint.credential.clone() {
         connection_string::Credential::Key(key) => by_key(&endpoint.account, key, desk.accounts),

@@ -1,10 +1,12 @@
 // Every promise of docs/console.md in a real browser against the real server: node check.js [beginning of a name]
 //
-// PARTITA_CONSOLE is the console's address, PARTITA_TABLES and PARTITA_QUEUES are HOST:PORT of the services.
+// PARTITA_CONSOLE is the console's address, PARTITA_TABLES, PARTITA_QUEUES and PARTITA_BLOBS are HOST:PORT of the services.
 
 import { freePages, openBrowser, troubles } from "./lab.js";
 import access from "./checks/access.js";
 import accessibility from "./checks/accessibility.js";
+import blobs from "./checks/blobs.js";
+import browse from "./checks/browse.js";
 import entities from "./checks/entities.js";
 import files from "./checks/files.js";
 import filter from "./checks/filter.js";
@@ -15,6 +17,7 @@ import live from "./checks/live.js";
 import queues from "./checks/queues.js";
 import session from "./checks/session.js";
 import tables from "./checks/tables.js";
+import uploads from "./checks/uploads.js";
 
 const only = process.argv[2] ?? "";
 const { browser, close } = await openBrowser();
@@ -38,7 +41,7 @@ async function check(name, act) {
 }
 
 try {
-  const groups = { "sign-in": session, tables, grid, filter, cost: filter, entity: entities, files, queues, access, live, cluster: live, server: live, hostile, accessibility, large };
+  const groups = { "sign-in": session, tables, grid, filter, cost: filter, entity: entities, files, queues, browse, blob: blobs, upload: uploads, access, live, cluster: live, server: live, hostile, accessibility, large };
   const wanted = Object.entries(groups).filter(([name]) => !only || name === only.split(":")[0]);
   for (const group of new Set(wanted.map(([, group]) => group))) await group(check, browser);
 } finally {

@@ -1,6 +1,7 @@
 // Pictures of every page, light and dark, wide and narrow: node screenshots.js DIRECTORY [part of a name]
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openBrowser, signedIn, go, watch, troubles } from "./lab.js";
 import { seedAll } from "./seed.js";
@@ -43,6 +44,28 @@ const PAGES = [
   ],
   ["queues", "#/queues", (page) => page.getByRole("link", { name: "jobs", exact: true }).waitFor()],
   ["queue", "#/queues/jobs", (page) => page.getByText("ship").first().waitFor()],
+  ["containers", "#/blobs", (page) => page.getByRole("link", { name: "photos", exact: true }).waitFor()],
+  ["container", "#/blobs/photos?prefix=2026%2F&show=snapshots%2Cdeleted", (page) => page.getByRole("link", { name: "may/waves.png", exact: true }).first().waitFor()],
+  [
+    "upload",
+    "#/blobs/photos",
+    async (page) => {
+      await page.getByRole("link", { name: "notes.md", exact: true }).waitFor();
+      // One is there already, one is under way, one waits.
+      await page.route(/archive-2026/, (route) => (/0000[6-9]/.test(Buffer.from(new URL(route.request().url()).searchParams.get("blockid") ?? "", "base64").toString()) ? undefined : route.continue()));
+      const folder = mkdtempSync(join(tmpdir(), "partita-pictures-"));
+      const files = Object.entries({ "notes.md": 9, "archive-2026.tar": 40 * 1024 * 1024, "letter.pdf": 90_000 }).map(([name, size]) => {
+        writeFileSync(join(folder, name), "");
+        truncateSync(join(folder, name), size);
+        return join(folder, name);
+      });
+      await page.getByLabel("Files to upload").setInputFiles(files);
+      await page.getByText("60 %").waitFor();
+    },
+  ],
+  ["blob", "#/blobs/photos?blob=2026%2Fmay%2Fwaves.png", (page) => page.getByRole("img", { name: /^Picture/ }).waitFor()],
+  ["blob-text", "#/blobs/photos?blob=notes.md", (page) => page.getByLabel("The content as text").waitFor()],
+  ["blob-properties", "#/blobs/photos?blob=notes.md&tab=properties", (page) => page.getByLabel("The name of metadata 1").waitFor()],
   ["live", "#/live", (page) => page.waitForTimeout(Number(process.env.PARTITA_LIVE_SECONDS ?? 8) * 1000)],
   [
     "access",
@@ -93,6 +116,11 @@ for (const theme of ["light", "dark"]) {
       }
       writeFileSync(name(title), shrink(await page.screenshot()));
       await page.keyboard.press("Escape");
+      const cancel = page.getByRole("button", { name: "Cancel all" });
+      if (await cancel.isVisible()) {
+        await cancel.click();
+        await page.unrouteAll();
+      }
     }
     await page.close();
   }

@@ -1,6 +1,7 @@
 // Data that looks like somebody's: for pictures, and for the checks that browse.
 
-import { createTable, dropTable, insert, insertMany, putMessage, queues, tables } from "./service.js";
+import { png } from "./picture.js";
+import { blobs, createTable, dropTable, freshContainer, insert, insertMany, putBlob, putMessage, queues, tables } from "./service.js";
 
 const GENRES = ["crime", "fantasy", "history", "poetry", "sf", "travel"];
 const AUTHORS = ["Stanisław Lem", "Ursula K. Le Guin", "Arkady Strugatsky", "Octavia Butler", "Italo Calvino", "Agatha Christie", "Wisława Szymborska", "Bruce Chatwin"];
@@ -37,9 +38,28 @@ export async function seedBooks(name, perGenre = 400) {
   for (const genre of GENRES) await insertMany(name, genre, Array.from({ length: perGenre }, (_, index) => book(index, roll)));
 }
 
+async function seedBlobs() {
+  const deleted = (days) => blobs("PUT", { container: "", query: "restype=service&comp=properties" }, `<StorageServiceProperties><DeleteRetentionPolicy><Enabled>${!!days}</Enabled>${days ? `<Days>${days}</Days>` : ""}</DeleteRetentionPolicy></StorageServiceProperties>`);
+  for (const name of ["photos", "backups", "invoices"]) await freshContainer(name);
+  await deleted(7);
+  const waves = png(960, 540);
+  for (const name of ["2026/april/harbour.png", "2026/may/waves.png", "2026/may/dunes.png"]) await putBlob("photos", name, waves, { "x-ms-blob-content-type": "image/png" });
+  const notes = ["# Photos", "", "Everything from the coast, by month.", "", "- *waves* is the one for the poster", "- Zürich follows in June", ""].join("\n");
+  await putBlob("photos", "notes.md", notes, { "x-ms-blob-content-type": "text/markdown", "x-ms-meta-author": "Ann", "x-ms-meta-reviewedBy": "Bo", "x-ms-tags": "project=coast&status=draft" });
+  await putBlob("photos", "2026/old.tar", Buffer.alloc(300_000), { "x-ms-access-tier": "Cool", "x-ms-blob-content-type": "application/x-tar" });
+  await putBlob("photos", "2026/draft.png", waves, { "x-ms-blob-content-type": "image/png" });
+  for (const name of ["notes.md", "2026/may/waves.png"]) await blobs("PUT", { container: "photos", name, query: "comp=snapshot" });
+  await blobs("DELETE", { container: "photos", name: "2026/draft.png" });
+  await blobs("PUT", { container: "photos", name: "2026/old.tar", query: "comp=lease" }, undefined, { "x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1" });
+  await blobs("PUT", { container: "backups", query: "restype=container&comp=lease" }, undefined, { "x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1" });
+  await blobs("PUT", { container: "invoices", query: "restype=container&comp=acl" }, undefined, { "x-ms-blob-public-access": "blob" });
+  await deleted(0);
+}
+
 export async function seedAll() {
   for (const name of ["Books", "Customers", "Orders", "Sessions", "AuditLog"]) await dropTable(name);
   await seedBooks("Books");
+  await seedBlobs();
   for (const [name, rows] of [["Customers", 300], ["Orders", 900], ["Sessions", 120], ["AuditLog", 40]]) {
     await createTable(name);
     await insertMany(name, "p", Array.from({ length: rows }, (_, index) => ({ RowKey: String(index).padStart(6, "0"), Name: `${name} ${index}`, Amount: index * 1.25 + 0.5 })));

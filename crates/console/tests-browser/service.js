@@ -7,6 +7,7 @@ export const KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6
 export const CONSOLE = (process.env.PARTITA_CONSOLE ?? "http://127.0.0.1:10004").replace(/\/$/, "");
 const TABLES = `http://${process.env.PARTITA_TABLES ?? "127.0.0.1:10002"}/${ACCOUNT}`;
 const QUEUES = `http://${process.env.PARTITA_QUEUES ?? "127.0.0.1:10001"}/${ACCOUNT}`;
+export const BLOBS = `http://${process.env.PARTITA_BLOBS ?? "127.0.0.1:10000"}/${ACCOUNT}`;
 export const CONNECTION = `AccountName=${ACCOUNT};AccountKey=${KEY};TableEndpoint=${TABLES};`;
 const VERSION = "2021-12-02";
 
@@ -15,9 +16,10 @@ const sign = (text) => createHmac("sha256", Buffer.from(KEY, "base64")).update(t
 async function send(url, stringToSign, method, headers, body) {
   const signed = { ...headers, Authorization: `SharedKeyLite ${ACCOUNT}:${sign(stringToSign)}` };
   const answer = await fetch(url, { method, headers: signed, body });
-  const text = await answer.text();
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const text = bytes.toString();
   if (!answer.ok && answer.status !== 404 && answer.status !== 409) throw new Error(`${method} ${url}: ${answer.status} ${text}`);
-  return { status: answer.status, headers: answer.headers, text };
+  return { status: answer.status, headers: answer.headers, text, bytes };
 }
 
 export function tables(method, path, body, more = {}) {
@@ -35,6 +37,30 @@ export function queues(method, path, body) {
   const headers = { "x-ms-date": date, "x-ms-version": VERSION, ...(body && { "Content-Type": "application/xml" }) };
   const text = `${method}\n\n${body ? "application/xml" : ""}\n\nx-ms-date:${date}\nx-ms-version:${VERSION}\n/${ACCOUNT}${url.pathname}${comp ? `?comp=${comp}` : ""}`;
   return send(url, text, method, headers, body);
+}
+
+/** A container, or a blob in it. */
+export function blobs(method, { container, name, query = "" }, body, more = {}) {
+  const date = new Date().toUTCString();
+  // In one part, so that nothing takes `..` out of it.
+  const url = new URL(`${BLOBS}/${encodeURIComponent(name === undefined ? container : `${container}/${name}`)}${query && `?${query}`}`);
+  const comp = url.searchParams.get("comp");
+  const headers = { "x-ms-date": date, "x-ms-version": VERSION, ...(body !== undefined && { "Content-Type": "application/octet-stream" }), ...more };
+  const own = Object.keys(headers).filter((header) => header.toLowerCase().startsWith("x-ms-"));
+  const canonical = own.sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)).map((header) => `${header.toLowerCase()}:${headers[header]}\n`).join("");
+  const text = `${method}\n\n${headers["Content-Type"] ?? ""}\n\n${canonical}/${ACCOUNT}${url.pathname}${comp ? `?comp=${comp}` : ""}`;
+  return send(url, text, method, headers, body);
+}
+
+export const putBlob = (container, name, body, more = {}) => blobs("PUT", { container, name }, body, { "x-ms-blob-type": "BlockBlob", ...more });
+export const getBlob = (container, name) => blobs("GET", { container, name });
+export const headBlob = (container, name) => blobs("HEAD", { container, name });
+
+/** An empty container of this name: leases are broken, and what was in it is gone. */
+export async function freshContainer(container) {
+  await blobs("PUT", { container, query: "restype=container&comp=lease" }, undefined, { "x-ms-lease-action": "break", "x-ms-lease-break-period": "0" });
+  await blobs("DELETE", { container, query: "restype=container" });
+  await blobs("PUT", { container, query: "restype=container" });
 }
 
 export const createTable = (name) => tables("POST", "/Tables", JSON.stringify({ TableName: name }));

@@ -242,9 +242,9 @@ impl Door {
     }
 
     /// Whether the spelling of headers is kept: names of metadata keep their case, and other services have none. It costs
-    /// every request something.
+    /// every request something. What comes through a side door may be passed on to the Blob service.
     fn keeps_header_case(&self) -> bool {
-        matches!(self.way, Way::Service { of_port: ServiceKind::Blob, .. })
+        matches!(self.way, Way::Service { of_port: ServiceKind::Blob, .. } | Way::Side(_))
     }
 
     async fn answer(&self, arrival: Arrival<'_>) -> http::Response<Body> {

@@ -146,9 +146,9 @@ impl Lines {
         self.kind("for blobs", &sas.terms.version);
         let resource = match &sas.resource {
             SignedResource::Container => "all blobs".to_owned(),
-            SignedResource::Blob(blob) => format!("blob {blob}"),
-            SignedResource::Snapshot { blob, time } => format!("snapshot {time} of blob {blob}"),
-            SignedResource::Version { blob, time } => format!("version {time} of blob {blob}"),
+            SignedResource::Blob(blob) => format!("blob {}", legible(blob)),
+            SignedResource::Snapshot { blob, time } => format!("snapshot {time} of blob {}", legible(blob)),
+            SignedResource::Version { blob, time } => format!("version {time} of blob {}", legible(blob)),
             SignedResource::Directory { path, .. } => format!("all blobs in directory {path:?}"),
         };
         let permissions = words(&sas.terms.permissions, BLOB_WORDS);
@@ -269,6 +269,11 @@ fn words(letters: &str, words: Words) -> String {
     };
     let list: Vec<String> = letters.chars().map(word).collect();
     if list.is_empty() { "no permissions of its own".to_owned() } else { list.join(", ") }
+}
+
+/// A blob's name may have line breaks, or characters that turn others around: then it could say what we did not.
+fn legible(name: &str) -> String {
+    if name.escape_debug().eq(name.chars()) { name.to_owned() } else { format!("{name:?}") }
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ mod token_url;
 
 use std::time::Duration;
 
+use blob_model::{BlobName, ContainerName};
 use common::{AccountName, DateTime, ServiceKind};
 use front::account::{Account, AccountError};
-use protocol::signing::sas::{AccountSas, QueueSas, Sas, SasFormatError, TableSas, Terms};
+use protocol::signing::sas::{
+    AccountSas, BlobSas, Overrides, QueueSas, Sas, SasFormatError, SignedResource, TableSas, Terms,
+};
 use queue_model::QueueName;
 use thiserror::Error;
 
@@ -16,6 +19,8 @@ pub(crate) use token_url::{TokenUrl, read};
 
 /// The version tokens are made in: understood by every server and SDK in use.
 const VERSION: &str = "2019-02-02";
+/// That of tokens for blobs: the first one in which tags can be granted.
+const BLOB_VERSION: &str = "2019-12-12";
 /// When a token expires if nothing says so.
 pub const EXPIRES: &str = "1h";
 
@@ -38,6 +43,8 @@ pub struct TokenRequest {
 pub enum Resource {
     Table { table: String, range: KeyRangeText },
     Queue { queue: String },
+    Container { container: String },
+    Blob { container: String, blob: String },
     Account { services: String, resource_types: String },
 }
 
@@ -68,6 +75,13 @@ pub enum SasError {
          and single dashes"
     )]
     QueueName { name: String, code: &'static str },
+    #[error(
+        "the container is {name:?}, which can't be the name of a container ({code}); it takes 3 to 63 letters a to z, \
+         digits and single dashes, or is $root, $web or $logs"
+    )]
+    ContainerName { name: String, code: &'static str },
+    #[error("a blob's name takes 1 to 1,024 characters, in at most 254 parts between slashes")]
+    BlobName,
     #[error("a token grants nothing without permissions or a policy (--permissions, --policy)")]
     GrantsNothing,
     #[error("the start is {0:?}; use a time such as 2030-01-01T00:00:00Z")]
@@ -109,6 +123,13 @@ impl TokenRequest {
                     delegation: None,
                 })
             }
+            Resource::Container { container } => {
+                self.blob_token(container, SignedResource::Container, now)?
+            }
+            Resource::Blob { container, blob } => {
+                let name = BlobName::parse(blob).map_err(|_| SasError::BlobName)?;
+                self.blob_token(container, SignedResource::Blob(name.as_str().to_owned()), now)?
+            }
             Resource::Account { services, resource_types } => {
                 if services.is_empty() || !services.chars().all(|letter| "bqtf".contains(letter)) {
                     return Err(SasError::Services(services.clone()));
@@ -129,7 +150,25 @@ impl TokenRequest {
         })
     }
 
-    /// The terms of a token for one table or queue.
+    /// For what is in a container.
+    fn blob_token(&self, container: &str, resource: SignedResource, now: DateTime) -> Result<Sas, SasError> {
+        ContainerName::parse(container).map_err(|refusal| SasError::ContainerName {
+            name: container.to_owned(),
+            code: refusal.code(),
+        })?;
+        let terms = Terms { version: BLOB_VERSION.to_owned(), ..self.granting(ServiceKind::Blob, now)? };
+        Ok(Sas::Blob(BlobSas {
+            terms,
+            container: container.to_owned(),
+            resource,
+            identifier: self.policy.clone(),
+            encryption_scope: String::new(),
+            overrides: Overrides::default(),
+            delegation: None,
+        }))
+    }
+
+    /// The terms of a token for one table, queue, container or blob.
     fn granting(&self, service: ServiceKind, now: DateTime) -> Result<Terms, SasError> {
         if !protocol::access_policies::in_order(service, &self.permissions) {
             return Err(SasError::Permissions { service, given: self.permissions.clone() });

@@ -50,10 +50,20 @@ impl<'a> TokenUrl<'a> {
         let address =
             Address::find(self.scheme, self.host, self.path, &accounts, (service, &ServiceKind::ALL))
                 .map_err(|_| SasError::OtherAccount { account: account.name.clone() })?;
-        let path = address.path.trim_start_matches('/');
-        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        // The Blob service takes an encoded slash for a slash, others for a character of a name.
         let decode = |text| percent_decode_str(text).decode_utf8().map_err(|_| SasError::NotText);
-        Ok((decode(first)?.into_owned(), decode(rest)?.into_owned()))
+        let whole = match service {
+            ServiceKind::Blob => decode(address.path)?,
+            ServiceKind::Queue | ServiceKind::Table => address.path.into(),
+        };
+        let path = whole.strip_prefix('/').unwrap_or(&whole);
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        match service {
+            ServiceKind::Blob => Ok((first.to_owned(), rest.to_owned())),
+            ServiceKind::Queue | ServiceKind::Table => {
+                Ok((decode(first)?.into_owned(), decode(rest)?.into_owned()))
+            }
+        }
     }
 }
 

@@ -200,7 +200,7 @@ fn a_token_that_is_made_works_and_is_explained() {
             json!({ "kind": "account", "permissions": "r", "services": "x", "resource_types": "s" }),
             "SasInvalid",
         ),
-        (json!({ "kind": "blob" }), "NotJson"),
+        (json!({ "kind": "file" }), "NotJson"),
     ] {
         let refused = make(request.clone());
         assert_eq!((refused.status, code(&refused)), (400, expected.to_owned()), "{request}");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
 mod api;
+mod blobs;
 mod bounds;
 mod doors;
 mod events;

@@ -10,6 +10,17 @@ const PAGES = [
   ["#/tables/Books", (page) => page.locator("[data-row='3']").waitFor()],
   ["#/queues", (page) => page.getByRole("link", { name: "jobs", exact: true }).waitFor()],
   ["#/queues/jobs", (page) => page.getByText("ship").first().waitFor()],
+  ["#/blobs", (page) => page.getByRole("link", { name: "photos", exact: true }).waitFor()],
+  ["#/blobs/photos", (page) => page.getByRole("link", { name: "notes.md", exact: true }).waitFor()],
+  ["#/blobs/photos?blob=2026%2Fmay%2Fwaves.png", (page) => page.getByRole("img", { name: /^Picture/ }).waitFor()],
+  ["#/blobs/photos?blob=notes.md", (page) => page.getByLabel("The content as text").waitFor()],
+  ["#/blobs/photos?blob=notes.md&tab=properties", (page) => page.getByLabel("The name of metadata 1").waitFor()],
+  ["#/blobs/photos?blob=notes.md&tab=lease", (page) => page.getByText("State:").waitFor()],
+  ["#/blobs/photos?blob=notes.md&tab=snapshots", (page) => page.getByText("Taken").waitFor()],
+  ["#/blobs/photos?blob=notes.md&tab=sas", (page) => page.getByRole("button", { name: "Make the token" }).waitFor()],
+  ["#/blobs/photos?blob=notes.md&tab=code", (page) => page.getByLabel("The download as curl").waitFor()],
+  ["#/access?tab=policies&of=blob%2Fphotos", (page) => page.getByLabel("Public access").waitFor()],
+  ["#/settings?of=blob", (page) => page.getByText("Soft delete").waitFor()],
   ["#/live", (page) => page.waitForTimeout(2500)],
   ["#/access", (page) => page.getByLabel("Table", { exact: true }).waitFor()],
   ["#/access?tab=policies&of=table%2FBooks", (page) => page.getByLabel("Name").first().waitFor()],
@@ -22,6 +33,8 @@ const DIALOGS = [
   ["#/tables/Books?filter=RowKey%20eq%20'all-types'", (page) => page.locator("[data-row='0'] [data-column='1']").dblclick()],
   ["#/tables/Books?filter=Year%20eq%201961", (page) => page.getByRole("button", { name: "Why is this slow?" }).click()],
   ["#/queues/jobs", (page) => page.getByRole("button", { name: "Put a message" }).click()],
+  ["#/blobs", (page) => page.getByRole("button", { name: "New container" }).first().click()],
+  ["#/blobs/photos", (page) => page.getByRole("button", { name: "Delete notes.md" }).click()],
 ];
 
 export default async function (check, browser) {

@@ -4,7 +4,10 @@ import { useEffect } from "preact/hooks";
 import { session, signOut } from "./api/session.ts";
 import { href, route } from "./lib/router.ts";
 import { Access } from "./pages/access.tsx";
+import { BlobPage } from "./pages/blob.tsx";
 import { Cluster } from "./pages/cluster.tsx";
+import { ContainerPage } from "./pages/container.tsx";
+import { Containers } from "./pages/containers.tsx";
 import { Live } from "./pages/live.tsx";
 import { QueuePage } from "./pages/queue.tsx";
 import { Queues } from "./pages/queues.tsx";
@@ -33,6 +36,7 @@ const admin = (): boolean => session.value?.admin === true;
 const PAGES: PageLink[] = [
   { path: "tables", label: "Tables", icon: "table", isShown: member },
   { path: "queues", label: "Queues", icon: "queue", isShown: () => !!session.value?.endpoints.queue },
+  { path: "blobs", label: "Blobs", icon: "blob", isShown: () => !!session.value?.endpoints.blob },
   { path: "live", label: "Live", icon: "live", isShown: always },
   { path: "access", label: "Access", icon: "key", isShown: owner },
   { path: "settings", label: "Settings", icon: "gear", isShown: member },
@@ -47,6 +51,11 @@ function Page() {
       return name ? <TablePage key={name} name={name} /> : <Tables />;
     case "queues":
       return name ? <QueuePage key={name} name={name} /> : <Queues />;
+    case "blobs": {
+      const [blob, snapshot = ""] = [route.value.query.get("blob"), route.value.query.get("snapshot") ?? ""];
+      if (!name) return <Containers />;
+      return blob ? <BlobPage key={`${name}/${blob}?${snapshot}`} container={name} name={blob} snapshot={snapshot} /> : <ContainerPage key={name} name={name} />;
+    }
     case "live":
       return <Live />;
     case "access":

@@ -7,7 +7,10 @@ import { Scroll, TRACK_MAX } from "../src/grid/scroll.ts";
 import { CsvReader, csvLine, rawOfCsv } from "../src/lib/csv.ts";
 import * as xml from "../src/lib/xml.ts";
 import { type EdmType, fault, literal, parsePage, readEntity, prettyEntity, valueOf, writeEntity, draftOf, type Raw } from "../src/model/edm.ts";
-import { entitySnippet, querySnippet } from "../src/model/snippets.ts";
+import { blobPath, blobSnippet, fileName } from "../src/model/blob_code.ts";
+import { hexOf, pictureOf, textOf } from "../src/model/preview.ts";
+import { pieces } from "../src/lib/unseen.ts";
+import { entitySnippet, LANGUAGES, querySnippet } from "../src/model/snippets.ts";
 import { stale } from "./code.ts";
 
 let passed = 0;
@@ -222,6 +225,83 @@ await table.UpsertEntityAsync(new TableEntity("p", "r\\"")
     ["E"] = "\\u2028",
 }, TableUpdateMode.Replace);`,
   );
+});
+
+test("a name that XML can't carry is decoded, and only if the document says so", () => {
+  const document = xml.parse(`<R a="Encoded=&quot;true&quot;"><Name Encoded="true">a%2Fb%EF%BF%BF%26</Name><Name>a%2Fb</Name><Name>&lt;b&gt; &amp;amp;&#xD;</Name><Name Encoded="true" /></R>`);
+  assert.deepEqual(document.children.map(({ text }) => text), ["a/b\uffff&", "a%2Fb", "<b> &amp;\r", ""]);
+});
+
+test("the path of a blob is the same to a browser, whatever its name", () => {
+  for (const name of ["a b", "..", ".", "a/../../b", "a/", "/", "//", "%2e%2e", "100%", "?#", "it's(1)*!", "é\u202e\uffff", "[1-3]{a,b}"]) {
+    const path = blobPath("box", name);
+    const read = new URL(`http://x/account/${path}?sig=1`);
+    assert.equal(decodeURIComponent(read.pathname), `/account/box/${name}`, path);
+    assert.equal(read.search, "?sig=1");
+    assert.ok(/^[\w%./~-]+$/.test(path), path);
+  }
+  assert.equal(blobPath("box", "a/b.txt"), "box/a/b.txt");
+});
+
+test("a blob is saved under a name that is one file, and no option", () => {
+  for (const [name, expected] of [
+    ["2024/may/ä b.txt", "ä b.txt"],
+    ["..", "blob"],
+    ["a/../", "blob"],
+    ["-rf", "rf"],
+    [".bashrc", "bashrc"],
+    ["a\u0000b\u202e/x:y*?.txt", "x_y__.txt"],
+    ["con\"sole'$HOME`x`", "con_sole__HOME_x_"],
+  ] as const)
+    assert.equal(fileName(name), expected, name);
+  assert.equal(fileName("x".repeat(1024)).length, 100);
+});
+
+test("code for a blob has no character that is not seen, and quotes what could end a text early", () => {
+  const name = `it's "x" $HOME \`y\` \u202e\u001b\u2028.txt`;
+  for (const language of LANGUAGES) {
+    const code = blobSnippet(language, { endpoint: "http://x", container: "box", name, snapshot: "2026-01-01T00:00:00.0000000Z" });
+    assert.ok(!/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e]/.test(code), `${language}: ${JSON.stringify(code)}`);
+    assert.ok(/snapshot/i.test(code), code);
+  }
+  assert.ok(blobSnippet("curl", { endpoint: "http://x", container: "box", name }).includes("'http://x/box/it%27s%20%22x%22%20%24HOME%20%60y%60"));
+});
+
+test("pictures are known by their bytes, with their size", () => {
+  const bytes = (...parts: (string | number[])[]): Uint8Array => Uint8Array.from(parts.flatMap((part) => (typeof part === "string" ? [...part].map((c) => c.charCodeAt(0)) : part)));
+  const cases: [string, Uint8Array, string | undefined][] = [
+    ["png", bytes("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [0, 0, 1, 0, 0, 0, 0, 2]), "image/png 256 2"],
+    ["gif", bytes("GIF89a", [4, 1, 3, 0]), "image/gif 260 3"],
+    ["jpeg", bytes([255, 216, 255, 224, 0, 4, 1, 2, 255, 255, 194, 0, 17, 8, 0, 5, 1, 0, 3]), "image/jpeg 256 5"],
+    ["webp, lossy", bytes("RIFF", [0, 0, 0, 0], "WEBPVP8 ", [0, 0, 0, 0, 0, 0, 0, 157, 1, 42, 7, 0, 9, 0]), "image/webp 7 9"],
+    ["webp, lossless", bytes("RIFF", [0, 0, 0, 0], "WEBPVP8L", [0, 0, 0, 0, 47, 6, 0, 2, 0, 0, 0, 0, 0, 0]), "image/webp 7 9"],
+    ["webp, more", bytes("RIFF", [0, 0, 0, 0], "WEBPVP8X", [0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 8, 0, 0]), "image/webp 7 9"],
+    ["svg", bytes("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'></svg>"), undefined],
+    ["html that begins like a picture", bytes("GIF8<script>"), undefined],
+    ["jpeg without a frame", bytes([255, 216, 255, 224, 0, 4, 1, 2]), undefined],
+    ["jpeg whose segment goes on for ever", bytes([255, 216, 255, 224, 0, 0, 255, 224, 0, 0, 0, 0, 0, 0, 0]), undefined],
+    ["cut off", bytes("\x89PNG\r\n"), undefined],
+    ["nothing", bytes(), undefined],
+  ];
+  for (const [name, content, expected] of cases) {
+    const found = pictureOf(content);
+    assert.equal(found && `${found.type} ${found.width} ${found.height}`, expected, name);
+  }
+});
+
+test("a text may be cut in a character, and bytes are no text", () => {
+  const utf8 = new TextEncoder().encode("Zürich 🎵");
+  assert.equal(textOf(utf8), "Zürich 🎵");
+  assert.equal(textOf(utf8.subarray(0, utf8.length - 2)), "Zürich ");
+  assert.equal(textOf(Uint8Array.from([0xff, 0xfe, 0x41, 0, 0x42, 0])), "AB");
+  assert.equal(textOf(Uint8Array.from([0x41, 0])), undefined);
+  assert.equal(textOf(Uint8Array.from([0x41, 0xff, 0xfe])), undefined);
+  assert.equal(hexOf(Uint8Array.from([0, 65, 255])), `00000000  00 41 ff${" ".repeat(39)}  ·A·`);
+});
+
+test("a character that is not seen is shown as its number", () => {
+  assert.deepEqual(pieces("a\u202eb\n").map(({ text, isUnseen }) => (isUnseen ? `<${text}>` : text)), ["a", "<U+202E>", "b", "<U+000A>"]);
+  assert.deepEqual(pieces("plain ä 🎵"), [{ text: "plain ä 🎵", isUnseen: false }]);
 });
 
 console.log(`${passed} passed`);

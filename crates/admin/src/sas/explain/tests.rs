@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::signing::AccountKey;
-use protocol::signing::sas::BlobTarget;
+use protocol::signing::sas::{BlobTarget, Overrides, Terms};
 
 const NOW: &str = "2025-01-01T12:00:00Z";
 const QUEUES: &str = "http://127.0.0.1:10001/devstoreaccount1";
@@ -53,6 +53,35 @@ from here    it would be accepted now";
     ] {
         assert_eq!(told(&format!("{address}?{token}")), expected, "{address}");
     }
+}
+
+#[test]
+fn the_name_of_a_blob_can_neither_be_taken_for_two_nor_add_a_line() {
+    let of = |path: &str, blob: &str| {
+        let sas = Sas::Blob(BlobSas {
+            terms: Terms {
+                version: "2019-12-12".to_owned(),
+                permissions: "r".to_owned(),
+                expiry: "2099-01-01T00:00:00Z".to_owned(),
+                ..Terms::default()
+            },
+            container: "box".to_owned(),
+            resource: SignedResource::Blob(blob.to_owned()),
+            identifier: String::new(),
+            encryption_scope: String::new(),
+            overrides: Overrides::default(),
+            delegation: None,
+        });
+        format!("{BLOBS}/{path}?{}", signed(&sas))
+    };
+    let accepted = "it would be accepted now";
+    check(&of("box/a/b", "a/b"), &["read on blob a/b of container box\n", accepted]);
+    // An encoded slash is a slash, also the first one.
+    check(&of("box%2F..%2Fb", "../b"), &["read on blob ../b of container box\n", accepted]);
+    let forged = of("box/x%0Afrom%20here%20%20%20%20REFUSED", "x\nfrom here    REFUSED");
+    check(&forged, &["blob \"x\\nfrom here    REFUSED\" of", accepted]);
+    assert_eq!(told(&forged).matches("\nfrom here").count(), 1);
+    check(&of("box/%E2%80%AEtxt.exe", "\u{202e}txt.exe"), &["blob \"\\u{202e}txt.exe\" of", accepted]);
 }
 
 #[test]

@@ -1,13 +1,15 @@
 // Tokens, stored policies and service properties.
 
 import { child, children, escape, parse, textAt } from "../lib/xml.ts";
+import { leaseHeader } from "./blobs.ts";
 import { call, postJson } from "./http.ts";
 
-export type Service = "table" | "queue";
+export type Service = "table" | "queue" | "blob";
 
 export interface SasRequest {
-  kind: "account" | "table" | "queue";
+  kind: "account" | "table" | "queue" | "container" | "blob";
   resource?: string;
+  blob?: string;
   permissions: string;
   start?: string;
   expiry?: string;
@@ -39,25 +41,34 @@ export interface Policy {
 
 const xml = { "content-type": "application/xml", accept: "application/xml" };
 const forward = (service: Service, resource = ""): string => `/api/forward/${service}/${encodeURIComponent(resource)}`;
+const acl = (service: Service, resource: string): string => `${forward(service, resource)}?${service === "blob" ? "restype=container&" : ""}comp=acl`;
 
-export async function policies(service: Service, resource: string): Promise<Policy[]> {
-  const answer = await call("GET", `${forward(service, resource)}?comp=acl`, { headers: { accept: "application/xml" } });
-  return children(parse((await answer.text()).replace(/^\ufeff/, "")), "SignedIdentifier").map((element) => ({
+export interface Policies {
+  list: Policy[];
+  /** Of a container: who may read it without a key. It is replaced together with the policies. */
+  access: string;
+}
+
+export async function policies(service: Service, resource: string): Promise<Policies> {
+  const answer = await call("GET", acl(service, resource), { headers: { accept: "application/xml" } });
+  const list = children(parse((await answer.text()).replace(/^\ufeff/, "")), "SignedIdentifier").map((element) => ({
     id: textAt(element, "Id"),
     start: textAt(element, "AccessPolicy", "Start"),
     expiry: textAt(element, "AccessPolicy", "Expiry"),
     permissions: textAt(element, "AccessPolicy", "Permission"),
   }));
+  return { list, access: answer.headers.get("x-ms-blob-public-access") ?? "" };
 }
 
-export async function setPolicies(service: Service, resource: string, list: Policy[]): Promise<void> {
+export async function setPolicies(service: Service, resource: string, { list, access }: Policies): Promise<void> {
   const optional = (name: string, text: string): string => (text ? `<${name}>${escape(text)}</${name}>` : "");
   const written = list.map(
     ({ id, start, expiry, permissions }) =>
       `<SignedIdentifier><Id>${escape(id)}</Id><AccessPolicy>${optional("Start", start)}${optional("Expiry", expiry)}${optional("Permission", permissions)}</AccessPolicy></SignedIdentifier>`,
   );
   const body = `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers>${written.join("")}</SignedIdentifiers>`;
-  await call("PUT", `${forward(service, resource)}?comp=acl`, { body, headers: xml });
+  const own = service === "blob" ? { ...leaseHeader(resource), ...(access && { "x-ms-blob-public-access": access }) } : {};
+  await call("PUT", acl(service, resource), { body, headers: { ...xml, ...own } });
 }
 
 export interface Retention {
@@ -84,6 +95,8 @@ export interface Properties {
   hour: Metrics;
   minute: Metrics;
   cors: CorsRule[];
+  /** How long deleted blobs can be restored. Of blobs only. */
+  deleted?: Retention;
 }
 
 export async function properties(service: Service): Promise<Properties> {
@@ -96,6 +109,7 @@ export async function properties(service: Service): Promise<Properties> {
     logging: { read: isTrue("Logging", "Read"), write: isTrue("Logging", "Write"), delete: isTrue("Logging", "Delete"), retention: retention("Logging") },
     hour: metrics("HourMetrics"),
     minute: metrics("MinuteMetrics"),
+    ...(service === "blob" && { deleted: { isOn: isTrue("DeleteRetentionPolicy", "Enabled"), days: textAt(root, "DeleteRetentionPolicy", "Days") || "7" } }),
     cors: children(child(root, "Cors"), "CorsRule").map((rule) => ({
       origins: textAt(rule, "AllowedOrigins"),
       methods: textAt(rule, "AllowedMethods"),
@@ -106,10 +120,11 @@ export async function properties(service: Service): Promise<Properties> {
   };
 }
 
-export function writeProperties({ logging, hour, minute, cors }: Properties): string {
-  const retention = ({ isOn, days }: Retention): string => `<RetentionPolicy><Enabled>${isOn}</Enabled>${isOn ? `<Days>${escape(days)}</Days>` : ""}</RetentionPolicy>`;
-  const metrics = (name: string, { isOn, apis, retention: kept }: Metrics): string =>
-    `<${name}><Version>1.0</Version><Enabled>${isOn}</Enabled>${isOn ? `<IncludeAPIs>${apis}</IncludeAPIs>` : ""}${retention(kept)}</${name}>`;
+export function writeProperties({ logging, hour, minute, cors, deleted }: Properties): string {
+  const kept = (name: string, { isOn, days }: Retention): string => `<${name}><Enabled>${isOn}</Enabled>${isOn ? `<Days>${escape(days)}</Days>` : ""}</${name}>`;
+  const retention = (value: Retention): string => kept("RetentionPolicy", value);
+  const metrics = (name: string, { isOn, apis, retention: days }: Metrics): string =>
+    `<${name}><Version>1.0</Version><Enabled>${isOn}</Enabled>${isOn ? `<IncludeAPIs>${apis}</IncludeAPIs>` : ""}${retention(days)}</${name}>`;
   const rules = cors.map(
     (rule) =>
       `<CorsRule><AllowedOrigins>${escape(rule.origins)}</AllowedOrigins><AllowedMethods>${escape(rule.methods)}</AllowedMethods>` +
@@ -119,7 +134,7 @@ export function writeProperties({ logging, hour, minute, cors }: Properties): st
   return (
     `<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging><Version>1.0</Version><Delete>${logging.delete}</Delete>` +
     `<Read>${logging.read}</Read><Write>${logging.write}</Write>${retention(logging.retention)}</Logging>` +
-    `${metrics("HourMetrics", hour)}${metrics("MinuteMetrics", minute)}<Cors>${rules.join("")}</Cors></StorageServiceProperties>`
+    `${metrics("HourMetrics", hour)}${metrics("MinuteMetrics", minute)}<Cors>${rules.join("")}</Cors>${deleted ? kept("DeleteRetentionPolicy", deleted) : ""}</StorageServiceProperties>`
   );
 }
 

@@ -55,11 +55,13 @@ export async function call(method: string, path: string, { body, json, headers =
   throw refused;
 }
 
-/** Reads an error as the listener (JSON), tables (OData) or queues (XML) write it. */
+/** Reads an error as the listener (JSON), tables (OData) or queues and blobs (XML) write it. */
 async function refusal(answer: Response): Promise<ApiError> {
   const text = await answer.text().catch(() => "");
+  // An answer to HEAD has no text.
+  const named = answer.headers.get("x-ms-error-code");
   const fail = (code: string | undefined, message: string | undefined): ApiError =>
-    new ApiError(answer.status, code || String(answer.status), plain(message) || `The server answers ${answer.status} ${answer.statusText}.`);
+    new ApiError(answer.status, code || named || String(answer.status), plain(message) || `The server answers ${answer.status} ${answer.statusText}.`);
   try {
     const document = JSON.parse(text);
     const odata = document["odata.error"];

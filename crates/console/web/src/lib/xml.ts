@@ -1,4 +1,5 @@
-// A small reader and writer for the service's XML: elements and text. No attributes, no document types, no processing.
+// A small reader and writer for the service's XML: elements and text. No document types, no processing, and of attributes only
+// the one that says that a text is percent-encoded: XML can't carry every character of a blob's name.
 // The browser's own parser is not used, because a page that requires Trusted Types may not give it text.
 
 export interface Element {
@@ -24,21 +25,24 @@ export const escape = (text: string): string =>
 export function parse(text: string): Element {
   const root: Element = { name: "", children: [], text: "" };
   const open = [root];
-  const tags = /<(?:\?[^>]*\?|!--[\s\S]*?--|(\/?)([A-Za-z_][\w.:-]*)[^<>]*?(\/?))>/g;
+  const tags = /<(?:\?[^>]*\?|!--[\s\S]*?--|(\/?)([A-Za-z_][\w.:-]*)([^<>]*?)(\/?))>/g;
+  const encoded = new Set<Element>();
   let at = 0;
   for (const tag of text.matchAll(tags)) {
     const inner = open[open.length - 1] as Element;
     inner.text += decode(text.slice(at, tag.index));
     at = tag.index + tag[0].length;
-    const [, closing, name, empty] = tag;
+    const [, closing, name, attributes = "", empty] = tag;
     if (!name) continue;
     if (closing) {
       if (inner.name !== name) throw new Error(`</${name}> closes <${inner.name || "nothing"}>`);
+      if (encoded.has(inner)) inner.text = decodeURIComponent(inner.text);
       open.pop();
       continue;
     }
     const element: Element = { name, children: [], text: "" };
     inner.children.push(element);
+    if (/\sEncoded="true"/.test(attributes)) encoded.add(element);
     if (!empty) open.push(element);
   }
   if (open.length > 1) throw new Error(`<${open[open.length - 1]?.name}> is not closed`);

@@ -1,6 +1,7 @@
 // The same query, or the same write, in other languages. Credentials are never part of it: programs read a connection string
 // from the environment, curl a token.
 
+import { hasUnseen, UNSEEN } from "../lib/unseen.ts";
 import { type Draft, type EdmType, type Value, writeEntity } from "./edm.ts";
 
 export const LANGUAGES = ["curl", "Python", "C#", "JavaScript", "Rust"] as const;
@@ -18,23 +19,18 @@ export interface EntitySnippet {
   draft: Draft;
 }
 
-const VARIABLE = "AZURE_STORAGE_CONNECTION_STRING";
-/**
- * What is not seen, or changes how the rest is seen: controls, separators of lines, marks of direction, halves of a pair. In a
- * terminal or an editor, such a character of somebody's data could make the copied code do or show something else.
- */
-const UNSEEN = /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const hasUnseen = (text: string): boolean => text.search(UNSEEN) >= 0;
+export const VARIABLE = "AZURE_STORAGE_CONNECTION_STRING";
+/** In a terminal or an editor, a character of somebody's data that is not seen could make the copied code do or show something else. */
 const code = (character: string, digits = 4): string => character.charCodeAt(0).toString(16).padStart(digits, "0");
 
 /** For bash and zsh. */
-const shell = (text: string): string =>
+export const shell = (text: string): string =>
   hasUnseen(text)
     ? `$'${text.replace(/[\\']/g, "\\$&").replace(UNSEEN, (found) => (found < "\u0080" ? `\\x${code(found, 2)}` : `\\u${code(found)}`))}'`
     : `'${text.replaceAll("'", `'\\''`)}'`;
 /** A text that Python, C# and JavaScript read alike: JSON's quotes and escapes. */
-const quote = (text: string): string => JSON.stringify(text).replace(UNSEEN, (found) => `\\u${code(found)}`);
-const rust = (text: string): string => {
+export const quote = (text: string): string => JSON.stringify(text).replace(UNSEEN, (found) => `\\u${code(found)}`);
+export const rust = (text: string): string => {
   if (hasUnseen(text)) return `"${text.replace(/[\\"]/g, "\\$&").replace(UNSEEN, (found) => `\\u{${code(found, 1)}}`)}"`;
   if (!/[\\"]/.test(text)) return `"${text}"`;
   let hashes = "#";

@@ -1,4 +1,4 @@
-// What the lists of tables and of queues have in common: all of a kind, a new one, one removed after its name was typed.
+// What the lists of tables, of queues and of containers have in common: all of a kind, a new one, one removed after its name was typed.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { closeDialog, ConfirmByName, Dialog, openDialog, toast } from "../ui/dia
 import type { IconName } from "../ui/icons.tsx";
 import { Button, Empty, Failure, Field, Notice, useLoaded } from "../ui/parts.tsx";
 
-/** Tables, or queues. */
+/** Tables, queues or containers. */
 export interface ResourceKind<Info extends { name: string }> {
   noun: string;
   title: string;
@@ -17,8 +17,8 @@ export interface ResourceKind<Info extends { name: string }> {
   path: string;
   icon: IconName;
   list: () => Promise<Info[]>;
-  /** Numbers beside the name. */
-  columns: [title: string, text: (info: Info) => string][];
+  /** What stands beside the name: numbers, unless it is called text. */
+  columns: [title: string, text: (info: Info) => string, kind?: "text"][];
   /** Something beside the name. */
   mark?: (info: Info) => ComponentChildren;
   create: (name: string) => Promise<void>;
@@ -75,8 +75,8 @@ export function ResourceList<Info extends { name: string }>({ kind }: { kind: Re
               <thead>
                 <tr>
                   <th scope="col">Name</th>
-                  {kind.columns.map(([name]) => (
-                    <th key={name} scope="col" class="number">
+                  {kind.columns.map(([name, , of]) => (
+                    <th key={name} scope="col" class={of ?? "number"}>
                       {name}
                     </th>
                   ))}
@@ -113,8 +113,8 @@ function ResourceRow<Info extends { name: string }>({ kind, info, again }: { kin
         </a>
         {kind.mark?.(info)}
       </td>
-      {kind.columns.map(([title, text]) => (
-        <td key={title} class="number mono">
+      {kind.columns.map(([title, text, of]) => (
+        <td key={title} class={of ?? "number mono"}>
           {text(info)}
         </td>
       ))}

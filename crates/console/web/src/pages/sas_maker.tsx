@@ -3,6 +3,7 @@
 import type { TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import { makeSas, type MadeSas, type SasRequest } from "../api/access.ts";
+import { listContainers } from "../api/blobs.ts";
 import { words } from "../api/http.ts";
 import { listQueues } from "../api/queues.ts";
 import { session } from "../api/session.ts";
@@ -15,6 +16,8 @@ type Kind = SasRequest["kind"];
 const KINDS: [Kind, string][] = [
   ["table", "One table"],
   ["queue", "One queue"],
+  ["container", "One container"],
+  ["blob", "One blob"],
   ["account", "The account"],
 ];
 const SPANS: [string, string, number][] = [
@@ -25,9 +28,20 @@ const SPANS: [string, string, number][] = [
 ];
 const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+Z$/, "Z");
 
-export function SasMaker() {
-  const [kind, choose] = useState<Kind>("table");
-  const [resource, name] = useState("");
+/** What a kind is of, if it has one; it is offered only if its service is there. */
+const SERVICE_OF = { table: "table", queue: "queue", container: "blob", blob: "blob", account: undefined } as const;
+const LABELS = { table: "Table", queue: "Queue", container: "Container", blob: "Container", account: "" };
+
+async function namesOf(kind: Kind): Promise<string[]> {
+  const list = kind === "table" ? listTables : kind === "queue" ? listQueues : kind === "account" ? undefined : listContainers;
+  return list ? (await list()).map(({ name }) => name) : [];
+}
+
+/** `of` is the blob that the token is for; without it, what it is for is chosen. */
+export function SasMaker({ of }: { of?: { container: string; name: string } }) {
+  const [kind, choose] = useState<Kind>(of ? "blob" : "table");
+  const [resource, name] = useState(of?.container ?? "");
+  const [blob, call] = useState(of?.name ?? "");
   const [letters, allow] = useState(new Set(["r"]));
   const [services, serve] = useState(new Set(["t"]));
   const [types, include] = useState(new Set(["o"]));
@@ -36,11 +50,12 @@ export function SasMaker() {
   const [made, show] = useState<MadeSas | undefined>();
   const [error, fail] = useState<unknown>();
   const [isBusy, busy] = useState(false);
-  const names = useLoaded(async () => (kind === "table" ? await listTables() : kind === "queue" ? await listQueues() : []).map((one) => one.name), [kind]).value ?? [];
+  const names = useLoaded(() => (of ? Promise.resolve([]) : namesOf(kind)), [kind]).value ?? [];
   const set = (key: keyof typeof given) => (event: TargetedEvent<HTMLInputElement>) => give({ ...given, [key]: event.currentTarget.value });
   const change = (next: Kind): void => {
     choose(next);
     name("");
+    call("");
     allow(new Set(["r"]));
     show(undefined);
   };
@@ -56,7 +71,7 @@ export function SasMaker() {
           permissions: joined(LETTERS[kind], letters),
           ...filled,
           ...(isHttps && { protocol: "https" }),
-          ...(kind === "account" ? { services: joined(SERVICES, services), resource_types: joined(RESOURCE_TYPES, types) } : { resource }),
+          ...(kind === "account" ? { services: joined(SERVICES, services), resource_types: joined(RESOURCE_TYPES, types) } : { resource, ...(kind === "blob" && { blob }) }),
         }),
       );
     } catch (wrong) {
@@ -65,26 +80,33 @@ export function SasMaker() {
     }
     busy(false);
   };
-  const isReady = (kind === "account" ? services.size > 0 && types.size > 0 : !!resource) && (letters.size > 0 || !!given.policy);
+  const isReady = (kind === "account" ? services.size > 0 && types.size > 0 : !!resource && (kind !== "blob" || !!blob)) && (letters.size > 0 || !!given.policy);
   return (
     <div class="columns">
       <form class="card form" onSubmit={make}>
-        <fieldset class="choices row-wise">
-          <legend>For</legend>
-          {KINDS.filter(([value]) => value !== "queue" || session.value?.endpoints.queue).map(([value, label]) => (
-            <label key={value}>
-              <input type="radio" name="kind" checked={kind === value} onChange={() => change(value)} /> {label}
-            </label>
-          ))}
-        </fieldset>
-        {kind !== "account" && (
-          <Field label={kind === "table" ? "Table" : "Queue"}>
+        {!of && (
+          <fieldset class="choices row-wise">
+            <legend>For</legend>
+            {KINDS.filter(([value]) => !SERVICE_OF[value] || session.value?.endpoints[SERVICE_OF[value]]).map(([value, label]) => (
+              <label key={value}>
+                <input type="radio" name="kind" checked={kind === value} onChange={() => change(value)} /> {label}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        {kind !== "account" && !of && (
+          <Field label={LABELS[kind]}>
             {(ids) => (
               <>
                 <input {...ids} class="mono" list="sas-names" value={resource} spellcheck={false} autocomplete="off" placeholder={names[0] ?? ""} onInput={(event) => name(event.currentTarget.value)} />
                 <datalist id="sas-names">{names.map((one) => <option key={one} value={one} />)}</datalist>
               </>
             )}
+          </Field>
+        )}
+        {kind === "blob" && !of && (
+          <Field label="Blob" hint="Its name, with its folders.">
+            {(ids) => <input {...ids} class="mono" value={blob} spellcheck={false} autocomplete="off" maxLength={1024} onInput={(event) => call(event.currentTarget.value)} />}
           </Field>
         )}
         {kind === "account" && (
@@ -109,7 +131,7 @@ export function SasMaker() {
           )}
         </Field>
         <details>
-          <summary>Start, addresses, HTTPS, {kind === "table" ? "policy, range of keys" : kind === "queue" ? "policy" : "and so on"}</summary>
+          <summary>Start, addresses, HTTPS, {kind === "table" ? "policy, range of keys" : kind === "account" ? "and so on" : "policy"}</summary>
           <Field label="Starts" hint="Empty: at once.">
             {(ids) => <input {...ids} class="mono" value={given.start} placeholder="2026-01-31T00:00:00Z" spellcheck={false} onInput={set("start")} />}
           </Field>

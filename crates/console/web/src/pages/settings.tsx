@@ -12,11 +12,12 @@ const RULES_MAX = 5;
 const SERVICES = [
   ["table", "Tables"],
   ["queue", "Queues"],
+  ["blob", "Blobs"],
 ] as const;
 const METHODS = ["GET", "HEAD", "POST", "PUT", "MERGE", "PATCH", "DELETE", "OPTIONS"];
 
 export function Settings() {
-  const asked: Service = route.value.query.get("of") === "queue" ? "queue" : "table";
+  const asked: Service = SERVICES.find(([service]) => service === route.value.query.get("of"))?.[0] ?? "table";
   const served = SERVICES.filter(([service]) => session.value?.endpoints[service]);
   return (
     <div class="page">
@@ -84,6 +85,13 @@ function Editor({ service }: { service: Service }) {
         </div>
         <RetentionField name="logs" value={value.logging.retention} set={(retention) => set({ ...value, logging: { ...value.logging, retention } })} />
       </section>
+      {value.deleted && (
+        <section class="card form">
+          <h2>Soft delete</h2>
+          <p class="faint">Deleted blobs can be restored until then.</p>
+          <RetentionField name="deleted blobs" value={value.deleted} set={(deleted) => set({ ...value, deleted })} />
+        </section>
+      )}
       <section class="card form">
         <h2>Metrics</h2>
         <div class="pairs">

@@ -103,6 +103,34 @@ export function ConfirmByName({ title, name, what, verb, act }: TypedName) {
   );
 }
 
+/** Something that is not done by a single click. */
+export function Confirm({ title, what, verb, act }: Omit<TypedName, "name">) {
+  const [error, fail] = useState<unknown>();
+  const [isBusy, busy] = useState(false);
+  const run = async (): Promise<void> => {
+    busy(true);
+    try {
+      await act();
+      closeDialog();
+    } catch (wrong) {
+      fail(wrong);
+      busy(false);
+    }
+  };
+  return (
+    <Dialog title={title}>
+      <p>{what}</p>
+      {error !== undefined && <Notice>{words(error)}</Notice>}
+      <div class="actions">
+        <Button onClick={closeDialog}>Cancel</Button>
+        <Button kind="danger" busy={isBusy} onClick={() => void run()}>
+          {verb}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
 interface Toast {
   id: number;
   text: string;
