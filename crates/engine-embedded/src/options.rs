@@ -70,7 +70,7 @@ impl Options {
 }
 
 /// One buffer of new chunks, before they are flushed. Each flush makes a blob file of at most this size.
-pub const OBJECTS_BUFFER_BYTES: usize = 32 * MIB;
+pub const OBJECTS_BUFFER_BYTES: usize = 16 * MIB;
 /// The memory of all of them: one that is filled while two are flushed. A chunk that would exceed it waits before it is
 /// written. RocksDB's own limit is far above, because there the writes of rows would wait too.
 pub const OBJECTS_BUFFERS_BYTES: usize = 3 * OBJECTS_BUFFER_BYTES;
