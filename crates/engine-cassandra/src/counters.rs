@@ -17,7 +17,7 @@ pub struct Counts {
     pub conditional_writes: Count,
     /// Requests that were sent to another node after one had failed.
     pub retries: Count,
-    /// Conditional writes that found the partition changed by another server.
+    /// Conditional writes that found the partition changed by another server, or too new a delete.
     pub contended: Count,
     refused: Count,
     unknown: Count,

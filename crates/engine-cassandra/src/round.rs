@@ -144,6 +144,7 @@ impl Writer {
                     knowledge.shed();
                 }
                 Ok(RoundProgress::Contended) => {
+                    self.cluster.counts.contended.add(1);
                     attempts += 1;
                     let most = 2_u64 << attempts.min(5);
                     let pause = rand::rng().random_range(1..=most);
@@ -401,11 +402,8 @@ impl Writer {
                     Some(ReadRow { key: row.row_key()?, stamp, body: None })
                 });
                 knowledge.learn(writes.keys(), rows.collect());
-                if deleted.is_some_and(|deleted| deleted >= first) {
-                    return Ok(WriteOutcome::Outrun);
-                }
-                self.cluster.counts.contended.add(1);
-                Ok(WriteOutcome::Contended)
+                let is_outrun = deleted.is_some_and(|deleted| deleted >= first);
+                Ok(if is_outrun { WriteOutcome::Outrun } else { WriteOutcome::Contended })
             }
         }
     }

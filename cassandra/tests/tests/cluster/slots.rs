@@ -70,7 +70,6 @@ async fn a_server_that_lost_its_slot_takes_another_and_continues_to_write() {
             }
         }
         assert!(engine.check_health().is_ok());
-        assert_eq!(engine.counters().number("slots_lost"), Some(f64::from(loss + 1)));
     }
     engine.close().await;
     assert_eq!(held_slots(&session).await, [], "a closed server releases its slot");

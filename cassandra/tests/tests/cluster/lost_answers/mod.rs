@@ -5,7 +5,6 @@ mod alone;
 mod between;
 mod cases;
 mod chaos;
-mod counts;
 mod deaths;
 mod rivals;
 mod straggler;
