@@ -15,8 +15,15 @@ use store_suite::draft;
 
 pub const ROWS_PER_TRANSACTION: usize = 100;
 
+/// A test that starts a program keeps, until that runs, a copy of every lock of this process. So the lock of an engine that is
+/// gone may be held for a moment.
 pub fn open(directory: &Path) -> Arc<EmbeddedEngine> {
-    Arc::new(EmbeddedEngine::open(Options::new(directory)).unwrap())
+    testing::wait_until("the store is in use by nobody else", || {
+        match EmbeddedEngine::open(Options::new(directory)) {
+            Err(OpenError::InUse { .. }) => None,
+            opened => Some(Arc::new(opened.unwrap())),
+        }
+    })
 }
 
 pub fn refusal(directory: &Path) -> OpenError {
