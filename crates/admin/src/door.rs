@@ -1,6 +1,7 @@
 //! The administration's listener: the checks of every request, in their order, and where it goes.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,8 +60,8 @@ pub fn bounds(shutdown: Duration) -> Bounds {
 pub struct AdminParts {
     pub services: LocalServices,
     pub endpoints: Vec<ServiceEndpoint>,
-    /// Only this machine can reach the listener.
-    pub loopback: bool,
+    /// The listener's address if only this machine can reach it.
+    pub loopback: Option<SocketAddr>,
     pub token: Option<AdminToken>,
     pub hosts: Vec<HostName>,
     pub assets: &'static [Asset],

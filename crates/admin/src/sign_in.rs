@@ -64,11 +64,11 @@ impl SignIn {
 
 /// Whether everybody on this machine may use the development account, whose key is public.
 pub(crate) fn development_is_open(accounts: &Accounts, proof: &AdminProof) -> bool {
-    proof.loopback && development_key(accounts).is_some()
+    proof.loopback.is_some() && development_key(accounts).is_some()
 }
 
 fn development(desk: Desk<'_>) -> Result<Member, Refusal> {
-    if !desk.proof.loopback {
+    if desk.proof.loopback.is_none() {
         return Err(Refusal::DevelopmentElsewhere);
     }
     development_key(desk.accounts).ok_or(Refusal::DevelopmentElsewhere)

@@ -22,8 +22,8 @@ const COOKIES_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct AdminProof {
     pub token: Option<AdminToken>,
-    /// The listener's address is a loopback address, so every caller is on this machine.
-    pub loopback: bool,
+    /// The listener's address if it is a loopback address, so that every caller is on this machine.
+    pub loopback: Option<SocketAddr>,
 }
 
 /// Who sent a request.
@@ -31,8 +31,8 @@ pub(crate) struct AdminProof {
 pub(crate) struct Visitor {
     pub session: Option<FoundSession>,
     pub admin: bool,
-    /// Nothing but the loopback address proves it, which other users of this machine have too.
-    by_place_only: bool,
+    /// Nothing but this loopback address proves it, which other users of this machine have too.
+    by_place_only: Option<SocketAddr>,
     /// The administration's token came with the request itself, which no page of another site can do.
     sent_token: bool,
 }
@@ -60,9 +60,9 @@ impl AdminProof {
         };
         let session = ids(&head.headers).take(COOKIES_MAX).find_map(|id| sessions.find(id, now));
         let by_session = session.as_ref().is_some_and(|found| found.session.admin);
-        let by_place = self.loopback && self.token.is_none();
+        let by_place = self.loopback.filter(|_| self.token.is_none());
         let by_token = sent_token || by_session;
-        let (admin, by_place_only) = (by_token || by_place, by_place && !by_token);
+        let (admin, by_place_only) = (by_token || by_place.is_some(), by_place.filter(|_| !by_token));
         Ok(Visitor { session, admin, by_place_only, sent_token })
     }
 }
@@ -79,10 +79,10 @@ impl Visitor {
     /// For what harms or shows other people's data: the administrator's own user, if nothing but the place proves it.
     pub fn require_operator(&self, peer: SocketAddr) -> Result<(), Refusal> {
         self.require_admin()?;
-        if self.by_place_only && local_user::is_another(peer) {
-            return Err(Refusal::OtherUser);
+        match self.by_place_only {
+            Some(listener) if local_user::is_another(peer, listener) => Err(Refusal::OtherUser),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     pub fn require_session(&self) -> Result<(SessionHash, &Session), Refusal> {

@@ -329,7 +329,7 @@ async fn serve_with(
         let parts = AdminParts {
             services: server.local(),
             endpoints,
-            loopback: is_loopback(&port),
+            loopback: is_loopback(&port).then(|| port.address()),
             token: config.admin.as_ref().and_then(|admin| admin.token.clone()),
             hosts: config.admin.as_ref().map_or_else(Vec::new, |admin| admin.hosts.clone()),
             assets: console::ASSETS,
