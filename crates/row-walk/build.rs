@@ -1,10 +1,12 @@
-//! Compiles `walk.cc` against the headers of the RocksDB that is linked, with the flags that decide the layout of its
+//! Compiles `walk.cc` and `value.cc` against the headers of the RocksDB that is linked, with the flags that decide the layout of its
 //! classes: those of `scripts/native/rocksdb`.
 
 use std::env;
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/walk.cc");
+    for file in ["src/walk.cc", "src/value.cc"] {
+        println!("cargo:rerun-if-changed={file}");
+    }
     // Told by librocksdb-sys, which has the headers also if the library itself was compiled elsewhere.
     let sources =
         env::var("DEP_ROCKSDB_CARGO_MANIFEST_DIR").expect("librocksdb-sys says where its sources are");
@@ -13,6 +15,7 @@ fn main() {
         .cpp(true)
         .std("c++20")
         .file("src/walk.cc")
+        .file("src/value.cc")
         .include(format!("{sources}/rocksdb/include"))
         .include(format!("{sources}/rocksdb"))
         .include(&sources)

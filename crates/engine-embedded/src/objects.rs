@@ -181,6 +181,10 @@ impl Objects for EmbeddedObjects {
             .await
     }
 
+    fn at_hand(&self, object: ObjectId, number: u32) -> Option<Bytes> {
+        self.engine.db().ok()?.chunk_at_hand(object, number)
+    }
+
     async fn get(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Error> {
         let turn = self.state().readers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
         let db = self.engine.db()?;
@@ -248,10 +252,23 @@ impl Db {
         flushed.map_err(|error| db::fault("could not flush chunks of objects to a file", error))
     }
 
-    /// RocksDB checks the checksum.
+    /// A chunk that can be had without waiting for the disk: it is in memory, or in the system's cache of files.
+    fn chunk_at_hand(&self, object: ObjectId, number: u32) -> Option<Bytes> {
+        let key = layout::chunk_key(object, number);
+        let chunk = row_walk::read_value(self.objects(), self.rocks().path(), &key, false)?;
+        check_stored(&chunk).is_ok().then_some(chunk)
+    }
+
+    /// With its checksum checked, here or by RocksDB.
     fn chunk(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Fault> {
         let about = || format!("chunk {number} of object {object}");
-        let found = self.rocks().get_pinned_cf(self.objects(), layout::chunk_key(object, number));
+        let key = layout::chunk_key(object, number);
+        if let Some(chunk) = row_walk::read_value(self.objects(), self.rocks().path(), &key, true) {
+            check_stored(&chunk).map_err(|fault| fault.about(about()))?;
+            return Ok(Some(chunk));
+        }
+        // RocksDB knows whether it is missing or damaged.
+        let found = self.rocks().get_pinned_cf(self.objects(), key);
         let found =
             found.map_err(|error| db::fault("could not read a chunk of an object", error).about(about()))?;
         let chunk = found.map(|chunk| Bytes::copy_from_slice(&chunk));

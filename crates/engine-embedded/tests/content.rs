@@ -179,6 +179,12 @@ async fn a_flipped_byte_in_a_file_of_content_is_found_and_everything_else_is_sav
     let at = bytes.windows(64).position(|window| window == &wanted[500..564]).unwrap();
     bytes[at] ^= 0x10;
     fs::write(&largest, bytes).unwrap();
+    let engine = open(directory.path());
+    let objects = EmbeddedObjects::new(engine.clone());
+    let found = objects.get(object(2), 3).await;
+    assert!(matches!(found, Err(store::Error::Fault(_))), "{found:?}");
+    assert_eq!(objects.get(object(2), 2).await.unwrap().unwrap(), content(2, 2, CHUNK_BYTES));
+    engine.close().await;
     let report = check(directory.path());
     let text = shown(&report);
     let name = largest.file_name().unwrap().to_string_lossy().into_owned();

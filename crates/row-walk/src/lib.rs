@@ -1,8 +1,11 @@
-//! Walks the rows of a column family between two keys, as a snapshot shows them.
+//! RocksDB below its public interface: walks the rows of a column family between two keys, as a snapshot shows them, and reads
+//! large values with one copy ([`read_value`]).
 //!
-//! It does what RocksDB's iterator does for rows of plain values, with one call a row and without what this database does
+//! A walk does what RocksDB's iterator does for rows of plain values, with one call a row and without what this database does
 //! not use. The C++ behind it reads RocksDB's internal iterator (`walk.cc`). Why that is worth its unsafe code:
 //! docs/decisions/0009-scans-walk-rocksdb-inside.md.
+
+mod value;
 
 use std::ffi::{CStr, c_char, c_int, c_uchar};
 use std::fmt;
@@ -11,6 +14,8 @@ use std::ptr::{self, NonNull};
 
 use librocksdb_sys as _;
 use rocksdb::{AsColumnFamilyRef as _, ColumnFamily, Snapshot};
+
+pub use value::read_value;
 
 /// A walk of `partita_walk_open`.
 #[repr(C)]

@@ -42,10 +42,49 @@ impl Crc64 {
         Self(crc_fast::checksum(Crc64Nvme, content))
     }
 
+    /// Of no content.
+    pub const EMPTY: Self = Self(0);
+
     /// Of two pieces of content, one behind the other; the second has this many bytes.
+    ///
+    /// A checksum is a polynomial, and content behind it multiplies it by x for each bit. `crc_fast` does that with matrices,
+    /// which takes a thousand times as long: too long for a blob of 50,000 blocks.
     pub fn join(self, second: Self, second_bytes: u64) -> Self {
-        Self(crc_fast::checksum_combine(Crc64Nvme, self.0, second.0, second_bytes))
+        let mut first = self.0;
+        // Eight bits a byte: more than 2⁶¹ bytes are no content.
+        for (bit, power) in POWERS[3..].iter().enumerate() {
+            if second_bytes >> bit & 1 == 1 {
+                first = multiply(first, *power);
+            }
+        }
+        Self(first ^ second.0)
     }
+}
+
+/// The polynomial of CRC-64/NVME without its highest term. The highest bit is the term without x.
+const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
+/// x to the power of 1, 2, 4, 8, …
+const POWERS: [u64; 64] = {
+    let mut powers = [1 << 62; 64];
+    let mut at = 1;
+    while at < 64 {
+        powers[at] = multiply(powers[at - 1], powers[at - 1]);
+        at += 1;
+    }
+    powers
+};
+
+/// The product of two polynomials, modulo that of the checksum.
+const fn multiply(a: u64, mut b: u64) -> u64 {
+    let mut product = 0;
+    let mut bit = 64;
+    while bit > 0 {
+        bit -= 1;
+        // All bits or none, because a branch would be guessed wrong half of the time.
+        product ^= b & (a >> bit & 1).wrapping_neg();
+        b = b >> 1 ^ POLYNOMIAL & (b & 1).wrapping_neg();
+    }
+    product
 }
 
 impl fmt::Display for Md5 {
@@ -174,6 +213,13 @@ mod tests {
             let sums = checksums.finish();
             prop_assert_eq!(sums, Sums { crc64: Crc64::of(&content), md5: Some(Md5::of(&content)) });
             prop_assert_eq!(Crc64::of(one).join(Crc64::of(other), other.len() as u64), sums.crc64);
+            prop_assert_eq!(Crc64::EMPTY.join(sums.crc64, content.len() as u64), sums.crc64);
+        }
+
+        #[test]
+        fn long_pieces_are_joined_as_the_library_joins_them(one: u64, other: u64, length in 0..1_u64 << 48) {
+            let expected = crc_fast::checksum_combine(Crc64Nvme, one, other, length);
+            prop_assert_eq!(Crc64(one).join(Crc64(other), length), Crc64(expected));
         }
     }
 }

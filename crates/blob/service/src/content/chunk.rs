@@ -12,30 +12,31 @@ use super::stored::object as named;
 /// Adds the checksum to the content of a chunk.
 pub fn seal(object: ObjectId, number: u32, mut content: BytesMut) -> Bytes {
     debug_assert!((1..=CHUNK_BYTES).contains(&content.len()));
-    let seal = checksum(object, number, &content);
+    let seal = checksum(object, number, Crc64::of(&content));
     content.extend_from_slice(&seal);
     content.freeze()
 }
 
-/// The content of a stored chunk.
-pub fn open(object: ObjectId, number: u32, mut chunk: Bytes) -> Result<Bytes, Fault> {
+/// The content of a stored chunk, with its checksum.
+pub fn open(object: ObjectId, number: u32, mut chunk: Bytes) -> Result<(Bytes, Crc64), Fault> {
     let damaged = || {
         Fault::damaged("a chunk of content is damaged").about(format!("chunk {number} of {}", named(object)))
     };
     let length = chunk.len().checked_sub(CHUNK_SEAL_BYTES).ok_or_else(damaged)?;
     let seal = chunk.split_off(length);
-    match seal == checksum(object, number, &chunk)[..] {
-        true => Ok(chunk),
+    let crc64 = Crc64::of(&chunk);
+    match seal == checksum(object, number, crc64)[..] {
+        true => Ok((chunk, crc64)),
         false => Err(damaged()),
     }
 }
 
-/// Of the chunk's name and its content.
-fn checksum(object: ObjectId, number: u32, content: &[u8]) -> [u8; CHUNK_SEAL_BYTES] {
+/// Of the chunk's name and the checksum of its content.
+fn checksum(object: ObjectId, number: u32, crc64: Crc64) -> [u8; CHUNK_SEAL_BYTES] {
     let mut text = Vec::with_capacity(ObjectId::BYTES + size_of::<u32>() + CHUNK_SEAL_BYTES);
     text.extend_from_slice(object.as_bytes());
     text.extend_from_slice(&number.to_be_bytes());
-    text.extend_from_slice(&Crc64::of(content).0.to_le_bytes());
+    text.extend_from_slice(&crc64.0.to_le_bytes());
     Crc64::of(&text).0.to_le_bytes()
 }
 
@@ -52,7 +53,7 @@ mod tests {
     fn a_chunk_opens_as_itself_and_as_no_other() {
         let sealed = seal(object(1), 3, BytesMut::from(&b"hello"[..]));
         assert_eq!(sealed.len(), 5 + CHUNK_SEAL_BYTES);
-        assert_eq!(open(object(1), 3, sealed.clone()).unwrap(), "hello");
+        assert_eq!(open(object(1), 3, sealed.clone()).unwrap(), ("hello".into(), Crc64::of(b"hello")));
         for (other, number) in [(object(1), 2), (object(2), 3)] {
             assert!(open(other, number, sealed.clone()).is_err());
         }

@@ -29,7 +29,7 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
-use blob_model::{AccountName, DateTime};
+use blob_model::{AccountName, Crc64, DateTime};
 use bytes::Bytes;
 use store::{AccountMemory, Fault, ObjectId, Objects, RequestMemory};
 
@@ -121,8 +121,13 @@ impl Contents {
         }
     }
 
-    /// One chunk of content.
-    async fn chunk(&self, object: ObjectId, number: u32) -> std::result::Result<Bytes, Fault> {
+    /// A chunk that is there at once, if nothing is wrong with it.
+    fn chunk_at_hand(&self, object: ObjectId, number: u32) -> Option<(Bytes, Crc64)> {
+        chunk::open(object, number, self.0.objects.at_hand(object, number)?).ok()
+    }
+
+    /// One chunk of content, with its checksum.
+    async fn chunk(&self, object: ObjectId, number: u32) -> std::result::Result<(Bytes, Crc64), Fault> {
         let place = || format!("chunk {number} of {}", stored::object(object));
         let found =
             self.0.objects.get(object, number).await.map_err(|error| fault_of(error).about(place()))?;
@@ -139,7 +144,8 @@ impl Contents {
 
     /// The extents that a manifest lists.
     async fn extents_of(&self, manifest: &Manifest) -> std::result::Result<Vec<Extent>, Fault> {
-        stored::read_manifest(manifest, &self.chunk(manifest.object, 0).await?)
+        let (listed, _) = self.chunk(manifest.object, 0).await?;
+        stored::read_manifest(manifest, &listed)
     }
 
     async fn remove(&self, objects: Vec<ObjectId>) -> std::result::Result<(), store::Error> {

@@ -61,12 +61,12 @@ impl ObjectNaming for ContentNaming {
     }
 
     fn in_list(&self, list: ObjectId, chunk: Bytes) -> Result<Vec<Need>, Fault> {
-        let extents = stored::read_list(list, &chunk::open(list, 0, chunk)?)?;
+        let extents = stored::read_list(list, &chunk::open(list, 0, chunk)?.0)?;
         Ok(extents.iter().map(need).collect())
     }
 
     fn content_of(&self, object: ObjectId, number: u32, chunk: Bytes) -> Result<u64, Fault> {
-        chunk::open(object, number, chunk).map(|content| content.len() as u64)
+        chunk::open(object, number, chunk).map(|(content, _)| content.len() as u64)
     }
 }
 

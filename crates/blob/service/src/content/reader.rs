@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use blob_model::{AccountName, Checksums, Crc64};
+use blob_model::{AccountName, Crc64};
 use bytes::Bytes;
 use futures_core::Stream;
 use store::{AccountMemory, CHUNK_BYTES, ChunkSpan, Fault, MemoryShare, ObjectId, chunk_spans};
@@ -64,7 +64,8 @@ pub struct ContentReader {
     payer: Option<AccountMemory>,
     /// How many chunks to read ahead: one at first, as most content is one chunk.
     window: usize,
-    checksums: Checksums,
+    /// Of what was read of the present extent, if it is checked.
+    crc64: Crc64,
 }
 
 #[derive(Debug)]
@@ -80,6 +81,8 @@ enum Ahead {
     Bytes(Bytes),
     Chunk {
         load: Load,
+        /// Its extent has a checksum, and all of it is read.
+        is_checked: bool,
         /// Nothing was read of its extent before.
         is_first: bool,
         /// Its extent ends here, and has this checksum.
@@ -95,7 +98,14 @@ enum Load {
 
 /// Ends with its reader.
 #[derive(Debug)]
-struct Running(JoinHandle<Result<Bytes, Fault>>);
+struct Running(JoinHandle<Result<Part, Fault>>);
+
+/// Bytes of a chunk, with the checksum of the whole one if these are all of it.
+#[derive(Debug)]
+struct Part {
+    bytes: Bytes,
+    crc64: Option<Crc64>,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -146,18 +156,24 @@ impl Contents {
             reserved: None,
             payer: None,
             window: 1,
-            checksums: Checksums::new(false),
+            crc64: Crc64::EMPTY,
         }
     }
 
-    async fn part(&self, object: ObjectId, span: ChunkSpan) -> Result<Bytes, Fault> {
-        let chunk = self.chunk(object, span.number).await?;
-        if span.within.end > chunk.len() {
-            let place = format!("chunk {} of {}", span.number, stored::object(object));
-            return Err(Fault::damaged("a chunk of content is too short").about(place));
-        }
-        Ok(chunk.slice(span.within))
+    async fn part(&self, object: ObjectId, span: ChunkSpan) -> Result<Part, Fault> {
+        let read = self.chunk(object, span.number).await?;
+        part_of(read, object, span)
     }
+}
+
+/// These bytes of a chunk that was read.
+fn part_of((chunk, crc64): (Bytes, Crc64), object: ObjectId, span: ChunkSpan) -> Result<Part, Fault> {
+    if span.within.end > chunk.len() {
+        let place = format!("chunk {} of {}", span.number, stored::object(object));
+        return Err(Fault::damaged("a chunk of content is too short").about(place));
+    }
+    let is_whole = span.within == (0..chunk.len());
+    Ok(Part { bytes: chunk.slice(span.within), crc64: is_whole.then_some(crc64) })
 }
 
 /// The part of a range that lies in `length` bytes from `begin` on, counted from there.
@@ -219,24 +235,26 @@ impl ContentReader {
         self.look_ahead().await?;
         let Some((next, _held)) = self.ahead.pop_front() else { return Ok(None) };
         self.window = (self.window * 2).min(AHEAD_MAX);
-        let (load, is_first, ends_with) = match next {
+        let (load, is_checked, is_first, ends_with) = match next {
             Ahead::Bytes(bytes) => return Ok(Some(bytes)),
-            Ahead::Chunk { load, is_first, ends_with } => (load, is_first, ends_with),
+            Ahead::Chunk { load, is_checked, is_first, ends_with } => (load, is_checked, is_first, ends_with),
         };
-        let bytes = match load {
-            Load::Waiting(object, span) => self.contents.part(object, span).await?,
+        let Part { bytes, crc64 } = match load {
+            // Not for more than one: reading ahead is for others to do, while this thread sends.
+            Load::Waiting(object, span) => match self.contents.chunk_at_hand(object, span.number) {
+                Some(read) => part_of(read, object, span)?,
+                None => self.contents.part(object, span).await?,
+            },
             Load::Running(mut running) => {
                 let done = (&mut running.0).await;
                 done.map_err(|error| Fault::bug("reading ahead has failed").because(error))??
             }
         };
-        if is_first {
-            self.checksums = Checksums::new(false);
+        if is_checked {
+            let crc64 = crc64.unwrap_or_else(|| Crc64::of(&bytes));
+            self.crc64 = if is_first { crc64 } else { self.crc64.join(crc64, bytes.len() as u64) };
         }
-        self.checksums.update(&bytes);
-        if let Some(expected) = ends_with
-            && self.checksums.clone().finish().crc64 != expected
-        {
+        if ends_with.is_some_and(|expected| expected != self.crc64) {
             return Err(Fault::damaged("content has another checksum than when it was written"));
         }
         Ok(Some(bytes))
@@ -282,11 +300,12 @@ impl ContentReader {
                 current.rest.start += span.within.len() as u64;
                 let is_last = current.rest.is_empty();
                 let load = Load::Waiting(current.object, span);
+                let is_checked = current.crc64.is_some();
                 let ends_with = current.crc64.filter(|_| is_last);
                 if is_last {
                     self.current = None;
                 }
-                return Ok(Some(Ahead::Chunk { load, is_first, ends_with }));
+                return Ok(Some(Ahead::Chunk { load, is_checked, is_first, ends_with }));
             }
             match self.pieces.pop_front() {
                 None => {
