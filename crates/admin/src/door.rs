@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use common::hot_partitions::HotPartitions;
 use console::Asset;
+use front::metrics::MetricSource;
 use front::{Arrival, Body, BodyFailure, Bounds, Handler, LocalServices, Memory, RequestBody};
 use http::{Method, Response};
 use tokio::sync::Semaphore;
@@ -74,6 +75,8 @@ pub struct AdminParts {
     /// Which partitions are asked for most, if somebody counts them.
     pub hot: Option<Arc<HotPartitions>>,
     pub settings: Vec<Setting>,
+    /// What counts for `/metrics` beside the front and the engine.
+    pub metric_sources: Arc<[Arc<dyn MetricSource>]>,
 }
 
 /// The administration of a server.
@@ -91,6 +94,7 @@ pub struct Admin {
     pub(crate) extensions: bool,
     pub(crate) hot: Option<Arc<HotPartitions>>,
     settings: Vec<Setting>,
+    metric_sources: Arc<[Arc<dyn MetricSource>]>,
     pub(crate) sessions: Arc<Sessions>,
     /// For work that reads much: one request at a time.
     pub(crate) counting: Semaphore,
@@ -122,6 +126,7 @@ impl Admin {
             extensions: parts.extensions,
             hot: parts.hot,
             settings: parts.settings,
+            metric_sources: parts.metric_sources,
             sessions: Arc::new(Sessions::new()),
             counting: Semaphore::new(1),
             streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
@@ -218,7 +223,7 @@ impl Admin {
             }
             "/metrics" => {
                 visitor.require_admin()?;
-                Ok(prometheus::answer(self.services.front(), &self.program).await)
+                Ok(prometheus::answer(self.services.front(), &self.metric_sources, &self.program).await)
             }
             _ => {
                 let file = path.strip_prefix(assets::ROOT).ok_or(Refusal::NotFound)?;

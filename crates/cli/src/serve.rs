@@ -15,7 +15,7 @@ use engine_embedded::{EmbeddedEngine, EmbeddedObjects, OpenError};
 use front::account::SharedAccounts;
 use front::analytics::{Analytics, LogStore};
 use front::bearer::SharedBearer;
-use front::metrics::Metrics;
+use front::metrics::{MetricSource, Metrics};
 use front::tls::{Certificate, CertificateFiles, TlsError};
 use front::traces::Traces;
 use front::{Cores, Listener, Memory, Port, Seats, Server, ServiceKind, Services, SideDoor};
@@ -286,6 +286,7 @@ async fn serve_with(
     }
     let kept = blobs.clone();
     tokio::spawn(async move { kept.keep_up().await });
+    let counted: Arc<dyn MetricSource> = Arc::new(blob_http::ContentMetrics::new(blobs.clone()));
     let logs: Arc<dyn LogStore> = Arc::new(blob_http::RequestLogs::new(blobs.clone()));
     if listeners.iter().any(|listener| listener.service() == ServiceKind::Blob) {
         let settings = blob_http::Settings { public_access: config.blob_public_access };
@@ -340,6 +341,7 @@ async fn serve_with(
             extensions: config.extensions,
             hot,
             settings,
+            metric_sources: Arc::new([counted]),
         };
         let bounds = admin::bounds(config.bounds.shutdown);
         SideDoor { port, handler: Arc::new(Admin::new(parts)), bounds }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::support::{Client, Partita};
 
 const JSON: [(&str, &str); 2] =
@@ -124,4 +127,37 @@ fn metrics_are_the_counts_of_what_was_asked() {
     let names =
         found.keys().filter(|name| name.contains("p'") || name.contains("Books") || name.contains("Emma"));
     assert_eq!(names.count(), 0, "data of users is in no label");
+}
+
+#[test]
+fn metrics_count_what_became_of_the_content_of_blobs() {
+    const VERSION: (&str, &str) = ("x-ms-version", "2021-08-06");
+    const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+    let server = Partita::start(&["--in-memory"]);
+    let mut client = server.blob_client();
+    let mut send = |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
+        client.send(method, path, &[&[VERSION], headers].concat(), body).status
+    };
+    assert_eq!(send("PUT", "/box?restype=container", &[], b""), 201);
+    for content in [vec![1; 300_000], vec![2; 300_000], b"so short that it lies in its row".to_vec()] {
+        assert_eq!(send("PUT", "/box/b", &[BLOCK], &content), 201);
+    }
+    let of = |outcome: &str| format!("partita_blob_objects_total{{outcome=\"{outcome}\"}}");
+    // What is replaced is removed after the answer.
+    let started = Instant::now();
+    let mut found = server.metrics();
+    while found[&of("removed")] < 2.0 && started.elapsed() < Duration::from_secs(30) {
+        thread::sleep(Duration::from_millis(20));
+        found = server.metrics();
+    }
+    for (name, expected) in [
+        (of("written"), 2.0),
+        (of("removed"), 2.0),
+        (of("swept"), 0.0),
+        ("partita_blob_sweeps_total{outcome=\"done\"}".to_owned(), 0.0),
+        ("partita_blob_downloads".to_owned(), 0.0),
+        ("partita_blob_objects_held".to_owned(), 0.0),
+    ] {
+        assert_eq!(found.get(&name), Some(&expected), "{name}");
+    }
 }

@@ -6,6 +6,7 @@ pub mod access;
 mod answer;
 mod asked;
 mod blob_request;
+mod content_metrics;
 mod copy_source;
 mod download;
 pub mod grant;
@@ -34,6 +35,7 @@ use answer::Failure;
 use blob_request::BlobRequest;
 use route::Resource;
 
+pub use content_metrics::ContentMetrics;
 pub use request_logs::RequestLogs;
 pub use retention::StoredRetention;
 

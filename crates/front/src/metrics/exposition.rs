@@ -1,5 +1,7 @@
 //! Everything that this server counts, as text for Prometheus. docs/metrics.md has the same names as a table.
 
+use std::sync::Arc;
+
 use store::{Engine, EngineCounters, EngineValue, Gate};
 
 use super::process::process;
@@ -16,11 +18,17 @@ pub struct Build {
     pub commit: &'static str,
 }
 
+/// A part of the server that counts what no other one knows of.
+pub trait MetricSource: std::fmt::Debug + Send + Sync {
+    fn write(&self, text: &mut TextWriter);
+}
+
 /// Where the numbers come from.
 pub struct Exposition<'a> {
     pub metrics: &'a Metrics,
     pub engine: &'a dyn Engine,
     pub gate: &'a Gate,
+    pub sources: &'a [Arc<dyn MetricSource>],
     pub build: Build,
 }
 
@@ -38,6 +46,9 @@ impl Exposition<'_> {
         self.metrics.write_requests(&mut text);
         write_load(&mut text, self.metrics.load());
         write_engine(&mut text, &self.engine.counters());
+        for source in self.sources {
+            source.write(&mut text);
+        }
         write_process(&mut text);
         text.into_text()
     }
@@ -256,7 +267,8 @@ mod tests {
         let engine = MemoryEngine::new();
         let build = Build { version: "1.2.3", commit: "abc" };
         let mut text =
-            Exposition { metrics: &metrics, engine: &engine, gate: &Gate::default(), build }.text();
+            Exposition { metrics: &metrics, engine: &engine, gate: &Gate::default(), sources: &[], build }
+                .text();
         let mut more = TextWriter::default();
         write_engine(&mut more, &counters);
         text.push_str(&more.into_text());

@@ -24,7 +24,7 @@ use crate::memory::Memory;
 use crate::operation_info::OperationInfo;
 use crate::pipeline::Services;
 
-pub use exposition::{Build, Exposition};
+pub use exposition::{Build, Exposition, MetricSource};
 pub use process::{Process, process};
 pub use requests::Totals;
 pub use tail::{RequestEvent, Tail, TailItem};
