@@ -1,4 +1,4 @@
-//! Which partitions and queues of an account are asked for most: two sketches an account, of this minute and of the last.
+//! Which partitions, queues and blobs of an account are asked for most: two sketches an account, of this minute and of the last.
 //!
 //! Keys are data, so they are no labels of metrics. Only the account's owner may see them.
 
@@ -27,13 +27,13 @@ const SAMPLE: u32 = 8;
 const SHARDS: usize = 16;
 const MINUTE: u64 = 60;
 
-/// A partition of a table, all of a table, or a queue.
+/// A partition of a table, all of a table, a queue, a blob, or all of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     pub service: ServiceKind,
-    /// The table or the queue.
+    /// The table, the queue or the container.
     pub resource: &'a str,
-    /// `None` for a request to several partitions, and for a queue.
+    /// The partition key or the blob's name; `None` for a request to several of them, and for a queue.
     pub partition: Option<&'a str>,
 }
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { faults, go, signedIn } from "../lab.js";
-import { CONSOLE, createTable, dropTable, entities, entity, insert } from "../service.js";
+import { blobs, CONSOLE, createTable, dropTable, entities, entity, freshContainer, getBlob, insert, putBlob } from "../service.js";
 
 const table = "LiveRows";
 
@@ -41,6 +41,27 @@ export default async function (check, browser) {
     await load(page, (page) => page.waitForFunction(() => !!document.querySelector(".squares .heat-5, .squares .heat-4")));
     await page.locator(".heat a").filter({ hasText: "hot one" }).click();
     await page.locator("[data-row='0']").getByText("hot one").waitFor();
+  });
+
+  await check("live: a blob and a container that are asked for often lead to their pages", async () => {
+    const container = "live-blobs";
+    await freshContainer(container);
+    await putBlob(container, "dir/hot blob.txt", "warm");
+    const ask = async (label) => {
+      const page = await signedIn(browser, "#/live");
+      const link = page.locator(".heat a").filter({ hasText: `${container} ${label}` });
+      for (let tries = 0; tries < 100 && !(await link.isVisible()); tries += 1) {
+        for (let index = 0; index < 40; index += 1) await getBlob(container, "dir/hot blob.txt");
+        for (let index = 0; index < 40; index += 1) await blobs("GET", { container, query: "restype=container&comp=list" });
+        await page.waitForTimeout(100);
+      }
+      await link.click();
+      return page;
+    };
+    const blob = await ask("dir/hot blob.txt");
+    await blob.getByLabel("The content as text").getByText("warm").waitFor();
+    const list = await ask("container");
+    await list.locator("a.entry").filter({ hasText: "dir" }).waitFor();
   });
 
   await check("live: the tail shows requests as they end, and filters them", async () => {

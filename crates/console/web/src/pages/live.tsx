@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { connection, follow, HEAT_COLUMNS, hot, isPaused, placeOf, PULSES, pulses, skipped, tail, type TailRequest } from "../api/events.ts";
+import { connection, follow, HEAT_COLUMNS, hot, type HotPartition, isPaused, placeOf, PULSES, pulses, skipped, tail, type TailRequest } from "../api/events.ts";
 import { status } from "../api/server.ts";
 import { session } from "../api/session.ts";
 import { bytes, clock, count, duration, milliseconds, plural, short } from "../lib/format.ts";
@@ -150,6 +150,18 @@ function Health() {
 
 const HEAT_ROWS = 14;
 
+/** What a hot place is called, and the page that shows it. */
+function shownAs({ service, name, partition }: HotPartition): { label: string; target: string } {
+  switch (service) {
+    case "queue":
+      return { label: "queue", target: href(["queues", name]) };
+    case "blob":
+      return partition ? { label: partition, target: href(["blobs", name], { blob: partition }) } : { label: "container", target: href(["blobs", name]) };
+    default:
+      return partition == null ? { label: "several partitions", target: href(["tables", name]) } : { label: partition || "(empty key)", target: href(["tables", name], { filter: `PartitionKey eq ${literal({ type: "String", text: partition })}` }) };
+  }
+}
+
 function HeatMap() {
   const { columns, places, minute } = hot.value;
   const totals = new Map<string, number>();
@@ -192,8 +204,7 @@ function HeatMap() {
                 const place = places.get(key);
                 const current = minute.partitions.find((one) => placeOf(one) === key);
                 if (!place) return null;
-                const label = place.partition ?? (place.service === "queue" ? "queue" : "several partitions");
-                const target = place.service === "queue" ? href(["queues", place.name]) : href(["tables", place.name], place.partition ? { filter: `PartitionKey eq ${literal({ type: "String", text: place.partition })}` } : {});
+                const { label, target } = shownAs(place);
                 return (
                   <tr key={key}>
                     <th scope="row">
