@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_cassandra::{CassandraEngine, Options, connect, init};
+use scylla::client::session::Session;
+use scylla::statement::unprepared::Statement;
 use uuid::Uuid;
 
 /// `host[:port]`, with commas between; `./test` starts a node and sets it.
@@ -31,6 +33,13 @@ pub async fn fresh_keyspace(nodes: &[String]) -> Options {
     .await
     .unwrap();
     options
+}
+
+/// Runs a statement that changes tables. Other tests do that too, and a cluster does one after the other.
+pub async fn change_schema(session: &Session, text: impl Into<String>) {
+    let mut statement = Statement::new(text);
+    statement.set_request_timeout(Some(Duration::from_secs(300)));
+    session.query_unpaged(statement, ()).await.unwrap();
 }
 
 /// Drops the keyspace if the cluster does it in time. A keyspace that stays harms no other test.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use cluster_tests::{change_schema, drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraObjects, connect};
 use model::{DateTime, ServiceKind};
 use scylla::client::session::Session;
@@ -33,7 +33,7 @@ async fn objects_keep_every_promise() {
     store_suite::objects::run(|| async {
         // Names are used again here, which no program does.
         for table in ["chunks", "objects", "object_hours"] {
-            session.query_unpaged(format!("TRUNCATE {table}"), ()).await.unwrap();
+            change_schema(&session, format!("TRUNCATE {table}")).await;
         }
         Arc::new(CassandraObjects::new(open(&options).await)) as Arc<dyn Objects>
     })

@@ -1,7 +1,7 @@
 //! A keyspace of an earlier release, with the data that its servers left.
 
 use bytes::Bytes;
-use cluster_tests::{drop_keyspace, fresh_keyspace, nodes, open};
+use cluster_tests::{change_schema, drop_keyspace, fresh_keyspace, nodes, open};
 use engine_cassandra::{CassandraEngine, ConnectError, InitError, Options, connect, init};
 use model::{KeyRange, ServiceKind};
 use scylla::client::session::Session;
@@ -43,12 +43,12 @@ async fn make_schema_1(nodes: &[String]) -> (Options, Session) {
     options.accept_unsafe = true;
     let session = connect(&options).await.unwrap();
     let keyspace = &options.keyspace;
-    let run = async |text: String| session.query_unpaged(text, ()).await.unwrap();
-    run(format!("CREATE KEYSPACE {keyspace} WITH replication = {REPLICATION}")).await;
+    change_schema(&session, format!("CREATE KEYSPACE {keyspace} WITH replication = {REPLICATION}")).await;
     for columns in TABLES {
-        run(format!("CREATE TABLE {keyspace}.{columns}")).await;
+        change_schema(&session, format!("CREATE TABLE {keyspace}.{columns}")).await;
     }
-    run(format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, 1)")).await;
+    let text = format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (0, 1)");
+    session.query_unpaged(text, ()).await.unwrap();
     session.use_keyspace(keyspace, true).await.unwrap();
     (options, session)
 }
@@ -56,7 +56,7 @@ async fn make_schema_1(nodes: &[String]) -> (Options, Session) {
 async fn make_schema_2(nodes: &[String]) -> (Options, Session) {
     let (options, session) = make_schema_1(nodes).await;
     for change in SCHEMA_2 {
-        session.query_unpaged(format!("ALTER TABLE {}.{change}", options.keyspace), ()).await.unwrap();
+        change_schema(&session, format!("ALTER TABLE {}.{change}", options.keyspace)).await;
     }
     set_version(&session, &options, 2).await;
     (options, session)

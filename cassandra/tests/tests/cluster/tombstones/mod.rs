@@ -8,7 +8,7 @@ pub mod ground;
 
 use std::time::Duration;
 
-use cluster_tests::{drop_keyspace, nodes, open};
+use cluster_tests::{change_schema, drop_keyspace, nodes, open};
 use engine_cassandra::CassandraEngine;
 use model::{AccountName, KeyRange, ServiceKind};
 use scylla::client::session::Session;
@@ -294,7 +294,7 @@ async fn purges_are_found_once_the_tombstones_of_the_last_minute_are_few_enough(
     let (options, session) = keyspace(&nodes).await;
     assert_eq!(grace(&session, &options.keyspace, "purges").await, 60);
     // A shorter time for the test.
-    session.query_unpaged("ALTER TABLE purges WITH gc_grace_seconds = 2", ()).await.unwrap();
+    change_schema(&session, "ALTER TABLE purges WITH gc_grace_seconds = 2").await;
     let bury = "DELETE FROM purges WHERE shard = 0 AND tid = ?";
     let count = too_many(&session).await;
     repeat(&session, bury, (0..count).map(|_| (uuid::Uuid::new_v4(),))).await;
