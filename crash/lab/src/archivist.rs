@@ -385,12 +385,6 @@ impl Archivist {
                 continue;
             };
             let Some(Doubt { number, mut after }) = doubt else { return Err(about(what)) };
-            let begun = Shelf { is_begun: true, ..self.shelves[at].clone() };
-            if !after.blocks.is_empty() && begun.compare(self.number, &seen).is_ok() {
-                settled.push(Settled { writer, number, filed: Filed::Refused(0) });
-                self.shelves[at] = begun;
-                continue;
-            }
             if let Err(neither) = after.compare(self.number, &seen) {
                 return Err(about(format!(
                     "{what}; or, if the last request without an answer was done: {neither}"

@@ -127,7 +127,7 @@ impl Filing {
 
     /// What is there once it is done. The time of a snapshot is not known yet.
     pub fn apply(&self, before: &Shelf) -> Shelf {
-        let mut shelf = Shelf { is_begun: false, ..before.clone() };
+        let mut shelf = before.clone();
         match &self.what {
             What::Put { number, length } => {
                 shelf.replace(Version { number: *number, pieces: vec![piece(*number, *length)] });

@@ -44,9 +44,6 @@ pub struct Shelf {
     pub lease: Option<u32>,
     pub blocks: BTreeMap<u8, Piece>,
     pub snapshots: Vec<Snapshot>,
-    /// The first block of a new blob got no answer. What it begins with may be there, and the block not: then the blob is in the
-    /// list of uncommitted ones, without any block.
-    pub is_begun: bool,
 }
 
 /// A blob as a server shows it.
@@ -172,7 +169,7 @@ impl Shelf {
             (Some(expected), Some(found)) => compare(owner, expected, found)?,
         }
         let is_something = self.blob.is_some() || !self.blocks.is_empty();
-        if seen.is_listed != is_something && !(self.is_begun && seen.is_listed) {
+        if seen.is_listed != is_something {
             return Err(format!("is in the list: {}", seen.is_listed));
         }
         if seen.is_leased != self.lease.is_some() {
@@ -264,10 +261,6 @@ mod tests {
             &Observed { is_listed: true, ..Observed::default() },
             "is in the list: true",
         );
-        let begun = Shelf { is_begun: true, ..Shelf::default() };
-        check(&begun, &Observed { is_listed: true, ..Observed::default() }, "");
-        check(&begun, &Observed::default(), "");
-        check(&begun, &there(&new), "is there with number 2");
         check(&shelf, &Observed { is_leased: true, ..there(&new) }, "is leased: true");
         check(&shelf, &Observed { blocks: [(3, 9)].into(), ..there(&new) }, "uncommitted blocks {3: 9}");
         let mut mixed = there(&new);

@@ -35,7 +35,8 @@ impl KeyedHash {
             state = self.fold(state ^ u64::from_le_bytes(*word));
             rest = behind;
         }
-        self.fold(state ^ word_of(rest))
+        // Twice: words that differ by little have products that differ by little in their low bits, with some keys.
+        self.fold(self.fold(state ^ word_of(rest)))
     }
 
     fn fold(&self, word: u64) -> u64 {
@@ -106,6 +107,17 @@ mod tests {
         // Both ends of the hash are used: one for the place in a map, one for the tag beside it.
         let spread = |bits: fn(u64) -> u64| seen.iter().map(|hash| bits(*hash)).collect::<HashSet<_>>().len();
         assert_eq!((spread(|hash| hash >> 57), spread(|hash| hash & 0x7f)), (128, 128));
+    }
+
+    #[test]
+    fn texts_that_differ_in_their_last_bytes_spread_over_the_low_bits_with_every_key() {
+        // 200 texts in 32,768 places: 0.6 pairs share one on average, and more than 10 once in a thousand million times.
+        for _ in 0..2000 {
+            let hash = KeyedHash::new();
+            let places: HashSet<u64> =
+                (0..200).map(|n| hash.of_bytes(format!("\x01\x02p\0{n}").as_bytes()) & 0x7fff).collect();
+            assert!(places.len() >= 190, "{} places for 200 texts, {hash:?}", places.len());
+        }
     }
 
     #[test]
