@@ -111,6 +111,8 @@ export default async function (check, browser) {
       await go(page, `#/blobs/hostile?${new URLSearchParams({ blob: name })}`);
       await page.getByRole("button", { name: "Delete this blob" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      // The words may be those of the blob before. The page of this one is left when it is gone.
+      await page.waitForURL((url) => !url.hash.includes("blob="));
       await page.getByText("The blob was deleted.").first().waitFor();
       assert.equal((await getBlob("hostile", name)).status, 404);
     }
