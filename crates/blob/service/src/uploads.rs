@@ -19,11 +19,6 @@ impl Uploads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An upload that has no blocks yet.
-    pub fn begin(&self, upload: UploadId) {
-        self.learn(upload, 0);
-    }
-
     pub fn learn(&self, upload: UploadId, blocks: usize) {
         let mut known = self.blocks();
         if known.len() >= UPLOADS_MAX {
@@ -57,7 +52,7 @@ mod tests {
         let upload = UploadId([1; 16]);
         uploads.add(upload);
         assert_eq!(uploads.known(upload), None);
-        uploads.begin(upload);
+        uploads.learn(upload, 0);
         uploads.add(upload);
         assert_eq!(uploads.known(upload), Some(1));
         uploads.forget(upload);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use blob_model::{BlockChoice, BlockId, Conditions, DateTime, Metadata, PublicAccess, Tags};
 use blob_service::{
-    AppendCondition, BlobEntry, BlobQuery, BlobService, CopyBlob, CopySource, CopyTags, DeleteBlob,
-    DeleteSnapshots, Error, NewBlob, Request, Which,
+    AppendCondition, BlobEntry, BlobQuery, BlobService, BlockListQuery, CopyBlob, CopySource, CopyTags,
+    DeleteBlob, DeleteSnapshots, Error, NewBlob, Request, Which,
 };
 use bytes::Bytes;
 use store::{
@@ -174,6 +174,17 @@ async fn act(service: &BlobService, act: Act) -> Result<(), Error> {
     }
 }
 
+/// A service that can end, how long it lives, and its data as a server sees it that is started later.
+fn mortal() -> (BlobService, Life, Ground) {
+    let (engine, objects) = (Arc::new(MemoryEngine::new()), Arc::new(MemoryObjects::new()));
+    let (life, time) = (Life(Arc::new(AtomicI64::new(i64::MAX))), VirtualTime::new());
+    let mortal = Arc::new(TestEngine(MortalEngine { engine: engine.clone(), life: life.clone() }));
+    let keeper = Arc::new(MortalObjects { objects: objects.clone(), life: life.clone() });
+    let service = BlobService::new(mortal, keeper).timed(time.clock());
+    let later = BlobService::new(engine.clone(), objects.clone()).timed(time.clock());
+    (service, life, Ground { service: later, time, engine, objects })
+}
+
 /// All that can be seen: names, times, tags, and contents.
 async fn see(ground: &Ground) -> Vec<(String, bool, String, Vec<u8>)> {
     let all = BlobQuery { snapshots: true, limit: 100, ..BlobQuery::default() };
@@ -193,18 +204,8 @@ async fn an_operation_that_is_cut_off_is_done_or_not() {
     for step in ACTS {
         let mut outcomes = [0, 0];
         for steps in 0.. {
-            let (engine, objects) = (Arc::new(MemoryEngine::new()), Arc::new(MemoryObjects::new()));
-            let (life, time) = (Life(Arc::new(AtomicI64::new(i64::MAX))), VirtualTime::new());
-            let mortal = Arc::new(TestEngine(MortalEngine { engine: engine.clone(), life: life.clone() }));
-            let keeper = Arc::new(MortalObjects { objects: objects.clone(), life: life.clone() });
-            let service = BlobService::new(mortal, keeper).timed(time.clock());
+            let (service, life, ground) = mortal();
             prepare(&service).await;
-            let ground = Ground {
-                service: BlobService::new(engine.clone(), objects.clone()).timed(time.clock()),
-                time,
-                engine,
-                objects,
-            };
             let before = see(&ground).await;
             life.0.store(steps, Ordering::SeqCst);
             let outcome = act(&service, step).await;
@@ -244,4 +245,39 @@ async fn an_operation_that_is_cut_off_is_done_or_not() {
         }
         assert!(outcomes[0] > 0 && outcomes[1] > 0, "{step:?}: {outcomes:?}");
     }
+}
+
+#[tokio::test]
+async fn a_first_block_that_is_cut_off_leaves_no_name_without_a_block() {
+    let uncommitted = BlobQuery { uncommitted: true, limit: 100, ..BlobQuery::default() };
+    let mut outcomes = [0, 0];
+    for steps in 0.. {
+        let (service, life, ground) = mortal();
+        service.create_container(&container("abc"), Metadata::default(), PublicAccess::None).await.unwrap();
+        life.0.store(steps, Ordering::SeqCst);
+        let body = &mut Pieces(bytes(1, 1_100_000), 1 << 20);
+        let outcome = service.put_block(&blob("new"), id(b"1"), checks(), None, body).await;
+        let was_cut_off = life.0.load(Ordering::SeqCst) < 0;
+        drop(service);
+        let blocks = BlockListQuery { which: Which::Current, committed: true, uncommitted: true };
+        let blocks = ground.service.block_list(&blob("new"), blocks, &Request::default()).await;
+        let is_there = blocks.is_ok_and(|blocks| blocks.uncommitted.len() == 1);
+        assert_eq!(ground.list(&uncommitted).await.len(), usize::from(is_there), "after {steps} steps");
+        assert!(is_there || outcome.is_err(), "acknowledged after {steps} steps and not there");
+        outcomes[usize::from(is_there)] += 1;
+        // Nobody commits it.
+        ground.time.pass(Duration::from_secs(10_000_000));
+        for _ in 0..2 {
+            ground.service.sweep().await.unwrap();
+        }
+        assert_eq!(
+            (ground.list(&uncommitted).await.len(), ground.objects().await),
+            (0, 0),
+            "after {steps} steps"
+        );
+        if !was_cut_off {
+            break;
+        }
+    }
+    assert!(outcomes[0] > 1 && outcomes[1] > 0, "{outcomes:?}");
 }

@@ -79,18 +79,25 @@ impl BlobService {
         let _pass = self.gate.pass().await?;
         let table = blob.container.table()?;
         let mut attempts = Attempts::default();
+        let mut turn = None;
         loop {
             attempts.next()?;
             let change = self.contents.begin_change();
             let found = self.base(&table, blob).await?;
             self.check_block(found.as_ref(), id, lease)?;
-            let open = found.as_ref().and_then(|found| found.row.upload);
-            let Some(upload) = (match open {
-                Some(upload) => Some(upload.id),
-                None => self.open_upload(&table, blob, found.as_ref(), id, &change).await?,
-            }) else {
+            let Some(open) = found.as_ref().and_then(|found| found.row.upload) else {
+                // The first blocks of a blob often come together: one of them opens the upload, the others find it open.
+                if turn.is_none() {
+                    turn = Some(self.turns.take(blob).await);
+                    continue;
+                }
+                if self.open_upload(&table, blob, found.as_ref(), id, &written.content, &change).await? {
+                    return Ok(());
+                }
                 continue;
             };
+            turn = None;
+            let upload = open.id;
             let Some(replaced) =
                 self.put_block_row(&table, blob, upload, id, &written.content, &change).await?
             else {
@@ -111,25 +118,42 @@ impl BlobService {
         }
     }
 
-    /// Opens an upload for the first block; `None` if the row has changed meanwhile.
+    /// Opens an upload with its first block; false if the blob's row has changed meanwhile.
+    ///
+    /// The row of the block comes first. Whoever is killed then leaves a block of an upload that nobody knows, which the sweep
+    /// removes, and never an upload without blocks.
     async fn open_upload(
         &self,
         table: &TableRef,
         blob: &BlobRef,
         found: Option<&Found>,
         id: &BlockId,
+        content: &Content,
         change: &Change,
-    ) -> Result<Option<UploadId>> {
+    ) -> Result<bool> {
         let too_long = |_| Fault::bug("a block's id is longer than any");
         let id_bytes = u8::try_from(id.as_bytes().len()).map_err(too_long)?;
         let upload = OpenUpload { id: UploadId(rand::random()), id_bytes };
+        let partition = blob_key::block_partition(&blob.name)?;
+        let block = |change| -> Result<RowOperation> {
+            Ok(RowOperation {
+                row: blob_key::block_row(upload.id, id)?,
+                condition: Condition::Anything,
+                change,
+            })
+        };
+        let first = block(RowChange::Put(blob_row::block_draft(content)))?;
+        self.commit(table, partition.clone(), vec![first], change).await?;
         let mut row: BlobRow = found.map(|found| found.row.clone()).unwrap_or_default();
         row.upload = Some(upload);
         let opened = self.replace(table, blob, found, NewRow::alone(&row, Moves::Nothing), change).await?;
-        if opened.is_some() {
-            self.uploads.begin(upload.id);
+        if opened.is_none() {
+            // The row alone: the content is that of the next attempt. If it can't be removed, it is left to the sweep.
+            let _ = self.apply(table, partition, vec![block(RowChange::Delete)?]).await;
+            return Ok(false);
         }
-        Ok(opened.map(|_| upload.id))
+        self.uploads.learn(upload.id, 1);
+        Ok(true)
     }
 
     /// Puts the row of a block. The block that it replaces, if there was one; `None` if it has to be done again.
