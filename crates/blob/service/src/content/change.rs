@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blob_model::DateTime;
 use store::{Engine, Fault, ObjectId, TableRef, Transaction};
+use tokio::task::JoinHandle;
 
 use super::{BlobKey, Content, Contents, counts};
 use crate::Result;
@@ -40,11 +41,21 @@ impl Fresh {
 
     /// In the background: for what nobody can have named.
     pub(super) fn discard_later(&mut self) {
+        self.discard_after::<()>(None);
+    }
+
+    /// In the background, and after the chunk that is being written: for what nobody can have named.
+    pub(super) fn discard_after<T: Send + 'static>(&mut self, putting: Option<JoinHandle<T>>) {
         let mut fresh = self.take();
         if !fresh.objects.is_empty()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { fresh.remove().await });
+            runtime.spawn(async move {
+                if let Some(putting) = putting {
+                    let _ = putting.await;
+                }
+                fresh.remove().await;
+            });
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use blob_model::{AccountName, Checksums, Sums};
 use bytes::{Bytes, BytesMut};
 use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, Fault, MemoryShare, ObjectId};
+use tokio::task::JoinHandle;
 
 use super::{Content, Contents, Extent, Fresh, INLINE_BYTES_MAX, chunk};
 use crate::Result;
@@ -16,6 +17,8 @@ pub const WRITING_TIME_MAX: Duration = Duration::from_secs(20 * 3600);
 /// What a writer begins with; most content is small, and a large one needs a chunk soon.
 const FIRST_BUFFER_BYTES: usize = INLINE_BYTES_MAX;
 
+type PutOutcome = std::result::Result<(), store::Error>;
+
 /// Where content goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
@@ -25,8 +28,8 @@ pub enum Keep {
     InObject,
 }
 
-/// Holds at most one chunk besides the piece that it is given. If it is dropped before it is finished, what it has written is
-/// removed.
+/// Holds at most two chunks besides the piece that it is given: one that is filled, and the one before it, which is written
+/// meanwhile. If it is dropped before it is finished, what it has written is removed.
 #[derive(Debug)]
 pub struct ContentWriter {
     contents: Contents,
@@ -35,6 +38,9 @@ pub struct ContentWriter {
     share: Option<MemoryShare>,
     /// Once something was written.
     object: Option<ObjectId>,
+    /// The chunk before this one. A task of its own, because it holds a turn of the engine: that must not depend on how fast
+    /// the next chunk comes.
+    putting: Option<JoinHandle<PutOutcome>>,
     fresh: Fresh,
     chunks: u32,
     length: u64,
@@ -59,6 +65,7 @@ impl Contents {
             buffer: BytesMut::new(),
             share: self.0.memory.as_ref().map(|memory| memory.nothing()),
             object: None,
+            putting: None,
             fresh: Fresh::new(self),
             chunks: 0,
             length: 0,
@@ -88,11 +95,15 @@ impl ContentWriter {
     pub async fn push(&mut self, piece: Bytes) -> Result<()> {
         self.checksums.update(&piece);
         self.length += piece.len() as u64;
+        if self.putting.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.settle().await?;
+        }
         let mut rest = &piece[..];
         while !rest.is_empty() {
             // Written only when more comes, so that what is left at the end is never empty.
             if self.buffer.len() == CHUNK_BYTES {
-                self.put_chunk().await?;
+                let (_, put) = self.next_chunk().await?;
+                self.putting = Some(tokio::spawn(put));
             }
             let (some, behind) = rest.split_at(rest.len().min(CHUNK_BYTES - self.buffer.len()));
             self.make_room(some.len())?;
@@ -109,7 +120,8 @@ impl ContentWriter {
             let (length, sums) = (self.length, self.checksums.clone().finish());
             return Ok(Written { content, length, sums, fresh: self.fresh.take() });
         }
-        let object = self.put_chunk().await?;
+        let (object, put) = self.next_chunk().await?;
+        put.await?;
         self.contents.0.objects.sync(&[object]).await?;
         let sums = self.checksums.clone().finish();
         let extent = Extent { object, start: 0, length: self.length, crc64: sums.crc64, block: None };
@@ -127,8 +139,9 @@ impl ContentWriter {
             None => needed.next_power_of_two().clamp(FIRST_BUFFER_BYTES, CHUNK_BYTES_MAX),
             Some(_) => CHUNK_BYTES_MAX,
         };
+        let written = if self.putting.is_some() { CHUNK_BYTES_MAX } else { 0 };
         if let Some(share) = &mut self.share
-            && !share.resize(capacity)
+            && !share.resize(capacity + written)
         {
             return Err(store::Error::Busy.into());
         }
@@ -139,7 +152,21 @@ impl ContentWriter {
         Ok(())
     }
 
-    async fn put_chunk(&mut self) -> Result<ObjectId> {
+    /// Waits for the chunk before this one, and gives its memory back.
+    async fn settle(&mut self) -> Result<()> {
+        let Some(putting) = &mut self.putting else { return Ok(()) };
+        let put = putting.await.map_err(|error| Fault::bug("writing a chunk has failed").because(error));
+        self.putting = None;
+        if let Some(share) = &mut self.share {
+            // Shrinking never fails.
+            let _ = share.resize(self.buffer.capacity());
+        }
+        Ok(put??)
+    }
+
+    /// What writes the filled chunk, once the one before it is written.
+    async fn next_chunk(&mut self) -> Result<(ObjectId, impl Future<Output = PutOutcome> + use<>)> {
+        self.settle().await?;
         let object = *self.object.get_or_insert_with(|| self.fresh.name_object());
         let begun = object.named().ok_or_else(|| Fault::bug("a name that was just made has no time"))?;
         if self.contents.now() > begun.plus(WRITING_TIME_MAX) {
@@ -148,13 +175,13 @@ impl ContentWriter {
         let number = self.chunks;
         self.chunks = number.checked_add(1).ok_or_else(|| Fault::bug("an object has no more chunks"))?;
         let chunk = chunk::seal(object, number, self.buffer.split());
-        self.contents.0.objects.put(object, number, chunk).await?;
-        Ok(object)
+        let objects = self.contents.0.objects.clone();
+        Ok((object, async move { objects.put(object, number, chunk).await }))
     }
 }
 
 impl Drop for ContentWriter {
     fn drop(&mut self) {
-        self.fresh.discard_later();
+        self.fresh.discard_after(self.putting.take());
     }
 }
