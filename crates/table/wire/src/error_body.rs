@@ -1,5 +1,6 @@
 //! Error documents, in the four shapes the service has (spec: table-operations 7.2).
 
+use common::xml_character::is_forbidden;
 use model::{DateTime, Refusal};
 use protocol::xml_tree::Element;
 
@@ -108,8 +109,8 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // The message may quote a client's text; XML can hold these characters only as references.
-            c if c < ' ' && !matches!(c, '\n' | '\r' | '\t') => out.push_str(&format!("&#x{:X};", c as u32)),
+            // The message may quote a client's text. XML holds these characters not even as references.
+            c if is_forbidden(c) => out.push(char::REPLACEMENT_CHARACTER),
             c => out.push(c),
         }
     }
@@ -154,8 +155,18 @@ mod tests {
 
     #[test]
     fn quoted_input_is_escaped() {
-        let refusal = Refusal::Syntax { message: "in '<a>&\u{1}'".into() };
+        let refusal = Refusal::Syntax { message: "in '<a>&'".into() };
         let xml = String::from_utf8(text(&refusal, None).xml()).unwrap();
-        assert!(xml.contains("in '&lt;a&gt;&amp;&#x1;'"), "{xml}");
+        assert!(xml.contains("in '&lt;a&gt;&amp;'"), "{xml}");
+    }
+
+    #[test]
+    fn what_xml_forbids_is_replaced_so_that_every_shape_is_read() {
+        let refusal = Refusal::Syntax { message: "in 'a\0\u{1f}\u{fffe}\u{ffff}\tb'".into() };
+        let error = text(&refusal, None);
+        for body in [error.xml(), error.old_xml(), error.front_end_xml(), error.version_xml()] {
+            let (_, message) = read(&body).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&body)));
+            assert!(message.starts_with("in 'a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\tb'"), "{message}");
+        }
     }
 }
