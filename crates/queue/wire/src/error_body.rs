@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use common::DateTime;
-use common::xml_character::is_forbidden;
 use protocol::xml_tree::Element;
 
 use crate::xml;
@@ -28,18 +27,10 @@ pub fn write(
     out.extend_from_slice(time.to_fixed_string().as_bytes());
     xml::close(&mut out, "Message");
     for (name, value) in details {
-        xml::element(&mut out, name, &shown(value));
+        xml::shown(&mut out, name, value);
     }
     xml::close(&mut out, "Error");
     out
-}
-
-/// What a client sent may hold what XML can't.
-fn shown(value: &str) -> Cow<'_, str> {
-    match value.contains(is_forbidden) {
-        true => Cow::Owned(value.replace(is_forbidden, "\u{fffd}")),
-        false => Cow::Borrowed(value),
-    }
 }
 
 /// An error as a client reads it.

@@ -35,7 +35,7 @@ impl QueueList<'_> {
         out.extend_from_slice(b"\">");
         for (name, value) in [("Prefix", self.prefix), ("Marker", self.marker)] {
             if !value.is_empty() {
-                xml::element(&mut out, name, value);
+                xml::shown(&mut out, name, value);
             }
         }
         if let Some(max_results) = self.max_results {
@@ -180,6 +180,25 @@ mod tests {
             &old,
             "2012-02-12",
             "<EnumerationResults AccountName=\"https://acc.queue.core.windows.net/\"><Queues><Queue><Name>qq3</Name><Url>https://acc.queue.core.windows.net/qq3</Url></Queue><Queue><Name>qq4</Name><Url>https://acc.queue.core.windows.net/qq4</Url></Queue></Queues><NextMarker>/acc/qq5</NextMarker></EnumerationResults>",
+        );
+    }
+
+    #[test]
+    fn a_prefix_that_xml_forbids_is_shown_as_what_it_can_hold() {
+        let list = QueueList {
+            endpoint: "http://127.0.0.1:10001/acc/",
+            account: "acc",
+            prefix: "j\u{ffff}",
+            marker: "\u{1}<",
+            max_results: None,
+            shows_metadata: false,
+            queues: &[],
+            next: None,
+        };
+        check(
+            &list,
+            "2021-02-12",
+            "<EnumerationResults ServiceEndpoint=\"http://127.0.0.1:10001/acc/\"><Prefix>j\u{fffd}</Prefix><Marker>\u{fffd}&lt;</Marker><Queues /><NextMarker /></EnumerationResults>",
         );
     }
 

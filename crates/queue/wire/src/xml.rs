@@ -1,5 +1,7 @@
 //! How every document of the service begins, and how text stands between tags.
 
+use common::xml_character::is_forbidden;
+
 /// With the byte order mark, and nothing behind it.
 pub const START: &[u8] = b"\xEF\xBB\xBF<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
@@ -33,6 +35,14 @@ pub fn element(out: &mut Vec<u8>, name: &str, value: &str) {
     open(out, name);
     text(out, value);
     close(out, name);
+}
+
+/// The element with a text of a client that may hold what XML can't, in an answer that only people read.
+pub fn shown(out: &mut Vec<u8>, name: &str, value: &str) {
+    match value.contains(is_forbidden) {
+        true => element(out, name, &value.replace(is_forbidden, "\u{fffd}")),
+        false => element(out, name, value),
+    }
 }
 
 pub fn open(out: &mut Vec<u8>, name: &str) {
