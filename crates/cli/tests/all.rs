@@ -23,6 +23,7 @@ mod hostile;
 mod logs;
 mod migrate;
 mod model;
+mod mutated;
 mod paging;
 mod process;
 mod properties;
