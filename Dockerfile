@@ -20,6 +20,9 @@ FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends libstdc++6 && rm -rf /var/lib/apt/lists/* && \
     install -d -o 10001 -g 10001 -m 700 /data
 COPY --from=build /partita.bin /usr/local/bin/partita
+# Under these names it is Azurite (docs/azurite.md), whose data is in the working directory if no other is named.
+RUN for name in azurite azurite-blob azurite-queue azurite-table; do ln -s partita /usr/local/bin/$name; done
+WORKDIR /data
 USER 10001:10001
 ENV PARTITA_LISTEN=0.0.0.0:10002 PARTITA_QUEUE_LISTEN=0.0.0.0:10001 PARTITA_BLOB_LISTEN=0.0.0.0:10000 PARTITA_DATA=/data
 EXPOSE 10000 10001 10002

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use front::ServiceKind;
 use thiserror::Error;
 
@@ -14,6 +14,8 @@ const DATA: &str = "partita-data";
 pub const ACCOUNTS: &str = "AZURITE_ACCOUNTS";
 /// A database for Azurite's blob metadata.
 const DATABASE: &str = "AZURITE_DB";
+/// Whether containers can be public; without it they can, as those of Azurite.
+const PUBLIC_ACCESS: &str = "PARTITA_BLOB_PUBLIC_ACCESS";
 
 /// The names under which the program is Azurite, and the service that it serves alone.
 const NAMES: [(&str, Option<ServiceKind>); 4] = [
@@ -28,9 +30,12 @@ Flags without effect here: --loose, --skipApiVersionCheck, --disableProductStyle
 --extentMemoryLimit. Every variable of `partita serve` (PARTITA_...) works here, too. To take over the data of Azurite:
 partita import --azurite FOLDER";
 
+const OAUTH_REMARK: &str = "--oauth has no effect: Azurite accepts tokens that nobody has signed. \
+     `partita serve --bearer-issuer TEXT --bearer-jwks FILE` accepts signed ones";
+
 /// Partita in place of Azurite: the same flags, ports and start-up lines
 #[derive(Parser, Debug)]
-#[command(name = "azurite", version, rename_all = "camelCase", after_help = HELP)]
+#[command(name = "azurite", version, disable_version_flag = true, rename_all = "camelCase", after_help = HELP)]
 struct AzuriteFlags {
     /// Address of blobs
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
@@ -58,10 +63,10 @@ struct AzuriteFlags {
     #[arg(long, value_name = "SECONDS", hide = true)]
     table_keep_alive_timeout: Option<u64>,
     /// The folder in which the data is kept, in partita-data [default: the current one]
-    #[arg(short, long, value_name = "FOLDER", conflicts_with = "in_memory_persistence")]
+    #[arg(short, long, value_name = "FOLDER")]
     location: Option<PathBuf>,
     /// Keep the data in memory only; it is gone after exit
-    #[arg(long)]
+    #[arg(long, conflicts_with = "location")]
     in_memory_persistence: bool,
     /// Log only warnings and errors
     #[arg(short, long)]
@@ -73,7 +78,7 @@ struct AzuriteFlags {
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
     /// The certificate's private key in PEM
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[arg(long, value_name = "PASSWORD", hide = true)]
     pwd: Option<String>,
@@ -90,6 +95,44 @@ struct AzuriteFlags {
     disable_telemetry: bool,
     #[arg(long, value_name = "MIB", hide = true)]
     extent_memory_limit: Option<f64>,
+    /// Print the version
+    #[arg(short, short_alias = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+    /// `help` and `version` are commands of Azurite; it ignores all other words.
+    #[arg(hide = true)]
+    words: Vec<String>,
+}
+
+/// Reads a flag as Azurite does: one may be given more than once, and the first counts; a switch may have a value.
+fn as_azurite_reads(argument: clap::Arg) -> clap::Arg {
+    match argument.get_action() {
+        ArgAction::Set => argument.action(ArgAction::Append),
+        ArgAction::SetTrue => argument
+            .action(ArgAction::Append)
+            .num_args(0..=1)
+            .require_equals(true)
+            .value_parser(clap::value_parser!(bool))
+            .value_name("true|false")
+            .hide_possible_values(true)
+            .hide_default_value(true)
+            .default_value("false")
+            .default_missing_value("true"),
+        _ => argument,
+    }
+}
+
+impl AzuriteFlags {
+    fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command().mut_args(as_azurite_reads);
+        let flags = Self::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
+        match flags.words.first().map(String::as_str) {
+            Some("help") => Err(clap::Error::raw(clap::error::ErrorKind::DisplayHelp, command.render_help())),
+            Some("version") => {
+                Err(clap::Error::raw(clap::error::ErrorKind::DisplayVersion, command.render_version()))
+            }
+            _ => Ok(flags),
+        }
+    }
 }
 
 /// Why the program can't be this Azurite.
@@ -129,9 +172,7 @@ pub fn in_place_of_azurite(
     arguments: impl IntoIterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<InPlaceOfAzurite, AzuriteError> {
-    let matches = AzuriteFlags::command().get_matches_from(arguments);
-    let flags = AzuriteFlags::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    translate(service, flags, variable)
+    translate(service, AzuriteFlags::read(arguments).unwrap_or_else(|error| error.exit()), variable)
 }
 
 fn translate(
@@ -139,11 +180,11 @@ fn translate(
     flags: AzuriteFlags,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<InPlaceOfAzurite, AzuriteError> {
-    if flags.pwd.is_some() {
-        return Err(AzuriteError::Pfx);
-    }
-    if flags.cert.is_some() && flags.key.is_none() {
-        return Err(AzuriteError::NoKey);
+    // Azurite reads a certificate with a key as PEM, even beside a password.
+    match (&flags.cert, &flags.key, &flags.pwd) {
+        (Some(_), None, Some(_)) => return Err(AzuriteError::Pfx),
+        (Some(_), None, None) => return Err(AzuriteError::NoKey),
+        _ => {}
     }
     if variable(DATABASE).is_some_and(|text| !text.is_empty()) {
         return Err(AzuriteError::Database);
@@ -174,6 +215,8 @@ fn translate(
         add("--tls-key", key.as_os_str());
     }
     if let Some(file) = &flags.debug {
+        // Azurite creates the folder of its log. If that fails, the log says why.
+        let _ = file.parent().map(std::fs::create_dir_all);
         add("--log-file", file.as_os_str());
         add("--log-level", OsStr::new("debug"));
     } else if flags.silent {
@@ -195,15 +238,25 @@ fn translate(
     if is_secure {
         arguments.push("--no-http".into());
     }
+    if variable(PUBLIC_ACCESS).is_none() {
+        arguments.extend(["--blob-public-access".into(), "on".into()]);
+    }
     if flags.in_memory_persistence {
         arguments.push("--in-memory".into());
     } else {
         let data = flags.location.unwrap_or_default().join(DATA);
         arguments.extend(["--data".into(), data.into_os_string()]);
     }
-    let oauth = "--oauth has no effect: Azurite accepts tokens that nobody has signed. `partita serve --bearer-issuer TEXT \
-                 --bearer-jwks FILE` accepts signed ones";
-    Ok(InPlaceOfAzurite { arguments, remarks: flags.oauth.is_some().then_some(oauth).into_iter().collect() })
+    let remarks = [
+        (flags.oauth.is_some(), OAUTH_REMARK),
+        (
+            flags.key.is_some() && !is_secure,
+            "--key has no effect without --cert; this is HTTP, as with Azurite",
+        ),
+        (!flags.words.is_empty(), "words that belong to no flag have no effect, as with Azurite"),
+    ];
+    let remarks = remarks.into_iter().filter_map(|(applies, remark)| applies.then_some(remark)).collect();
+    Ok(InPlaceOfAzurite { arguments, remarks })
 }
 
 /// An IPv6 address gets brackets before a port.
@@ -215,117 +268,4 @@ fn bracketed(host: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(program: &str, arguments: &str, accounts: Option<&str>) -> Result<String, AzuriteError> {
-        let service = service_of(OsStr::new(program)).expect("one of Azurite's names");
-        let words = std::iter::once("azurite").chain(arguments.split_whitespace());
-        let flags = AzuriteFlags::try_parse_from(words).expect("Azurite's flags");
-        let variable = |name: &str| accounts.filter(|_| name == ACCOUNTS).map(str::to_owned);
-        let arguments = translate(service, flags, variable)?.arguments;
-        let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
-        Ok(words.join(" "))
-    }
-
-    #[test]
-    fn only_azurites_names_are_azurite() {
-        for (name, is_azurite) in [
-            ("azurite", true),
-            ("/usr/bin/azurite", true),
-            ("./azurite-blob", true),
-            ("azurite.exe", true),
-            ("partita", false),
-            ("azurite-file", false),
-            ("", false),
-        ] {
-            assert_eq!(service_of(OsStr::new(name)).is_some(), is_azurite, "{name}");
-        }
-    }
-
-    #[test]
-    fn flags_of_azurite_become_flags_of_serve() {
-        let all = "--listen 127.0.0.1:10002 --queue-listen 127.0.0.1:10001 --blob-listen 127.0.0.1:10000";
-        let open = "--listen 0.0.0.0:10002 --queue-listen 0.0.0.0:10001 --blob-listen 0.0.0.0:10000";
-        let cases = [
-            ("azurite", "", None, format!("{all} --development --data partita-data")),
-            (
-                "azurite",
-                "-l /data --blobHost 0.0.0.0 --queueHost 0.0.0.0 --tableHost 0.0.0.0",
-                None,
-                format!("{open} --development --data /data/partita-data"),
-            ),
-            ("azurite", "--inMemoryPersistence --loose", None, format!("{all} --development --in-memory")),
-            (
-                "azurite",
-                "--silent --skipApiVersionCheck --disableProductStyleUrl --disableTelemetry",
-                None,
-                format!("{all} --log-level warn --development --data partita-data"),
-            ),
-            (
-                "azurite",
-                "-s -d debug.log --blobKeepAliveTimeout 7 --tableKeepAliveTimeout 9",
-                Some("shop:a2V5;other:a2V5"),
-                format!(
-                    "{all} --log-file debug.log --log-level debug --idle-seconds 9 --account shop:a2V5;other:a2V5 \
-                     --data partita-data"
-                ),
-            ),
-            (
-                "azurite",
-                "--cert c.pem --key k.pem --tableHost ::1",
-                None,
-                "--tls-listen [::1]:10002 --queue-tls-listen 127.0.0.1:10001 --blob-tls-listen 127.0.0.1:10000 \
-                 --tls-cert c.pem --tls-key k.pem --development --no-http --data partita-data"
-                    .to_owned(),
-            ),
-            (
-                "azurite-blob",
-                "--blobHost 0.0.0.0 --blobPort 0",
-                None,
-                "--listen 127.0.0.1:0 --queue-listen off --blob-listen 0.0.0.0:0 --development --data partita-data"
-                    .to_owned(),
-            ),
-            (
-                "azurite-queue",
-                "",
-                None,
-                "--listen 127.0.0.1:0 --queue-listen 127.0.0.1:10001 --blob-listen off --development \
-                 --data partita-data"
-                    .to_owned(),
-            ),
-            (
-                "azurite-table",
-                "",
-                None,
-                "--listen 127.0.0.1:10002 --queue-listen off --blob-listen off --development --data partita-data"
-                    .to_owned(),
-            ),
-        ];
-        for (program, arguments, accounts, expected) in cases {
-            let expected = format!("partita serve --azurite-lines {expected}");
-            assert_eq!(asked(program, arguments, accounts), Ok(expected), "{program} {arguments}");
-        }
-    }
-
-    #[test]
-    fn what_can_not_be_kept_is_refused() {
-        assert_eq!(asked("azurite", "--cert c.pfx --pwd x", None), Err(AzuriteError::Pfx));
-        assert_eq!(asked("azurite", "--cert c.pem", None), Err(AzuriteError::NoKey));
-        for empty in ["", " ; "] {
-            assert_eq!(asked("azurite", "", Some(empty)), Err(AzuriteError::NoAccounts));
-        }
-        let flags = AzuriteFlags::try_parse_from(["azurite"]).expect("no flags");
-        let database = |name: &str| (name == DATABASE).then(|| "mysql://host".to_owned());
-        assert_eq!(translate(None, flags, database), Err(AzuriteError::Database));
-        assert!(AzuriteFlags::try_parse_from(["azurite", "--inMemoryPersistence", "-l", "x"]).is_err());
-        assert!(AzuriteFlags::try_parse_from(["azurite", "--key", "x"]).is_err());
-    }
-
-    #[test]
-    fn unsigned_tokens_are_not_accepted_silently() {
-        let flags = AzuriteFlags::try_parse_from(["azurite", "--oauth", "basic"]).expect("Azurite's flags");
-        let translated = translate(None, flags, |_| None).expect("translated");
-        assert_eq!(translated.remarks.len(), 1);
-    }
-}
+mod tests;

@@ -116,11 +116,11 @@ fn its_accounts_come_from_azurites_variable_and_its_data_stays_in_the_location()
 #[test]
 fn its_debug_log_is_a_file() {
     let directory = tempfile::tempdir().unwrap();
-    let arguments = [&FREE_PORTS[..], &["--inMemoryPersistence", "--debug", "debug.log"]].concat();
+    let arguments = [&FREE_PORTS[..], &["--inMemoryPersistence", "--debug", "new/debug.log"]].concat();
     let (mut child, _, _output) = started(called("azurite", directory.path(), &arguments));
     testing::signal(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
-    let log = std::fs::read_to_string(directory.path().join("debug.log")).unwrap();
+    let log = std::fs::read_to_string(directory.path().join("new/debug.log")).unwrap();
     assert!(log.contains("ready") && !log.contains('\x1b'), "{log}");
 }
 
@@ -131,12 +131,112 @@ fn what_it_can_not_do_is_said() {
         (&["--cert", "x.pfx", "--pwd", "secret"][..], "openssl pkcs12"),
         (&["--inMemoryPersistence", "--location", "x"], "cannot be used with"),
         (&["--whatever"], "--whatever"),
-        (&["--debug", "missing/debug.log"], "--log-file"),
+        (&["--debug", "azurite/debug.log"], "--log-file"),
     ] {
         let mut command = called("azurite", directory.path(), &[&FREE_PORTS[..], arguments].concat());
         let output = command.stderr(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
         assert!(!said.contains("secret"), "{said}");
+    }
+}
+
+/// A certificate and its key, in PEM.
+fn certificate() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    folder
+}
+
+/// As the modules of Testcontainers and Aspire start it, but for the ports.
+#[test]
+fn it_starts_with_the_command_lines_of_others() {
+    let hosts = "--blobHost 0.0.0.0 --queueHost 0.0.0.0 --tableHost 0.0.0.0";
+    let node =
+        "--blobHost 0.0.0.0 --blobPort 0 --queueHost 0.0.0.0 --queuePort 0 --tableHost 0.0.0.0 --tablePort 0";
+    let certificate = certificate();
+    let tls = certificate.path().to_str().unwrap();
+    let cases = [
+        node.to_owned(),
+        format!("{node} --inMemoryPersistence --extentMemoryLimit 64 --skipApiVersionCheck"),
+        format!("{node} --cert {tls}/cert.pem --key {tls}/key.pem --oauth basic"),
+        format!("{hosts} --inMemoryPersistence --extentMemoryLimit 10.5"),
+        // A builder to which the same flags are given again.
+        format!("{hosts} --inMemoryPersistence {hosts} --inMemoryPersistence"),
+        format!("-l place {hosts} --skipApiVersionCheck"),
+        format!("--silent true --loose=true {hosts}"),
+    ];
+    let image = [
+        ("PARTITA_LISTEN", "0.0.0.0:10002"),
+        ("PARTITA_BLOB_LISTEN", "0.0.0.0:10000"),
+        ("PARTITA_DATA", "/data"),
+    ];
+    for arguments in cases {
+        let directory = tempfile::tempdir().unwrap();
+        let words: Vec<&str> = FREE_PORTS.into_iter().chain(arguments.split_whitespace()).collect();
+        // With the variables of the image, which flags must override.
+        let mut command = called("azurite", directory.path(), &words);
+        command.envs(image).env("AZURITE_ACCOUNTS", format!("{ACCOUNT}:{KEY}"));
+        let (mut child, lines, _output) = started(command);
+        for service in ["Blob", "Queue", "Table"] {
+            let awaited = format!("{service} service is successfully listening");
+            assert!(lines.iter().any(|line| line.contains(&awaited)), "{arguments}: {lines:?}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn it_answers_the_health_checks_of_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = [&FREE_PORTS[..], &["--inMemoryPersistence"]].concat();
+    let (mut child, lines, _output) = started(called("azurite", directory.path(), &arguments));
+    for (service, title, path) in [
+        (ServiceKind::Blob, "Blob", "/?comp=list&maxresults=1"),
+        (ServiceKind::Queue, "Queue", "/?comp=list&maxresults=1"),
+        (ServiceKind::Table, "Table", "/Tables?$filter=false"),
+    ] {
+        let mut client = Client::of_service(service, address_of(&lines, title), ACCOUNT, KEY);
+        let answer = client.send("GET", path, &[("accept", "application/json")], b"");
+        assert_eq!(answer.status, 200, "{title}: {}", answer.text());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn its_public_containers_need_no_credentials() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = [&FREE_PORTS[..], &["--inMemoryPersistence"]].concat();
+    let (mut child, lines, _output) = started(called("azurite", directory.path(), &arguments));
+    let mut blobs = Client::of_service(ServiceKind::Blob, address_of(&lines, "Blob"), ACCOUNT, KEY);
+    for (container, access) in [("open", Some("blob")), ("shut", None)] {
+        let access: Vec<_> = access.map(|access| ("x-ms-blob-public-access", access)).into_iter().collect();
+        assert_eq!(blobs.send("PUT", &format!("/{container}?restype=container"), &access, b"").status, 201);
+        let put = blobs.send("PUT", &format!("/{container}/a"), &[("x-ms-blob-type", "BlockBlob")], b"hello");
+        assert_eq!(put.status, 201);
+    }
+    let mut read = |container: &str| {
+        let answer = blobs.send_raw("GET", &format!("/{ACCOUNT}/{container}/a"), &[], b"").unwrap();
+        (answer.status, answer.text())
+    };
+    assert_eq!(read("open"), (200, "hello".to_owned()));
+    assert_eq!(read("shut").0, 404);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn its_version_and_help_need_no_dashes() {
+    let directory = tempfile::tempdir().unwrap();
+    for (word, expected) in
+        [("version", env!("CARGO_PKG_VERSION")), ("-v", env!("CARGO_PKG_VERSION")), ("help", "--blobHost")]
+    {
+        let output = called("azurite", directory.path(), &[word]).output().unwrap();
+        assert!(output.status.success(), "{word}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(expected), "{word}: {output:?}");
     }
 }
