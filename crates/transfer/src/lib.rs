@@ -19,6 +19,7 @@ mod import;
 mod input;
 mod ledger;
 mod output;
+mod plain_file;
 mod progress;
 mod queue;
 mod rejects;

@@ -2,12 +2,17 @@
 //! continue. It never contains secrets.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+use crate::plain_file;
+
+/// Longer than any state.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Error)]
 pub enum SideFileError {
@@ -43,7 +48,13 @@ impl SideFile {
     }
 
     pub fn load<T: DeserializeOwned>(&self) -> Result<Option<T>, SideFileError> {
-        let text = match fs::read(&self.path) {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let read = || {
+            let mut text = Vec::new();
+            plain_file::open(folder, &self.path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+            Ok::<_, io::Error>(text)
+        };
+        let text = match read() {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(SideFileError::Unreadable { path: self.path.clone(), source }),
@@ -58,7 +69,12 @@ impl SideFile {
         new.push(".new");
         let write = || {
             let text = serde_json::to_vec_pretty(state)?;
-            let mut file = File::create(&new)?;
+            // The folder may come from somebody else: what has this name already could be a link to another file.
+            match fs::remove_file(&new) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = File::create_new(&new)?;
             file.write_all(&text)?;
             file.sync_data()?;
             fs::rename(&new, &self.path)
@@ -79,6 +95,23 @@ impl SideFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_folder_leads_to_no_other_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = directory.path().join("other");
+        fs::write(&other, "7").unwrap();
+        let side = SideFile::beside(&directory.path().join("books.jsonl"), ".progress");
+        std::os::unix::fs::symlink(&other, directory.path().join("books.jsonl.progress.new")).unwrap();
+        side.save(&1).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "7");
+        side.remove().unwrap();
+        std::os::unix::fs::symlink(&other, side.path()).unwrap();
+        assert!(side.load::<u32>().unwrap_err().to_string().contains("links are not followed"));
+        side.save(&1).unwrap();
+        assert_eq!((fs::read_to_string(&other).unwrap().as_str(), side.load().unwrap()), ("7", Some(1)));
+    }
 
     #[test]
     fn the_last_saved_state_is_loaded() {

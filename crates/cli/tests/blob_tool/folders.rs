@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::kit::{described, fail, get, json, names, put, succeed};
+use super::kit::{described, error, fail, get, json, names, put, run, succeed};
 use crate::support::Partita;
 
 /// Names that no file system may be given as they are, and some that are ordinary.
@@ -135,7 +135,9 @@ fn any_folder_of_files_can_be_imported_and_links_are_not_followed() {
     }
     fs::write(outside.path().join("secret"), "s").unwrap();
     std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("link")).unwrap();
-    succeed(address, &["import", "--container", "site", "--from", folder.to_str().unwrap()]);
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+    let output = run(address, &["import", "--container", "site", "--from", folder.to_str().unwrap()]);
+    assert!(output.status.success() && error(&output).contains("left out: 2 links"), "{}", error(&output));
     assert_eq!(names(address, "site"), ["a.txt", "a/b/c", "index.html"]);
     assert_eq!(get(address, "site", "index.html"), b"<html>");
 }
@@ -153,4 +155,102 @@ fn an_index_that_leads_elsewhere_is_refused() {
     let said = fail(address, &["import", "--container", "target", "--from", folder.to_str().unwrap()]);
     assert!(said.contains("line 2") && said.contains("is not inside the folder"), "{said}");
     assert_eq!(succeed(address, &["list"]), "", "nothing was written");
+}
+
+/// A folder with an index of one blob, whose file has one byte.
+fn indexed(folder: &Path, file: &str) {
+    fs::create_dir_all(folder).unwrap();
+    let line = format!(r#"{{"name":"a","file":"{file}","type":"block","length":1}}"#);
+    let index = format!("{{\"container\":\"x\",\"endpoint\":\"e\"}}\n{line}\n{{\"end\":1}}\n");
+    fs::write(folder.join("%index.jsonl"), index).unwrap();
+}
+
+#[test]
+fn an_index_leads_nowhere_by_links() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret"), "s").unwrap();
+    for (number, (file, link, to)) in
+        [("a", "a", "../secret"), ("b/secret", "b", ".."), ("a", "%index.jsonl", "../secret")].iter().enumerate()
+    {
+        let folder = outside.path().join(number.to_string());
+        indexed(&folder, file);
+        let _ = fs::remove_file(folder.join(link));
+        std::os::unix::fs::symlink(to, folder.join(link)).unwrap();
+        let container = format!("target{number}");
+        let said = fail(address, &["import", "--container", &container, "--from", folder.to_str().unwrap()]);
+        assert!(said.contains(link) && said.contains("links are not followed"), "{said}");
+    }
+    assert!(!succeed(address, &["list", "target0"]).contains('a'), "nothing was written");
+}
+
+#[test]
+fn an_index_names_no_special_file() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    indexed(outside.path(), "pipe");
+    let made = std::process::Command::new("mkfifo").arg(outside.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let from = outside.path().to_str().unwrap();
+    let said = fail(address, &["import", "--container", "target", "--from", from]);
+    assert!(said.contains("pipe: it is not an ordinary file"), "{said}");
+}
+
+#[test]
+fn a_link_to_a_folder_is_no_container() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let all = outside.path().join("all");
+    fs::create_dir_all(all.join("real")).unwrap();
+    fs::create_dir(outside.path().join("private")).unwrap();
+    std::os::unix::fs::symlink("../private", all.join("linked")).unwrap();
+    succeed(address, &["import", "--from", all.to_str().unwrap()]);
+    assert_eq!(succeed(address, &["list"]), "real\n");
+}
+
+#[test]
+fn the_record_of_progress_overwrites_no_file_behind_a_link() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("in");
+    indexed(&folder, "missing");
+    fs::write(outside.path().join("mine"), "mine").unwrap();
+    std::os::unix::fs::symlink("../mine", folder.join("%import-progress.new")).unwrap();
+    fail(address, &["import", "--container", "target", "--from", folder.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(outside.path().join("mine")).unwrap(), "mine");
+    assert!(folder.join("%import-progress").is_file());
+}
+
+#[test]
+fn files_are_imported_under_every_name_that_a_blob_can_have() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let mut expected: Vec<String> = (1..=0x7f_u8)
+        .map(char::from)
+        .filter(|c| *c != '/' && !c.is_control())
+        .chain("\u{80}äß中\u{1f600}\u{fffd}\u{2028}".chars())
+        .map(|c| format!("x{c}y"))
+        .chain(["%41".to_owned(), "a+b c".to_owned(), "n".repeat(255), "?#".to_owned(), "...".to_owned()])
+        .collect();
+    for name in &expected {
+        fs::write(outside.path().join(name), name).unwrap();
+    }
+    succeed(address, &["import", "--container", "target", "--from", outside.path().to_str().unwrap()]);
+    let mut found = names(address, "target");
+    (expected.sort(), found.sort());
+    assert_eq!(found, expected);
+    for name in ["x%y", "x\\y", "x?y", "x#y", "%41", "a+b c", "?#", "..."] {
+        assert_eq!(get(address, "target", name), name.as_bytes(), "{name}");
+    }
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join(std::ffi::OsStr::from_bytes(b"bad\xff")), "x").unwrap();
+    let said =
+        fail(address, &["import", "--container", "target", "--from", outside.path().to_str().unwrap()]);
+    assert!(said.contains("bad") && said.contains("is not UTF-8"), "{said}");
 }

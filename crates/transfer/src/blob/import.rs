@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
@@ -15,6 +16,7 @@ use super::command::BlobImportCommand;
 use super::endpoint::{BlobRequestError, Containers};
 use super::index::{BlobLine, ContainerLine, IndexError, IndexReader, Line};
 use super::place;
+use crate::plain_file;
 use crate::progress::{ProgressPrinter, grouped, size};
 use crate::side_file::{SideFile, SideFileError};
 
@@ -99,7 +101,8 @@ impl Import<'_> {
         if let Some(name) = &self.command.container {
             return self.folder(name, from).await;
         }
-        let folders: Vec<PathBuf> = sorted(from)?.into_iter().filter(|path| path.is_dir()).collect();
+        let folders: Vec<PathBuf> =
+            sorted(from)?.into_iter().filter(|path| plain_file::is_folder(path)).collect();
         if folders.is_empty() {
             return Err(BlobImportError::NoFolders { folder: from.clone() });
         }
@@ -113,14 +116,15 @@ impl Import<'_> {
 
     async fn folder(&self, name: &str, folder: &Path) -> Result<(), BlobImportError> {
         let container = self.containers.container(name)?;
-        let (first, sources) = sources(folder)?;
+        let left_out = Arc::new(AtomicU64::new(0));
+        let (first, sources) = sources(folder, &left_out)?;
         let side = SideFile::beside(&folder.join(PROGRESS), "");
         let mut state = self.state(&container, &side)?;
         self.create(&container, first).await?;
         self.progress.start(format!("importing {name}"), state.blobs, None);
         let skipped = usize::try_from(state.blobs).unwrap_or(usize::MAX);
         let writes = stream::iter(sources.skip(skipped))
-            .map(|source| self.write(&container, source))
+            .map(|source| self.write(&container, folder, source))
             // In order, so that a number says what is done.
             .buffered(usize::from(self.command.parallel));
         let mut writes = std::pin::pin!(writes);
@@ -150,6 +154,10 @@ impl Import<'_> {
             size(bytes),
             folder.display()
         ));
+        let left_out = left_out.load(Ordering::Relaxed);
+        if left_out > 0 {
+            self.progress.notice(&format!("  left out: {} links and special files", grouped(left_out)));
+        }
         Ok(())
     }
 
@@ -187,6 +195,7 @@ impl Import<'_> {
     async fn write(
         &self,
         container: &Container,
+        folder: &Path,
         source: Result<Source, BlobImportError>,
     ) -> Result<u64, BlobImportError> {
         let Source { path, line } = source?;
@@ -199,7 +208,7 @@ impl Import<'_> {
         };
         let blob = container.blob(&line.name).map_err(failed)?;
         let unreadable = |source| BlobImportError::Unreadable { path: path.clone(), source };
-        let file = File::open(&path).map_err(unreadable)?;
+        let file = plain_file::open(folder, &path).map_err(unreadable)?;
         let found = file.metadata().map_err(unreadable)?.len();
         if found != line.length {
             return Err(BlobImportError::Length { path: path.clone(), said: line.length, found });
@@ -259,9 +268,13 @@ fn pieces(file: File, length: usize) -> impl Stream<Item = io::Result<Bytes>> {
 }
 
 /// The blobs of a folder: those of its index, or all of its files.
-fn sources(folder: &Path) -> Result<(Option<ContainerLine>, Sources), BlobImportError> {
+fn sources(
+    folder: &Path,
+    left_out: &Arc<AtomicU64>,
+) -> Result<(Option<ContainerLine>, Sources), BlobImportError> {
     let Some(mut reader) = IndexReader::open(folder)? else {
-        return Ok((None, Box::new(Walk { folder: folder.to_owned(), waiting: waiting(folder)? })));
+        let (waiting, left_out) = (waiting(folder)?, left_out.clone());
+        return Ok((None, Box::new(Walk { folder: folder.to_owned(), waiting, left_out })));
     };
     let first = match reader.next()? {
         Some(Line::Container(first)) => first,
@@ -298,6 +311,8 @@ struct Walk {
     folder: PathBuf,
     /// In reverse order.
     waiting: Vec<PathBuf>,
+    /// What is neither a file nor a folder.
+    left_out: Arc<AtomicU64>,
 }
 
 impl Iterator for Walk {
@@ -314,7 +329,9 @@ impl Iterator for Walk {
                     Ok(inside) => self.waiting.extend(inside),
                     Err(error) => return Some(Err(error)),
                 }
-            } else if kind.is_file() && path != self.folder.join(PROGRESS) {
+            } else if !kind.is_file() {
+                self.left_out.fetch_add(1, Ordering::Relaxed);
+            } else if path != self.folder.join(PROGRESS) {
                 return Some(source(&self.folder, path, kind.len()));
             }
         }

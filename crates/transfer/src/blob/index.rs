@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::place;
+use crate::plain_file;
 
 /// Longer than any line: names and metadata are short.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -195,7 +196,7 @@ impl IndexReader {
     /// `None` if the folder has none.
     pub fn open(folder: &Path) -> Result<Option<Self>, IndexError> {
         let path = folder.join(place::INDEX);
-        match File::open(&path) {
+        match plain_file::open(folder, &path) {
             Ok(file) => Ok(Some(Self { path, file: BufReader::new(file), line: 0, at: 0 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(IndexError::Unreadable { path, source }),
