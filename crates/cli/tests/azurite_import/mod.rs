@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
+mod hostile;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};

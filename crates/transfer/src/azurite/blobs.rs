@@ -11,7 +11,7 @@ use partita_client::{
     Blob, BlobService, Container, ContentHeaders, DeleteSnapshots, Error, PublicAccess, UploadOptions,
 };
 
-use super::content::Contents;
+use super::content::{Contents, ZEROS};
 use super::database::Database;
 use super::records::{self, BlobRecord, BlockRecord, ContainerRecord, OfAccount, PagesRecord, Place};
 use super::survey::Snapshots;
@@ -145,9 +145,11 @@ impl Import<'_> {
             (Some(place), []) => vec![place.clone()],
             (None, []) => Vec::new(),
         };
-        self.check_length(of, places.iter().map(|place| place.count))?;
+        self.check_places(of, places.iter())?;
         let keeps_blocks = !blocks.is_empty()
-            && blocks.iter().all(|block| block.size <= BLOCK_BYTES_MAX && !block.name.is_empty());
+            && blocks
+                .iter()
+                .all(|block| block.persistency.count <= BLOCK_BYTES_MAX && !block.name.is_empty());
         if !keeps_blocks {
             return self.write_as_stream(blob, of, places, options).await;
         }
@@ -188,7 +190,7 @@ impl Import<'_> {
         options: &UploadOptions,
     ) -> Result<(), AzuriteError> {
         let blocks: &[BlockRecord] = of.committed_blocks_in_order.as_deref().unwrap_or_default();
-        self.check_length(of, blocks.iter().map(|block| block.persistency.count))?;
+        self.check_places(of, blocks.iter().map(|block| &block.persistency))?;
         blob.create_append(options).await.map_err(|error| self.failed_blob(of, error))?;
         let mut position = 0;
         for place in blocks.iter().flat_map(|block| pieces(&block.persistency)) {
@@ -214,20 +216,34 @@ impl Import<'_> {
             if end.checked_sub(*start).and_then(|rest| rest.checked_add(1)) != Some(persistency.count) {
                 return Err(self.unreadable(of, "a range of pages is not as long as its content"));
             }
+            // Pages that were never written are zeros.
+            if persistency.id == ZEROS {
+                continue;
+            }
             let mut offset = *start;
             for place in pieces(persistency) {
                 let content = self.contents.read(&place)?;
                 let written = blob.write_pages(offset, content).await;
                 written.map_err(|error| self.failed_blob(of, error))?;
-                offset += place.count;
+                offset = offset.saturating_add(place.count);
             }
         }
         Ok(())
     }
 
-    /// Content that is not as long as the database says is not what was written.
-    fn check_length(&self, of: &BlobRecord, parts: impl Iterator<Item = u64>) -> Result<(), AzuriteError> {
-        let (said, found) = (of.properties.content_length, parts.sum::<u64>());
+    /// Content that is not as long as the database says is not what was written. Zeros that are in no file belong to pages;
+    /// elsewhere a few bytes of JSON could stand for an upload without end.
+    fn check_places<'p>(
+        &self,
+        of: &BlobRecord,
+        mut places: impl Iterator<Item = &'p Place> + Clone,
+    ) -> Result<(), AzuriteError> {
+        let parts = places.clone().map(|place| place.count);
+        if places.any(|place| place.id == ZEROS && place.count > 0) {
+            return Err(self.unreadable(of, "its content is in no file"));
+        }
+        let said = of.properties.content_length;
+        let found = parts.fold(0, u64::saturating_add);
         match said == found {
             true => Ok(()),
             false => Err(self.unreadable(of, &format!("it should have {said} bytes, and has {found}"))),
@@ -290,7 +306,7 @@ fn pieces(place: &Place) -> impl Iterator<Item = Place> {
     let starts = (0..place.count).step_by(WRITE_BYTES_MAX as usize);
     starts.map(|start| Place {
         id: place.id.clone(),
-        offset: place.offset + start,
+        offset: place.offset.saturating_add(start),
         count: (place.count - start).min(WRITE_BYTES_MAX),
     })
 }

@@ -2,24 +2,31 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
 
 use super::AzuriteError;
 use super::database::Database;
 use super::records::{self, ExtentRecord, Place};
+use crate::plain_file;
 
 /// Stands for zeros that are in no file.
-const ZEROS: &str = "*ZERO*";
+pub const ZEROS: &str = "*ZERO*";
 const PIECE_BYTES: u64 = 256 * 1024;
+/// No file system takes a longer name.
+const NAME_BYTES_MAX: usize = 255;
 
 /// Where extents are.
 #[derive(Clone, Debug)]
 pub struct Contents {
+    /// That of Azurite's --location.
+    location: PathBuf,
+    /// Where the extents are in it.
     folder: PathBuf,
-    paths: HashMap<String, String>,
+    paths: Arc<HashMap<String, String>>,
 }
 
 impl Contents {
@@ -32,18 +39,20 @@ impl Contents {
                 let extent: ExtentRecord = database.parse(&record)?;
                 // A file in the folder, and nothing else: the database may come from somebody else.
                 let is_name = !matches!(extent.path.as_str(), "" | "." | "..")
+                    && extent.path.len().max(extent.id.len()) <= NAME_BYTES_MAX
                     && !extent.path.contains(['/', '\\', '\0']);
                 if !is_name {
                     return Err(AzuriteError::Record {
                         path: database.path().to_owned(),
-                        what: format!("the extent {:?}", extent.id),
-                        why: format!("{:?} is not the name of a file", extent.path),
+                        what: format!("the extent {:?}", start(&extent.id)),
+                        why: format!("{:?} is not the name of a file", start(&extent.path)),
                     });
                 }
                 paths.insert(extent.id, extent.path);
             }
         }
-        Ok(Self { folder: folder.join(format!("__{service}storage__")), paths })
+        let location = folder.to_owned();
+        Ok(Self { folder: location.join(format!("__{service}storage__")), location, paths: Arc::new(paths) })
     }
 
     /// All of a part, which its caller knows to be small.
@@ -81,12 +90,12 @@ impl Contents {
         // Azurite names a file after its extent.
         let name = self.paths.get(&place.id).ok_or_else(|| AzuriteError::Record {
             path: self.folder.clone(),
-            what: format!("the extent {:?}", place.id),
+            what: format!("the extent {:?}", start(&place.id)),
             why: "the database of extents does not have it".to_owned(),
         })?;
         let path = self.folder.join(name);
         let open = || {
-            let mut file = File::open(&path)?;
+            let mut file = plain_file::open(&self.location, &path)?;
             file.seek(SeekFrom::Start(place.offset))?;
             Ok(file)
         };
@@ -95,6 +104,11 @@ impl Contents {
             Err(source) => Err(AzuriteError::Unreadable { path, source }),
         }
     }
+}
+
+/// As much of a text as an error shows.
+fn start(text: &str) -> String {
+    text.chars().take(100).collect()
 }
 
 /// A part of a file.
@@ -113,8 +127,15 @@ impl Reading {
         let mut piece = vec![0; self.rest.min(PIECE_BYTES) as usize];
         if let Some(file) = &mut self.file {
             // A file that is too short is an error: its content would be cut.
-            file.read_exact(&mut piece)
-                .map_err(|source| AzuriteError::Unreadable { path: self.path.clone(), source })?;
+            file.read_exact(&mut piece).map_err(|source| AzuriteError::Unreadable {
+                path: self.path.clone(),
+                source: match source.kind() {
+                    ErrorKind::UnexpectedEof => {
+                        io::Error::other("it ends before the content that should be in it")
+                    }
+                    _ => source,
+                },
+            })?;
         }
         self.rest -= piece.len() as u64;
         Ok(Some(piece))

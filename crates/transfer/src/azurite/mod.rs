@@ -5,6 +5,7 @@
 //! their blob and the file has them in any order.
 
 mod blobs;
+mod bounded;
 mod content;
 mod database;
 mod queues;
@@ -42,12 +43,9 @@ pub enum AzuriteError {
     Damaged { path: PathBuf, source: serde_json::Error },
     #[error("{}: {what} can't be read: {why}", .path.display())]
     Record { path: PathBuf, what: String, why: String },
-    #[error(
-        "the folder has the accounts {}; --azurite-account chooses one",
-        .accounts.join(", ")
-    )]
+    #[error("the folder has the accounts {}; --azurite-account chooses one", survey::shown(.accounts))]
     WhichAccount { accounts: Vec<String> },
-    #[error("the folder has no account {account}, but {}", .accounts.join(", "))]
+    #[error("the folder has no account {account}, but {}", survey::shown(.accounts))]
     NoAccount { account: String, accounts: Vec<String> },
     #[error(
         "the queue {queue} already has messages, and an import would put them beside those; clear it first: \

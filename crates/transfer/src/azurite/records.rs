@@ -167,7 +167,6 @@ pub struct BlockRecord {
     /// In Base64; empty in append blobs.
     #[serde(default)]
     pub name: String,
-    pub size: u64,
     pub persistency: Place,
 }
 

@@ -23,6 +23,8 @@ const OPERATIONS_MAX: usize = 100;
 /// A transaction takes 4 MiB.
 const BYTES_MAX: usize = 3 * 1024 * 1024;
 const PARALLEL: usize = 8;
+/// Longer than any entity, even one whose every character is escaped.
+const ENTITY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub async fn import(
     service: &TableService,
@@ -126,11 +128,16 @@ impl Import<'_> {
     }
 
     fn body(&self, entity: &EntityRecord) -> Result<Vec<u8>, AzuriteError> {
-        body(&entity.properties).map_err(|why| AzuriteError::Record {
+        let unreadable = |why: String| AzuriteError::Record {
             path: self.database.path().to_owned(),
             what: format!("the entity {:?}, {:?}", entity.partition_key, entity.row_key),
-            why: why.to_string(),
-        })
+            why,
+        };
+        let length = entity.properties.get().len();
+        if length > ENTITY_BYTES_MAX {
+            return Err(unreadable(format!("it has {length} bytes, more than an entity can have")));
+        }
+        body(&entity.properties).map_err(|why| unreadable(why.to_string()))
     }
 }
 
