@@ -171,7 +171,9 @@ fn an_index_leads_nowhere_by_links() {
     let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
     fs::write(outside.path().join("secret"), "s").unwrap();
     for (number, (file, link, to)) in
-        [("a", "a", "../secret"), ("b/secret", "b", ".."), ("a", "%index.jsonl", "../secret")].iter().enumerate()
+        [("a", "a", "../secret"), ("b/secret", "b", ".."), ("a", "%index.jsonl", "../secret")]
+            .iter()
+            .enumerate()
     {
         let folder = outside.path().join(number.to_string());
         indexed(&folder, file);
@@ -204,7 +206,7 @@ fn a_link_to_a_folder_is_no_container() {
     fs::create_dir_all(all.join("real")).unwrap();
     fs::create_dir(outside.path().join("private")).unwrap();
     std::os::unix::fs::symlink("../private", all.join("linked")).unwrap();
-    succeed(address, &["import", "--from", all.to_str().unwrap()]);
+    succeed(address, &["import", "--all", "--from", all.to_str().unwrap()]);
     assert_eq!(succeed(address, &["list"]), "real\n");
 }
 
@@ -227,7 +229,7 @@ fn files_are_imported_under_every_name_that_a_blob_can_have() {
     let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
     let mut expected: Vec<String> = (1..=0x7f_u8)
         .map(char::from)
-        .filter(|c| *c != '/' && !c.is_control())
+        .filter(|c| !matches!(*c, '/' | '\\') && !c.is_control())
         .chain("\u{80}äß中\u{1f600}\u{fffd}\u{2028}".chars())
         .map(|c| format!("x{c}y"))
         .chain(["%41".to_owned(), "a+b c".to_owned(), "n".repeat(255), "?#".to_owned(), "...".to_owned()])
@@ -239,7 +241,7 @@ fn files_are_imported_under_every_name_that_a_blob_can_have() {
     let mut found = names(address, "target");
     (expected.sort(), found.sort());
     assert_eq!(found, expected);
-    for name in ["x%y", "x\\y", "x?y", "x#y", "%41", "a+b c", "?#", "..."] {
+    for name in ["x%y", "x?y", "x#y", "%41", "a+b c", "?#", "..."] {
         assert_eq!(get(address, "target", name), name.as_bytes(), "{name}");
     }
 }
@@ -253,4 +255,77 @@ fn a_file_whose_name_is_no_text_is_named() {
     let said =
         fail(address, &["import", "--container", "target", "--from", outside.path().to_str().unwrap()]);
     assert!(said.contains("bad") && said.contains("is not UTF-8"), "{said}");
+}
+
+#[test]
+fn a_file_with_a_backslash_in_its_name_replaces_no_other() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    fs::create_dir(outside.path().join("a")).unwrap();
+    fs::write(outside.path().join("a/b"), "right").unwrap();
+    fs::write(outside.path().join("a\\b"), "wrong").unwrap();
+    let said =
+        fail(address, &["import", "--container", "target", "--from", outside.path().to_str().unwrap()]);
+    assert!(said.contains("a\\b can't be a blob"), "{said}");
+    assert_eq!(get(address, "target", "a/b"), b"right");
+}
+
+/// What only pages and appended blobs have.
+#[test]
+fn pages_and_appended_blobs_come_back_as_they_were() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("out");
+    let folder = folder.to_str().unwrap();
+    succeed(address, &["create-container", "from"]);
+    let version = ("x-ms-version", "2021-08-06");
+    let mut blobs = server.blob_client();
+    let mut put = |path: &str, headers: &[(&str, &str)], body: &[u8]| {
+        let answer = blobs.send("PUT", path, &[&[version], headers].concat(), body);
+        assert!(answer.status < 300, "{path}: {}", answer.text());
+    };
+    let length = ("x-ms-blob-content-length", "1048576");
+    put("/from/disk", &[("x-ms-blob-type", "PageBlob"), length, ("x-ms-blob-sequence-number", "7")], b"");
+    put(
+        "/from/disk?comp=page",
+        &[("x-ms-page-write", "update"), ("x-ms-range", "bytes=512-1023")],
+        &[7; 512],
+    );
+    put("/from/log", &[("x-ms-blob-type", "AppendBlob")], b"");
+    put("/from/log?comp=appendblock", &[], b"line");
+    put("/from/log?comp=seal", &[], b"");
+    succeed(address, &["export", "--container", "from", "--to", folder]);
+    assert_eq!(fs::metadata(format!("{folder}/disk")).unwrap().len(), 1 << 20);
+    succeed(address, &["import", "--container", "target", "--from", folder]);
+    assert_eq!(described(address, "target"), described(address, "from"));
+    let mut head =
+        |path: &str, name: &str| blobs.send("HEAD", path, &[version], b"").header(name).map(str::to_owned);
+    assert_eq!(head("/target/disk", "x-ms-blob-sequence-number").as_deref(), Some("7"));
+    assert_eq!(head("/target/log", "x-ms-blob-sealed").as_deref(), Some("true"));
+    let ranges = blobs.send("GET", "/target/disk?comp=pagelist", &[version], b"").text();
+    assert_eq!(ranges.matches("<PageRange>").count(), 1, "{ranges}");
+    assert!(!ranges.contains("<End>1048575</End>"), "zeros are not written: {ranges}");
+}
+
+#[test]
+fn files_of_others_are_not_exported_over() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    succeed(address, &["create-container", "from"]);
+    fs::write(outside.path().join("mine"), "mine").unwrap();
+    let said = fail(address, &["export", "--container", "from", "--to", outside.path().to_str().unwrap()]);
+    assert!(said.contains("name an empty folder"), "{said}");
+    assert_eq!(files(outside.path()), ["mine"]);
+}
+
+#[test]
+fn an_import_is_resumed_into_the_same_container_only() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let folder = outside.path().join("in");
+    indexed(&folder, "missing");
+    let from = folder.to_str().unwrap();
+    fail(address, &["import", "--container", "target", "--from", from]);
+    let said = fail(address, &["import", "--container", "another", "--from", from, "--resume"]);
+    assert!(said.contains("belongs to an import into") && said.contains("another"), "{said}");
 }

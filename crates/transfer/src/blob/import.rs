@@ -50,6 +50,8 @@ pub enum BlobImportError {
     Kind { path: PathBuf, kind: String },
     #[error("{} is not the name of a blob: it is not UTF-8", .path.display())]
     NotText { path: PathBuf },
+    #[error("{} can't be a blob: services read \\ in a name as /, so it could replace another one; rename it", .path.display())]
+    Backslash { path: PathBuf },
     #[error("{} belongs to an import into {was}, not into {is}; --resume needs the same", .side.display())]
     OtherImport { side: PathBuf, was: String, is: String },
     #[error("{} has no folder", .folder.display())]
@@ -343,6 +345,9 @@ fn source(folder: &Path, path: PathBuf, length: u64) -> Result<Source, BlobImpor
     let parts = path.strip_prefix(folder).unwrap_or(&path).components();
     let parts: Option<Vec<&str>> = parts.map(|part| part.as_os_str().to_str()).collect();
     let name = parts.ok_or_else(|| BlobImportError::NotText { path: path.clone() })?.join("/");
+    if name.contains('\\') {
+        return Err(BlobImportError::Backslash { path });
+    }
     let line = BlobLine { file: name.clone(), name, kind: "block".to_owned(), length, ..BlobLine::default() };
     Ok(Source { path, line })
 }
