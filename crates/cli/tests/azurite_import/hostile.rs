@@ -12,7 +12,7 @@ use crate::support::Partita;
 const BLOBS: &str = "__azurite_db_blob__.json";
 
 /// Changes the records of a collection.
-fn change(folder: &Path, file: &str, collection: &str, change: impl Fn(&mut Value)) {
+pub fn change(folder: &Path, file: &str, collection: &str, change: impl Fn(&mut Value)) {
     let path = folder.join(file);
     let mut database: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let mut changed = 0;
@@ -32,7 +32,7 @@ fn change(folder: &Path, file: &str, collection: &str, change: impl Fn(&mut Valu
 }
 
 /// Changes one blob.
-fn change_blob(folder: &Path, name: &str, change_it: impl Fn(&mut Value)) {
+pub fn change_blob(folder: &Path, name: &str, change_it: impl Fn(&mut Value)) {
     change(folder, BLOBS, "$BLOBS_COLLECTION$", |blob| {
         if blob["name"] == name && blob["snapshot"] == "" {
             change_it(blob);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 mod hostile;
+mod kept;
 
 use std::fs;
 use std::path::{Path, PathBuf};
