@@ -208,3 +208,51 @@ async fn a_lease_is_renewed_and_its_loss_is_told() {
     assert_eq!(server.header("x-ms-proposed-lease-id"), [id.as_str(), "none", "none"]);
     assert_eq!(server.header("x-ms-lease-id"), ["none", id.as_str(), id.as_str()]);
 }
+
+#[tokio::test]
+async fn a_download_that_comes_further_each_time_never_gives_up() {
+    let server = Server::new(|number, _| part(number, 1)).await;
+    assert_eq!(server.blob.read(10).await.unwrap(), CONTENT);
+    assert_eq!(server.heads().len(), 10);
+}
+
+#[tokio::test]
+async fn the_condition_of_an_upload_counts_when_its_blocks_are_committed() {
+    let server = Server::new(|_, _| empty(201, "")).await;
+    let options = UploadOptions::new().block_bytes(5).tier("Cool");
+    server.blob.if_absent().upload_with(CONTENT, &options).await.unwrap();
+    for head in server.heads() {
+        let is_commit = head.contains("comp=blocklist");
+        assert_eq!(head.contains("if-none-match: *"), is_commit, "{head}");
+        assert_eq!(head.contains("x-ms-access-tier: cool"), is_commit, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn two_uploads_share_no_blocks() {
+    let server = Server::new(|_, _| empty(201, "")).await;
+    let options = UploadOptions::new().block_bytes(5);
+    for _ in 0..2 {
+        server.blob.upload_with(CONTENT, &options).await.unwrap();
+    }
+    let heads = server.heads();
+    let blocks: std::collections::BTreeSet<_> = heads
+        .iter()
+        .filter(|head| head.contains("comp=block&"))
+        .filter_map(|head| head.lines().next())
+        .collect();
+    assert_eq!(blocks.len(), 4);
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_was_lost_is_done() {
+    let gone = "x-ms-error-code: LeaseIdMismatchWithLeaseOperation\r\n";
+    let server = Server::new(move |number, _| match number {
+        0 => empty(201, ""),
+        1 => String::new(),
+        _ => empty(409, gone),
+    })
+    .await;
+    server.blob.lease(LeaseTime::Forever).await.unwrap().release().await.unwrap();
+    assert_eq!(server.header("x-ms-lease-action"), ["acquire", "release", "release"]);
+}
