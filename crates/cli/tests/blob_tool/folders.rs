@@ -239,7 +239,8 @@ fn files_are_imported_under_every_name_that_a_blob_can_have() {
     }
     succeed(address, &["import", "--container", "target", "--from", outside.path().to_str().unwrap()]);
     let mut found = names(address, "target");
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected);
     for name in ["x%y", "x?y", "x#y", "%41", "a+b c", "?#", "..."] {
         assert_eq!(get(address, "target", name), name.as_bytes(), "{name}");

@@ -87,12 +87,13 @@ mod tests {
 
     fn read(text: &str, most: u64) -> Result<(), String> {
         let bounds = Bounds::new(most);
-        let mut all = Vec::new();
+        let mut reader = Bounded::new(text.as_bytes(), &bounds);
         // Byte by byte, as the parser reads.
-        for byte in Bounded::new(text.as_bytes(), &bounds).bytes() {
-            all.push(byte.map_err(|error| error.to_string())?);
+        for expected in text.bytes() {
+            let mut byte = [0];
+            reader.read_exact(&mut byte).map_err(|error| error.to_string())?;
+            assert_eq!(byte, [expected]);
         }
-        assert_eq!(all, text.as_bytes());
         Ok(())
     }
 
