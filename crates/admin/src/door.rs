@@ -33,6 +33,7 @@ use crate::session_api;
 use crate::sessions::Sessions;
 use crate::settings::{Setting, SettingsShown};
 use crate::status::{Program, Start, StatusParts, StorePlace};
+use crate::streams::Streams;
 use crate::who::{AdminProof, Visitor};
 
 const CONNECTIONS_MAX: usize = 64;
@@ -98,7 +99,7 @@ pub struct Admin {
     pub(crate) sessions: Arc<Sessions>,
     /// For work that reads much: one request at a time.
     pub(crate) counting: Semaphore,
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) streams: Arc<Streams>,
     pub(crate) attempts: Attempts,
     memory: Arc<Memory>,
 }
@@ -129,7 +130,7 @@ impl Admin {
             metric_sources: parts.metric_sources,
             sessions: Arc::new(Sessions::new()),
             counting: Semaphore::new(1),
-            streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
+            streams: Arc::default(),
             attempts: Attempts::default(),
             memory: Memory::new(MEMORY_BYTES_MAX),
         }

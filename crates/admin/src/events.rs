@@ -1,5 +1,6 @@
 //! `GET /api/events`: a pulse each second, the requests that are answered, the hot partitions; as server-sent events. The
-//! administrator hears of the whole server, others of their account.
+//! administrator hears of the whole server, others of their account. Paths and partitions name keys, which are data: a session
+//! that has no account key but a token, which may be for a single table, hears the pulse only.
 //!
 //! An event is made when the client takes it. A slow client loses events, and hears how many; it never makes the server
 //! hold more.
@@ -18,17 +19,17 @@ use futures_util::stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::door::Admin;
 use crate::pulse::{AccountRequests, ServerMoment, rounded};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::sessions::{Credential, SessionHash, Sessions};
+use crate::sessions::{Credential, FoundSession, Member, Sessions};
+use crate::sign_in;
+use crate::streams::StreamPlace;
 use crate::who::Visitor;
 
-pub(crate) const STREAMS_MAX: usize = 16;
 const PULSE: Duration = Duration::from_secs(1);
 /// Requests that are told in one second.
 const TOLD_MAX: u64 = 50;
@@ -49,9 +50,17 @@ pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result
         (Err(_), Some(member)) => View::Of(member.account.clone(), AccountRequests::none()),
         (Err(refusal), None) => return Err(refusal),
     };
-    let permit = admin.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
+    if !is_current(&admin.services, &view, member) {
+        return Err(Refusal::WrongKey);
+    }
+    let whose = match &view {
+        View::All(_) => None,
+        View::Of(account, _) => Some(account.clone()),
+    };
+    let place = admin.streams.take(whose).ok_or(Refusal::TooManyStreams)?;
     // A token may not be for the whole account.
     let owner = member.filter(|member| matches!(member.credential, Credential::Owner(_)));
+    let tells_requests = matches!(view, View::All(_)) || owner.is_some();
     let metrics = admin.services.front().metrics.clone();
     let mut pulse = tokio::time::interval(PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,14 +68,15 @@ pub(crate) fn open(admin: &Admin, visitor: &Visitor, peer: SocketAddr) -> Result
         tail: metrics.tail(),
         services: admin.services.clone(),
         sessions: admin.sessions.clone(),
-        session: visitor.session.as_ref().map(|found| found.hash),
+        session: visitor.session.clone(),
         view,
+        tells_requests,
         hot: owner.and_then(|member| Some((admin.hot.clone()?, member.account.clone()))),
         pulse,
         pulses: 0,
         told: 0,
         skipped: 0,
-        _permit: permit,
+        _place: place,
     };
     let pieces = stream::unfold(stream, |mut events| async move {
         let piece = events.next().await?;
@@ -81,33 +91,35 @@ struct Events {
     tail: Tail,
     services: front::LocalServices,
     sessions: Arc<Sessions>,
-    session: Option<SessionHash>,
+    session: Option<FoundSession>,
     view: View,
+    /// Each one, beside the pulse.
+    tells_requests: bool,
     hot: Option<(Arc<HotPartitions>, AccountName)>,
     pulse: Interval,
     pulses: u64,
     /// Requests told since the last pulse, and those left out.
     told: u64,
     skipped: u64,
-    _permit: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 impl Events {
-    /// The next events, or `None` when the server stops or the session has ended.
+    /// The next events, or `None` when the server stops, the session has ended, or its key is no longer one.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             tokio::select! {
                 biased;
                 () = self.services.stopping() => return None,
                 _ = self.pulse.tick() => {
-                    if self.session.is_some_and(|hash| !self.sessions.is_open(hash, Instant::now())) {
+                    if !self.may_go_on() {
                         return None;
                     }
                     return Some(self.beat().await);
                 }
                 item = self.tail.next() => match item {
                     TailItem::Skipped(count) => self.skipped += count,
-                    TailItem::Request(event) if !self.shows(&event) => {}
+                    TailItem::Request(event) if !self.shows(&event) || !self.tells_requests => {}
                     TailItem::Request(_) if self.told >= TOLD_MAX => self.skipped += 1,
                     TailItem::Request(event) => {
                         self.told += 1;
@@ -116,6 +128,12 @@ impl Events {
                 },
             }
         }
+    }
+
+    fn may_go_on(&self) -> bool {
+        let Some(found) = &self.session else { return true };
+        self.sessions.is_open(found.hash, Instant::now())
+            && is_current(&self.services, &self.view, found.session.member.as_ref())
     }
 
     /// Whether the request is one of those that the stream tells; if so, it is counted.
@@ -151,6 +169,22 @@ impl Events {
         self.pulses += 1;
         self.told = 0;
         events.into()
+    }
+}
+
+/// Whether the account of a session is still served, and has the key that the session signed in with. No service checks this
+/// here. The administrator need not have an account.
+fn is_current(services: &front::LocalServices, view: &View, member: Option<&Member>) -> bool {
+    match (view, member) {
+        (View::All(_), _) | (View::Of(..), None) => true,
+        (View::Of(..), Some(member)) => {
+            let accounts = services.front().accounts.current();
+            let account = accounts.get(member.account.as_str());
+            account.is_some_and(|account| match &member.credential {
+                Credential::Owner(key) => sign_in::is_key_of(key, account),
+                Credential::Token(_) => true,
+            })
+        }
     }
 }
 

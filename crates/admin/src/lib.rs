@@ -31,6 +31,7 @@ mod sign_in;
 mod signer;
 mod status;
 mod stored_content;
+mod streams;
 mod who;
 
 pub use cluster::{ClusterNode, ClusterSource, ClusterStatus, DirectorySegments, FrontEnd};
