@@ -295,7 +295,7 @@ function Tail() {
       </header>
       {shown.length === 0 ? (
         <Empty icon="live" title={tail.value.length ? "Nothing matches" : "No requests yet"}>
-          <p>{tail.value.length ? "Change the filters above." : "Requests appear here as they end."}</p>
+          <p>{tail.value.length ? "Change the filters above." : session.value?.rights === "sas" && !session.value.admin ? "Paths name keys, which are data, so only the owner of an account sees its requests: sign in with the account's key." : "Requests appear here as they end."}</p>
         </Empty>
       ) : (
         <div class="tail" tabIndex={0} role="region" aria-label="Requests as they end">
