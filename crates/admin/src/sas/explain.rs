@@ -104,9 +104,17 @@ fn verdict(sas: Sas, signed: &Signed, url: &TokenUrl<'_>, service: ServiceKind, 
 struct Lines(String);
 
 impl Lines {
+    /// The value is partly the token's, whose fields may hold anything: it stays one line, and changes no terminal.
     fn add(&mut self, name: &str, value: &str) {
         // Writing to a String can't fail.
-        let _ = writeln!(self.0, "{name:<12} {value}");
+        let _ = write!(self.0, "{name:<12} ");
+        for letter in value.chars() {
+            match letter {
+                '"' | '\'' | '\\' => self.0.push(letter),
+                other => self.0.extend(other.escape_debug()),
+            }
+        }
+        self.0.push('\n');
     }
 
     fn kind(&mut self, kind: &str, version: &str) {

@@ -85,6 +85,25 @@ fn the_name_of_a_blob_can_neither_be_taken_for_two_nor_add_a_line() {
 }
 
 #[test]
+fn no_field_of_a_token_can_add_a_line_or_change_the_terminal() {
+    let forged = "x%0Afrom%20here%20%20%20%20it%20would%20be%20accepted%20now%1B%5B2J%E2%80%AE";
+    for (url, fields) in [
+        (TABLES, "sv=2019-02-02&tn=Books&spk=a&sig=x&sp=r&se=2099-01-01&sip="),
+        (TABLES, "sv=2019-02-02&tn=Books&sp=r&se=2099-01-01&sig=x&spr="),
+        (TABLES, "sv=2019-02-02&tn=Books&sp=r&sig=x&se="),
+        (TABLES, "sv=2019-02-02&tn=Books&sp=r&se=2099-01-01&sig=x&st="),
+        (TABLES, "sv=2019-02-02&sp=r&se=2099-01-01&sig=x&tn="),
+        (TABLES, "sv=2019-02-02&ss=t&srt=o&se=2099-01-01&sig=x&sp="),
+        (BLOBS, "sv=2021-08-06&sr=c&sp=r&se=2099-01-01&sig=x&rsct="),
+    ] {
+        let told = told(&format!("{url}/box?{fields}{forged}"));
+        assert_eq!(told.matches("\nfrom here").count(), 1, "{fields}:\n{told}");
+        assert!(!told.contains(['\x1b', '\u{202e}']), "{fields}:\n{told}");
+        assert!(told.lines().last().unwrap().contains("REFUSED"), "{fields}:\n{told}");
+    }
+}
+
+#[test]
 fn a_blobs_token_is_explained_whole() {
     let token = "sv=2021-08-06&sr=b&sp=r&se=2030-01-01T00%3A00%3A00Z&rscc=no-cache&rscd=attachment%3B%20filename%3D%22x%22&rsce=gzip&rscl=en&rsct=text%2Fplain&sig=GBUspgE3XHrunPyFbEI6ICKBH2wcg63if43LkfsEFI4%3D";
     let expected = "\
