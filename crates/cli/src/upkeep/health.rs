@@ -60,9 +60,15 @@ pub fn reachable(listen: &str) -> Result<SocketAddr, HealthError> {
     Ok(address)
 }
 
-/// Whether a server is ready, and what it says.
+/// Whether a server is ready, and what it says. Another program may have the port, so nothing of it changes the terminal.
 pub fn ask(address: SocketAddr, timeout: Duration) -> io::Result<(u16, String)> {
-    ask_path(address, "/health/ready", None, timeout)
+    let (status, text) = ask_path(address, "/health/ready", None, timeout)?;
+    Ok((status, text.lines().map(visible).collect::<Vec<_>>().join("\n")))
+}
+
+/// Without control characters, which could change the terminal.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// The time that a server's answer has in its head.
@@ -98,4 +104,23 @@ fn exchange(address: SocketAddr, path: &str, token: Option<&str>, timeout: Durat
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_program_answers_can_not_change_the_terminal() {
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = other.local_addr().unwrap();
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = other.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]).unwrap();
+            stream.write_all(b"HTTP/1.0 503 Busy\r\n\r\n\x1b[2Jfrozen\nsince \x07now\n").unwrap();
+        });
+        let answer = ask(address, Duration::from_secs(60)).unwrap();
+        assert_eq!(answer, (503, "?[2Jfrozen\nsince ?now".to_owned()));
+        answering.join().unwrap();
+    }
 }

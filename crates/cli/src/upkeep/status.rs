@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::health::{HealthError, ask_path, reachable};
+use super::health::{HealthError, ask_path, reachable, visible};
 
 /// Where a server's administration listener is by default.
 const ADMIN: &str = "127.0.0.1:10004";
@@ -55,7 +55,7 @@ pub fn run(flags: &StatusFlags) -> Result<String, StatusError> {
     let (status, text) = ask_path(address, "/api/status", token.as_deref(), timeout)
         .map_err(|source| StatusError::Silent { admin: admin.clone(), source })?;
     if status != 200 {
-        let text = text.lines().next().unwrap_or_default().chars().take(200).collect();
+        let text = visible(&text.lines().next().unwrap_or_default().chars().take(200).collect::<String>());
         return Err(StatusError::Refused { admin, status, text });
     }
     let document: Value =
@@ -101,11 +101,6 @@ fn spoken(name: &str) -> String {
 
 fn plain(value: &Value) -> String {
     visible(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-}
-
-/// Without control characters, which could change the terminal.
-fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
