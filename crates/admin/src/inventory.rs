@@ -73,19 +73,19 @@ pub(crate) async fn tables(admin: &Admin, member: &Member, arrival: &Arrival<'_>
     let next = answer.headers.get(NEXT_TABLE).and_then(|next| next.to_str().ok()).map(str::to_owned);
     let _turn = admin.counting.acquire().await;
     let mut tables = Vec::with_capacity(listed.value.len());
-    let mut left = COUNTED_ROWS;
+    let mut left = RowsLeft(COUNTED_ROWS);
     for TableListed { name } in listed.value {
         let estimate = match TableName::parse(&name) {
             Ok(parsed) => {
                 let table = TableRef::table(member.account.clone(), parsed);
-                let rows_max = left.min(COUNTED_ROWS_OF_TABLE);
+                let rows_max = left.of_table();
                 // A table that was dropped meanwhile, or that can't be read now, is shown without numbers.
                 let engine = &admin.services.front().engine;
                 engine.estimate_table(&table, &KeyRange::all(), rows_max).await.ok().flatten()
             }
             Err(_) => None,
         };
-        left -= estimate.map_or(0, |estimate| estimate.read).min(left);
+        left.take(estimate.map_or(0, |estimate| estimate.read));
         let (rows, bytes) = (estimate.map(|of| of.rows), estimate.map(|of| of.bytes));
         tables.push(TableShown { name, estimated_rows: rows, estimated_bytes: bytes });
     }
@@ -109,6 +109,20 @@ pub(crate) async fn queues(admin: &Admin, member: &Member, arrival: &Arrival<'_>
     Ok(reply::ok(&QueuesShown { queues, next: Some(page.next_marker).filter(|next| !next.is_empty()) }))
 }
 
+/// Rows that may still be read to count those of a page of tables.
+struct RowsLeft(u64);
+
+impl RowsLeft {
+    /// For the next table.
+    fn of_table(&self) -> u64 {
+        self.0.min(COUNTED_ROWS_OF_TABLE)
+    }
+
+    fn take(&mut self, read: u64) {
+        self.0 = self.0.saturating_sub(read);
+    }
+}
+
 /// Where the page begins.
 fn next_of(arrival: &Arrival<'_>) -> Option<String> {
     let query = QueryString::parse(arrival.head.uri.query().unwrap_or_default())?;
@@ -117,4 +131,21 @@ fn next_of(arrival: &Arrival<'_>) -> Option<String> {
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_tables_reads_no_more_than_its_rows_however_large_they_are() {
+        let (mut left, mut read) = (RowsLeft(COUNTED_ROWS), 0);
+        for _ in 0..1_000 {
+            assert!(left.of_table() <= COUNTED_ROWS_OF_TABLE);
+            // A table that has more than may be read.
+            read += left.of_table();
+            left.take(left.of_table());
+        }
+        assert_eq!(read, COUNTED_ROWS);
+    }
 }
