@@ -142,6 +142,7 @@ fn metrics_count_what_became_of_the_content_of_blobs() {
     for content in [vec![1; 300_000], vec![2; 300_000], b"so short that it lies in its row".to_vec()] {
         assert_eq!(send("PUT", "/box/b", &[BLOCK], &content), 201);
     }
+    assert_eq!(send("PUT", "/box/kept", &[BLOCK], &vec![3; 300_000]), 201);
     let of = |outcome: &str| format!("partita_blob_objects_total{{outcome=\"{outcome}\"}}");
     // What is replaced is removed after the answer.
     let started = Instant::now();
@@ -151,7 +152,7 @@ fn metrics_count_what_became_of_the_content_of_blobs() {
         found = server.metrics();
     }
     for (name, expected) in [
-        (of("written"), 2.0),
+        (of("written"), 3.0),
         (of("removed"), 2.0),
         (of("swept"), 0.0),
         ("partita_blob_sweeps_total{outcome=\"done\"}".to_owned(), 0.0),
