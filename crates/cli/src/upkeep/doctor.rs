@@ -275,16 +275,18 @@ fn room(free: u64) -> Finding {
 
 fn file_limit() -> Finding {
     match rlimit::Resource::NOFILE.get() {
-        Ok((_, most)) if most < FILES_WANTED => Finding::new(
-            "files",
-            Verdict::Warning,
-            format!(
-                "{most} open files are too few for 10000 connections; raise it (ulimit -Hn, LimitNOFILE)"
-            ),
-        ),
-        Ok((_, most)) => Finding::fine("files", format!("up to {most} open files")),
+        Ok((_, most)) => files(most),
         Err(error) => Finding::new("files", Verdict::Warning, format!("the limit is unknown: {error}")),
     }
+}
+
+fn files(most: u64) -> Finding {
+    if most >= FILES_WANTED {
+        return Finding::fine("files", format!("up to {most} open files"));
+    }
+    let text =
+        format!("{most} open files are too few for 10000 connections; raise it (ulimit -Hn, LimitNOFILE)");
+    Finding::new("files", Verdict::Warning, text)
 }
 
 /// Whether each node can be connected to. Neither user nor password is shown or used.
@@ -313,18 +315,21 @@ fn endpoint(connection_string: &str, ca: Option<&Path>) -> Vec<Finding> {
         Ok(probe) => probe,
         Err(error) => return vec![Finding::wrong("endpoint", error.to_string())],
     };
+    let listed = Finding::fine("endpoint", format!("{} lists its tables", probe.url));
+    std::iter::once(listed).chain(version(probe.version.as_deref())).collect()
+}
+
+/// That of the server compared with ours; `None` if they are the same.
+fn version(theirs: Option<&str>) -> Option<Finding> {
     let ours = env!("CARGO_PKG_VERSION");
-    let mut findings = vec![Finding::fine("endpoint", format!("{} lists its tables", probe.url))];
-    match probe.version {
-        Some(theirs) if theirs == ours => {}
-        Some(theirs) => findings.push(Finding::new(
-            "endpoint",
-            Verdict::Warning,
-            format!("it is Partita {theirs}, and this program is {ours}"),
-        )),
-        None => findings.push(Finding::fine("endpoint", "it is not Partita, or its extensions are off")),
+    match theirs {
+        Some(theirs) if theirs == ours => None,
+        Some(theirs) => {
+            let text = format!("it is Partita {theirs}, and this program is {ours}");
+            Some(Finding::new("endpoint", Verdict::Warning, text))
+        }
+        None => Some(Finding::fine("endpoint", "it is not Partita, or its extensions are off")),
     }
-    findings
 }
 
 #[cfg(test)]
@@ -355,6 +360,31 @@ mod tests {
         }
         let [found] = disk(&std::env::temp_dir()).try_into().unwrap();
         assert!(found.subject == "disk" && found.text.contains("GiB free"), "{found:?}");
+    }
+
+    #[test]
+    fn too_few_files_and_another_version_are_warned_of() {
+        assert_eq!(files(FILES_WANTED - 1).verdict, Verdict::Warning);
+        assert_eq!(files(FILES_WANTED).verdict, Verdict::Fine);
+        assert_eq!(version(Some("99.0.0")).map(|finding| finding.verdict), Some(Verdict::Warning));
+        assert_eq!(version(Some(env!("CARGO_PKG_VERSION"))), None);
+        assert_eq!(version(None).map(|finding| finding.verdict), Some(Verdict::Fine));
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_is_found() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = server.accept() {
+                // The first connection only looks whether somebody listens.
+                let _ =
+                    io::Write::write_all(&mut stream, b"HTTP/1.0 503 Not ready\r\n\r\nthe disk is full\n");
+                let _ = io::Read::read(&mut stream, &mut [0; 1024]);
+            }
+        });
+        let found = port("port", &address, "--listen");
+        assert!(found.verdict == Verdict::Wrong && found.text.contains("the disk is full"), "{found:?}");
     }
 
     #[test]
