@@ -79,6 +79,8 @@ fn an_explanation_has_the_numbers_of_the_engine() {
             assert_eq!(silent.header("x-partita-explain"), None, "the service has no such header");
             assert_eq!(silent.body, answer.body, "the answer itself is the same");
         }
+        let proposal = &explained(&query(client, "N eq 3", &[EXPLAIN]))["proposal"];
+        assert_eq!((&proposal["rows"], &proposal["instead_of"]), (&4.into(), &100.into()), "{proposal}");
         let page = client.send("GET", "/Books()?$top=10", &[JSON, EXPLAIN], b"");
         let shown = explained(&page);
         assert_eq!((&shown["examined"], &shown["complete"]), (&10.into(), &false.into()));
@@ -121,6 +123,18 @@ fn what_explanations_say_was_examined_is_what_the_engine_counts() {
             "{filter}"
         );
     }
+}
+
+#[test]
+fn a_query_that_is_refused_for_its_scan_has_not_read_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Partita::in_directory(directory.path());
+    let client = &mut server.client();
+    fill(client);
+    let scanned = || server.metrics()["partita_store_rows_scanned_total"] as u64;
+    let before = scanned();
+    assert_eq!(query(client, "N eq 3", &[("x-partita-max-examined", "10")]).code(), "ScanTooLarge");
+    assert_eq!(scanned() - before, 11, "one more tells that there are more");
 }
 
 #[test]

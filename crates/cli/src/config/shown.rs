@@ -198,6 +198,13 @@ mod tests {
         check(&all, "store", Some(HIDDEN), SettingSource::Flag);
         check(&all, "admin-token", Some(HIDDEN), SettingSource::Flag);
         check(&all, "account", Some("shop"), SettingSource::Flag);
+        let all = shown_with(
+            "store = 'cassandra://u:s3cr3t@a/k'\n\
+             [[account]]\nname = 'shop'\nkey = 's3cr3ts3cr3tAAAAAAAAAA=='",
+            &[],
+        );
+        assert!(!format!("{all:?}").contains("s3cr3t"), "{all:?}");
+        check(&all, "store", Some(HIDDEN), SettingSource::File);
         assert_eq!(without_password("http://u:s3cr3t@h:1/x"), "http://(hidden)@h:1/x");
         assert_eq!(without_password("https://h/a@b"), "https://h/a@b");
     }

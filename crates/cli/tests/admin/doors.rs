@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::json;
 
-use super::kit::{JSON_BODY, TOKEN, Visitor, code, over_tls};
+use super::kit::{JSON_BODY, TOKEN, Visitor, code, over_tls, owner, two_accounts};
 use crate::support::{Partita, binary};
 
 /// Everything that is not a page or the sign-in.
@@ -110,6 +110,19 @@ fn with_a_token_the_loopback_address_proves_nothing() {
         (alone.json()["rights"].as_str(), alone.json()["admin"].as_bool()),
         (Some("admin"), Some(true))
     );
+}
+
+#[test]
+fn the_owner_of_an_account_is_not_the_administrator() {
+    let server = two_accounts(&[]);
+    let mut visitor = Visitor::signed_in(&server, &owner());
+    let lines = ["GET /api/status", "GET /api/settings", "GET /metrics", "POST /api/commands/freeze"];
+    let answers = lines.map(|line| {
+        let (method, path) = line.split_once(' ').unwrap();
+        let answer = visitor.send(method, path, &[], b"");
+        (line, answer.status, answer.text().contains("NotAdmin"))
+    });
+    assert_eq!(answers, lines.map(|line| (line, 403, true)));
 }
 
 #[test]

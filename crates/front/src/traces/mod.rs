@@ -140,3 +140,20 @@ impl fmt::Debug for Traces {
         f.write_str("Traces")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn two_parents_are_none() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(parent(&headers), None);
+        let one = HeaderValue::from_static("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        headers.append(TRACEPARENT, one.clone());
+        assert!(parent(&headers).is_some());
+        headers.append(TRACEPARENT, one);
+        assert_eq!(parent(&headers), None);
+    }
+}
