@@ -131,25 +131,29 @@ fn unread_answers_take_bounded_memory_and_are_closed() {
     let before = target.memory();
     let count = scaled(60, 400);
     let ask = target.signed("GET", "/Books()", &JSON[..1], b"");
-    let mut unread: Vec<TcpStream> = (0..count).map(|_| target.connect()).collect();
-    for _ in 0..8 {
-        for stream in &mut unread {
-            // Pipelined, so that the kernel's buffers fill up. A closed connection was served before.
-            let _ = stream.write_all(&ask);
-        }
-    }
+    let mut unread: Vec<TcpStream> = Vec::new();
     let mut client = target.server.client();
-    let mut refused = 0;
-    for _ in 0..20 {
-        assert_eq!(get(&mut client), 200, "a small answer has its place");
-        let status = page(&mut client);
-        assert!(matches!(status, 200 | 503), "{status}");
-        refused += usize::from(status == 503);
-    }
+    // Again, if the machine is so busy that the first are disconnected before the last have asked.
+    let refused = testing::wait_until("16 MiB do not hold so many pages", || {
+        unread = (0..count).map(|_| target.connect()).collect();
+        for _ in 0..8 {
+            for stream in &mut unread {
+                // Pipelined, so that the kernel's buffers fill up. A closed connection was served before.
+                let _ = stream.write_all(&ask);
+            }
+        }
+        let mut refused = 0;
+        for _ in 0..20 {
+            assert_eq!(get(&mut client), 200, "a small answer has its place");
+            let status = page(&mut client);
+            assert!(matches!(status, 200 | 503), "{status}");
+            refused += usize::from(status == 503);
+        }
+        (refused > 0).then_some(refused)
+    });
     let grown = target.memory().saturating_sub(before);
     println!("{count} connections that read nothing: grew by {grown} KiB, {refused} of 20 pages refused");
     assert!(grown < 16 * 1024 + 64 * 1024 + SLACK_KIB, "grew by {grown} KiB");
-    assert!(refused > 0, "16 MiB do not hold so many pages");
 
     // Clients that read nothing for three seconds are disconnected.
     let deadline = Instant::now() + Duration::from_secs(30);
