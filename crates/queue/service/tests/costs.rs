@@ -22,6 +22,10 @@ const SKIPPED_MAX: u64 = 512;
 /// tombstones behind, and what is read ahead is read again if others have changed it meanwhile.
 const SKIPPED_PER_MESSAGE_MAX: u64 = 8;
 
+/// How often 200 operations may read a row once more. The committer notes the keys that it writes in slots, which keys share; if
+/// the two rows of a move share one, which happens once in 32,768 times, the second is read again.
+const READ_AGAIN_MAX: u64 = 5;
+
 /// Rows that are read for the numbers of messages of two queues, the first time after a restart.
 const COUNTED_MAX: u64 = 2 * 11_001;
 
@@ -94,7 +98,7 @@ async fn go_through(service: &QueueService, queue: &QueueRef, messages: u64, is_
     }
 }
 
-/// The costs of each operation, the dearest of some.
+/// The costs of each operation: the dearest of some, but all of their single reads together.
 async fn measure(
     service: &QueueService,
     engine: &Arc<EmbeddedEngine>,
@@ -104,7 +108,7 @@ async fn measure(
     let mut note = |what: &'static str, cost: Cost| match dearest.iter_mut().find(|(known, _)| *known == what)
     {
         Some((_, most)) => {
-            most.point_gets = most.point_gets.max(cost.point_gets);
+            most.point_gets += cost.point_gets;
             most.seeks = most.seeks.max(cost.seeks);
             most.rows_read = most.rows_read.max(cost.rows_read);
             most.skipped = most.skipped.max(cost.skipped);
@@ -192,7 +196,8 @@ async fn costs_are_those_of_an_empty_queue(messages: u64) {
     for (name, costs) in costs {
         println!("{name}: {costs:?}");
         for ((what, cost), (_, fresh)) in costs.iter().zip(&expected) {
-            assert_eq!(cost.point_gets, fresh.point_gets, "{what}, {name}");
+            let more = cost.point_gets.abs_diff(fresh.point_gets);
+            assert!(more <= READ_AGAIN_MAX, "{what}, {name}: {cost:?}");
             assert!(cost.seeks <= fresh.seeks.max(1), "{what}, {name}: {cost:?}");
             // What is read ahead is read for many operations at once.
             assert!(cost.rows_read <= fresh.rows_read + 256, "{what}, {name}: {cost:?}");
