@@ -91,12 +91,15 @@ async fn stored_hint(engine: &dyn Engine, table: &TableRef) -> String {
     }
 }
 
+/// A sweep past more tombstones than a node reads at once takes long on a node that is busy, and begins again each time.
+const BUSY_MAX: Duration = Duration::from_secs(300);
+
 /// A node that other tests keep busy may have a request refused with 503. Nothing was done then, and clients try again.
 async fn unless_busy<T, F>(mut request: impl FnMut() -> F) -> T
 where
     F: Future<Output = queue_service::Result<T>>,
 {
-    let patience = Patience::new("a request is not refused as busy");
+    let patience = Patience::lasting(BUSY_MAX, "a request is not refused as busy");
     loop {
         match request().await {
             Err(queue_service::Error::Refused(Refusal::Shared(common::Refusal::Busy))) => {
