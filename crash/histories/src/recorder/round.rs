@@ -79,8 +79,8 @@ pub async fn gather<T: Send + 'static, O: Send + 'static>(
     let (ended, kills) = match killer {
         None => (workers.await, Vec::new()),
         Some(killer) => {
-            let (ended, kills) = tokio::join!(workers, killer.work(stopping));
-            (ended, kills?)
+            // A killer that can't start the server again ends the round: the clients would wait for ever.
+            tokio::try_join!(async { Ok(workers.await) }, killer.work(stopping))?
         }
     };
     let mut recorded = Recorded { operations: Vec::new(), kills: kills.len(), strange: Vec::new() };

@@ -3,6 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const RESTARTS_MAX: usize = 100;
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// Killed when dropped.
 #[derive(Debug)]
@@ -44,9 +49,17 @@ impl Server {
         ended.map(|_| ()).map_err(|error| format!("can't kill the server: {error}"))
     }
 
-    /// Starts it again after a kill.
+    /// Starts it again after a kill. A connection of some other program may have one of its ports for a moment.
     pub fn restart(&mut self) -> Result<(), String> {
-        (self.child, _) = launch(&self.binary, &self.data, self.ports)?;
+        let mut launched = launch(&self.binary, &self.data, self.ports);
+        for _ in 0..RESTARTS_MAX {
+            if launched.is_ok() {
+                break;
+            }
+            thread::sleep(RESTART_PAUSE);
+            launched = launch(&self.binary, &self.data, self.ports);
+        }
+        (self.child, _) = launched?;
         Ok(())
     }
 }
