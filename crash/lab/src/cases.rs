@@ -53,7 +53,7 @@ const RANGES: [Failure; 1] = [(Call::SyncRange, Action::Fail, Errno::Io, FOR_EVE
 const FOLDERS: [Failure; 1] = [(Call::Mkdir, Action::Fail, Errno::NoSpace, FOR_EVER)];
 
 /// Files by what they are to the server, their pattern, and what can fail of them.
-const FILES: [(&str, &str, &[&[Failure]]); 10] = [
+const FILES: [(&str, &str, &[&[Failure]]); 12] = [
     ("log", "db/*.log", &[&WRITES, &SYNCS, &OPENS, &ALLOCATIONS, &ENDS]),
     ("table file", "db/*.sst", &[&WRITES, &SYNCS, &OPENS, &ALLOCATIONS, &ENDS, &RANGES]),
     ("manifest", "db/MANIFEST-*", &[&WRITES, &SYNCS, &OPENS, &ALLOCATIONS, &ENDS]),
@@ -62,6 +62,8 @@ const FILES: [(&str, &str, &[&[Failure]]); 10] = [
     ("format", "FORMAT*", &[&WRITES, &SYNCS, &OPENS, &NAMES]),
     ("database directory", "db", &[&SYNCS, &FOLDERS]),
     ("data directory", "", &[&SYNCS]),
+    ("content", "content/*", &[&WRITES, &SYNCS, &OPENS, &NAMES, &ENDS]),
+    ("content directory", "content", &[&SYNCS, &FOLDERS]),
     ("messages", "db/LOG*", &[&WRITES, &OPENS, &NAMES]),
     ("every file", "*", &[&WRITES, &SYNCS, &OPENS, &ENDS]),
 ];
@@ -102,6 +104,7 @@ fn happens(phase: Phase, file: &str) -> bool {
     match file {
         "format" | "data directory" => phase != Phase::Load,
         "pointer" => phase != Phase::Load,
+        "content" => phase == Phase::Load,
         _ => true,
     }
 }

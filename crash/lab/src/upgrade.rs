@@ -32,7 +32,7 @@ pub const FIXTURE: &str = "crates/engine-embedded/tests/fixtures/format-1";
 
 const FORMAT_AFTER: &str = "partita-store 2\n";
 /// What the data directory may have once the upgrade is finished and the server has stopped.
-const ENTRIES_AFTER: [&str; 4] = ["FORMAT", "LOCK", "committed", "db"];
+const ENTRIES_AFTER: [&str; 5] = ["FORMAT", "LOCK", "committed", "db", "content"];
 
 /// A store of format 1, and the recorded answers of its server.
 #[derive(Debug)]

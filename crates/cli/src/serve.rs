@@ -284,7 +284,7 @@ async fn serve_with(
     if let Some(insight) = &insight {
         blobs = blobs.observed(insight.hot.clone());
     }
-    let kept = blobs.clone();
+    let (kept, stopped) = (blobs.clone(), blobs.clone());
     tokio::spawn(async move { kept.keep_up().await });
     let counted: Arc<dyn MetricSource> = Arc::new(blob_http::ContentMetrics::new(blobs.clone()));
     let logs: Arc<dyn LogStore> = Arc::new(blob_http::RequestLogs::new(blobs.clone()));
@@ -365,6 +365,7 @@ async fn serve_with(
     if let Some(queues) = served_queues {
         queues.close().await;
     }
+    stopped.finish_removals().await;
     objects.close().await;
     engine.close().await;
     if let Some(azurite) = &azurite {

@@ -1,7 +1,7 @@
 //! A checkpoint of an open store inside its data directory, for a backup to copy.
 //!
-//! Table files never change, so the checkpoint has hard links to them: it takes seconds and no space, whatever the
-//! size of the store, and writes continue meanwhile.
+//! Table files and files of content never change, so the checkpoint has hard links to them: it takes seconds and no space,
+//! whatever the size of the store, and writes continue meanwhile.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rocksdb::{ColumnFamily, DB};
 use store::Fault;
 
+use crate::content_files;
 use crate::db::{self, Db};
 use crate::layout::{self, CommitRecord};
 
@@ -29,13 +30,19 @@ fn failed(directory: &Path, error: io::Error) -> Fault {
 pub fn take(db: &Db, data: &Path) -> Result<Checkpoint, Fault> {
     let directory = data.join(layout::STAGING_DIRECTORY);
     clear(data).map_err(|error| failed(data, error))?;
-    let commits = make(db.rocks(), db.meta(), &directory, layout::FORMAT_VERSION)?;
+    let commits = make(db.rocks(), db.meta(), data, &directory, layout::FORMAT_VERSION)?;
     Ok(Checkpoint { directory, commits })
 }
 
 /// Makes the directory a store of this format, with all commits so far. Returns the number of the last commit that it
-/// has for certain. Everything is synced, except for the directory's own name.
-pub fn make(rocks: &DB, meta: &ColumnFamily, directory: &Path, format: u32) -> Result<u64, Fault> {
+/// has for certain. Everything is synced, except for the directory's own name. No file of content may be deleted meanwhile.
+pub fn make(
+    rocks: &DB,
+    meta: &ColumnFamily,
+    data: &Path,
+    directory: &Path,
+    format: u32,
+) -> Result<u64, Fault> {
     let failed = |error: io::Error| failed(directory, error);
     store::private_directory::create(directory).map_err(failed)?;
     // Before the checkpoint: a commit that can be read is in the log, which the checkpoint includes.
@@ -46,6 +53,8 @@ pub fn make(rocks: &DB, meta: &ColumnFamily, directory: &Path, format: u32) -> R
     let taken = rocksdb::checkpoint::Checkpoint::new(rocks)
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(layout::DATABASE_DIRECTORY)));
     taken.map_err(|error| db::fault("could not make a checkpoint", error).about(directory.display()))?;
+    // After the checkpoint: content is in its file before a row names it.
+    content_files::link_all(data, directory).map_err(failed)?;
     write(&directory.join(layout::COMMITTED_FILE), &layout::committed_bytes(commits)).map_err(failed)?;
     // Last, because it makes the directory a store.
     write(&directory.join(layout::FORMAT_FILE), layout::format_text(format).as_bytes()).map_err(failed)?;

@@ -24,6 +24,8 @@ pub const COMMITTED_FILE: &str = "committed";
 pub const DATABASE_DIRECTORY: &str = "db";
 /// The same while a new database is being made.
 pub const DATABASE_DRAFT_DIRECTORY: &str = "db.new";
+/// Files with large chunks of objects.
+pub const CONTENT_DIRECTORY: &str = "content";
 
 /// A checkpoint, until a backup has taken it away.
 pub const STAGING_DIRECTORY: &str = "backup-staging";
@@ -36,6 +38,10 @@ pub const META_FAMILY: &str = "meta";
 pub const DATA_FAMILY: &str = "data";
 /// Content that is too large for rows, in chunks.
 pub const OBJECTS_FAMILY: &str = "objects";
+/// Always empty. It says that content may be in files, to programs that know nothing of them: they refuse to open the store.
+pub const FILES_FAMILY: &str = "files";
+/// All families of a new store.
+pub const FAMILIES: [&str; 4] = [META_FAMILY, DATA_FAMILY, OBJECTS_FAMILY, FILES_FAMILY];
 
 const FORMAT_NAME: &str = "partita-store";
 /// The format that this version writes. It reads and upgrades every format from `FORMAT_OLDEST` on.

@@ -3,12 +3,15 @@
 //! One thread writes (`commit`), all threads read (`read`), and another thread reclaims the space of dropped tables
 //! (`reclaim`). It knows nothing of HTTP, JSON or filters. The bytes of a row are defined by `store`.
 //!
-//! Content that is too large for rows is in the same database (`objects`), written by whoever has it.
+//! Content that is too large for rows is in the same database (`objects`), or in files beside it (`content_files`), written by
+//! whoever has it.
 
 mod catalog;
 mod check;
 mod checkpoint;
 mod commit;
+mod content_files;
+mod content_slot;
 mod counters;
 mod database;
 mod db;
@@ -26,6 +29,7 @@ mod patience;
 mod prepared;
 mod queue;
 mod read;
+mod read_buffers;
 mod reclaim;
 mod reclaim_objects;
 mod records;
@@ -62,6 +66,7 @@ use crate::catalog::{Catalog, Table};
 pub use crate::check::check;
 pub use crate::checkpoint::Checkpoint;
 use crate::commit::{Committer, Work, WriteAnswer, WriteOutcome};
+use crate::content_files::ContentFiles;
 pub use crate::counters::Counters;
 use crate::counters::LiveCounters;
 use crate::db::Db;
@@ -124,6 +129,9 @@ impl EmbeddedEngine {
         let counts = Arc::new(LiveCounters::default());
         let OpenStore { db, catalog, last, committed, dropping } = open::open(&options, &counts, closing)?;
         let (db, catalog, health) = (Arc::new(db), Arc::new(catalog), Arc::new(Health::new()));
+        let files = ContentFiles::open(&options.directory)
+            .map_err(|source| OpenError::Unwritable { directory: options.directory.clone(), source })?;
+        let files = Arc::new(files);
         let (queue, queued) = queue::queue(options.queue_transactions, options.queue_bytes);
         let (queue, stopping) = (Arc::new(queue), Arc::new(AtomicBool::new(false)));
 
@@ -144,6 +152,7 @@ impl EmbeddedEngine {
         let (removed_objects, to_remove) = mpsc::channel();
         let object_reclaimer = ObjectReclaimer {
             db: db.clone(),
+            files: files.clone(),
             stopping: stopping.clone(),
             after: options.reclaim_objects_after,
             at_rest: options.at_rest,
@@ -173,7 +182,7 @@ impl EmbeddedEngine {
             catalog,
             health,
             counts,
-            objects: Arc::new(ObjectsState::new()),
+            objects: Arc::new(ObjectsState::new(files)),
             statistics: options.statistics,
             directory: options.directory,
             running: RwLock::new(Some(Running {
@@ -202,7 +211,8 @@ impl EmbeddedEngine {
 
     /// A checkpoint of all commits so far, inside the data directory. Blocks on the disk; writes continue.
     pub fn checkpoint(&self) -> Result<Checkpoint, Fault> {
-        checkpoint::take(&*self.db()?, &self.directory)
+        let db = self.db()?;
+        self.objects.files.kept_during(|| checkpoint::take(&db, &self.directory))
     }
 
     /// Resolves when the storage has failed and no write is accepted any more. The server should exit then, because
@@ -443,7 +453,8 @@ impl Engine for EmbeddedEngine {
         let open = self.running.read().as_ref().map(|running| (running.db.clone(), running.queue.load()));
         if let Some((db, queue)) = open {
             let scans = self.reader.scans();
-            let state = OpenState { db: &db, directory: &self.directory, queue, scans };
+            let content_bytes = self.objects.files.bytes();
+            let state = OpenState { db: &db, directory: &self.directory, queue, scans, content_bytes };
             monitor::write_state(&mut counters, &state);
         }
         counters

@@ -19,6 +19,8 @@ pub struct OpenState<'a> {
     pub queue: (usize, usize),
     /// Scans that run, and scans that wait.
     pub scans: (usize, usize),
+    /// Bytes of content in files beside the database.
+    pub content_bytes: u64,
 }
 
 /// Counts of work.
@@ -62,11 +64,11 @@ pub fn write_state(to: &mut EngineCounters, state: &OpenState<'_>) {
     let (running, waiting) = state.scans;
     to.now("scans_running", "Scans that run.", running as u64);
     to.now("scans_waiting", "Scans that wait for their turn.", waiting as u64);
-    write_rocksdb(to, state.db);
-    write_disk(to, state.directory);
+    write_rocksdb(to, state.db, state.content_bytes);
+    write_disk(to, state.directory, state.content_bytes);
 }
 
-fn write_rocksdb(to: &mut EngineCounters, db: &Db) {
+fn write_rocksdb(to: &mut EngineCounters, db: &Db, content_bytes: u64) {
     // Of all families together, except for those that every family gives for the whole database.
     let sum = |name: &names::PropName| {
         let of = |family| db.rocks().property_int_value_cf(family, name).ok().flatten();
@@ -122,7 +124,8 @@ fn write_rocksdb(to: &mut EngineCounters, db: &Db) {
         }
     }
     if let Some(files) = BlobFiles::of(db) {
-        to.now("content_files_bytes", "Size of the files with the content of blobs.", files.bytes);
+        let bytes = files.bytes + content_bytes;
+        to.now("content_files_bytes", "Size of the files with the content of blobs.", bytes);
         to.now(
             "content_garbage_bytes",
             "The part of them that no blob needs, as far as compactions have noticed.",
@@ -154,8 +157,8 @@ fn stalls_of(text: &str) -> (u64, u64) {
     (number("total-delays"), number("total-stops"))
 }
 
-fn write_disk(to: &mut EngineCounters, directory: &Path) {
-    let (mut logs, mut files) = (0, 0);
+fn write_disk(to: &mut EngineCounters, directory: &Path, content_bytes: u64) {
+    let (mut logs, mut files) = (0, content_bytes);
     for entry in
         fs::read_dir(directory.join(crate::layout::DATABASE_DIRECTORY)).into_iter().flatten().flatten()
     {
@@ -167,7 +170,7 @@ fn write_disk(to: &mut EngineCounters, directory: &Path) {
         }
     }
     to.now("wal_bytes", "Size of the log, which is replayed after a crash.", logs);
-    to.now("disk_used_bytes", "Size of the database's files.", files);
+    to.now("disk_used_bytes", "Size of the database's files and of those with content.", files);
     if let Ok(disk) = rustix::fs::statvfs(directory) {
         to.now(
             "disk_free_bytes",

@@ -1,11 +1,13 @@
-//! Content: chunks of objects in a column family of their own.
+//! Content: chunks of objects.
 //!
-//! Small content goes through the log, like rows. The chunks of large content do not, because the log would be a second
-//! writing of every byte: they stay in memory until a flush of the family writes them to a file. `sync` syncs the log, or
-//! flushes, once for all who wait for it.
+//! Small chunks are in a column family of their own, and go through the log like rows. Large ones are in files
+//! (`content_files`). Of the few that find no place in a file, those behind the first ones of an object do not go through the
+//! log, which would be a second writing of every byte: they stay in memory until a flush of the family writes them to a file.
+//! `sync` syncs the log, the names of files, or flushes, once for all who wait for it.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,11 +16,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rocksdb::{Direction, IteratorMode, ReadOptions, WriteBatch, WriteOptions};
-use store::{Error, Fault, ObjectId, Objects, ObjectsPage, check_chunk};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use store::{ChunkPart, Error, Fault, ObjectId, Objects, ObjectsPage, check_chunk};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
+use tracing::warn;
 
 use crate::EmbeddedEngine;
+use crate::content_files::{self, ContentFiles, Placed, PutError};
 use crate::db::{self, Db};
 use crate::health::Health;
 use crate::layout::{self, ObjectKey};
@@ -41,23 +45,27 @@ const REMOVED_AT_ONCE: usize = 64;
 /// What the engine knows of objects besides what is stored.
 #[derive(Debug)]
 pub struct ObjectsState {
+    pub files: Arc<ContentFiles>,
     writers: Arc<Semaphore>,
     readers: Arc<Semaphore>,
     /// Objects with chunks that are not in the log and perhaps not in a file, and when the last of them was put.
     unlogged: Mutex<HashMap<ObjectId, u64>>,
     puts: AtomicU64,
     log_syncs: Together,
+    name_syncs: Together,
     flushes: Together,
 }
 
 impl ObjectsState {
-    pub fn new() -> Self {
+    pub fn new(files: Arc<ContentFiles>) -> Self {
         Self {
+            files,
             writers: Arc::new(Semaphore::new(WRITERS)),
             readers: Arc::new(Semaphore::new(READERS)),
             unlogged: Mutex::default(),
             puts: AtomicU64::new(0),
             log_syncs: Together::default(),
+            name_syncs: Together::default(),
             flushes: Together::default(),
         }
     }
@@ -119,6 +127,46 @@ impl EmbeddedObjects {
         &self.engine.objects
     }
 
+    /// Writes a chunk to the file of its object, if it is one for a file.
+    async fn put_in_file(
+        &self,
+        object: ObjectId,
+        number: u32,
+        chunk: Bytes,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let (db, state, health) =
+            (self.engine.db()?, self.engine.objects.clone(), self.engine.health.clone());
+        let put = blocking(move || {
+            // Held by this thread, because the caller may stop waiting before the chunk is written.
+            let placed = state.files.put(object, number, &chunk, || db.name_object(object));
+            if let Err(PutError::Failed(fault)) = &placed {
+                health.fail(fault.clone());
+            }
+            placed.map(|placed| (placed == Placed::Elsewhere).then_some(turn))
+        });
+        put.await?.map_err(|error| match error {
+            PutError::NoRoom => Error::Busy,
+            PutError::Failed(fault) => fault.into(),
+        })
+    }
+
+    /// Seals the files of these objects, and makes their names durable, in the directory and in the database.
+    async fn seal(&self, objects: &[ObjectId]) -> Result<(), Error> {
+        let state = &self.engine.objects;
+        let (sealed, files) = (objects.to_vec(), state.files.clone());
+        self.write(move |_| files.seal(&sealed)).await?;
+        let files = &state.files;
+        let names = state.name_syncs.run(|| {
+            let files = files.clone();
+            self.write(move |_| files.sync_names())
+        });
+        let log = state.log_syncs.run(|| self.write(Db::sync_log));
+        tokio::try_join!(names, log)?;
+        files.note_synced(objects);
+        Ok(())
+    }
+
     /// Waits until the buffers have room for so many bytes. They are flushed meanwhile.
     async fn wait_for_room(&self, bytes: usize) -> Result<(), Error> {
         let deadline = Instant::now() + ROOM_PATIENCE;
@@ -148,6 +196,13 @@ impl Objects for EmbeddedObjects {
     async fn put(&self, object: ObjectId, number: u32, chunk: Bytes) -> Result<(), Error> {
         check_chunk(&chunk)?;
         let turn = self.state().writers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
+        let turn = match chunk.len() < content_files::CHUNK_BYTES_MIN {
+            true => turn,
+            false => match self.put_in_file(object, number, chunk.clone(), turn).await? {
+                None => return Ok(()),
+                Some(turn) => turn,
+            },
+        };
         self.wait_for_room(chunk.len()).await?;
         let is_logged = number < LOGGED_CHUNKS;
         let state = self.engine.objects.clone();
@@ -165,7 +220,14 @@ impl Objects for EmbeddedObjects {
 
     async fn sync(&self, objects: &[ObjectId]) -> Result<(), Error> {
         let state = self.state();
-        if !state.needs_flush(objects) {
+        let (has_files, needs_flush) = (state.files.are_unsynced(objects), state.needs_flush(objects));
+        if has_files {
+            self.seal(objects).await?;
+        }
+        if !needs_flush && has_files {
+            return Ok(());
+        }
+        if !needs_flush {
             return state.log_syncs.run(|| self.write(Db::sync_log)).await;
         }
         state
@@ -182,23 +244,71 @@ impl Objects for EmbeddedObjects {
     }
 
     fn at_hand(&self, object: ObjectId, number: u32) -> Option<Bytes> {
-        self.engine.db().ok()?.chunk_at_hand(object, number)
+        let db = self.engine.db().ok()?;
+        if let Some(chunk) = db.chunk_at_hand(object, number) {
+            return Some(chunk);
+        }
+        if !db.names_object_in_memory(object) {
+            return None;
+        }
+        // What can't be read without waiting, `get` reads.
+        self.state().files.get(object, number, false).ok()?
+    }
+
+    fn part_at_hand(&self, object: ObjectId, number: u32, within: Range<usize>) -> Option<ChunkPart> {
+        let db = self.engine.db().ok()?;
+        if !db.names_object_in_memory(object) {
+            return None;
+        }
+        self.state().files.part(object, number, within, false).ok()?
+    }
+
+    async fn part(
+        &self,
+        object: ObjectId,
+        number: u32,
+        within: Range<usize>,
+    ) -> Result<Option<ChunkPart>, Error> {
+        let turn = self.state().readers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
+        let db = self.engine.db()?;
+        let files = self.state().files.clone();
+        let read = blocking(move || {
+            let _turn = turn;
+            // A chunk of the database is read as a whole.
+            if db.names_object(object)? { files.part(object, number, within, true) } else { Ok(None) }
+        });
+        let read: Result<_, Fault> = read.await?;
+        Ok(read?)
     }
 
     async fn get(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Error> {
         let turn = self.state().readers.clone().acquire_owned().await.map_err(|_| Fault::closed())?;
         let db = self.engine.db()?;
+        let files = self.state().files.clone();
         let read = blocking(move || {
             let _turn = turn;
-            db.chunk(object, number)
+            match db.chunk(object, number)? {
+                // A file may be left of an object that was removed.
+                None if db.names_object(object)? => files.get(object, number, true),
+                found => Ok(found),
+            }
         });
-        Ok(read.await??)
+        let read: Result<_, Fault> = read.await?;
+        Ok(read?)
     }
 
     async fn remove(&self, objects: &[ObjectId]) -> Result<(), Error> {
         for some in objects.chunks(REMOVED_AT_ONCE) {
-            let removed = some.to_vec();
-            self.write(move |db| db.remove_objects(&removed)).await?;
+            let (removed, files) = (some.to_vec(), self.state().files.clone());
+            self.write(move |db| {
+                db.remove_objects(&removed)?;
+                // The next start deletes what is left, also what a power cut brings back: the database does not name it.
+                if let Err(fault) = files.remove(&removed) {
+                    warn!(%fault, "files of removed objects take space until the next start");
+                }
+                Ok(())
+            })
+            .await?;
             let mut unlogged = self.state().unlogged.lock();
             for object in some {
                 unlogged.remove(object);
@@ -241,6 +351,24 @@ impl Db {
         batch.put_cf(self.objects(), layout::chunk_key(object, number), chunk);
         let written = self.rocks().write_opt(batch, &options);
         written.map_err(|error| db::fault("could not write a chunk of an object", error))
+    }
+
+    /// Makes an object known. Durable after `sync_log`.
+    fn name_object(&self, object: ObjectId) -> Result<(), Fault> {
+        let named = self.rocks().put_cf(self.objects(), layout::object_name_key(object), []);
+        named.map_err(|error| db::fault("could not write the name of an object", error))
+    }
+
+    /// Whether the object is known. May wait for the disk.
+    pub fn names_object(&self, object: ObjectId) -> Result<bool, Fault> {
+        let found = self.rocks().get_pinned_cf(self.objects(), layout::object_name_key(object));
+        found.map(|found| found.is_some()).map_err(|error| db::fault("could not look for an object", error))
+    }
+
+    /// Whether that is certain without waiting for the disk.
+    fn names_object_in_memory(&self, object: ObjectId) -> bool {
+        row_walk::read_value(self.objects(), self.rocks().path(), &layout::object_name_key(object), false)
+            .is_some()
     }
 
     fn sync_log(&self) -> Result<(), Fault> {

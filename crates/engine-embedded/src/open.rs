@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::catalog::Catalog;
 use crate::checkpoint;
 use crate::commit::CommittedFile;
+use crate::content_files;
 use crate::counters::LiveCounters;
 use crate::database::{self, DatabaseState};
 use crate::db::Db;
@@ -120,6 +121,10 @@ pub fn open_at_pace(
         DatabaseState::Nothing if noted > 0 && !options.accept_loss => {
             return Err(missing_commits(path, noted));
         }
+        // Also if a loss is accepted: a new database names none of them, and they would be deleted.
+        DatabaseState::Nothing if !content_files::sealed_in(path).map_err(unwritable)?.is_empty() => {
+            return Err(database_missing(path));
+        }
         DatabaseState::Nothing => database::create(&directory, &tuning)?,
         DatabaseState::Database => {
             log_tail::mend(&directory.database()).map_err(unwritable)?;
@@ -149,9 +154,12 @@ pub fn open_at_pace(
             Upgrade { directory: &mut directory, rocks: &rocks, committed: &committed, pace }.run(records)?;
     }
     upgrade::clear(path);
-    // After an upgrade, whose checkpoint is for programs that do not know the family.
-    if rocks.cf_handle(layout::OBJECTS_FAMILY).is_none() {
-        rocks.create_cf(layout::OBJECTS_FAMILY, &tuning.objects).map_err(failed)?;
+    // After an upgrade, whose checkpoint is for programs that do not know these families.
+    for (family, options) in [(layout::OBJECTS_FAMILY, &tuning.objects), (layout::FILES_FAMILY, &tuning.meta)]
+    {
+        if rocks.cf_handle(family).is_none() {
+            rocks.create_cf(family, options).map_err(failed)?;
+        }
     }
     directory.sync()?;
     counts.opened_records.add(records.count());
@@ -200,22 +208,22 @@ pub fn families(tuning: &Tuning) -> Vec<ColumnFamilyDescriptor> {
         ColumnFamilyDescriptor::new(layout::META_FAMILY, tuning.meta.clone()),
         ColumnFamilyDescriptor::new(layout::DATA_FAMILY, tuning.data.clone()),
         ColumnFamilyDescriptor::new(layout::OBJECTS_FAMILY, tuning.objects.clone()),
+        ColumnFamilyDescriptor::new(layout::FILES_FAMILY, tuning.meta.clone()),
     ]
 }
 
-/// The column families of a database that is there. Those of earlier versions have no objects.
+/// The column families of a database that is there. Those of earlier versions lack some.
 fn families_in(directory: &DataDirectory, tuning: &Tuning) -> Result<Vec<ColumnFamilyDescriptor>, OpenError> {
     let found = DB::list_cf(&tuning.database, directory.database());
     let found = found.map_err(|error| open_error(&directory.path, &error))?;
-    let known =
-        [layout::META_FAMILY, layout::DATA_FAMILY, layout::OBJECTS_FAMILY, DEFAULT_COLUMN_FAMILY_NAME];
-    if let Some(newer) = found.iter().find(|name| !known.contains(&name.as_str())) {
+    let is_known = |name: &str| name == DEFAULT_COLUMN_FAMILY_NAME || layout::FAMILIES.contains(&name);
+    if let Some(newer) = found.iter().find(|name| !is_known(name)) {
         return Err(OpenError::NewerFamily { directory: directory.path.clone(), family: newer.clone() });
     }
     let mut families = families(tuning);
-    if !found.iter().any(|name| name == layout::OBJECTS_FAMILY) {
-        families.retain(|family| family.name() != layout::OBJECTS_FAMILY);
-    }
+    let later = [layout::OBJECTS_FAMILY, layout::FILES_FAMILY];
+    families
+        .retain(|family| !later.contains(&family.name()) || found.iter().any(|name| name == family.name()));
     Ok(families)
 }
 
@@ -238,6 +246,15 @@ fn current_missing(directory: &Path) -> OpenError {
         "the file CURRENT is missing from its database, so it is not known which of the other files are \
                   valid; they were not changed; restore a backup, or save what can be read of them"
             .to_owned();
+    OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
+}
+
+fn database_missing(directory: &Path) -> OpenError {
+    let detail = format!(
+        "its database is missing, and {}/ has content that nothing else names; restore a backup, or move that directory away \
+         to begin with an empty store",
+        layout::CONTENT_DIRECTORY
+    );
     OpenError::Damaged { directory: directory.to_owned(), missing: None, detail, source: None }
 }
 

@@ -1,6 +1,7 @@
 //! Reclaims the space of removed objects, in the background.
 //!
-//! An object is gone when its removal is durable, but its chunks still take space. RocksDB learns that they are garbage when
+//! An object is gone when its removal is durable. A file of content is deleted then, but chunks in the database still take
+//! space. RocksDB learns that they are garbage when
 //! a compaction meets their keys, which are few and small. It deletes a blob file as soon as nothing in it is needed. If
 //! half of all bytes in blob files are garbage, the other half is copied into new files.
 
@@ -13,6 +14,7 @@ use rocksdb::{BottommostLevelCompaction, CompactOptions};
 use store::{Fault, ObjectId};
 use tracing::{debug, info, warn};
 
+use crate::content_files::ContentFiles;
 use crate::db::{self, Db};
 use crate::layout;
 
@@ -26,6 +28,7 @@ const GARBAGE_BYTES: &str = "rocksdb.live-blob-file-garbage-size";
 
 pub struct ObjectReclaimer {
     pub db: Arc<Db>,
+    pub files: Arc<ContentFiles>,
     pub stopping: Arc<AtomicBool>,
     pub after: Duration,
     /// Nothing is removed, and nothing is to be reclaimed.
@@ -55,6 +58,12 @@ impl Stretch {
 impl ObjectReclaimer {
     /// Ends when the sender is dropped.
     pub fn run(self, removed: &Receiver<ObjectId>) {
+        match self.files.survey(|object| self.is_needed(object)) {
+            Ok(deleted) => debug!(deleted, bytes = self.files.bytes(), "files of content counted"),
+            Err(_) if self.stopping.load(Ordering::SeqCst) => return,
+            // What is left takes space until the next start.
+            Err(fault) => warn!(%fault, "files of content that nothing needs were not deleted"),
+        }
         // The last run may have ended before its removals were reclaimed.
         let mut begun = (!self.at_rest).then_some(Stretch::EVERYTHING);
         while let Some(first) = begun.take().or_else(|| removed.recv().ok().map(Stretch::of)) {
@@ -67,6 +76,14 @@ impl ObjectReclaimer {
                 Ok(()) => {}
             }
         }
+    }
+
+    /// Whether the database names it. A store at rest keeps all its files.
+    fn is_needed(&self, object: ObjectId) -> Result<bool, Fault> {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(Fault::closed());
+        }
+        Ok(self.at_rest || self.db.names_object(object)?)
     }
 
     /// Waits for more removals, until there are many or the first has waited long enough. `None` at the end.

@@ -3,7 +3,7 @@
 //! The check and the salvage both use it; they differ in what they do with the rows. Nothing in the directory is
 //! changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use forensics::manifest::{ListedFile, Manifest};
 use forensics::merge::{Gap, GapEdge, LogRows, MergeFile, MergedRows};
 use forensics::table_file::{RowStep, TableFile};
 use model::ServiceKind;
-use store::{Fault, ObjectNaming, RowView};
+use store::{Fault, ObjectId, ObjectNaming, RowView};
 
 use crate::directory::DirectoryView;
 use crate::fields::Unusable;
-use crate::layout::{self, CommitRecord, TableId};
+use crate::layout::{self, CommitRecord, ObjectKey, TableId};
 use crate::open::{self, OpenError};
 use crate::records::{self, Records};
 use crate::report::{Damage, DamageEdge, Report, TableCount};
@@ -77,8 +77,9 @@ pub fn survey(
         meta: Family::new(layout::META_FAMILY, META_ID),
         data: Family::new(layout::DATA_FAMILY, DATA_ID),
         objects: Family::new(layout::OBJECTS_FAMILY, OBJECTS_ID),
-        reader: ObjectReader::new(&looked.database(), naming),
+        reader: ObjectReader::new(directory, naming),
         lost: Vec::new(),
+        lost_objects: false,
     };
     if looked.lacks_format {
         survey.report.add(Damage::of(layout::FORMAT_FILE, "missing or unreadable"));
@@ -122,6 +123,8 @@ struct Survey<'p> {
     reader: ObjectReader<'p>,
     /// Files of the data family that can't be read at all.
     lost: Vec<Gap>,
+    /// Names of objects are perhaps lost: with a file of their family, or with a part of a log.
+    lost_objects: bool,
 }
 
 impl Survey<'_> {
@@ -139,6 +142,8 @@ impl Survey<'_> {
                 (manifest.files().collect(), manifest.blob_files().collect(), manifest.first_log())
             }
             Err(error) => {
+                // A file that is missing is not missed.
+                self.lost_objects = true;
                 self.report.add(Damage::new(
                     None,
                     format!("which files belong to the store is not known, so all are taken: {error}"),
@@ -159,6 +164,17 @@ impl Survey<'_> {
         self.so_far.bytes_total = sizes.sum();
         self.report.file_bytes = self.so_far.bytes_total;
         self.report.files = (tables.len() + logs.len() + blobs.len()) as u64;
+        match self.reader.find_files() {
+            Ok((files, bytes)) => {
+                self.so_far.bytes_total += bytes;
+                self.report.file_bytes += bytes;
+                self.report.files += files;
+            }
+            Err(error) => {
+                let detail = format!("its files can't be listed: {error}");
+                self.report.add(Damage::of(layout::CONTENT_DIRECTORY, detail));
+            }
+        }
 
         for file in &tables {
             self.take_table_file(file);
@@ -194,6 +210,7 @@ impl Survey<'_> {
                 if listed.family == self.meta.name {
                     self.report.add(Damage::of(name, format!("{error}; it held records of tables")));
                 } else if listed.family == self.objects.name {
+                    self.lost_objects = true;
                     self.report.add(Damage::of(name, format!("{error}; it held the places of content")));
                 } else {
                     let (after, before) = (GapEdge::of_file(first), GapEdge::of_file(last));
@@ -247,6 +264,7 @@ impl Survey<'_> {
             let bytes = match fs::read(self.database.join(name)) {
                 Ok(bytes) => bytes,
                 Err(error) => {
+                    self.lost_objects = true;
                     self.report.add(Damage::of(name, error.to_string()));
                     continue;
                 }
@@ -257,37 +275,53 @@ impl Survey<'_> {
                 LogPart::Unreadable { at, .. } => {
                     hole.get_or_insert(at);
                 }
-                LogPart::Batch(batch) => self.take_batch(name, batch, &mut hole, &mut last),
+                LogPart::Batch(batch) => {
+                    // What is unreadable before it had perhaps names, whether or not it had commits.
+                    self.lost_objects |= hole.is_some();
+                    self.take_batch(name, batch, (&mut hole, noted), &mut last);
+                }
             });
             if let Some(at) = hole.filter(|_| noted.is_some_and(|noted| last < noted)) {
                 self.report.add(Damage::of(name, format!("unreadable from byte {at} to its end")));
             }
         }
         if let Some(noted) = noted.filter(|noted| last < *noted) {
+            self.lost_objects = true;
             let detail = format!("{} acknowledged, but not there", commits(last + 1, noted));
             self.report.add(Damage::of(layout::COMMITTED_FILE, detail));
         }
     }
 
-    /// Reads one commit of a log. `hole` is where unreadable bytes before it begin, `last` the number of the commit
-    /// before it.
-    fn take_batch(&mut self, log: &str, batch: &[u8], hole: &mut Option<u64>, last: &mut u64) {
+    /// Reads one batch of a log. `hole` is where unreadable bytes before it begin, `noted` the last commit that was
+    /// acknowledged, `last` the number of the commit before it.
+    fn take_batch(
+        &mut self,
+        log: &str,
+        batch: &[u8],
+        (hole, noted): (&mut Option<u64>, Option<u64>),
+        last: &mut u64,
+    ) {
         let Some(changes) = log_file::changes(batch) else {
+            self.lost_objects = true;
             self.report.add(Damage::of(log, "a commit in it is not one that Partita writes"));
             return;
         };
         let commit = self.take_changes(&changes);
         // A log may begin with commits that are already in table files.
         let Some(commit) = commit.filter(|commit| commit > last) else { return };
-        // Unreadable bytes that cost no commit are left by a crash, or are unused space.
+        // Unreadable bytes that cost no commit are left by a crash, or are unused space, unless a server would miss those behind.
         let hole = hole.take();
         if commit > *last + 1 {
+            self.lost_objects = true;
             let lost = commits(*last + 1, commit - 1);
             let detail = match hole {
                 Some(at) => format!("unreadable at byte {at}: {lost} lost, those behind are readable"),
                 None => format!("{lost} missing before it"),
             };
             self.report.add(Damage::of(log, detail));
+        } else if let Some(at) = hole.filter(|_| noted.is_some_and(|noted| commit <= noted)) {
+            let detail = format!("unreadable at byte {at}: no commit is lost, those behind are readable");
+            self.report.add(Damage { loses_rows: false, ..Damage::of(log, detail) });
         }
         *last = commit;
     }
@@ -352,6 +386,7 @@ impl Survey<'_> {
 
     /// Reads every chunk, and notes how much there is of each object.
     fn read_objects(&mut self, finder: &mut dyn Finder) -> Result<(), SurveyError> {
+        let names = self.names_of_objects();
         let mut merge = self.objects.merge();
         let mut entries = 0_u64;
         loop {
@@ -361,6 +396,15 @@ impl Survey<'_> {
                 self.report.add(Damage::of(&file_name(&gap.path), detail));
             }
             let Some((key, value)) = merge.row().filter(|_| found) else { break };
+            match ObjectKey::read(key) {
+                Some(ObjectKey::Chunk(object, number)) => {
+                    self.read_content_files(Some((object, number)), finder)?;
+                }
+                // Names come behind all chunks.
+                Some(ObjectKey::Name(_)) => self.read_content_files(None, finder)?,
+                // What comes behind it is not known.
+                None => {}
+            }
             match self.reader.take(key, value, merge.is_reference()) {
                 Ok(ObjectEntry::Name) => finder.object(key, &[])?,
                 Ok(ObjectEntry::Chunk(chunk)) => finder.object(key, &chunk)?,
@@ -373,6 +417,53 @@ impl Survey<'_> {
             }
         }
         self.so_far.bytes += merge.take_bytes_read() + mem::take(&mut self.reader.bytes_read);
+        self.read_content_files(None, finder)?;
+        // If names are lost with a damaged file, every file of content is one of an object.
+        for object in names.into_iter().flatten() {
+            self.reader.objects.list(object);
+            finder.object(&layout::object_name_key(object), &[])?;
+        }
+        Ok(())
+    }
+
+    /// The objects that the database names, as far as they have files of content: the others' files are passed over. If some
+    /// names are unreadable, all files are taken, and the objects of these are returned.
+    fn names_of_objects(&mut self) -> Option<Vec<ObjectId>> {
+        if !self.reader.has_files() {
+            return None;
+        }
+        let is_name = |key: &[u8]| matches!(ObjectKey::read(key), Some(ObjectKey::Name(_)));
+        let memory = self.objects.memory.iter().filter(|(key, _)| is_name(key));
+        let memory = memory.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let (files, tombstones) = (self.objects.files.clone(), self.objects.tombstones.clone());
+        let mut merge = MergedRows::new(files, memory, tombstones);
+        let mut named = HashSet::new();
+        while merge.advance() {
+            if let Some(ObjectKey::Name(object)) = merge.row().and_then(|(key, _)| ObjectKey::read(key)) {
+                named.insert(object);
+            }
+        }
+        if self.lost_objects || !merge.take_gaps().is_empty() {
+            return Some(self.reader.files());
+        }
+        self.reader.keep_files(|object| named.contains(&object));
+        None
+    }
+
+    /// Reads the chunks in files of content that come before this chunk of the database, or all that are left.
+    fn read_content_files(
+        &mut self,
+        before: Option<(ObjectId, u32)>,
+        finder: &mut dyn Finder,
+    ) -> Result<(), SurveyError> {
+        while let Some(found) = self.reader.next_in_file(before) {
+            match found {
+                Ok((object, number, chunk)) => finder.object(&layout::chunk_key(object, number), &chunk)?,
+                Err(ChunkError { file, detail }) => self.report.add(Damage::new(file, detail)),
+            }
+            self.so_far.bytes += mem::take(&mut self.reader.bytes_read);
+            (self.progress)(self.so_far);
+        }
         Ok(())
     }
 

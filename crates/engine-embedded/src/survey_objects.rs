@@ -1,5 +1,7 @@
 //! The objects of a store that is surveyed: how much of each is there, and whether rows need more.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -7,7 +9,10 @@ use forensics::blob_file::{BlobFile, BlobReference};
 use forensics::error::BlobError;
 use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, Fault, Need, ObjectId, ObjectNaming, RowView};
 
-use crate::layout::ObjectKey;
+use crate::content_files;
+use crate::content_slot::{self, SlotError};
+use crate::layout::{self, ObjectKey};
+use crate::read_buffers::ReadBuffers;
 
 /// What is known of all objects, by their names: about 50 bytes for each.
 #[derive(Debug, Default)]
@@ -32,6 +37,7 @@ struct FoundObject {
 enum FirstChunk {
     Unknown,
     InFile(BlobReference),
+    InContentFile,
     Here(Bytes),
 }
 
@@ -85,6 +91,13 @@ impl FoundObjects {
         Some(&mut self.found[at])
     }
 
+    /// Notes that the object is listed. An object without chunks names nothing that could be lost.
+    pub fn list(&mut self, object: ObjectId) {
+        if let Some(found) = self.find(object) {
+            found.is_listed = true;
+        }
+    }
+
     pub fn counts(&self) -> ObjectCounts {
         let mut counts = ObjectCounts::default();
         for found in &self.found {
@@ -100,8 +113,14 @@ impl FoundObjects {
 
 /// Reads chunks and lists.
 pub struct ObjectReader<'a> {
+    data: PathBuf,
     database: PathBuf,
+    /// Objects with a file of content, the last one first, each with the slots of its file.
+    in_files: Vec<(ObjectId, u32)>,
+    /// The next slot of the first of them.
+    next_slot: u32,
     naming: &'a dyn ObjectNaming,
+    buffers: ReadBuffers,
     /// The file that was read last: chunks that were written together lie together.
     open: Option<(u64, BlobFile)>,
     pub objects: FoundObjects,
@@ -124,9 +143,92 @@ pub struct ChunkError {
 }
 
 impl<'a> ObjectReader<'a> {
-    pub fn new(database: &Path, naming: &'a dyn ObjectNaming) -> Self {
-        let objects = FoundObjects::default();
-        Self { database: database.to_owned(), naming, open: None, objects, bytes_read: 0 }
+    /// Of the store in this data directory.
+    pub fn new(data: &Path, naming: &'a dyn ObjectNaming) -> Self {
+        Self {
+            data: data.to_owned(),
+            database: data.join(layout::DATABASE_DIRECTORY),
+            in_files: Vec::new(),
+            next_slot: 0,
+            naming,
+            buffers: ReadBuffers::default(),
+            open: None,
+            objects: FoundObjects::default(),
+            bytes_read: 0,
+        }
+    }
+
+    /// Finds files of content. Returns how many there are, and their bytes.
+    pub fn find_files(&mut self) -> io::Result<(u64, u64)> {
+        let found = content_files::sealed_in(&self.data)?;
+        let bytes = found.iter().map(|(_, bytes)| bytes).sum();
+        self.in_files =
+            found.iter().rev().map(|(object, bytes)| (*object, content_slot::slots_in(*bytes))).collect();
+        Ok((self.in_files.len() as u64, bytes))
+    }
+
+    pub fn has_files(&self) -> bool {
+        !self.in_files.is_empty()
+    }
+
+    /// The objects with files that were not read yet.
+    pub fn files(&self) -> Vec<ObjectId> {
+        self.in_files.iter().map(|(object, _)| *object).collect()
+    }
+
+    /// Passes over the files of objects that the database does not name: what is left of them is garbage.
+    pub fn keep_files(&mut self, is_named: impl Fn(ObjectId) -> bool) {
+        self.in_files.retain(|(object, _)| is_named(*object));
+    }
+
+    /// Reads the next chunk of a file, of those before this one of the database; `None` if there is none. Chunks come in the
+    /// order of their keys.
+    pub fn next_in_file(
+        &mut self,
+        before: Option<(ObjectId, u32)>,
+    ) -> Option<Result<(ObjectId, u32, Bytes), ChunkError>> {
+        loop {
+            let (object, slots) = *self.in_files.last()?;
+            let number = self.next_slot;
+            if number == slots {
+                self.in_files.pop();
+                self.next_slot = 0;
+                continue;
+            }
+            if before.is_some_and(|before| (object, number) >= before) {
+                return None;
+            }
+            self.next_slot += 1;
+            match self.chunk_in_file(object, number) {
+                Ok(None) => {}
+                Ok(Some(chunk)) => return Some(Ok((object, number, chunk))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Reads a slot, checks it and notes it.
+    fn chunk_in_file(&mut self, object: ObjectId, number: u32) -> Result<Option<Bytes>, ChunkError> {
+        let unfit = |cause: String| ChunkError {
+            file: Some(format!("{}/{object}", layout::CONTENT_DIRECTORY)),
+            detail: format!("chunk {number} of object {object}: {cause}"),
+        };
+        let chunk = self.slot(object, number).map_err(|error| match error {
+            SlotError::Unreadable(error) => unfit(error.to_string()),
+            SlotError::Damaged => unfit("its checksum does not match".to_owned()),
+        })?;
+        let Some(chunk) = chunk else { return Ok(None) };
+        self.bytes_read += chunk.len() as u64;
+        let content = self.naming.content_of(object, number, chunk.clone());
+        let content = content.map_err(|fault| unfit(fault.happened()))?;
+        self.objects.add(object, number, content, FirstChunk::InContentFile);
+        Ok(Some(chunk))
+    }
+
+    fn slot(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, SlotError> {
+        let path = self.data.join(layout::CONTENT_DIRECTORY).join(object.to_string());
+        let file = File::open(path).map_err(SlotError::Unreadable)?;
+        content_slot::read(&file, object, number, &self.buffers, true)
     }
 
     /// Reads an entry and notes it. Entries come in the order of their keys.
@@ -135,10 +237,7 @@ impl<'a> ObjectReader<'a> {
         match ObjectKey::read(key) {
             None => Err(unfit(format!("the key {key:02x?} is not one of an object"))),
             Some(ObjectKey::Name(object)) => {
-                // An object without chunks names nothing that could be lost.
-                if let Some(found) = self.objects.find(object) {
-                    found.is_listed = true;
-                }
+                self.objects.list(object);
                 Ok(ObjectEntry::Name)
             }
             Some(ObjectKey::Chunk(object, number)) => {
@@ -204,15 +303,20 @@ impl<'a> ObjectReader<'a> {
         let first = self.objects.find(list).map(|found| match &found.first {
             FirstChunk::Unknown => FirstChunk::Unknown,
             FirstChunk::InFile(reference) => FirstChunk::InFile(*reference),
+            FirstChunk::InContentFile => FirstChunk::InContentFile,
             FirstChunk::Here(chunk) => FirstChunk::Here(chunk.clone()),
         });
         let chunk = match first {
             Some(FirstChunk::Here(chunk)) => chunk,
             Some(FirstChunk::InFile(reference)) => {
-                let value = self.value(&crate::layout::chunk_key(list, 0), reference);
+                let value = self.value(&layout::chunk_key(list, 0), reference);
                 value
                     .map_err(|error| Fault::damaged("a list can't be read").because(error).about(about()))?
                     .into()
+            }
+            Some(FirstChunk::InContentFile) => {
+                let unreadable = || Fault::damaged("a list can't be read").about(about());
+                self.slot(list, 0).ok().flatten().ok_or_else(unreadable)?
             }
             Some(FirstChunk::Unknown) | None => {
                 return Err(Fault::damaged("a list is missing").about(about()));

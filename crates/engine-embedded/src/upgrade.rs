@@ -121,7 +121,7 @@ impl Upgrade<'_, '_> {
             remove(left).map_err(|error| self.unwritable(error))?;
         }
         let meta = open::meta_family(self.rocks, path)?;
-        checkpoint::make(self.rocks, meta, &draft, format).map_err(|fault| self.failed(fault))?;
+        checkpoint::make(self.rocks, meta, path, &draft, format).map_err(|fault| self.failed(fault))?;
         self.step(UpgradeStep::KeepCheckpoint)?;
         fs::rename(&draft, &kept).map_err(|error| self.unwritable(error))?;
         self.directory.sync()?;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,9 +18,10 @@ use store::{CHUNK_BYTES, Engine, EngineValue, NoObjects, ObjectId, Objects};
 use store_suite::{insert, table};
 use tempfile::TempDir;
 
-use crate::support::{bytes_of, crash, eventually, files, open, raw, refusal};
+use crate::support::{bytes_of, content_files, crash, eventually, files, open, raw, refusal};
 
 const DIRECTORY: &str = "PARTITA_OBJECTS_DIRECTORY";
+const HANDLES_DIRECTORY: &str = "PARTITA_HANDLES_DIRECTORY";
 const SYNCED: &str = "synced ";
 
 pub fn object(number: i64) -> ObjectId {
@@ -40,7 +42,7 @@ pub fn content(object: i64, number: u32, bytes: usize) -> Bytes {
     out.into()
 }
 
-/// How many chunks an object has, and how long each is: content that is logged, and content that is not.
+/// How many chunks an object has, and how long each is: content in files, content that is logged, and content that is not.
 fn shape(object: i64) -> (u32, usize) {
     match object % 4 {
         0 => (1, 60_000),
@@ -173,8 +175,9 @@ async fn a_fast_upload_waits_for_the_disk_and_rows_do_not_wait_for_it() {
     let uploads = (0..4).map(|n| {
         let objects = objects.clone();
         tokio::spawn(async move {
-            let chunk = content(n, 0, CHUNK_BYTES);
-            for number in 0..150 {
+            // In the database: files of content need no buffers.
+            let chunk = content(n, 0, 500_000);
+            for number in 0..300 {
                 objects.put(object(n), number, chunk.clone()).await.unwrap();
             }
             objects.sync(&[object(n)]).await.unwrap();
@@ -200,6 +203,99 @@ async fn a_fast_upload_waits_for_the_disk_and_rows_do_not_wait_for_it() {
     assert!(stalls.iter().all(|counter| counter.value == EngineValue::Total(0.0)), "{stalls:?}");
 }
 
+/// A client that closes its connection ends the call, but not the thread that works for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_are_given_up_while_they_are_synced_harm_nothing() {
+    let directory = TempDir::new().unwrap();
+    let objects = EmbeddedObjects::new(open(directory.path()));
+    for n in 0..150 {
+        objects.put(object(n), 0, content(n, 0, CHUNK_BYTES)).await.unwrap();
+        let syncing = objects.clone();
+        let sync = tokio::spawn(async move { syncing.sync(&[object(n)]).await });
+        tokio::time::sleep(Duration::from_micros(40 * n as u64)).await;
+        sync.abort();
+        objects.remove(&[object(n)]).await.unwrap();
+    }
+    objects.put(object(200), 0, content(200, 0, CHUNK_BYTES)).await.unwrap();
+    objects.sync(&[object(200)]).await.unwrap();
+    eventually("only what was kept has a file", || content_files(directory.path()).len() == 1).await;
+    assert_eq!(objects.list(ObjectId::FIRST, 10).await.unwrap().objects, [object(200)]);
+}
+
+/// A power cut can bring a deleted file back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_a_removed_object_shows_nothing() {
+    let directory = TempDir::new().unwrap();
+    let objects = EmbeddedObjects::new(open(directory.path()));
+    objects.put(object(1), 0, content(1, 0, CHUNK_BYTES)).await.unwrap();
+    objects.sync(&[object(1)]).await.unwrap();
+    let file = content_files(directory.path())[0].clone();
+    let saved = fs::read(&file).unwrap();
+    objects.remove(&[object(1)]).await.unwrap();
+    fs::write(&file, saved).unwrap();
+    assert_eq!(objects.get(object(1), 0).await.unwrap(), None);
+    assert_eq!(objects.part(object(1), 0, 0..10).await.unwrap(), None);
+    assert_eq!((objects.at_hand(object(1), 0), objects.part_at_hand(object(1), 0, 0..10)), (None, None));
+}
+
+/// Not a test, but a process whose connections have taken all handles.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_handles() {
+    let Ok(directory) = std::env::var(HANDLES_DIRECTORY) else { return };
+    let directory = Path::new(&directory);
+    let objects = EmbeddedObjects::new(open(directory));
+    let handles: Vec<fs::File> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+    objects.put(object(1), 0, content(1, 0, CHUNK_BYTES)).await.unwrap();
+    objects.sync(&[object(1)]).await.unwrap();
+    drop(handles);
+    assert!(content_files(directory).is_empty(), "there was no handle for a file");
+    objects.put(object(2), 0, content(2, 0, CHUNK_BYTES)).await.unwrap();
+    objects.sync(&[object(2)]).await.unwrap();
+    println!("{SYNCED}2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_handles_content_goes_into_the_database() {
+    let directory = TempDir::new().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 256 && exec \"$0\" --exact objects::without_handles --nocapture"])
+        .arg(program)
+        .env(HANDLES_DIRECTORY, directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("synced 2"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(content_files(directory.path()).len(), 1);
+    let objects = EmbeddedObjects::new(open(directory.path()));
+    for n in [1, 2] {
+        assert_eq!(objects.get(object(n), 0).await.unwrap(), Some(content(n, 0, CHUNK_BYTES)));
+    }
+}
+
+/// A new database would name nothing of it, and the server would delete it.
+#[tokio::test(flavor = "multi_thread")]
+async fn content_without_its_database_is_not_deleted() {
+    let directory = TempDir::new().unwrap();
+    let objects = EmbeddedObjects::new(open(directory.path()));
+    objects.put(object(1), 0, content(1, 0, CHUNK_BYTES)).await.unwrap();
+    objects.sync(&[object(1)]).await.unwrap();
+    objects.close().await;
+    drop(objects);
+    fs::remove_dir_all(directory.path().join("db")).unwrap();
+    for accept_loss in [false, true] {
+        let options = Options { accept_loss, ..Options::new(directory.path()) };
+        let refused = EmbeddedEngine::open(options).expect_err("must not open");
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+        assert!(refused.to_string().contains("content/"), "{refused}");
+        assert_eq!(content_files(directory.path()).len(), 1);
+    }
+    // As its message says.
+    fs::rename(directory.path().join("content"), directory.path().join("content-of-old")).unwrap();
+    let options = Options { accept_loss: true, ..Options::new(directory.path()) };
+    EmbeddedEngine::open(options).unwrap();
+}
+
 fn quick(directory: &Path) -> Arc<EmbeddedEngine> {
     let options = Options { reclaim_objects_after: Duration::from_millis(20), ..Options::new(directory) };
     Arc::new(EmbeddedEngine::open(options).unwrap())
@@ -211,8 +307,8 @@ async fn the_space_of_removed_objects_is_reclaimed() {
     let objects = EmbeddedObjects::new(quick(directory.path()));
     let all: Vec<ObjectId> = (0..120).map(object).collect();
     for n in 0..120 {
-        for number in 0..2 {
-            objects.put(object(n), number, content(n, number, CHUNK_BYTES)).await.unwrap();
+        for number in 0..4 {
+            objects.put(object(n), number, content(n, number, 500_000)).await.unwrap();
         }
     }
     objects.sync(&all).await.unwrap();
@@ -223,9 +319,9 @@ async fn the_space_of_removed_objects_is_reclaimed() {
     objects.remove(&gone).await.unwrap();
     eventually("the chunks that are left are copied", || size() <= 60).await;
     for n in (0..120).step_by(8) {
-        for number in 0..2 {
+        for number in 0..4 {
             let found = objects.get(object(n), number).await.unwrap();
-            assert!(found == Some(content(n, number, CHUNK_BYTES)), "chunk {number} of {n}");
+            assert!(found == Some(content(n, number, 500_000)), "chunk {number} of {n}");
         }
     }
     objects.remove(&all).await.unwrap();
@@ -239,8 +335,8 @@ async fn the_space_of_removed_objects_is_reclaimed() {
 async fn what_was_removed_before_a_stop_is_reclaimed_after_the_next_start() {
     let directory = TempDir::new().unwrap();
     let objects = EmbeddedObjects::new(open(directory.path()));
-    for number in 0..20 {
-        objects.put(object(1), number, content(1, number, CHUNK_BYTES)).await.unwrap();
+    for number in 0..40 {
+        objects.put(object(1), number, content(1, number, 500_000)).await.unwrap();
     }
     objects.sync(&[object(1)]).await.unwrap();
     objects.remove(&[object(1)]).await.unwrap();
@@ -261,6 +357,7 @@ async fn a_store_from_before_there_were_objects_gets_them() {
     drop(engine);
     let mut before = raw(directory.path());
     before.drop_cf("objects").unwrap();
+    before.drop_cf("files").unwrap();
     drop(before);
     assert!(engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap().is_sound());
     for _ in 0..2 {
@@ -285,7 +382,7 @@ async fn a_store_with_a_family_of_a_later_version_is_refused_and_not_changed() {
     assert!(matches!(error, OpenError::NewerFamily { .. }), "{error}");
     assert!(error.to_string().contains("has the column family later; use the version that wrote it"));
     let families = DB::list_cf(&rocksdb::Options::default(), directory.path().join("db")).unwrap();
-    assert_eq!(families.len(), 5, "{families:?}");
+    assert_eq!(families.len(), 6, "{families:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,7 +400,7 @@ async fn a_checkpoint_has_the_objects_of_its_moment() {
     let taken = engine.checkpoint().unwrap();
     let place = TempDir::new().unwrap();
     let copy = place.path().join("copy");
-    std::fs::rename(&taken.directory, &copy).unwrap();
+    fs::rename(&taken.directory, &copy).unwrap();
     objects.remove(&[object(1)]).await.unwrap();
     engine.close().await;
     let report = engine_embedded::check(&copy, &NoObjects, &mut |_| {}).unwrap();

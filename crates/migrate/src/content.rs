@@ -1,6 +1,7 @@
 //! The content that rows name: copied before the row that names it, and compared with it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,20 +24,21 @@ impl std::fmt::Debug for ContentCopy {
     }
 }
 
-/// Objects that are remembered as done: 16 MiB of names. Whatever is forgotten is done once more.
+/// Objects that are remembered as done: 20 MiB of names and numbers. Whatever is forgotten is done once more.
 const REMEMBERED_MAX: usize = 1 << 20;
 
-/// Copies or compares objects, each once.
+/// Copies or compares objects, each chunk once.
 pub(crate) struct Walk<'a> {
     content: &'a ContentCopy,
-    done: HashSet<ObjectId>,
+    /// How many chunks of each are done. Rows need different parts of an object: such as the runs that are left of pages.
+    done: HashMap<ObjectId, u32>,
     pub objects: u64,
     pub bytes: u64,
 }
 
 impl<'a> Walk<'a> {
     pub fn new(content: &'a ContentCopy) -> Self {
-        Self { content, done: HashSet::new(), objects: 0, bytes: 0 }
+        Self { content, done: HashMap::new(), objects: 0, bytes: 0 }
     }
 
     /// Copies what a row of the source names. Durable on return.
@@ -93,10 +95,11 @@ impl<'a> Walk<'a> {
         need: Need,
         copied: &mut Vec<ObjectId>,
     ) -> Result<(), Error> {
-        if !self.begin(need.object) {
+        let chunks = self.begin(need);
+        if chunks.is_empty() {
             return Ok(());
         }
-        for number in chunks(need) {
+        for number in chunks {
             // A source that changes may have removed it. Then its row is another one in the next pass.
             let Some(chunk) = self.chunk(Side::Source, table, need.object, number).await? else { break };
             self.bytes += chunk.len() as u64;
@@ -108,10 +111,7 @@ impl<'a> Walk<'a> {
     }
 
     async fn is_same(&mut self, table: &TableRef, need: Need) -> Result<bool, Error> {
-        if !self.begin(need.object) {
-            return Ok(true);
-        }
-        for number in chunks(need) {
+        for number in self.begin(need) {
             let ours = self.chunk(Side::Source, table, need.object, number).await?;
             let theirs = self.chunk(Side::Target, table, need.object, number).await?;
             if ours != theirs {
@@ -140,19 +140,20 @@ impl<'a> Walk<'a> {
         persist(|| objects.get(object, number)).await.map_err(Error::of_table(side, table))
     }
 
-    /// False if it is done already.
-    fn begin(&mut self, object: ObjectId) -> bool {
+    /// The chunks that are needed and not done already.
+    fn begin(&mut self, need: Need) -> Range<u32> {
         if self.done.len() >= REMEMBERED_MAX {
             self.done.clear();
         }
-        let is_new = self.done.insert(object);
-        self.objects += u64::from(is_new);
-        is_new
+        let needed = u32::try_from(need.bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(u32::MAX);
+        let done = self.done.insert(need.object, needed);
+        self.objects += u64::from(done.is_none());
+        let done = done.unwrap_or(0);
+        if done > needed {
+            self.done.insert(need.object, done);
+        }
+        done..needed
     }
-}
-
-fn chunks(need: Need) -> std::ops::Range<u32> {
-    0..u32::try_from(need.bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(u32::MAX)
 }
 
 fn damaged(table: &TableRef, row: StoredRef<'_>, fault: Fault) -> Error {

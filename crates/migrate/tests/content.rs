@@ -17,8 +17,8 @@ use store_suite::{account, draft, of_service};
 
 const UNSEEN: ProgressWatch<'_> = &|_: MigrationProgress<'_>| {};
 
-/// The properties `O` and `L` have the numbers of objects, of which two chunks and ten bytes are needed; those of `L` are
-/// lists of one chunk with numbers.
+/// The properties `O`, `S` and `L` have the numbers of objects, of which two chunks and ten bytes are needed, of those of `S`
+/// only ten bytes; those of `L` are lists of one chunk with numbers.
 struct Numbers;
 
 fn object(number: u8) -> ObjectId {
@@ -37,8 +37,9 @@ impl ObjectNaming for Numbers {
             _ => Vec::new(),
         };
         let lists = numbers("L").into_iter().map(|number| need(number, true));
-        let mut needs: Vec<Need> =
-            lists.chain(numbers("O").into_iter().map(|number| need(number, false))).collect();
+        let starts = numbers("S").into_iter().map(|number| Need { bytes: 10, ..need(number, false) });
+        let whole = numbers("O").into_iter().map(|number| need(number, false));
+        let mut needs: Vec<Need> = lists.chain(starts).chain(whole).collect();
         needs.iter_mut().for_each(|need| need.may_be_gone = partition.starts_with('u'));
         Ok(needs)
     }
@@ -156,6 +157,24 @@ async fn content_that_differs_or_is_missing_is_found() {
         assert_eq!(found, DifferenceKind::OtherContent);
         assert!(["bone", "bthree", "btwo"].contains(&key.partition.as_str()));
     }
+}
+
+#[tokio::test]
+async fn an_object_is_copied_and_compared_as_far_as_any_row_needs_it() {
+    let stores = Stores::new().await;
+    // Pages are written into the middle of others: of these, a run before them and one behind them is left.
+    for (partition, property) in [("ba", "S"), ("bb", "O"), ("bc", "S")] {
+        stores.name(partition, property, &[4]).await;
+    }
+    assert_eq!(stores.pass().await, (5, 4 * WHOLE + 2));
+    let target = &stores.content.target;
+    for at in 0..3 {
+        assert!(target.get(object(4), at).await.unwrap() == Some(chunk(4, at)), "chunk {at}");
+    }
+    assert_eq!(stores.verify().await.unwrap(), 5);
+    target.remove(&[object(4)]).await.unwrap();
+    target.put(object(4), 0, chunk(4, 0)).await.unwrap();
+    assert!(matches!(stores.verify().await, Err(Error::Differs(_))));
 }
 
 #[tokio::test]

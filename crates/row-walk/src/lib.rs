@@ -15,7 +15,7 @@ use std::ptr::{self, NonNull};
 use librocksdb_sys as _;
 use rocksdb::{AsColumnFamilyRef as _, ColumnFamily, Snapshot};
 
-pub use value::read_value;
+pub use value::{read_at, read_into, read_value};
 
 /// A walk of `partita_walk_open`.
 #[repr(C)]

@@ -107,37 +107,49 @@ impl RawPlace {
         let length = self.length.checked_add(before as u64).filter(|length| *length <= RECORD_BYTES_MAX)?;
         let file = File::open(directory.join(format!("{:06}.blob", self.file))).ok()?;
         // Below the largest record, which is a `usize`.
-        let record = match may_wait {
-            true => read_all(&file, start, length as usize),
-            false => read_cached(&file, start, length as usize),
-        };
-        let record = Bytes::from(record.ok()?);
+        let record = Bytes::from(read_at(&file, start, length as usize, may_wait).ok()?);
         is_record_of(&record, key).then(|| record.slice(before..))
     }
 }
 
-fn read_all(file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut record = read_cached(file, start, length).unwrap_or_default();
-    if record.len() < length {
-        record = vec![0; length];
-        file.read_exact_at(&mut record, start)?;
+/// So many bytes of a file. `UnexpectedEof` if it has fewer. If nobody may wait for the disk, `WouldBlock` if they are not in
+/// the system's cache.
+pub fn read_at(file: &File, start: u64, length: usize, may_wait: bool) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    read_into(&mut bytes, file, start, length, may_wait)?;
+    Ok(bytes)
+}
+
+/// The same, in the place of what is in a buffer.
+pub fn read_into(
+    buffer: &mut Vec<u8>,
+    file: &File,
+    start: u64,
+    length: usize,
+    may_wait: bool,
+) -> io::Result<()> {
+    buffer.clear();
+    let cached = read_cached(buffer, file, start, length);
+    if cached.is_ok() || !may_wait {
+        return cached;
     }
-    Ok(record)
+    buffer.resize(length, 0);
+    file.read_exact_at(buffer, start)
 }
 
 /// Fails if not all of it is in the system's cache.
-fn read_cached(file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut record: Vec<u8> = Vec::with_capacity(length);
-    let part = libc::iovec { iov_base: record.as_mut_ptr().cast(), iov_len: length };
+fn read_cached(buffer: &mut Vec<u8>, file: &File, start: u64, length: usize) -> io::Result<()> {
+    buffer.reserve(length);
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
     let start = libc::off_t::try_from(start).map_err(io::Error::other)?;
-    // SAFETY: the file is open, and so many bytes of the buffer can be written.
+    // SAFETY: the file is open, and so many bytes of the buffer, which is empty, can be written.
     let read = unsafe { libc::preadv2(file.as_raw_fd(), &part, 1, start, libc::RWF_NOWAIT) };
     if usize::try_from(read).ok() != Some(length) {
         return Err(io::ErrorKind::WouldBlock.into());
     }
     // SAFETY: the call has written so many bytes, which the buffer has room for.
-    unsafe { record.set_len(length) };
-    Ok(record)
+    unsafe { buffer.set_len(length) };
+    Ok(())
 }
 
 /// Whether a record has this key, and both checksums are right.

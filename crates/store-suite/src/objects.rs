@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::DateTime;
-use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, FaultKind, ObjectId, Objects};
+use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, ChunkPart, FaultKind, ObjectId, Objects};
 
 use crate::fixtures::fault_kind;
 
@@ -27,6 +27,7 @@ where
     }
     promises!(
         chunks_read_back_byte_for_byte,
+        parts_are_bytes_of_their_chunks,
         what_was_never_put_is_not_there,
         a_chunk_can_be_put_again,
         a_chunk_that_is_empty_or_too_long_is_refused,
@@ -87,6 +88,36 @@ pub async fn chunks_read_back_byte_for_byte(objects: Shared) {
     }
     assert_eq!(get(&objects, object(1), u32::MAX).await, Some(content(1, 9, 5)));
     assert_eq!(get(&objects, object(2), 0).await, Some(content(2, 0, 5)));
+}
+
+pub async fn parts_are_bytes_of_their_chunks(objects: Shared) {
+    let sizes = [1, 65_537, CHUNK_BYTES / 2, CHUNK_BYTES - 1, CHUNK_BYTES_MAX];
+    for is_durable in [false, true] {
+        for (number, bytes) in (0..).zip(sizes) {
+            let chunk = content(1, number, bytes);
+            if !is_durable {
+                objects.put(object(1), number, chunk.clone()).await.unwrap();
+            }
+            for within in
+                [0..1, 0..bytes, bytes - 1..bytes, bytes / 3..bytes / 2, 65_535..70_000, bytes - 1..bytes + 1]
+            {
+                let whole = chunk
+                    .get(within.clone())
+                    .map(|part| ChunkPart { bytes: Bytes::copy_from_slice(part), chunk_bytes: bytes });
+                let part = objects.part(object(1), number, within.clone()).await.unwrap();
+                for part in [part, objects.part_at_hand(object(1), number, within.clone())] {
+                    assert!(part.is_none() || part == whole, "bytes {within:?} of {bytes}");
+                }
+            }
+        }
+        objects.sync(&[object(1)]).await.unwrap();
+    }
+    assert_eq!(objects.part(object(1), 77, 0..1).await.unwrap(), None);
+    objects.remove(&[object(1)]).await.unwrap();
+    for number in 0..sizes.len() as u32 {
+        assert_eq!(objects.part(object(1), number, 0..1).await.unwrap(), None);
+        assert_eq!(objects.part_at_hand(object(1), number, 0..1), None);
+    }
 }
 
 pub async fn what_was_never_put_is_not_there(objects: Shared) {

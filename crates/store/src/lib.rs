@@ -37,8 +37,8 @@ pub use memory_objects::MemoryObjects;
 pub use merge::merge;
 pub use naming::{Need, NoObjects, ObjectNaming};
 pub use objects::{
-    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, ChunkSpan, ObjectId, Objects, ObjectsPage, check_chunk,
-    chunk_spans,
+    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, ChunkPart, ChunkSpan, ObjectId, Objects, ObjectsPage,
+    check_chunk, chunk_spans,
 };
 pub use page::{Entities, EntityView, EntityViews, Page, PageGuard, StoredRef};
 pub use request_memory::{AccountMemory, FREE_BYTES, MemoryShare, RequestMemory};

@@ -1,13 +1,14 @@
 //! Objects in memory, for tests and for `--in-memory`. They are gone when the process ends.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::objects::check_chunk;
-use crate::{Error, Fault, ObjectId, Objects, ObjectsPage};
+use crate::{ChunkPart, Error, Fault, ObjectId, Objects, ObjectsPage};
 
 /// One lock around one map: so simple that other keepers of objects can be compared with it.
 #[derive(Debug, Default)]
@@ -44,6 +45,18 @@ impl Objects for MemoryObjects {
     async fn sync(&self, _objects: &[ObjectId]) -> Result<(), Error> {
         // Nothing here survives a crash.
         self.state().map(drop)
+    }
+
+    async fn part(
+        &self,
+        object: ObjectId,
+        number: u32,
+        within: Range<usize>,
+    ) -> Result<Option<ChunkPart>, Error> {
+        let chunk = self.get(object, number).await?;
+        Ok(chunk
+            .filter(|chunk| within.start <= within.end && within.end <= chunk.len())
+            .map(|chunk| ChunkPart { bytes: chunk.slice(within), chunk_bytes: chunk.len() }))
     }
 
     async fn get(&self, object: ObjectId, number: u32) -> Result<Option<Bytes>, Error> {

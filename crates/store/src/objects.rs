@@ -48,6 +48,18 @@ impl ObjectId {
         &self.0
     }
 
+    /// Reads what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (time, random) = text.split_once('-')?;
+        let number = |half: &str| {
+            let is_hex =
+                half.len() == 16 && half.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            is_hex.then(|| u64::from_str_radix(half, 16).ok()).flatten()
+        };
+        let (time, random) = (number(time)?, number(random)?);
+        Some(Self((u128::from(time) << 64 | u128::from(random)).to_be_bytes()))
+    }
+
     /// When it was named; `None` if these bytes are no name of ours.
     pub fn named(&self) -> Option<DateTime> {
         let (ticks, _) = self.0.split_first_chunk::<8>()?;
@@ -84,6 +96,14 @@ pub struct ChunkSpan {
     pub within: Range<usize>,
 }
 
+/// Bytes of a chunk that was not read as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkPart {
+    pub bytes: Bytes,
+    /// How long the whole chunk is.
+    pub chunk_bytes: usize,
+}
+
 /// The chunks that hold these bytes of an object, in order. An object has at most 2³² chunks; what lies behind them is not
 /// there.
 pub fn chunk_spans(bytes: Range<u64>) -> impl Iterator<Item = ChunkSpan> {
@@ -112,7 +132,8 @@ pub struct ObjectsPage {
 
 /// What every keeper of objects promises. The crate `store-suite` has each promise as a test.
 ///
-/// - A chunk is read back byte for byte, or as a fault: never as other bytes, and never in part.
+/// - A chunk, or a part of it that was asked for, is read back byte for byte, or as a fault: never as other bytes, and never less
+///   of it.
 /// - After `sync` has answered, all chunks of these objects that were put before survive a crash of the process and of the
 ///   machine. Before that they may be lost, each as a whole.
 /// - A chunk is written once. Whoever is not sure that it was, puts the same bytes again, which changes nothing. Different
@@ -133,6 +154,23 @@ pub trait Objects: Send + Sync + 'static {
     /// A chunk that can be had without waiting, such as from memory, as `get` returns it. `None` says nothing: `get` knows.
     fn at_hand(&self, object: ObjectId, number: u32) -> Option<Bytes> {
         let _ = (object, number);
+        None
+    }
+
+    /// Bytes of a chunk, as `get` returns them, for less than what the whole chunk costs. `None` says nothing: `get` knows.
+    async fn part(
+        &self,
+        object: ObjectId,
+        number: u32,
+        within: Range<usize>,
+    ) -> Result<Option<ChunkPart>, Error> {
+        let _ = (object, number, within);
+        Ok(None)
+    }
+
+    /// The same if it can be had without waiting.
+    fn part_at_hand(&self, object: ObjectId, number: u32, within: Range<usize>) -> Option<ChunkPart> {
+        let _ = (object, number, within);
         None
     }
 
@@ -174,6 +212,22 @@ mod tests {
         assert_eq!(ObjectId::from_bytes([0xff; 16]).named(), None);
         assert_eq!(ObjectId::from_bytes([0xff; 16]).next(), None);
         assert_eq!(early.next(), Some(late));
+    }
+
+    #[test]
+    fn a_name_reads_back_and_nothing_else_is_one() {
+        let object = ObjectId::from_bytes(*b"\x00\x01abcdefgh\xffijklm");
+        assert_eq!(ObjectId::parse(&object.to_string()), Some(object));
+        for text in [
+            "",
+            "-",
+            "08de48c8b4f80000",
+            "08DE48c8b4f80000-ffffffffffffffff",
+            "08de48c8b4f80000-+fffffffffffffff",
+        ] {
+            assert_eq!(ObjectId::parse(text), None, "{text}");
+        }
+        assert_eq!(ObjectId::parse(&format!("{object}.new")), None);
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl BlobService {
         Self { contents, ..self }
     }
 
+    /// Before a stop, when no requests are under way: what was deleted last leaves no garbage to the sweep.
+    pub async fn finish_removals(&self) {
+        self.contents.finish_removals().await;
+    }
+
     /// Goes by another clock than the system's. To be said before the others.
     pub fn timed(self, clock: Arc<Clock>) -> Self {
         Self { contents: Contents::new(self.objects.clone(), clock.clone()), clock, ..self }

@@ -105,10 +105,9 @@ impl State {
         matches!(self.kind, Kind::Block(..))
     }
 
-    fn online(&self) -> Told<()> {
+    pub fn online(&self) -> Told<()> {
         match self.kind {
-            Kind::Block(AccessTier::Archive, None, _) => Err("BlobArchived"),
-            Kind::Block(AccessTier::Archive, Some(_), _) => Err("BlobBeingRehydrated"),
+            Kind::Block(AccessTier::Archive, ..) => Err("BlobArchived"),
             _ => Ok(()),
         }
     }

@@ -476,8 +476,10 @@ impl Walk {
         asked: Asked,
     ) -> Option<&mut State> {
         let now = self.now();
-        let expected =
-            self.known(name).live().and_then(|live| live.check(asked, On::Write, request.lease, true, now));
+        let expected = self.known(name).live().and_then(|live| {
+            live.check(asked, On::Write, request.lease, true, now)?;
+            live.online()
+        });
         assert_eq!(answer.map(drop), expected, "{name} {request:?}");
         let etag = answer.ok()?;
         self.moved(etag);
@@ -563,14 +565,18 @@ impl Walk {
         let now = self.now();
         let answer = told(self.ground.service.snapshot_blob(&blob(name), metadata.clone(), &request).await);
         let known = self.known(name);
-        let expected = known.live().and_then(|live| live.check(asked, On::Write, request.lease, false, now));
+        let expected = known.live().and_then(|live| {
+            live.check(asked, On::Write, request.lease, false, now)?;
+            live.online()
+        });
         assert_eq!(answer.map(drop), expected);
         if let Ok((time, etag)) = answer {
             let mut state = State { lease: LeaseOracle::default(), ..known.live().unwrap().clone() };
-            assert_eq!(etag, state.etag);
             if !metadata.is_empty() {
-                state.metadata = metadata;
+                assert_ne!(etag, state.etag);
+                (state.metadata, state.etag) = (metadata, etag);
             }
+            assert_eq!(etag, state.etag);
             known.snapshots.push((Some(time), state));
         }
     }
@@ -594,7 +600,7 @@ impl Walk {
         let known = self.known(name);
         let has_snapshots = known.snapshots.iter().any(|(_, state)| state.deleted.is_none());
         let expected = match (&state, which) {
-            (Err(_), Which::Current) if known.uncommitted.is_some() => match named {
+            (Err(_), Which::Current) if known.uncommitted.is_some() && !is_only => match named {
                 Some(_) => Err("LeaseNotPresentWithBlobOperation"),
                 None => asked.check(false, On::Write, false),
             },

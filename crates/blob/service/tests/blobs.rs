@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use blob_model::{
     AccessTier, BlobKind, ByteRange, Comparison, Conditions, ContentHeaders, Crc64, Etag, LeaseAction,
-    LeaseDuration, Matches, Md5, Metadata, ServiceKind, SnapshotTime, TagCondition, TierState,
+    LeaseDuration, Matches, Md5, Metadata, ServiceKind, SnapshotTime, TagCondition, Tags, TierState,
 };
 use blob_service::{
     BlobQuery, DeleteBlob, DeleteSnapshots, GetBlob, NewBlob, RangeChecksum, Request, SetProperties,
@@ -271,6 +271,29 @@ async fn tiers_are_kept_and_archive_is_left_pending() {
     ground.service.put_block_blob(&blob("b"), new, checks(), &Request::default(), body).await.unwrap();
     assert_eq!(ground.get("b").await, b"new");
     assert_eq!(code(set(AccessTier::Premium(20)).await), "InvalidHeaderValue");
+}
+
+#[tokio::test]
+async fn an_archived_blob_stays_as_it_is_but_for_tags_and_tier() {
+    let ground = Ground::with_container().await;
+    let (service, plain) = (&ground.service, Request::default());
+    let etag = ground.put("b", b"content").await;
+    let set = async |tier| service.set_blob_tier(&blob("b"), Which::Current, tier, None, &plain).await;
+    // Also while it leaves the archive.
+    for tier in [AccessTier::Archive, AccessTier::Hot] {
+        set(tier).await.unwrap();
+        let refused = [
+            code(service.set_blob_metadata(&blob("b"), metadata(&[("a", "1")]), &plain).await),
+            code(service.set_blob_properties(&blob("b"), SetProperties::default(), &plain).await),
+            code(service.snapshot_blob(&blob("b"), Metadata::default(), &plain).await),
+        ];
+        assert_eq!(refused, ["BlobArchived"; 3], "{tier:?}");
+        let tags = Tags::parse("t=1").unwrap();
+        service.set_blob_tags(&blob("b"), Which::Current, tags, &plain).await.unwrap();
+    }
+    let kept = ground.properties("b").await.unwrap();
+    assert_eq!((kept.etag, kept.metadata.is_empty()), (etag, true));
+    service.delete_blob(&blob("b"), DeleteBlob::default(), &plain).await.unwrap();
 }
 
 #[tokio::test]

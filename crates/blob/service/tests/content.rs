@@ -434,10 +434,40 @@ async fn little_is_read_ahead() {
     }
     assert_eq!(at, all.len());
     assert!((2..=7).contains(&ground.objects.getting_most.load(Ordering::SeqCst)));
-    // A range that lies in one chunk is one read.
-    ground.objects.take_gets();
-    ground.read(&written.content, 5..10).await;
-    assert_eq!(ground.objects.take_gets(), 1);
+}
+
+/// Of a large chunk, a few bytes are read without the rest. What has a checksum as a whole is read as a whole.
+#[tokio::test]
+async fn a_range_within_a_chunk_is_read_alone() {
+    let ground = Ground::new();
+    let all = bytes(5, 2 * MIB + 5000);
+    let content = ground.write(Keep::SmallInRow, &all).await.content;
+    let length = all.len();
+    for (range, gets, parts) in [
+        (5..10, 0, 1),
+        (MIB - 5..MIB + 5, 0, 2),
+        (MIB..MIB + MIB / 2, 0, 1),
+        (MIB..MIB + MIB / 2 + 1, 1, 0),
+        (length - 1..length, 0, 1),
+        (0..length, 3, 0),
+    ] {
+        let (read, fault) = ground.read(&content, range.start as u64..range.end as u64).await;
+        assert!(fault.is_none() && read == all[range.clone()], "{range:?}");
+        let (found_gets, found_parts) =
+            (ground.objects.take_gets(), ground.objects.parts.swap(0, Ordering::SeqCst));
+        assert_eq!((found_gets, found_parts), (gets, parts), "{range:?}");
+    }
+}
+
+/// A row that names more bytes than a chunk has content reads nothing of the checksum behind it.
+#[tokio::test]
+async fn a_part_is_content_only() {
+    let ground = Ground::new();
+    let written = ground.write(Keep::InObject, &bytes(1, 5000)).await;
+    let longer = Extent { length: 5008, ..written.content.row_extents()[0].clone() };
+    let longer = Content::of_extent(longer);
+    let (read, fault) = ground.read(&longer, 4990..5008).await;
+    assert_eq!((read.len(), fault.map(|fault| fault.kind())), (0, Some(FaultKind::Damaged)));
 }
 
 #[tokio::test]

@@ -200,6 +200,7 @@ impl Ground {
 
     /// All objects that are kept.
     pub async fn objects(&self) -> usize {
+        self.service.finish_removals().await;
         self.objects.list(store::ObjectId::FIRST, 1_000_000).await.unwrap().objects.len()
     }
 

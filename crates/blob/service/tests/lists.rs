@@ -36,6 +36,17 @@ async fn names_are_in_the_order_of_their_bytes() {
     }
 }
 
+/// Content of 4 KiB is kept in the row.
+#[tokio::test]
+async fn small_content_does_not_shorten_a_page() {
+    let ground = Ground::with_container().await;
+    for number in 0..3000 {
+        ground.put(&format!("{number:04}"), &[7; 4096]).await;
+    }
+    let page = ground.service.list_blobs(&container("abc"), &query(5000)).await.unwrap();
+    assert_eq!((page.entries.len(), page.next), (3000, None));
+}
+
 #[tokio::test]
 async fn a_hierarchy_shows_what_is_below_a_prefix_once() {
     let ground = ground().await;

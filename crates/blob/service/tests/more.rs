@@ -1,6 +1,7 @@
 //! Copies, operations From URL, tags, soft delete.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -369,6 +370,65 @@ async fn what_was_deleted_can_be_restored_for_days() {
         snapshots: None,
     };
     assert_eq!(code(ground.service.delete_blob(&blob("b"), permanent, &plain).await), "BlobNotFound");
+}
+
+/// Keeps what is deleted as long as it is switched on. What is kept can be removed.
+#[derive(Default)]
+struct Switch(AtomicBool);
+
+#[async_trait]
+impl Retention for Switch {
+    async fn days(&self, _: &AccountName) -> Result<Option<u16>, Error> {
+        Ok(self.0.load(Ordering::SeqCst).then_some(7))
+    }
+
+    async fn permits_removal(&self, _: &AccountName) -> Result<bool, Error> {
+        Ok(true)
+    }
+}
+
+/// The mark that its content is shared goes with a blob. A deleted snapshot of it may be kept for longer.
+#[tokio::test]
+async fn a_copy_outlives_the_snapshots_of_a_source_that_is_gone() {
+    for way in ["gone", "put", "snapshot", "overwritten", "restored", "restored and all deleted"] {
+        let (ground, keeps) = (Ground::with_container().await, Arc::new(Switch::default()));
+        let ground = Ground { service: ground.service.clone().retaining(keeps.clone()), ..ground };
+        let (service, plain) = (&ground.service, Request::default());
+        let keep = |on| keeps.0.store(on, Ordering::SeqCst);
+        let content = bytes(1, 100_000);
+        ground.put("b", &content).await;
+        let (time, _) = service.snapshot_blob(&blob("b"), Metadata::default(), &plain).await.unwrap();
+        service.copy_blob(&blob("c"), copy("b"), &plain).await.unwrap();
+        let of_snapshot = DeleteBlob { which: Which::Snapshot(time), ..DeleteBlob::default() };
+        keep(true);
+        assert!(!service.delete_blob(&blob("b"), of_snapshot.clone(), &plain).await.unwrap().is_permanent);
+        keep(false);
+        assert!(service.delete_blob(&blob("b"), DeleteBlob::default(), &plain).await.unwrap().is_permanent);
+        if way != "gone" {
+            ground.put("b", &bytes(2, 100_000)).await;
+        }
+        match way {
+            "snapshot" => {
+                service.snapshot_blob(&blob("b"), Metadata::default(), &plain).await.unwrap();
+            }
+            "overwritten" => {
+                keep(true);
+                ground.put("b", &bytes(3, 100_000)).await;
+                keep(false);
+            }
+            "restored" | "restored and all deleted" => service.undelete_blob(&blob("b")).await.unwrap(),
+            _ => {}
+        }
+        let delete = match way {
+            "restored" => of_snapshot,
+            "restored and all deleted" => {
+                DeleteBlob { snapshots: Some(DeleteSnapshots::Include), ..DeleteBlob::default() }
+            }
+            _ => DeleteBlob { is_permanent: true, ..of_snapshot },
+        };
+        assert!(service.delete_blob(&blob("b"), delete, &plain).await.unwrap().is_permanent, "{way}");
+        assert!(ground.get("c").await == content, "{way}");
+    }
 }
 
 #[tokio::test]

@@ -1,17 +1,19 @@
 //! Objects in memory that a test looks into: what was called, what is there, and with damage on request.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use store::{Error, Fault, MemoryObjects, ObjectId, Objects, ObjectsPage};
+use store::{ChunkPart, Error, Fault, MemoryObjects, ObjectId, Objects, ObjectsPage};
 
 #[derive(Debug, Default)]
 pub struct WatchedObjects {
     inner: MemoryObjects,
     pub puts: AtomicUsize,
     pub gets: AtomicUsize,
+    pub parts: AtomicUsize,
     pub largest: AtomicUsize,
     /// Puts from this one on fail; 0 for none.
     pub fails_from: AtomicUsize,
@@ -76,6 +78,20 @@ impl Objects for WatchedObjects {
             Some((_, _, chunk)) => Ok(chunk),
             None => self.inner.get(object, number).await,
         }
+    }
+
+    /// Of a damaged chunk it says nothing, as one that has seen the damage.
+    async fn part(
+        &self,
+        object: ObjectId,
+        number: u32,
+        within: Range<usize>,
+    ) -> Result<Option<ChunkPart>, Error> {
+        if self.damaged.lock().unwrap().iter().any(|damaged| (damaged.0, damaged.1) == (object, number)) {
+            return Ok(None);
+        }
+        self.parts.fetch_add(1, Ordering::SeqCst);
+        self.inner.part(object, number, within).await
     }
 
     async fn remove(&self, objects: &[ObjectId]) -> Result<(), Error> {

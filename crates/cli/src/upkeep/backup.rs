@@ -244,7 +244,9 @@ fn copied(flags: &BackupFlags, from: &Path, to: &Path) -> io::Result<String> {
     let all = files::of_store(from)?;
     let total = all.iter().map(|file| file.bytes).sum();
     let earlier = whole(&flags.backups)?.pop().map(|name| flags.backups.join(name));
-    private_directory::create(&to.join(files::DATABASE))?;
+    for directory in files::DIRECTORIES {
+        private_directory::create(&to.join(directory))?;
+    }
     let mut progress = ProgressLine::new("copying");
     let (mut done, mut copied) = (0, 0);
     for file in &all {

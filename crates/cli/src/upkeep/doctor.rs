@@ -378,9 +378,10 @@ mod tests {
         std::thread::spawn(move || {
             while let Ok((mut stream, _)) = server.accept() {
                 // The first connection only looks whether somebody listens.
-                let _ =
-                    io::Write::write_all(&mut stream, b"HTTP/1.0 503 Not ready\r\n\r\nthe disk is full\n");
-                let _ = io::Read::read(&mut stream, &mut [0; 1024]);
+                if matches!(io::Read::read(&mut stream, &mut [0; 1024]), Ok(1..)) {
+                    let answer = b"HTTP/1.0 503 Not ready\r\n\r\nthe disk is full\n";
+                    io::Write::write_all(&mut stream, answer).unwrap();
+                }
             }
         });
         let found = port("port", &address, "--listen");

@@ -11,6 +11,8 @@ pub const BACKUP_FILE: &str = "BACKUP";
 pub const FORMAT_FILE: &str = "FORMAT";
 pub const COMMITTED_FILE: &str = "committed";
 pub const DATABASE: &str = "db";
+/// Files with large chunks of blobs.
+pub const CONTENT: &str = "content";
 
 /// A file of a store.
 #[derive(Clone, Debug)]
@@ -44,11 +46,29 @@ pub fn of_store(directory: &Path) -> io::Result<Vec<StoreFile>> {
             add(Path::new(DATABASE).join(&name))?;
         }
     }
+    let content = match fs::read_dir(directory.join(CONTENT)) {
+        // Stores of earlier versions have none.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+        content => content?,
+    };
+    for entry in content {
+        let path = Path::new(CONTENT).join(entry?.file_name());
+        // What is not finished belongs to a server that is writing it.
+        if is_finished_file(&path) {
+            add(path)?;
+        }
+    }
     Ok(found)
 }
 
-/// Table files and blob files never change once they are written.
+/// The directories of a store.
+pub const DIRECTORIES: [&str; 2] = [DATABASE, CONTENT];
+
+/// Table files and blob files never change once they are written, nor do files of content once they have their final name.
 pub fn is_finished_file(path: &Path) -> bool {
+    if path.starts_with(CONTENT) {
+        return path.extension().is_none();
+    }
     path.extension().is_some_and(|extension| extension == "sst" || extension == "blob")
 }
 
@@ -77,7 +97,7 @@ pub fn sync(directory: &Path) -> io::Result<()> {
 }
 
 /// The last bytes of a table file contain the ids of the database and of the file. The first bytes of a blob file contain
-/// the name of an object, which no other object gets.
+/// the name of an object, which no other object gets; a file of content is called so.
 const IDENTITY: u64 = 64 * 1024;
 
 /// Whether two table files or blob files are equal. Compares all bytes if `whole`, else only the first and the last ones,

@@ -99,8 +99,10 @@ fn exchange(address: SocketAddr, path: &str, token: Option<&str>, timeout: Durat
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
     let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    // HTTP/1.0, so that the body comes without chunks.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n{bearer}Connection: close\r\n\r\n")?;
+    // HTTP/1.0, so that the body comes without chunks. In one write: a server that answers and closes before it has read all of a
+    // request resets the connection, and its answer is lost.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n{bearer}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::check::{self, CheckError};
-use super::files::{self, COMMITTED_FILE, DATABASE, FORMAT_FILE};
+use super::files::{self, COMMITTED_FILE, CONTENT, DATABASE, FORMAT_FILE};
 use super::progress::{ProgressLine, size};
 use store::private_directory;
 use thiserror::Error;
@@ -94,7 +94,7 @@ fn make_room(data: &Path) -> Result<(), RestoreError> {
         .collect();
     let is_interrupted =
         names.iter().any(|name| name == PARTIAL) && !names.iter().any(|name| name == FORMAT_FILE);
-    let ours = [PARTIAL, DATABASE, COMMITTED_FILE];
+    let ours = [PARTIAL, DATABASE, CONTENT, COMMITTED_FILE];
     let in_the_way = names
         .iter()
         .find(|name| *name != "lost+found" && !(is_interrupted && ours.iter().any(|ours| *name == ours)));
@@ -103,8 +103,9 @@ fn make_room(data: &Path) -> Result<(), RestoreError> {
         return Err(RestoreError::Occupied { data: data.to_owned(), name });
     }
     if is_interrupted {
-        files::remove_directory(&data.join(DATABASE)).map_err(failed)?;
-        files::remove_directory(&data.join(PARTIAL)).map_err(failed)?;
+        for directory in [DATABASE, CONTENT, PARTIAL] {
+            files::remove_directory(&data.join(directory)).map_err(failed)?;
+        }
         match fs::remove_file(data.join(COMMITTED_FILE)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
@@ -118,7 +119,9 @@ fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
     let all = files::of_store(backup)?;
     let total = all.iter().map(|file| file.bytes).sum();
     let partial = data.join(PARTIAL);
-    private_directory::create(&partial.join(DATABASE))?;
+    for directory in files::DIRECTORIES {
+        private_directory::create(&partial.join(directory))?;
+    }
     let mut progress = ProgressLine::new("copying");
     let mut done = 0;
     for file in &all {
@@ -127,7 +130,7 @@ fn copy(backup: &Path, data: &Path) -> io::Result<u64> {
         progress.show(done, total, "");
     }
     files::sync_all(&partial)?;
-    for name in [DATABASE, COMMITTED_FILE] {
+    for name in [DATABASE, CONTENT, COMMITTED_FILE] {
         if partial.join(name).exists() {
             fs::rename(partial.join(name), data.join(name))?;
         }

@@ -81,13 +81,13 @@ fn dropping_key() -> Vec<u8> {
     [&b"D"[..], &[0xAB; 16]].concat()
 }
 
-/// Without the family that older programs do not know: it must not be in a store that they may still open.
+/// Without the families that older programs do not know: they must not be in a store that they may still open.
 fn raw(data: &Path) -> DB {
     DB::open_cf(&rocksdb::Options::default(), data.join("db"), ["default", "meta", "data"]).unwrap()
 }
 
 fn raw_upgraded(data: &Path) -> DB {
-    let families = ["default", "meta", "data", "objects"];
+    let families = ["default", "meta", "data", "objects", "files"];
     DB::open_cf(&rocksdb::Options::default(), data.join("db"), families).unwrap()
 }
 

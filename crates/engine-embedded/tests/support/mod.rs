@@ -79,14 +79,23 @@ pub fn crash(engine: Arc<EmbeddedEngine>) {
 
 /// The database under a closed engine, for tests that look at or forge stored bytes.
 pub fn raw(directory: &Path) -> DB {
-    DB::open_cf(&rocksdb::Options::default(), directory.join("db"), ["default", "meta", "data", "objects"])
-        .unwrap()
+    DB::open_cf(
+        &rocksdb::Options::default(),
+        directory.join("db"),
+        ["default", "meta", "data", "objects", "files"],
+    )
+    .unwrap()
 }
 
 pub fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory.join("db")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+/// The files of large chunks.
+pub fn content_files(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory.join("content")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 pub fn bytes_of(files: &[PathBuf]) -> u64 {

@@ -5,7 +5,7 @@ use blob_model::{
     RehydratePriority,
 };
 
-use super::state::{LeaseUse, Needs};
+use super::state::{self, LeaseUse, Needs};
 use crate::blob_row::{Moves, StoredKind};
 use crate::{BlobRef, BlobService, PropertiesSet, Request, Result, SetProperties, Which};
 
@@ -19,6 +19,7 @@ impl BlobService {
     ) -> Result<Etag> {
         self.admit(blob)?;
         let changed = self.change_blob(blob, request, Needs::WRITE, Moves::Etag, |stored, _| {
+            state::check_online(stored)?;
             stored.metadata = metadata.clone();
             stored.copy = None;
             Ok(())
@@ -40,6 +41,7 @@ impl BlobService {
         let needs_pages = set.length.is_some() || set.sequence_number.is_some();
         let needs = Needs { of: needs_pages.then_some(BlobType::Page), ..Needs::WRITE };
         let changed = self.change_blob(blob, request, needs, Moves::Etag, |stored, _| {
+            state::check_online(stored)?;
             if let Some(content) = &set.content {
                 stored.headers = content.clone();
             }

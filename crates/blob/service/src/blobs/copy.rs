@@ -31,7 +31,7 @@ impl BlobService {
         loop {
             attempts.next()?;
             let change = self.contents.begin_change();
-            let source = self.share(&copy.source, copy.is_sync, &change).await?;
+            let source = self.share(blob, &copy, &change).await?;
             let crc64 = match copy.is_sync {
                 true => Some(self.content_crc64(&copy.source.blob, &source).await?),
                 false => None,
@@ -113,8 +113,10 @@ impl BlobService {
         self.put_over(&table, blob, found.as_ref(), new, change, &[]).await
     }
 
-    /// The source of a copy, after its checks; its blob is marked as shared. `change` began before.
-    async fn share(&self, source: &CopySource, is_sync: bool, change: &Change) -> Result<StoredBlob> {
+    /// The source of a copy to this blob, after its checks; its blob is marked as shared. `change` began before.
+    async fn share(&self, target: &BlobRef, copy: &CopyBlob, change: &Change) -> Result<StoredBlob> {
+        let CopyBlob { source, is_sync, .. } = copy;
+        let is_foreign = source.blob.container.account != target.container.account;
         let table = source.blob.container.table()?;
         // Its manifests are read later, under what the change holds.
         let _pin = self.contents.pin(BlobKey::of(&source.blob));
@@ -122,11 +124,13 @@ impl BlobService {
         loop {
             attempts.next()?;
             let selected = self.selected_row(&table, &source.blob, source.which).await;
-            let (time, found) = if is_sync { selected.map_err(source::unverified)? } else { selected? };
+            // Of another account the service only tells that the source can't be read.
+            let (time, found) =
+                if *is_sync || is_foreign { selected.map_err(source::unverified)? } else { selected? };
             let stored = found.row.live().ok_or(Refusal::BlobNotFound)?;
-            let operand = if is_sync { Operand::FromUrlSource } else { Operand::CopySource };
+            let operand = if *is_sync { Operand::FromUrlSource } else { Operand::CopySource };
             source::check(stored, source, operand)?;
-            if is_sync && stored.length > limits::SYNC_COPY_BYTES_MAX {
+            if *is_sync && stored.length > limits::SYNC_COPY_BYTES_MAX {
                 return Err(Refusal::BodyTooLarge { max: limits::SYNC_COPY_BYTES_MAX }.into());
             }
             let base = match time == SnapshotTime::BASE {

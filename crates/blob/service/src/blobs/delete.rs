@@ -68,13 +68,19 @@ impl BlobService {
         request: &Request,
     ) -> Result<Option<Deleted>> {
         let change = self.contents.begin_change();
-        let (time, found) = self.selected_row(table, blob, delete.which).await?;
-        let stored = found.row.live().ok_or(Refusal::BlobNotFound)?;
+        let (time, found) = match delete.is_permanent {
+            true => self.selected_or_deleted_row(table, blob, delete.which).await?,
+            false => self.selected_row(table, blob, delete.which).await?,
+        };
+        let stored = found.row.blob.as_ref().ok_or(Refusal::BlobNotFound)?;
         Needs::WRITE.check(stored, request, self.clock.now())?;
-        if delete.is_permanent {
-            return Err(Refusal::PermanentDeleteOff.into());
-        }
-        let deletion = self.retained(blob, stored, self.clock.now()).await?;
+        let deletion = match delete.is_permanent {
+            true => {
+                self.check_removal(blob, stored).await?;
+                None
+            }
+            false => self.retained(blob, stored, self.clock.now()).await?,
+        };
         let doomed = Doomed { time, condition: state::held_to(Some(&found)), blob: stored.clone() };
         let operation = doom(&doomed, deletion)?;
         if self.apply(table, blob_key::partition(&blob.name)?, vec![operation]).await?.is_none() {
@@ -82,11 +88,23 @@ impl BlobService {
         }
         if deletion.is_none() {
             let base = self.base(table, blob).await?.and_then(|found| found.row.blob);
-            let is_shared = base.as_ref().is_some_and(|base| base.is_shared);
+            // The mark is that of the blob which had the snapshot. It may be gone, or another one by now.
+            let is_shared = base.as_ref().is_none_or(|base| base.is_shared || !base.has_snapshots);
             let gone = StoredBlob { has_snapshots: true, ..stored.clone() };
             self.remove_states(table, blob, &[&gone], base.as_ref(), is_shared, &change).await;
         }
         Ok(Some(Deleted { is_permanent: deletion.is_none() }))
+    }
+
+    /// Only what was deleted and is still kept can be removed, and only if the account permits it.
+    async fn check_removal(&self, blob: &BlobRef, stored: &StoredBlob) -> Result<()> {
+        if !self.retention.permits_removal(&blob.container.account).await? {
+            return Err(Refusal::PermanentDeleteOff.into());
+        }
+        match stored.deleted {
+            Some(_) => Ok(()),
+            None => Err(Refusal::OperationNotSupported.into()),
+        }
     }
 
     /// One attempt to delete a blob, its snapshots, or both.
@@ -100,6 +118,10 @@ impl BlobService {
         let change = self.contents.begin_change();
         let found = self.base(table, blob).await?.ok_or(Refusal::BlobNotFound)?;
         let Some(stored) = found.row.live() else {
+            // Uncommitted blocks are neither snapshots nor what was deleted and is kept.
+            if delete.snapshots == Some(DeleteSnapshots::Only) || delete.is_permanent {
+                return Err(Refusal::BlobNotFound.into());
+            }
             return self.delete_uncommitted(table, blob, &found, request, &change).await;
         };
         let now = self.clock.now();
@@ -107,7 +129,7 @@ impl BlobService {
         let lease = if is_only { LeaseUse::Read } else { LeaseUse::Write };
         Needs { of: None, lease, operand: Operand::Write }.check(stored, request, now)?;
         if delete.is_permanent {
-            return Err(Refusal::PermanentDeleteOff.into());
+            self.check_removal(blob, stored).await?;
         }
         let is_live = |state: &StoredBlob| state.deleted.is_none();
         if delete.snapshots.is_none()
@@ -213,8 +235,9 @@ impl BlobService {
             || !base.has_snapshots && self.has_snapshot(table, blob, can_be_restored).await?
         {
             self.hint(table, blob, &base.tags).await?;
+            let is_shared = base.is_shared || self.inherits(table, blob, base).await?;
             let mut row = found.row.clone();
-            row.blob = Some(StoredBlob { deleted: None, has_snapshots: true, ..base.clone() });
+            row.blob = Some(StoredBlob { deleted: None, has_snapshots: true, is_shared, ..base.clone() });
             let change = RowChange::Put(row.draft(Moves::Nothing));
             let condition = state::held_to(Some(&found));
             let operation = RowOperation { row: blob_key::row(SnapshotTime::BASE)?, condition, change };

@@ -113,6 +113,8 @@ impl Listing<'_> {
             return Ok(Step::Seek(Cut::before(entity.partition, &SnapshotTime::BASE.to_string())));
         }
         let row = BlobRow::read(entity.row).map_err(|fault| fault.about(&name))?;
+        // Small content is in the row, and is not shown.
+        let hidden = row.blob.as_ref().map_or(0, |blob| blob.content.inline_bytes().len());
         let Some(entry) = self.entry(&name, snapshot, row) else {
             self.passed += 1;
             let place = BlobPlace { name, snapshot };
@@ -124,7 +126,7 @@ impl Listing<'_> {
         if self.is_full() {
             return Ok(Step::End(BlobPlace { name, snapshot }));
         }
-        self.bytes += entity.row.bytes().len() + name.len();
+        self.bytes += entity.row.bytes().len().saturating_sub(hidden) + name.len();
         self.entries.push(BlobEntry::Blob(Box::new(entry)));
         Ok(Step::Next)
     }

@@ -175,6 +175,7 @@ impl BlobService {
                     StoredBlob { deleted: Some(deletion), lease: Default::default(), ..old.clone() };
                 let time = self.clock.tick_above(old.snapshot_after());
                 also.push(snapshot_row(SnapshotTime(time), snapshot)?);
+                new.is_shared |= self.inherits(table, blob, old).await?;
                 new.last_snapshot = Some(time);
                 (new.has_snapshots, is_retained) = (true, true);
             }

@@ -3,12 +3,13 @@
 use blob_model::{Etag, Metadata, Operand, Refusal, SnapshotTime};
 
 use super::put::snapshot_row;
-use super::state::{Attempts, LeaseUse, Needs, NewRow};
+use super::state::{self, Attempts, LeaseUse, Needs, NewRow};
 use crate::blob_row::{Moves, StoredBlob};
 use crate::{BlobRef, BlobService, Request, Result};
 
 impl BlobService {
-    /// With metadata of its own, or with the blob's. The ETag is the blob's, which stays as it is.
+    /// With metadata of its own, or with the blob's, which stays as it is. With metadata of its own the snapshot has an ETag of
+    /// its own too, which is returned; otherwise the blob's.
     pub async fn snapshot_blob(
         &self,
         blob: &BlobRef,
@@ -27,6 +28,7 @@ impl BlobService {
             let found = self.base(&table, blob).await?.ok_or(Refusal::BlobNotFound)?;
             let stored = found.row.live().ok_or(Refusal::BlobNotFound)?;
             needs.check(stored, request, self.clock.now())?;
+            state::check_online(stored)?;
             if !change.hold(&stored.content).await? {
                 continue;
             }
@@ -35,10 +37,13 @@ impl BlobService {
             let mut snapshot = StoredBlob { lease: Default::default(), ..stored.clone() };
             if !metadata.is_empty() {
                 snapshot.metadata = metadata.clone();
+                snapshot.modified = time.0;
             }
-            let etag = stored.etag();
+            let etag = snapshot.etag();
+            let inherits = self.inherits(&table, blob, stored).await?;
             let mut row = found.row.clone();
             if let Some(base) = &mut row.blob {
+                base.is_shared |= inherits;
                 (base.has_snapshots, base.last_snapshot) = (true, Some(time.0));
                 Self::after_snapshot(&mut base.kind);
             }

@@ -1,6 +1,7 @@
 //! The source of operations *From URL*: a blob of this server, read like any other.
 
 use async_trait::async_trait;
+use blob_model::limits::SYNC_COPY_BYTES_MAX;
 use blob_model::{AccountName, BlobType, CopySourceFault, Md5, Operand, Refusal, Seen, Span, Sums};
 use bytes::Bytes;
 
@@ -44,11 +45,12 @@ pub fn check(stored: &StoredBlob, source: &CopySource, operand: Operand) -> std:
 }
 
 impl BlobService {
-    /// A source after its checks, and its bytes.
+    /// A source after its checks, and its bytes, which are at most so many.
     async fn open_source(
         &self,
         source: &CopySource,
         range: Option<ByteRange>,
+        max: u64,
         operand: Operand,
     ) -> Result<(StoredBlob, SourceBody)> {
         let pin = self.contents.pin(BlobKey::of(&source.blob));
@@ -60,6 +62,10 @@ impl BlobService {
             Some(range) => range.of(stored.length)?,
             None => Span { start: 0, bytes: stored.length },
         };
+        // Before it is read: what is too large may take hours.
+        if part.bytes > max {
+            return Err(Refusal::BodyTooLarge { max }.into());
+        }
         let reader = self.content(&source.blob, &stored, part, pin).await?;
         Ok((stored, SourceBody { reader, blob: source.blob.clone() }))
     }
@@ -85,7 +91,8 @@ impl BlobService {
 
     /// Whether the whole source has this MD5.
     pub(crate) async fn check_source_md5(&self, source: &CopySource, md5: Md5) -> Result<()> {
-        let (_, mut body) = self.open_source(source, None, Operand::FromUrlSource).await?;
+        let max = SYNC_COPY_BYTES_MAX;
+        let (_, mut body) = self.open_source(source, None, max, Operand::FromUrlSource).await?;
         let mut checksums = blob_model::Checksums::new(true);
         while let Some(piece) = body.next().await? {
             checksums.update(&piece);
@@ -105,7 +112,7 @@ impl BlobService {
         drop(self.gate.pass().await?);
         self.engine.find_table(&blob.container.table()?).await?;
         let operand = Operand::FromUrlSource;
-        let (stored, mut body) = self.open_source(&source, None, operand).await?;
+        let (stored, mut body) = self.open_source(&source, None, checks.bytes_max, operand).await?;
         if takes_headers {
             new.content = overridden(stored.headers, new.content);
         }
@@ -137,7 +144,8 @@ impl BlobService {
         drop(self.gate.pass().await?);
         self.engine.find_table(&blob.container.table()?).await?;
         let operand = Operand::FromUrlSource;
-        let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
+        let max = part.checks.bytes_max;
+        let (_, mut body) = self.open_source(&part.source, part.range, max, operand).await?;
         let written = self
             .receive_source(&blob.container.account, &mut body, part.checks, Keep::InObject, operand, false)
             .await?;
@@ -158,7 +166,8 @@ impl BlobService {
         let needs = Needs { of, lease: LeaseUse::Write, operand: Operand::AppendFromUrlTarget };
         self.check_append_target(blob, condition, request, needs).await?;
         let operand = Operand::RangeFromUrlSource;
-        let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
+        let max = part.checks.bytes_max;
+        let (_, mut body) = self.open_source(&part.source, part.range, max, operand).await?;
         let written = self
             .receive_source(&blob.container.account, &mut body, part.checks, Keep::SmallInRow, operand, false)
             .await?;
@@ -178,7 +187,8 @@ impl BlobService {
         let needs = Needs { of, lease: LeaseUse::Write, operand: Operand::PageFromUrlTarget };
         self.check_page_target(blob, write, request, needs).await?;
         let operand = Operand::RangeFromUrlSource;
-        let (_, mut body) = self.open_source(&part.source, part.range, operand).await?;
+        let max = part.checks.bytes_max;
+        let (_, mut body) = self.open_source(&part.source, part.range, max, operand).await?;
         let written = self
             .receive_source(&blob.container.account, &mut body, part.checks, Keep::InObject, operand, false)
             .await?;

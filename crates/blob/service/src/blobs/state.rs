@@ -202,6 +202,17 @@ impl BlobService {
         blob: &BlobRef,
         which: Which,
     ) -> Result<(SnapshotTime, Found)> {
+        let (time, found) = self.selected_or_deleted_row(table, blob, which).await?;
+        if found.row.live().is_some() { Ok((time, found)) } else { Err(Refusal::BlobNotFound.into()) }
+    }
+
+    /// The same if it was deleted and is still kept.
+    pub(crate) async fn selected_or_deleted_row(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        which: Which,
+    ) -> Result<(SnapshotTime, Found)> {
         let time = match which {
             Which::Current => Some(SnapshotTime::BASE),
             Which::Snapshot(time) => Some(time).filter(|time| *time != SnapshotTime::BASE),
@@ -209,7 +220,6 @@ impl BlobService {
         };
         // The container is asked for in any case: that it is missing counts first.
         let found = self.state(table, blob, time.unwrap_or(SnapshotTime::BASE)).await?;
-        let found = found.filter(|found| found.row.live().is_some());
         Ok(time.zip(found).ok_or(Refusal::BlobNotFound)?)
     }
 
@@ -260,6 +270,17 @@ impl BlobService {
             }
             from = page.next;
         }
+    }
+
+    /// Whether a blob that has taken no snapshots has some of a blob before it, which were kept for longer than that. Nobody knows
+    /// whether these were shared: the mark went with their blob.
+    pub(crate) async fn inherits(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        stored: &StoredBlob,
+    ) -> Result<bool> {
+        Ok(!stored.has_snapshots && self.has_snapshot(table, blob, |_| true).await?)
     }
 
     /// Replaces the blob's row, together with other rows of its partition. The time of its new version, or `None` if it is not

@@ -204,7 +204,7 @@ impl Change {
         }
         let (count, ready) = contents.0.in_use.remove(*begin, blob, objects);
         counts::add(&contents.0.counts.removed, count);
-        Ok(contents.remove(ready).await?)
+        Ok(contents.remove_soon(ready).await?)
     }
 
     /// After a commit: removes what this content needs and none of the others do, which are all that rows of this blob name.

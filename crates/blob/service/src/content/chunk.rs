@@ -10,10 +10,15 @@ use store::{CHUNK_BYTES, CHUNK_SEAL_BYTES, Fault, ObjectId};
 use super::stored::object as named;
 
 /// Adds the checksum to the content of a chunk.
-pub fn seal(object: ObjectId, number: u32, mut content: BytesMut) -> Bytes {
-    debug_assert!((1..=CHUNK_BYTES).contains(&content.len()));
-    let seal = checksum(object, number, Crc64::of(&content));
-    content.extend_from_slice(&seal);
+pub fn seal(object: ObjectId, number: u32, content: BytesMut) -> Bytes {
+    let crc64 = Crc64::of(&content);
+    seal_known(object, number, content, crc64)
+}
+
+/// The same for content whose CRC is known.
+pub fn seal_known(object: ObjectId, number: u32, mut content: BytesMut, crc64: Crc64) -> Bytes {
+    debug_assert!((1..=CHUNK_BYTES).contains(&content.len()) && crc64 == Crc64::of(&content));
+    content.extend_from_slice(&checksum(object, number, crc64));
     content.freeze()
 }
 

@@ -8,6 +8,7 @@
 //!   until it is done.
 
 mod append;
+mod buffers;
 mod change;
 mod chunk;
 mod counts;
@@ -21,6 +22,7 @@ mod number;
 pub mod pages;
 mod reader;
 mod readers;
+mod removals;
 mod stored;
 mod sweep;
 mod walk;
@@ -28,6 +30,7 @@ mod writer;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blob_model::{AccountName, Crc64, DateTime};
 use bytes::Bytes;
@@ -48,10 +51,14 @@ pub use walk::ExtentWalk;
 pub use writer::{ContentWriter, Keep, WRITING_TIME_MAX, Written};
 
 use crate::{Clock, Result};
+use buffers::Buffers;
 use counts::Counts;
 use in_use::InUse;
+use removals::Removals;
 use sweep::Suspects;
 
+/// How long a stop waits for removals.
+const LAST_REMOVALS_TIME_MAX: Duration = Duration::from_secs(5);
 /// Objects that are removed in one call.
 const REMOVED_AT_ONCE: usize = 1000;
 
@@ -64,7 +71,9 @@ struct Shared {
     clock: Arc<Clock>,
     memory: Option<Arc<RequestMemory>>,
     in_use: InUse,
+    removals: Removals,
     counts: Counts,
+    buffers: Buffers,
     /// Other servers read and write the same data: see `shared_by_servers`.
     is_shared: bool,
     suspects: Suspects,
@@ -96,7 +105,18 @@ impl Contents {
         is_shared: bool,
     ) -> Self {
         let (in_use, counts, suspects) = (InUse::default(), Counts::default(), Suspects::default());
-        Self(Arc::new(Shared { objects, clock, memory, in_use, counts, is_shared, suspects }))
+        let (removals, buffers) = (Removals::default(), Buffers::default());
+        Self(Arc::new(Shared {
+            objects,
+            clock,
+            memory,
+            in_use,
+            removals,
+            counts,
+            buffers,
+            is_shared,
+            suspects,
+        }))
     }
 
     /// The memory for requests, as this account has it.
@@ -155,16 +175,37 @@ impl Contents {
         Ok(())
     }
 
-    /// Removes objects in the background, where nobody can wait for it. Without a runtime they are left to the sweep.
+    /// Removes objects in the background. What can't be removed is left to the sweep.
     fn remove_later(&self, objects: Vec<ObjectId>) {
-        if objects.is_empty() {
-            return;
-        }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        // Without a runtime they are left to the sweep.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.0.removals.add(objects) {
             let contents = self.clone();
-            // What can't be removed is left to the sweep.
-            runtime.spawn(async move { contents.remove(objects).await.is_ok() });
+            runtime.spawn(async move {
+                while let Some(objects) = contents.0.removals.next() {
+                    let _ = contents.remove(objects).await;
+                }
+            });
         }
+    }
+
+    /// Waits until what was removed in the background is gone, but not long: the sweep takes the rest.
+    pub(crate) async fn finish_removals(&self) {
+        let _ = tokio::time::timeout(LAST_REMOVALS_TIME_MAX, async {
+            while !self.0.removals.is_idle() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+
+    /// Like `remove_later`, unless too many wait already: then whoever removes more waits for the disk.
+    async fn remove_soon(&self, objects: Vec<ObjectId>) -> std::result::Result<(), store::Error> {
+        if self.0.removals.is_full() {
+            return self.remove(objects).await;
+        }
+        self.remove_later(objects);
+        Ok(())
     }
 
     fn now(&self) -> DateTime {

@@ -1,7 +1,8 @@
 //! Reads a range of content as a stream.
 //!
 //! Chunks are read ahead, a few at a time. Every chunk proves itself (`chunk`); where a whole extent is read, its checksum is
-//! compared too, before its last bytes are given out.
+//! compared too, before its last bytes are given out. Of a range, a few bytes of a large chunk are read without the rest, if the
+//! keeper of objects can check them alone.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,10 +15,13 @@ use async_trait::async_trait;
 use blob_model::{AccountName, Crc64};
 use bytes::Bytes;
 use futures_core::Stream;
-use store::{AccountMemory, CHUNK_BYTES, ChunkSpan, Fault, MemoryShare, ObjectId, chunk_spans};
+use store::{
+    AccountMemory, CHUNK_BYTES, CHUNK_SEAL_BYTES, ChunkPart, ChunkSpan, Fault, MemoryShare, ObjectId,
+    chunk_spans,
+};
 use tokio::task::JoinHandle;
 
-use super::{Content, Contents, Extent, Manifest, ReadPin, stored};
+use super::{Content, Contents, Extent, Manifest, ReadPin, fault_of, stored};
 use crate::Upload;
 
 /// Chunks that are held or under way: with the one that was given out last, less than 8 MiB.
@@ -160,10 +164,40 @@ impl Contents {
         }
     }
 
-    async fn part(&self, object: ObjectId, span: ChunkSpan) -> Result<Part, Fault> {
+    /// Bytes of a chunk. Of a whole extent its checksum is needed, so all of it is read.
+    async fn part(&self, object: ObjectId, span: ChunkSpan, is_checked: bool) -> Result<Part, Fault> {
+        if !is_checked && is_small(&span) {
+            let part = self.0.objects.part(object, span.number, span.within.clone()).await;
+            if let Some(part) = part.map_err(fault_of)?.and_then(|part| content_of(part, &span)) {
+                return Ok(part);
+            }
+        }
         let read = self.chunk(object, span.number).await?;
         part_of(read, object, span)
     }
+
+    /// The same if it can be had without waiting.
+    fn part_at_hand(&self, object: ObjectId, span: &ChunkSpan, is_checked: bool) -> Option<Part> {
+        if !is_checked && is_small(span) {
+            let part = self.0.objects.part_at_hand(object, span.number, span.within.clone());
+            if let Some(part) = part.and_then(|part| content_of(part, span)) {
+                return Some(part);
+            }
+        }
+        part_of(self.chunk_at_hand(object, span.number)?, object, span.clone()).ok()
+    }
+}
+
+/// Whether a part costs less than its chunk.
+fn is_small(span: &ChunkSpan) -> bool {
+    span.within.len() <= CHUNK_BYTES / 2
+}
+
+/// A part, which its keeper has checked. `None` if not all of it is content.
+fn content_of(part: ChunkPart, span: &ChunkSpan) -> Option<Part> {
+    let is_content =
+        part.bytes.len() == span.within.len() && span.within.end + CHUNK_SEAL_BYTES <= part.chunk_bytes;
+    is_content.then_some(Part { bytes: part.bytes, crc64: None })
 }
 
 /// These bytes of a chunk that was read.
@@ -241,9 +275,9 @@ impl ContentReader {
         };
         let Part { bytes, crc64 } = match load {
             // Not for more than one: reading ahead is for others to do, while this thread sends.
-            Load::Waiting(object, span) => match self.contents.chunk_at_hand(object, span.number) {
-                Some(read) => part_of(read, object, span)?,
-                None => self.contents.part(object, span).await?,
+            Load::Waiting(object, span) => match self.contents.part_at_hand(object, &span, is_checked) {
+                Some(part) => part,
+                None => self.contents.part(object, span, is_checked).await?,
             },
             Load::Running(mut running) => {
                 let done = (&mut running.0).await;
@@ -277,11 +311,12 @@ impl ContentReader {
             return Ok(());
         }
         for (ahead, _) in &mut self.ahead {
-            if let Ahead::Chunk { load, .. } = ahead
+            if let Ahead::Chunk { load, is_checked, .. } = ahead
                 && let Load::Waiting(object, span) = load
             {
-                let (contents, object, span) = (self.contents.clone(), *object, span.clone());
-                let running = tokio::spawn(async move { contents.part(object, span).await });
+                let (contents, object, span, is_checked) =
+                    (self.contents.clone(), *object, span.clone(), *is_checked);
+                let running = tokio::spawn(async move { contents.part(object, span, is_checked).await });
                 *load = Load::Running(Running(running));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blob_model::{AccountName, Checksums, Sums};
+use blob_model::{AccountName, Checksums, Crc64, Sums};
 use bytes::{Bytes, BytesMut};
 use store::{CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_SEAL_BYTES, Fault, MemoryShare, ObjectId};
 use tokio::task::JoinHandle;
@@ -16,6 +16,8 @@ pub const WRITING_TIME_MAX: Duration = Duration::from_secs(20 * 3600);
 
 /// What a writer begins with; most content is small, and a large one needs a chunk soon.
 const FIRST_BUFFER_BYTES: usize = INLINE_BYTES_MAX;
+/// A larger buffer is one for a whole chunk. A buffer is never more than four times what it has.
+const GROWING_BUFFER_BYTES_MAX: usize = CHUNK_BYTES / 4;
 
 type PutOutcome = std::result::Result<(), store::Error>;
 
@@ -44,6 +46,9 @@ pub struct ContentWriter {
     fresh: Fresh,
     chunks: u32,
     length: u64,
+    /// Of the chunks before the one that is filled.
+    crc64: Crc64,
+    /// The CRC is that of the chunk that is filled, the MD5 that of all.
     checksums: Checksums,
 }
 
@@ -69,6 +74,7 @@ impl Contents {
             fresh: Fresh::new(self),
             chunks: 0,
             length: 0,
+            crc64: Crc64::EMPTY,
             checksums: Checksums::new(with_md5),
         }
     }
@@ -93,7 +99,6 @@ impl ContentWriter {
     }
 
     pub async fn push(&mut self, piece: Bytes) -> Result<()> {
-        self.checksums.update(&piece);
         self.length += piece.len() as u64;
         if self.putting.as_ref().is_some_and(JoinHandle::is_finished) {
             self.settle().await?;
@@ -107,6 +112,7 @@ impl ContentWriter {
             }
             let (some, behind) = rest.split_at(rest.len().min(CHUNK_BYTES - self.buffer.len()));
             self.make_room(some.len())?;
+            self.checksums.update(some);
             self.buffer.extend_from_slice(some);
             rest = behind;
         }
@@ -118,12 +124,15 @@ impl ContentWriter {
         if self.length == 0 || is_small && self.keep == Keep::SmallInRow {
             let content = Content::inline(self.buffer.split().freeze());
             let (length, sums) = (self.length, self.checksums.clone().finish());
+            debug_assert_eq!(self.crc64, Crc64::EMPTY, "nothing was written before");
             return Ok(Written { content, length, sums, fresh: self.fresh.take() });
         }
         let (object, put) = self.next_chunk().await?;
-        put.await?;
+        // By a task too, so that whoever gives up removes what was written when nothing is written any more.
+        self.putting = Some(tokio::spawn(put));
+        self.settle().await?;
         self.contents.0.objects.sync(&[object]).await?;
-        let sums = self.checksums.clone().finish();
+        let sums = Sums { crc64: self.crc64, ..self.checksums.clone().finish() };
         let extent = Extent { object, start: 0, length: self.length, crc64: sums.crc64, block: None };
         let (content, length) = (Content::of_extent(extent), self.length);
         Ok(Written { content, length, sums, fresh: self.fresh.take() })
@@ -136,8 +145,8 @@ impl ContentWriter {
             return Ok(());
         }
         let capacity = match self.object {
-            None => needed.next_power_of_two().clamp(FIRST_BUFFER_BYTES, CHUNK_BYTES_MAX),
-            Some(_) => CHUNK_BYTES_MAX,
+            None if needed <= GROWING_BUFFER_BYTES_MAX => needed.next_power_of_two().max(FIRST_BUFFER_BYTES),
+            _ => CHUNK_BYTES_MAX,
         };
         let written = if self.putting.is_some() { CHUNK_BYTES_MAX } else { 0 };
         if let Some(share) = &mut self.share
@@ -146,7 +155,10 @@ impl ContentWriter {
             return Err(store::Error::Busy.into());
         }
         // `reserve` would take more.
-        let mut buffer = BytesMut::with_capacity(capacity);
+        let mut buffer = match capacity == CHUNK_BYTES_MAX {
+            true => self.contents.0.buffers.take(),
+            false => BytesMut::with_capacity(capacity),
+        };
         buffer.extend_from_slice(&self.buffer);
         self.buffer = buffer;
         Ok(())
@@ -174,9 +186,16 @@ impl ContentWriter {
         }
         let number = self.chunks;
         self.chunks = number.checked_add(1).ok_or_else(|| Fault::bug("an object has no more chunks"))?;
-        let chunk = chunk::seal(object, number, self.buffer.split());
-        let objects = self.contents.0.objects.clone();
-        Ok((object, async move { objects.put(object, number, chunk).await }))
+        let crc64 = self.checksums.take_crc64();
+        self.crc64 = self.crc64.join(crc64, self.buffer.len() as u64);
+        // Not `split`, which would leave a second owner of the buffer.
+        let chunk = chunk::seal_known(object, number, std::mem::take(&mut self.buffer), crc64);
+        let contents = self.contents.clone();
+        Ok((object, async move {
+            let put = contents.0.objects.put(object, number, chunk.clone()).await;
+            contents.0.buffers.give_back(chunk);
+            put
+        }))
     }
 }
 
