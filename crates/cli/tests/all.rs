@@ -9,6 +9,7 @@ mod azurite_import;
 mod batch;
 mod bearer;
 mod bench;
+mod blob_answers;
 mod blob_limits;
 mod blob_tool;
 mod blob_upkeep;

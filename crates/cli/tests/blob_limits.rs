@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-use std::io::Write as _;
+use std::io::{BufReader, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +13,14 @@ use front::ServiceKind;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::blobs::server;
+use crate::support::http::read_answer;
 use crate::support::{Client, KEY, Partita};
 
 const VERSION: (&str, &str) = ("x-ms-version", "2021-08-06");
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const CHUNKED: (&str, &str) = ("Transfer-Encoding", "chunked");
 
-fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
@@ -74,6 +76,35 @@ fn blocks_have_ids_of_one_length() {
         let code = shown(&mut client, "PUT", "/box/ids?comp=blocklist", &[], list.as_bytes());
         assert_eq!(code, "InvalidXmlDocument", "{list}");
     }
+}
+
+#[test]
+fn page_ranges_end_with_a_marker_if_there_are_more_than_10_000() {
+    const COUNT: u64 = 10_001;
+    // Far apart: a write costs more the more ranges lie near it.
+    const DISTANCE: u64 = 64 * 1024 * 1024;
+    let (_server, mut client) = server(&[]);
+    let length = (COUNT * DISTANCE).to_string();
+    let new = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", length.as_str())];
+    assert_eq!(shown(&mut client, "PUT", "/box/disk", &new, b""), "201");
+    for start in (0..COUNT).map(|n| n * DISTANCE) {
+        let range = format!("bytes={start}-{}", start + 511);
+        let headers = [("x-ms-page-write", "update"), ("x-ms-range", range.as_str())];
+        assert_eq!(shown(&mut client, "PUT", "/box/disk?comp=page", &headers, &[7; 512]), "201", "{range}");
+    }
+    let mut ranges = |options: &str| {
+        let answer = client.send("GET", &format!("/box/disk?comp=pagelist{options}"), &[VERSION], b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        let next = text.split_once("<NextMarker>").and_then(|(_, rest)| rest.split_once('<'));
+        let next = next.map(|(marker, _)| marker.to_owned());
+        assert_eq!(next.is_some(), text.contains("NextMarker"));
+        (text.matches("<PageRange>").count(), next)
+    };
+    let (count, next) = ranges("");
+    let next = next.filter(|next| !next.is_empty()).expect("there is one more");
+    assert_eq!(count, 10_000);
+    assert_eq!(ranges(&format!("&marker={}", encoded(&next))), (1, None));
 }
 
 #[test]
@@ -237,4 +268,18 @@ fn slow_uploads_of_one_account_leave_memory_for_others() {
     }
     // The slow account is still served, too, where a request needs little.
     assert_eq!(shown(&mut slow, "PUT", "/box/small", &[BLOCK], b"small"), "201");
+}
+
+#[test]
+fn an_upload_past_its_own_deadline_ends_its_connection() {
+    let (server, mut client) = server(&[]);
+    let mut request = client.signed("PUT", "/box/late?timeout=1", &[VERSION, BLOCK], &[7; 1000]);
+    request.truncate(request.len() - 100);
+    let mut stream = TcpStream::connect(server.blob_address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(&request).unwrap();
+    let answer = read_answer(&mut BufReader::new(stream), false).unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (500, "OperationTimedOut"), "{}", answer.text());
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert_eq!(client.send("HEAD", "/box/late", &[VERSION], b"").status, 404);
 }

@@ -11,10 +11,10 @@ use protocol::signing::AccountKey;
 use protocol::signing::sas::{AccountSas, BlobSas, Overrides, Sas, SignedResource, Terms};
 
 use crate::support::request_logs::request_logs;
-use crate::support::{ACCOUNT, Answer, Client, KEY, Partita};
+use crate::support::{ACCOUNT, Answer, Client, KEY, Partita, binary};
 
-const VERSION: (&str, &str) = ("x-ms-version", "2021-08-06");
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+pub const VERSION: (&str, &str) = ("x-ms-version", "2021-08-06");
+pub const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 pub fn server(arguments: &[&str]) -> (Partita, Client) {
     let server = Partita::start(&[&["--in-memory"], arguments].concat());
@@ -24,7 +24,7 @@ pub fn server(arguments: &[&str]) -> (Partita, Client) {
     (server, client)
 }
 
-fn terms(permissions: &str) -> Terms {
+pub fn terms(permissions: &str) -> Terms {
     Terms {
         version: "2021-08-06".to_owned(),
         permissions: permissions.to_owned(),
@@ -33,7 +33,7 @@ fn terms(permissions: &str) -> Terms {
     }
 }
 
-fn token(permissions: &str, resource: SignedResource) -> String {
+pub fn token(permissions: &str, resource: SignedResource) -> String {
     let sas = Sas::Blob(BlobSas {
         terms: terms(permissions),
         container: "box".to_owned(),
@@ -56,7 +56,7 @@ fn account_token(permissions: &str, resource_types: &str) -> String {
     sas.to_query(&sas.sign(ACCOUNT, &AccountKey::parse(KEY).unwrap()))
 }
 
-fn with_token(
+pub fn with_token(
     client: &mut Client,
     method: &str,
     path: &str,
@@ -125,12 +125,54 @@ fn a_token_is_for_its_own_resource() {
     check(&mut client, "/box/other", &blob, "AuthenticationFailed");
     check(&mut client, "/box?restype=container&comp=list", &blob, "AuthenticationFailed");
     check(&mut client, "/box/b?snapshot=2022-07-13T23:46:14.4048519Z", &blob, "AuthorizationFailure");
+    check(&mut client, "/box/b?SNAPSHOT=2022-07-13T23:46:14.4048519Z", &blob, "AuthorizationFailure");
     let directory = token("r", SignedResource::Directory { path: "a".to_owned(), depth: "1".to_owned() });
     check(&mut client, "/box/a/b", &directory, "AuthenticationFailed");
     check(&mut client, "/?comp=list", &token("rl", SignedResource::Container), "AuthenticationFailed");
     check(&mut client, "/?comp=list", &account_token("l", "co"), "AuthorizationResourceTypeMismatch");
     check(&mut client, "/box/b", &account_token("w", "o"), "AuthorizationPermissionMismatch");
     assert_eq!(with_token(&mut client, "GET", "/?comp=list", &[], &account_token("l", "s")).status, 200);
+}
+
+#[test]
+fn a_snapshots_token_is_for_that_snapshot_however_the_option_is_spelled() {
+    let (server, mut client) = server(&[]);
+    let taken = client.send("PUT", "/box/b?comp=snapshot", &[VERSION], b"");
+    let time = taken.header("x-ms-snapshot").unwrap().to_owned();
+    let own = token("rd", SignedResource::Snapshot { blob: "b".to_owned(), time: time.clone() });
+    let time = time.replace(':', "%3A");
+    let other = "2020-01-01T00%3A00%3A00.0000000Z";
+    let mut ask = |method: &str, options: &str| {
+        let answer = with_token(&mut client, method, &format!("/box/b?{options}"), &[], &own);
+        if answer.status < 300 { answer.status.to_string() } else { answer.code() }
+    };
+    assert_eq!(ask("GET", &format!("snapshot={time}")), "200");
+    assert_eq!(ask("GET", &format!("Snapshot={time}")), "200");
+    for method in ["GET", "DELETE"] {
+        for options in [
+            format!("Snapshot=&snapshot={time}"),
+            format!("snapshot={time}&Snapshot="),
+            format!("SNAPSHOT={other}&snapshot={time}"),
+            format!("Snapshot={other}"),
+            String::new(),
+        ] {
+            assert_eq!(ask(method, &options), "AuthenticationFailed", "{method} {options}");
+        }
+    }
+    // A copy reads its source by the same rule.
+    let mut copied = |options: &str| {
+        let source = format!("http://{}/{ACCOUNT}/box/b?{options}&{own}", server.blob_address());
+        client.send("PUT", "/box/copy", &[VERSION, ("x-ms-copy-source", &source)], b"").status
+    };
+    assert_eq!(copied(&format!("snapshot={time}")), 202);
+    assert_eq!(copied(&format!("Snapshot=&snapshot={time}")), 401);
+    // A token that was signed for no time is for nothing, not for the blob.
+    let nothing = token("rd", SignedResource::Snapshot { blob: "b".to_owned(), time: String::new() });
+    for method in ["GET", "DELETE"] {
+        let answer = with_token(&mut client, method, "/box/b", &[], &nothing);
+        assert_eq!((answer.status, answer.code().as_str()), (403, "AuthorizationFailure"), "{method}");
+    }
+    assert_eq!(client.send("HEAD", "/box/b", &[VERSION], b"").status, 200);
 }
 
 #[test]
@@ -281,9 +323,14 @@ fn a_copy_reads_only_what_its_caller_may_read() {
     check(&mut into, &signed, "content");
     let writes = format!("{own}?{}", token("w", SignedResource::Blob("b".to_owned())));
     check(&mut into, &writes, "401 CannotVerifyCopySource");
+    let none = format!("http://{address}/{ACCOUNT}/box/none");
+    let signed = format!("{none}?{}", token("r", SignedResource::Container));
+    check(&mut into, &signed, "404 CannotVerifyCopySource");
+    check(&mut client, &none, "404 BlobNotFound");
+    check(&mut client, &signed, "404 BlobNotFound");
 }
 
-fn batch(parts: &[String]) -> Vec<u8> {
+pub fn batch(parts: &[String]) -> Vec<u8> {
     let parts = parts.iter().enumerate().map(|(n, part)| {
         format!("--b\r\nContent-Type: application/http\r\nContent-ID: {n}\r\nContent-Transfer-Encoding: binary\r\n\r\n{part}\r\n")
     });
@@ -333,6 +380,67 @@ fn parts_of_a_batch_have_credentials_of_their_own() {
     assert!(elsewhere.text().contains("HTTP/1.1 400"), "{}", elsewhere.text());
     let mixed = ["GET /x HTTP/1.1\r\n\r\n".to_owned(), part("box/two")];
     assert_eq!(send(&mut client, "/?comp=batch", &mixed).status, 400);
+}
+
+/// Parts are done beside each other and share syncs. Those of one blob are done in their order.
+#[test]
+fn parts_of_a_batch_share_syncs() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Partita::start(&["--data", data.path().to_str().unwrap()]);
+    let mut client = server.blob_client();
+    assert_eq!(client.send("PUT", "/box?restype=container", &[VERSION], b"").status, 201);
+    let deletes = token("d", SignedResource::Container);
+    let part =
+        |n: usize| format!("DELETE /{ACCOUNT}/box/{n}?{deletes} HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+    let mut statuses = |parts: &[usize]| -> Vec<String> {
+        let kind = ("Content-Type", "multipart/mixed; boundary=b");
+        let parts: Vec<String> = parts.iter().map(|n| part(*n)).collect();
+        let text = client.send("POST", "/?comp=batch", &[VERSION, kind], &batch(&parts)).text();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 "));
+        lines.map(|line| line[..3].to_owned()).collect()
+    };
+    const PARTS: usize = 128;
+    let mut writer = server.blob_client();
+    for n in 0..PARTS + 1 {
+        assert_eq!(writer.send("PUT", &format!("/box/{n}"), &[VERSION, BLOCK], b"x").status, 201);
+    }
+    let groups = || server.metrics()["partita_store_commits_total"];
+    let before = groups();
+    // The missing one is last but one.
+    let mut all: Vec<usize> = (0..PARTS).collect();
+    all.insert(PARTS - 1, 999);
+    let found = statuses(&all);
+    let expected = all.iter().map(|n| if *n == 999 { "404" } else { "202" });
+    assert!(found.iter().eq(expected), "{found:?}");
+    let used = groups() - before;
+    assert!(used <= PARTS as f64 / 2.0, "{used} groups for {PARTS} deletions");
+    assert_eq!(statuses(&[PARTS, PARTS]), ["202", "404"]);
+}
+
+/// Content is removed in the background, and a stop waits for it.
+#[test]
+fn what_was_deleted_before_a_stop_leaves_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let server = Partita::start(&["--data", data]);
+    let mut client = server.blob_client();
+    assert_eq!(client.send("PUT", "/box?restype=container", &[VERSION], b"").status, 201);
+    let deletes = token("d", SignedResource::Container);
+    let parts = (0..100).map(|n| {
+        assert_eq!(
+            client.send("PUT", &format!("/box/{n}"), &[VERSION, BLOCK], &vec![1; 600_000]).status,
+            201
+        );
+        format!("DELETE /{ACCOUNT}/box/{n}?{deletes} HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+    });
+    let parts: Vec<String> = parts.collect();
+    let kind = ("Content-Type", "multipart/mixed; boundary=b");
+    assert_eq!(client.send("POST", "/?comp=batch", &[VERSION, kind], &batch(&parts)).status, 202);
+    drop(client);
+    assert!(server.stop().success());
+    let shown = binary().args(["check", "--data", data, "--json"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(json["objects"]["count"], 0, "{}", json["objects"]);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn clients_read_and_delete_logs_and_do_nothing_else_with_them() {
     check("GET", &format!("{log}?comp=blocklist"), &[], 200);
     // To another container it can be copied.
     let source = format!("http://{}/devstoreaccount1{log}", server.blob_address());
-    check("PUT", "/box/copy", &[("x-ms-copy-source", &source), ("x-ms-requires-sync", "true")], 202);
+    check("PUT", "/box/copy", &[("x-ms-copy-source", &source)], 202);
     check("DELETE", &log, &[], 202);
     check("GET", &log, &[], 404);
     // The server goes on with the next log.

@@ -120,7 +120,7 @@ fn a_backup_of_a_running_server_has_every_write_acknowledged_before_it() {
         "{note}"
     );
     succeed(&["restore", &text(&backup), "--data", &text(&back)]);
-    assert_eq!(names(&back), ["FORMAT", "committed", "db"]);
+    assert_eq!(names(&back), ["FORMAT", "committed", "content", "db"]);
     for table in files(&back, "sst") {
         assert_eq!(fs::metadata(table).unwrap().nlink(), 1, "a restored file is a real copy");
     }

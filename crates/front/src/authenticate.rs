@@ -156,13 +156,14 @@ fn unlike(string: &str, keys: &str) -> Denial {
     Denial::failed(why).telling(detail)
 }
 
+/// What a token for another kind of resource is told. The slip is the service's.
+pub const WRONG_LEVEL: &str = "The specified signed resource is not allowed for the this resource level";
+
 /// What is no token. A token for another kind of resource is told so.
 pub fn refuse_format(error: &SasFormatError) -> Denial {
     let denial = Denial::failed(error.to_string());
     match error {
-        SasFormatError::Level(_) => {
-            denial.telling("The specified signed resource is not allowed for the this resource level")
-        }
+        SasFormatError::Level(_) => denial.telling(WRONG_LEVEL),
         _ => denial,
     }
 }

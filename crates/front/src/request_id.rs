@@ -7,11 +7,12 @@ pub fn new_guid() -> String {
     Guid(rand::rng().random()).to_string()
 }
 
-/// In the shape of the service's own: `xxxxxxxx-x002-00xx-xxxx-xxxxxx000000`. The number of the service is 002 for tables and
-/// 003 for queues.
+/// In the shape of the service's own: `xxxxxxxx-x002-00xx-xxxx-xxxxxx000000`. The number of the service is 002 for tables,
+/// 003 for queues and 01e for blobs.
 pub fn new_request_id(service: ServiceKind) -> String {
     let number = match service {
-        ServiceKind::Blob | ServiceKind::Table => 0x02,
+        ServiceKind::Blob => 0x1e,
+        ServiceKind::Table => 0x02,
         ServiceKind::Queue => 0x03,
     };
     let mut bytes: [u8; 16] = rand::rng().random();
@@ -29,7 +30,9 @@ mod tests {
 
     #[test]
     fn request_ids_have_the_services_shape() {
-        for (service, number) in [(ServiceKind::Table, "002-00"), (ServiceKind::Queue, "003-00")] {
+        let numbers =
+            [(ServiceKind::Table, "002-00"), (ServiceKind::Queue, "003-00"), (ServiceKind::Blob, "01e-00")];
+        for (service, number) in numbers {
             let id = new_request_id(service);
             assert_eq!(id.len(), 36);
             assert_eq!((&id[10..16], &id[30..]), (number, "000000"), "{id}");

@@ -177,7 +177,8 @@ fn check_address(terms: &Terms, ip: IpAddr) -> Result<(), Denial> {
 
 fn check_protocol(terms: &Terms, https: bool) -> Result<(), Denial> {
     match terms.protocol.as_str() {
-        "" | "https,http" => Ok(()),
+        // Microsoft's documents have the first order only; libraries and tools sign the second too.
+        "" | "https,http" | "http,https" => Ok(()),
         "https" if https => Ok(()),
         "https" => Err(Denial::new(
             Refusal::AuthorizationProtocolMismatch,
@@ -249,7 +250,10 @@ mod tests {
             "tn=Books&sp=r&se=2026-01-01&sip=home",
             "AuthenticationFailed: sip is \"home\", not an address",
         );
-        check("tn=Books&sp=r&se=2026-01-01&spr=https,http", "Books r");
+        for both in ["https,http", "http,https"] {
+            check(&format!("tn=Books&sp=r&se=2026-01-01&spr={both}"), "Books r");
+            check(&format!("ss=t&srt=o&sp=r&se=2026-01-01&spr={both}"), "o r");
+        }
         check(
             "tn=Books&sp=r&se=2026-01-01&spr=https",
             "AuthorizationProtocolMismatch: the token is for https only, and this is http",

@@ -4,6 +4,7 @@ mod blob;
 mod read;
 
 pub use blob::{BlobProperties, BlobUpdate, DeleteRetention, StaticWebsite};
+pub use read::long_list;
 
 use std::fmt::Write as _;
 

@@ -37,9 +37,14 @@ impl XmlFault {
             let units = id.text().encode_utf16().count();
             units == 0 || units > limits::POLICY_ID_UNITS_MAX
         };
-        let identifiers = root.children.iter().take(limits::STORED_POLICIES_MAX);
-        let ids = identifiers.flat_map(|identifier| &identifier.children).filter(|child| child.name == "Id");
-        match ids.into_iter().find(is_bad) {
+        // An identifier without an id is at fault itself.
+        let id_of = |identifier: &'_ Element| identifier.children.iter().position(|child| child.name == "Id");
+        let mut identifiers = root.children.iter().take(limits::STORED_POLICIES_MAX);
+        let bad = identifiers.find_map(|identifier| match id_of(identifier) {
+            Some(id) => Some(&identifier.children[id]).filter(is_bad),
+            None => Some(identifier),
+        });
+        match bad {
             Some(id) => {
                 let reason = "Signed identifier ID cannot be empty or over 64 characters in length";
                 Self::behind(body, id, reason)
@@ -78,6 +83,10 @@ impl XmlFault {
 
     /// The same of the properties of blobs, which have a policy of their own.
     pub fn of_blob_properties(body: &[u8]) -> Self {
+        // Unlike queues, blobs do not tell where a document is no XML.
+        if Element::read(body).is_err() {
+            return Self::default();
+        }
         let shared = Self::of_properties(body);
         let (true, Ok(root)) = (shared.reason.is_empty(), Element::read(body)) else { return shared };
         let Ok(Some(policy)) = root.child("DeleteRetentionPolicy") else { return shared };
@@ -152,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn properties_of_blobs_that_are_no_xml_are_faulted_as_a_whole() {
+        assert_eq!(show(&XmlFault::of_blob_properties(b"<a")), "0 0 ");
+        let empty = XmlFault::of_blob_properties(b"<StorageServiceProperties />");
+        assert!(empty.reason.contains("invalid XmlNodeType"), "{empty}");
+    }
+
+    #[test]
     fn policies_are_faulted_at_their_ids() {
         let check = |inside: &str, expected: &str| {
             let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
@@ -160,6 +176,7 @@ mod tests {
         let reason = "Signed identifier ID cannot be empty or over 64 characters in length";
         check("<SignedIdentifier><Id></Id></SignedIdentifier>", &format!("1 49 {reason}"));
         check("<SignedIdentifier><Id/><AccessPolicy/></SignedIdentifier>", &format!("1 44 {reason}"));
+        check("<SignedIdentifier></SignedIdentifier>", &format!("1 59 {reason}"));
         let long = "é".repeat(65);
         check(&format!("<SignedIdentifier><Id>{long}</Id></SignedIdentifier>"), &format!("1 114 {reason}"));
         check(&"<SignedIdentifier><Id>a</Id></SignedIdentifier>".repeat(6), "0 0 ");

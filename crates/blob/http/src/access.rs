@@ -25,7 +25,8 @@ pub struct Admitted {
     pub identity: Option<Box<Identity>>,
 }
 
-/// `of_snapshot`: the request names a snapshot or a version, which a token of the blob itself does not cover.
+/// `of_snapshot`: the request names a snapshot or a version, which a token of the blob itself does not cover; nor does a token
+/// of a snapshot cover the blob.
 pub fn admitted(proof: Proof, of_snapshot: bool) -> Result<Admitted, Denial> {
     let plain = |grant| Admitted { grant, overrides: None, identity: None };
     match proof {
@@ -37,6 +38,10 @@ pub fn admitted(proof: Proof, of_snapshot: bool) -> Result<Admitted, Denial> {
                 match token.resource {
                     SignedResource::Blob(_) if of_snapshot => {
                         let why = "the token is the blob's, not its snapshots'";
+                        return Err(Denial::new(Shared::AuthorizationFailure, why));
+                    }
+                    SignedResource::Snapshot { .. } | SignedResource::Version { .. } if !of_snapshot => {
+                        let why = "the token is a snapshot's or a version's, not the blob's";
                         return Err(Denial::new(Shared::AuthorizationFailure, why));
                     }
                     SignedResource::Directory { .. } => {
@@ -115,6 +120,32 @@ pub fn need(operation: Operation, at_container: bool) -> Need {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::signing::sas::{BlobSas, Terms};
+
+    #[test]
+    fn a_token_is_for_the_blob_or_for_one_state_of_it() {
+        let check = |resource: SignedResource, of_snapshot: bool, expected: bool| {
+            let sas = Sas::Blob(BlobSas {
+                terms: Terms::default(),
+                container: "c".to_owned(),
+                resource: resource.clone(),
+                identifier: String::new(),
+                encryption_scope: String::new(),
+                overrides: Overrides::default(),
+                delegation: None,
+            });
+            let token = ResourceToken { sas: Box::new(sas), permissions: "r".to_owned() };
+            let admitted = admitted(Proof::Resource(token), of_snapshot);
+            assert_eq!(admitted.is_ok(), expected, "{resource:?} {of_snapshot}");
+        };
+        let (blob, time) = (|| "b".to_owned(), || "2022-07-13T23:46:14.4048519Z".to_owned());
+        for of_snapshot in [false, true] {
+            check(SignedResource::Container, of_snapshot, true);
+            check(SignedResource::Blob(blob()), of_snapshot, !of_snapshot);
+            check(SignedResource::Snapshot { blob: blob(), time: time() }, of_snapshot, of_snapshot);
+            check(SignedResource::Version { blob: blob(), time: time() }, of_snapshot, of_snapshot);
+        }
+    }
 
     #[test]
     fn roles_are_known_by_name_and_id() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blob_model::{
     AccessTier, BlobType, ByteRange, Conditions, ContentHeaders, Crc64, DateTime, LeaseId, Matches, Md5,
-    Metadata, Refusal, RehydratePriority, SnapshotTime, Tags, limits,
+    Metadata, Refusal, RehydratePriority, SnapshotTime, Tags,
 };
 use blob_service::{BodyChecks, Request as Stated, Which};
 use blob_wire::{names as blob_names, tag_expression};
@@ -88,7 +88,16 @@ impl<'a> Asked<'a> {
         self.query.get_ignoring_case(name).filter(|value| !value.is_empty())
     }
 
-    pub fn check_supported(&self) -> Result<(), Refusal> {
+    /// `stores`: the operation stores what it is given.
+    pub fn check_supported(&self, stores: bool) -> Result<(), Refusal> {
+        // A token can ask for it too.
+        let scope = self.option("ses").filter(|_| stores && self.option("sig").is_some());
+        if let Some(scope) = scope {
+            return Err(Refusal::HeaderUnsupported {
+                name: "x-ms-encryption-scope",
+                value: scope.to_owned(),
+            });
+        }
         match UNSUPPORTED.into_iter().find(|name| self.headers.contains_key(*name)) {
             Some(name) => {
                 let value = self.text(name).ok().flatten().unwrap_or_default();
@@ -317,7 +326,7 @@ impl<'a> Asked<'a> {
                 let number = usize::try_from(number).unwrap_or(most).min(most);
                 Ok((Some(text), Some(number)))
             }
-            Ok(_) => Err(Refusal::ParameterOutOfRange { name, value, min: 1, max: limits::LIST_MAX as u64 }),
+            Ok(_) => Err(Refusal::ParameterOutOfRange { name, value, min: 1, max: most as u64 }),
             Err(_) => Err(Refusal::ParameterInvalid { name, value, reason: Some("") }),
         }
     }
@@ -338,8 +347,11 @@ pub fn no_content() -> Refusal {
 }
 
 fn read_only(name: &'static str, time: SnapshotTime) -> Refusal {
-    let reason = Some("This operation is only allowed on the root blob. Snapshot should not be provided.");
-    Refusal::ParameterInvalid { name, value: time.to_string(), reason }
+    let reason = match name {
+        "versionid" => "This operation is only allowed on the root blob. Version id should not be provided.",
+        _ => "This operation is only allowed on the root blob. Snapshot should not be provided.",
+    };
+    Refusal::ParameterInvalid { name, value: time.to_string(), reason: Some(reason) }
 }
 
 #[cfg(test)]
@@ -388,8 +400,14 @@ mod tests {
         assert!(read(&format!("versionId={time}")).starts_with("Version("));
         assert_eq!(read("snapshot=1"), "InvalidQueryParameterValue: snapshot, 1");
         assert!(read(&format!("versionid={time}&snapshot={time}")).starts_with("Mutually"));
-        let current = with(&[], &format!("snapshot={time}"), |asked| asked.check_current());
-        assert!(code(current).starts_with("InvalidQueryParameterValue: snapshot"));
+        for (name, said) in [("snapshot", "Snapshot should"), ("versionid", "Version id should")] {
+            let current = code(with(&[], &format!("{name}={time}"), |asked| asked.check_current()));
+            assert!(
+                current.starts_with(&format!("InvalidQueryParameterValue: {name}, "))
+                    && current.contains(said),
+                "{current}"
+            );
+        }
     }
 
     #[test]
@@ -427,11 +445,22 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused_and_a_key_is_not_repeated() {
         let check = |name, value, expected: &str| {
-            assert_eq!(code(with(&[(name, value)], "", |asked| asked.check_supported())), expected);
+            assert_eq!(code(with(&[(name, value)], "", |asked| asked.check_supported(true))), expected);
         };
         check("x-ms-encryption-key", "secret", "UnsupportedHeader: x-ms-encryption-key, ");
         check("x-ms-encryption-scope", "mine", "UnsupportedHeader: x-ms-encryption-scope, mine");
         check("x-ms-lease-id", "x", "()");
+    }
+
+    #[test]
+    fn a_token_with_an_encryption_scope_may_not_store() {
+        let check = |query: &str, stores, expected: &str| {
+            assert_eq!(code(with(&[], query, |asked| asked.check_supported(stores))), expected, "{query}");
+        };
+        check("ses=mine&sig=x", true, "UnsupportedHeader: x-ms-encryption-scope, mine");
+        check("ses=mine&sig=x", false, "()");
+        check("ses=mine", true, "()");
+        check("sig=x", true, "()");
     }
 
     #[test]

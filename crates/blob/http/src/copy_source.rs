@@ -1,7 +1,7 @@
 //! The source of a copy: a blob of this server that the caller may read. Nothing is ever fetched from elsewhere.
 //!
-//! The service checks a source as if it were read: by the token in its address, by a bearer token of its own, or because the
-//! owner of the same account copies (spec: blob-operations 6.7).
+//! The service checks a source as if it were read: by the token in its address, by a bearer token of its own, because it is
+//! public, or, for Copy Blob alone, because the owner of the same account copies (spec: blob-operations 6.7).
 
 use blob_model::{BlobName, ByteRange, ContainerName, CopySourceFault, Refusal, shown_source};
 use blob_service::{BlobRef, ContainerRef, CopySource, PartFromUrl, Which};
@@ -12,7 +12,7 @@ use front::{Address, ServiceKind, delegation, sas};
 use http::Uri;
 use protocol::QueryString;
 
-use crate::access::{self, Admitted};
+use crate::access;
 use crate::answer::Failure;
 use crate::asked::Asked;
 use crate::grant::{Access, Grant, Need};
@@ -26,8 +26,24 @@ const AUTHORIZATION: &str = "x-ms-copy-source-authorization";
 /// The longest address of a source. Spec: Copy Blob.
 const SOURCE_BYTES_MAX: usize = 2 * 1024;
 
+pub const TAG_OPTION: &str = "x-ms-copy-source-tag-option";
+
+/// Whether the tags of the source are taken over, which the caller must be permitted to set.
+pub fn copies_tags(asked: &Asked<'_>) -> bool {
+    asked.text(TAG_OPTION).ok().flatten().is_some_and(|option| option.eq_ignore_ascii_case("COPY"))
+}
+
+/// In whose name a source without a token is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceIsRead {
+    /// The caller's, if it is in the caller's account: Copy Blob.
+    ByCaller,
+    /// Nobody's, so it must be public: all operations that answer when the copy is done.
+    ByAnybody,
+}
+
 /// The whole of a blob.
-pub async fn find(context: &Context<'_>) -> Result<CopySource, Failure> {
+pub async fn find(context: &Context<'_>, read: SourceIsRead) -> Result<CopySource, Failure> {
     let text = context.asked.required(names::COPY_SOURCE)?;
     let conditions = context.asked.source_conditions()?;
     let invalid = || Refusal::HeaderInvalid { name: names::COPY_SOURCE, value: text.to_owned() };
@@ -55,7 +71,7 @@ pub async fn find(context: &Context<'_>) -> Result<CopySource, Failure> {
     let container = ContainerRef::new(&address.site.account, &container);
     let blob = BlobRef::new(container, BlobName::parse(name).map_err(|_| not_found())?);
     let which = which(&query).ok_or_else(invalid)?;
-    authorize(context, &address, &resource, &query, (&blob, which)).await?;
+    authorize(context, &address, &resource, &query, (&blob, which), read).await?;
     Ok(CopySource { blob, which, conditions, shown: shown_source(text) })
 }
 
@@ -79,7 +95,7 @@ pub async fn part(context: &Context<'_>, bytes_max: u64) -> Result<PartFromUrl, 
     {
         return Err(Refusal::BodyTooLarge { max: bytes_max }.into());
     }
-    Ok(PartFromUrl { source: find(context).await?, range, checks })
+    Ok(PartFromUrl { source: find(context, SourceIsRead::ByAnybody).await?, range, checks })
 }
 
 fn which(query: &QueryString) -> Option<Which> {
@@ -128,9 +144,10 @@ async fn authorize(
     resource: &Resource,
     query: &QueryString,
     (blob, which): (&BlobRef, Which),
+    read: SourceIsRead,
 ) -> Result<(), Failure> {
     let refused = || Failure::from(Refusal::CopySource(CopySourceFault::NotAuthenticated));
-    let may_read = |admitted: &Admitted| admitted.grant.permits(Need::Blob(Access::Read)).is_ok();
+    let may_read = |grant: &Grant| grant.permits(Need::Blob(Access::Read)).is_ok();
     let bearer = context.front.bearer.current();
     if let Some(value) = context.asked.text(AUTHORIZATION)? {
         let malformed = || Refusal::CopySource(CopySourceFault::AuthenticationMalformed);
@@ -150,22 +167,24 @@ async fn authorize(
             .map_err(|_| malformed())?;
         let (roles, _) = proof;
         let grant = Grant::Role(access::of_roles(roles));
-        return match grant.permits(Need::Blob(Access::Read)) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(refused()),
-        };
+        return if may_read(&grant) { Ok(()) } else { Err(refused()) };
     }
     let token = read_token(resource, query).map_err(|_| refused())?;
     let Some((token, signature)) = token else {
         let is_own = address.site.account == *context.account();
         // The owner of an account may read all of it, and a bearer token says by itself what may be read.
         let in_own_name = matches!(context.admitted.grant, Grant::Owner | Grant::Role(_));
-        if is_own && in_own_name && may_read(context.admitted) {
+        if read == SourceIsRead::ByCaller && is_own && in_own_name && may_read(&context.admitted.grant) {
             return Ok(());
         }
-        return match public::is_readable(context.http, &blob.container).await? {
+        // Who has no name may not read tags.
+        let is_public =
+            !copies_tags(&context.asked) && public::is_readable(context.http, &blob.container).await?;
+        return match is_public {
             true => Ok(()),
-            false => Err(refused()),
+            // As a read without credentials is answered.
+            false if ServiceKind::Blob.sends_challenge(context.version()) => Err(refused()),
+            false => Err(Refusal::CopySource(CopySourceFault::NotFound).into()),
         };
     };
     let verified = authenticate::verify_token(address.account, &bearer, token, &signature);
@@ -178,7 +197,7 @@ async fn authorize(
         .map_err(|denial| context.front.deny(context.request, denial, None))
         .map_err(|_| refused())?;
     let admitted = access::admitted(proof, which != Which::Current).map_err(|_| refused())?;
-    if may_read(&admitted) { Ok(()) } else { Err(refused()) }
+    if may_read(&admitted.grant) { Ok(()) } else { Err(refused()) }
 }
 
 #[cfg(test)]

@@ -5,17 +5,19 @@ use std::borrow::Cow;
 use blob_model::Refusal;
 use blob_wire::{Writer, error_body};
 use bytes::Bytes;
-use common::{DateTime, Refusal as Shared};
+use common::{DateTime, Refusal as Shared, Version};
+use front::authenticate::WRONG_LEVEL;
 use front::headers::{X_MS_REQUEST_ID, X_MS_VERSION};
 use front::response_headers::{HEADERS_USUAL, come_back_later, echo, put};
 use front::{Body, RefusedRequest, Request, ServiceKind, header_case};
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, SERVER, WWW_AUTHENTICATE};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, SERVER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use protocol::names;
 
 use crate::BlobHttp;
-use crate::answer::{Answer, AnswerBody};
+use crate::answer::{Answer, AnswerBody, Failure};
+use crate::perform::BEARER_ONLY;
 use crate::route::Operation;
 
 const XML: HeaderValue = HeaderValue::from_static("application/xml");
@@ -81,7 +83,7 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, BlobHttp>) ->
     if has_document {
         headers.insert(CONTENT_TYPE, XML);
     }
-    if is_front_end(refusal) {
+    if is_front_end(refused.failure) {
         headers.insert(SERVER, HeaderValue::from_static(names::FRONT_END_SERVER));
         put(headers, X_MS_REQUEST_ID.clone(), &request.id);
     } else {
@@ -95,6 +97,9 @@ pub fn failure(request: &Request<'_>, refused: &RefusedRequest<'_, BlobHttp>) ->
     let asks_to_sign_in = [Shared::NoAuthenticationInformation, Shared::BearerTokenNotAccepted];
     if asks_to_sign_in.iter().any(|shared| *refusal == (*shared).into()) {
         put(headers, WWW_AUTHENTICATE, &refused.bearer.challenge());
+    }
+    if *refusal == Shared::TimedOut.into() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if *refusal == Shared::Frozen.into() {
         come_back_later(headers);
@@ -116,20 +121,57 @@ fn document(request: &Request<'_>, refused: &RefusedRequest<'_, BlobHttp>, bad_v
         details.push(("HeaderName", names::X_MS_VERSION.into()));
         details.push(("HeaderValue", String::from_utf8_lossy(sent)));
     }
-    if let Some(detail) = &failure.authentication_detail {
-        details.push(("AuthenticationErrorDetail", Cow::Borrowed(detail)));
+    let writer = match &refused.service_request.operation {
+        // Told by the newer front end.
+        _ if is_bare(&failure.refusal) => Writer::New,
+        Err(Refusal::HierarchyNotEnabled) if !is_front_end(failure) => Writer::New,
+        Ok(operation) if !is_front_end(failure) => writer(*operation, request.served_version()),
+        _ => Writer::Old,
+    };
+    match &failure.authentication_detail {
+        // The newer writer has no slip in it.
+        Some(detail) if detail == WRONG_LEVEL && writer == Writer::New => {
+            details.push(("AuthenticationErrorDetail", detail.replace("the this", "this").into()));
+        }
+        Some(detail) => details.push(("AuthenticationErrorDetail", Cow::Borrowed(detail))),
+        None => {}
     }
-    error_document(&failure.refusal, &details, &request.id)
+    error_document(writer, &failure.refusal, &details, &request.id)
 }
 
-pub fn error_document(refusal: &Refusal, details: &[(&'static str, Cow<'_, str>)], id: &str) -> Vec<u8> {
-    error_body::write(Writer::Old, refusal.code(), &refusal.to_string(), details, id, DateTime::now())
+pub fn error_document(
+    writer: Writer,
+    refusal: &Refusal,
+    details: &[(&'static str, Cow<'_, str>)],
+    id: &str,
+) -> Vec<u8> {
+    error_body::write(writer, refusal.code(), &refusal.to_string(), details, id, DateTime::now())
+}
+
+/// The writer of an operation's errors (spec: blob-operations 2.2).
+fn writer(operation: Operation, version: Version) -> Writer {
+    match operation {
+        Operation::GetBlobTags
+        | Operation::SetBlobTags
+        | Operation::FindBlobs
+        | Operation::SealBlob
+        | Operation::AppendBlockFromUrl
+        | Operation::PutPageFromUrl
+        | Operation::RestoreContainer
+        | Operation::Batch => Writer::New,
+        Operation::GetPageRanges => blob_wire::page_list::writer(version),
+        _ => Writer::Old,
+    }
 }
 
 /// Answered before the blob server sees the request, and so without its headers.
-fn is_front_end(refusal: &Refusal) -> bool {
+fn is_front_end(failure: &Failure) -> bool {
+    // These two are told by the blob server.
+    if matches!(failure.authentication_detail.as_deref(), Some(WRONG_LEVEL | BEARER_ONLY)) {
+        return false;
+    }
     matches!(
-        refusal,
+        failure.refusal,
         Refusal::Shared(
             Shared::HeaderValueInvalid
                 | Shared::HostMissing
@@ -140,7 +182,7 @@ fn is_front_end(refusal: &Refusal) -> bool {
                 | Shared::AuthorizationSourceIpMismatch { .. }
                 | Shared::AccountNotFound
         )
-    ) || is_bare(refusal)
+    )
 }
 
 /// Without code and version in its headers: a snapshot or a version that is no time.

@@ -24,9 +24,11 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// The path behind the account. A path of one name is a container if the request says so, or else a blob of `$root`.
+    /// The path behind the account, in which a backslash is a slash. A path of one name is a container if the request says so,
+    /// or else a blob of `$root`.
     pub fn parse(path: &str, query: &QueryString) -> Self {
         let Ok(path) = percent_decode_str(path).decode_utf8() else { return Self::Nothing };
+        let path = path.replace('\\', "/");
         let path = path.strip_prefix('/').unwrap_or(&path);
         let of_container = restype(query).eq_ignore_ascii_case("container");
         match path.split_once('/') {
@@ -34,9 +36,7 @@ impl Resource {
             None if of_container => Self::Container(path.to_owned()),
             None => Self::Blob { container: ROOT.to_owned(), name: path.to_owned() },
             Some((container, "")) if of_container => Self::Container(container.to_owned()),
-            Some((container, name)) => {
-                Self::Blob { container: container.to_owned(), name: name.replace('\\', "/") }
-            }
+            Some((container, name)) => Self::Blob { container: container.to_owned(), name: name.to_owned() },
         }
     }
 
@@ -437,6 +437,8 @@ mod tests {
         assert_eq!(Resource::parse("/c/a%2Fb%2520+c", &none), blob("c", "a/b%20+c"));
         assert_eq!(Resource::parse("/c//a/", &none), blob("c", "/a/"));
         assert_eq!(Resource::parse("/c/a%5Cb", &none), blob("c", "a/b"));
+        assert_eq!(Resource::parse("/c%5Ca", &none), blob("c", "a"));
+        assert_eq!(Resource::parse("/%5Ca", &none), Resource::parse("//a", &none));
         assert_eq!(Resource::parse("/a", &none), blob("$root", "a"));
         assert_eq!(Resource::parse("", &none), Resource::Service);
     }

@@ -110,9 +110,9 @@ impl TierState {
 
     /// The content can't be read, nor can it be changed.
     pub fn check_online(&self) -> Result<(), Refusal> {
-        match (self.tier, self.rehydrating) {
-            (AccessTier::Archive, None) => Err(Refusal::BlobArchived),
-            (AccessTier::Archive, Some(_)) => Err(Refusal::BlobBeingRehydrated),
+        match self.tier {
+            // Also while it leaves the archive.
+            AccessTier::Archive => Err(Refusal::BlobArchived),
             _ => Ok(()),
         }
     }
@@ -192,7 +192,7 @@ mod tests {
         let (leaving, pending) = archived.change(Hot, Standard, at(3)).unwrap();
         assert_eq!((leaving.tier, pending), (Archive, true));
         assert_eq!(leaving.archive_status().as_deref(), Some("rehydrate-pending-to-hot"));
-        assert_eq!(leaving.check_online(), Err(Refusal::BlobBeingRehydrated));
+        assert_eq!(leaving.check_online(), Err(Refusal::BlobArchived));
         // The same target again, with more haste.
         let (hastened, pending) = leaving.change(Hot, High, at(4)).unwrap();
         assert_eq!((hastened.rehydrating, pending), (Some((Hot, High)), true));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::{Refusal, limits};
 
 /// The containers that have a name of their own kind: for blobs without a container in their address, for a static website,
-/// and for the logs that the service writes.
-const SPECIAL: [&str; 3] = ["$root", "$web", "$logs"];
+/// for the logs that the service writes, and for a change feed, which no account has here.
+const SPECIAL: [&str; 4] = ["$root", "$web", "$logs", "$blobchangefeed"];
 
 /// A container's name: 3 to 63 lower-case letters, digits and single dashes between them, or a special one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +56,7 @@ impl ContainerName {
 
     /// Listed only with `include=system`.
     pub fn is_system(&self) -> bool {
-        self.is_logs()
+        [SPECIAL[2], SPECIAL[3]].contains(&&*self.0)
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
         check("1-2", None);
         check("azure-webjobs-hosts", None);
         check(&"a".repeat(63), None);
-        for special in ["$root", "$web", "$logs"] {
+        for special in ["$root", "$web", "$logs", "$blobchangefeed"] {
             check(special, None);
         }
         check("", length);
@@ -95,7 +95,6 @@ mod tests {
         check("ab-", characters);
         check("a--b", characters);
         check("Abc", characters);
-        check("$blobchangefeed", characters);
         check("$other", characters);
     }
 
@@ -105,6 +104,8 @@ mod tests {
         let logs = ContainerName::parse("$logs").unwrap();
         assert!(logs.is_logs() && logs.is_system() && !logs.is_root());
         assert_eq!(logs, ContainerName::logs());
+        let feed = ContainerName::parse("$blobchangefeed").unwrap();
+        assert!(feed.is_system() && !feed.is_logs() && !feed.is_root());
         let web = ContainerName::parse("$web").unwrap();
         assert!(!web.is_system() && !web.is_root());
     }

@@ -51,6 +51,8 @@ pub enum Refusal {
     VerbNotSupported,
     #[error("The value for one of the HTTP headers is not in the correct format.")]
     HeaderInvalid { name: &'static str, value: String },
+    #[error("The value of deleted-container-name header must match the destination container name.")]
+    RestoredNameDiffers { value: String },
     #[error("An HTTP header that's mandatory for this request is not specified.")]
     HeaderMissing { name: &'static str },
     #[error("One of the headers specified in the request is not supported.")]
@@ -82,6 +84,8 @@ pub enum Refusal {
     /// The place of the fault in the document, both counted from one; zeros if the document as a whole is at fault.
     #[error("XML specified is not syntactically valid.")]
     XmlNotValid { line: usize, position: usize, reason: Cow<'static, str> },
+    #[error("The value for one of the XML nodes is not in the correct format.")]
+    XmlNodeInvalid { name: &'static str, value: String },
     #[error("The request body is too large and exceeds the maximum permissible limit.")]
     BodyTooLarge { max: u64 },
     #[error(
@@ -259,7 +263,7 @@ impl Refusal {
         match self {
             Self::Shared(shared) => shared.answer(ServiceKind::Blob),
             Self::VerbNotSupported => (405, "UnsupportedHttpVerb"),
-            Self::HeaderInvalid { .. } => (400, "InvalidHeaderValue"),
+            Self::HeaderInvalid { .. } | Self::RestoredNameDiffers { .. } => (400, "InvalidHeaderValue"),
             Self::HeaderMissing { .. } => (400, "MissingRequiredHeader"),
             Self::HeaderUnsupported { .. } => (400, "UnsupportedHeader"),
             Self::ParameterInvalid { .. } | Self::WhereInvalid { .. } => (400, "InvalidQueryParameterValue"),
@@ -272,6 +276,7 @@ impl Refusal {
             Self::MetadataKeyEmpty { .. } => (400, "EmptyMetadataKey"),
             Self::MetadataTooLarge => (400, "MetadataTooLarge"),
             Self::XmlNotValid { .. } => (400, "InvalidXmlDocument"),
+            Self::XmlNodeInvalid { .. } => (400, "InvalidXmlNodeValue"),
             Self::BodyTooLarge { .. } => (413, "RequestBodyTooLarge"),
             Self::Md5Invalid => (400, "InvalidMd5"),
             Self::Md5Mismatch { .. } => (400, "Md5Mismatch"),
@@ -346,6 +351,9 @@ impl Refusal {
             Self::HeaderInvalid { name, value } | Self::HeaderUnsupported { name, value } => {
                 vec![("HeaderName", (*name).into()), ("HeaderValue", value.into())]
             }
+            Self::RestoredNameDiffers { value } => {
+                vec![("HeaderName", "x-ms-deleted-container-name".into()), ("HeaderValue", value.into())]
+            }
             Self::HeaderMissing { name } => vec![("HeaderName", (*name).into())],
             Self::ParameterInvalid { name, value, reason } => {
                 let mut details =
@@ -371,6 +379,9 @@ impl Refusal {
                 ("LinePosition", position.to_string().into()),
                 ("Reason", (&**reason).into()),
             ],
+            Self::XmlNodeInvalid { name, value } => {
+                vec![("XmlNodeName", (*name).into()), ("XmlNodeValue", value.into()), ("Reason", "".into())]
+            }
             Self::BodyTooLarge { max } => vec![("MaxLimit", max.to_string().into())],
             Self::Md5Mismatch { given, computed: Some(computed) } => vec![
                 ("UserSpecifiedMd5", given.to_string().into()),

@@ -6,6 +6,7 @@ use blob_model::{
     BlobKind, BlobProperties, CopyState, Etag, LeaseView, Metadata, PublicAccess, SnapshotTime, Span,
     TierState,
 };
+use common::Version;
 
 use crate::names;
 use crate::xml::http_date;
@@ -81,15 +82,28 @@ pub fn of_blob(properties: &BlobProperties, answer: Answer, version: Option<Show
     out
 }
 
+/// Whether containers tell if their versions can be made immutable.
+pub(crate) fn tells_of_immutable_versions(version: Version) -> bool {
+    version.as_str() >= "2020-10-02"
+}
+
 /// The headers of Get Container Properties and Get Container Metadata.
-pub fn of_container(etag: Etag, lease: &LeaseView, access: PublicAccess, metadata: &Metadata) -> Headers {
+pub fn of_container(
+    etag: Etag,
+    lease: &LeaseView,
+    access: PublicAccess,
+    metadata: &Metadata,
+    version: Version,
+) -> Headers {
     let mut out = Headers::with_capacity(16);
     of_state(&mut out, etag, metadata);
     of_lease(&mut out, lease);
     optional(&mut out, names::BLOB_PUBLIC_ACCESS, access.name());
     put(&mut out, names::HAS_IMMUTABILITY_POLICY, "false");
     put(&mut out, names::HAS_LEGAL_HOLD, "false");
-    put(&mut out, names::IMMUTABLE_STORAGE_WITH_VERSIONING, "false");
+    if tells_of_immutable_versions(version) {
+        put(&mut out, names::IMMUTABLE_STORAGE_WITH_VERSIONING, "false");
+    }
     put(&mut out, names::DEFAULT_ENCRYPTION_SCOPE, names::ACCOUNT_ENCRYPTION_SCOPE);
     put(&mut out, names::DENY_ENCRYPTION_SCOPE_OVERRIDE, "false");
     out
@@ -262,7 +276,14 @@ mod tests {
     #[test]
     fn a_container_has_its_headers() {
         let lease = LeaseView { status: "locked", state: "leased", duration: Some("infinite") };
-        let headers = of_container(Etag(time()), &lease, PublicAccess::Container, &Metadata::default());
+        let headers = |version| {
+            let version = Version::parse(version).unwrap();
+            of_container(Etag(time()), &lease, PublicAccess::Container, &Metadata::default(), version)
+        };
+        let told =
+            |headers: &Headers| value(headers, "x-ms-immutable-storage-with-versioning-enabled").is_some();
+        assert!(!told(&headers("2020-08-04")), "of later versions alone");
+        let headers = headers("2020-10-02");
         assert_eq!(
             names_of(&headers).join("|"),
             "ETag|Last-Modified|x-ms-blob-public-access|x-ms-default-encryption-scope|x-ms-deny-encryption-scope-override|x-ms-has-immutability-policy|x-ms-has-legal-hold|x-ms-immutable-storage-with-versioning-enabled|x-ms-lease-duration|x-ms-lease-state|x-ms-lease-status"

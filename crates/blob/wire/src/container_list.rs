@@ -1,8 +1,10 @@
 //! List Containers (spec: blob-operations 4.1).
 
 use blob_model::{ContainerName, DateTime, Etag, LeaseView, Metadata, PublicAccess, limits};
+use common::Version;
 use protocol::xml_tree::Element;
 
+use crate::blob_headers::tells_of_immutable_versions;
 use crate::xml::{Writer, Xml, http_date};
 use crate::{listed, names};
 
@@ -19,6 +21,7 @@ pub struct ContainerList<'a> {
     pub containers: &'a [ListedContainer],
     /// What to ask for the next page with; empty at the end.
     pub next_marker: &'a str,
+    pub version: Version,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +83,9 @@ impl ContainerList<'_> {
         xml.element("DenyEncryptionScopeOverride", "false");
         xml.element("HasImmutabilityPolicy", "false");
         xml.element("HasLegalHold", "false");
-        xml.element("ImmutableStorageWithVersioningEnabled", "false");
+        if tells_of_immutable_versions(self.version) {
+            xml.element("ImmutableStorageWithVersioningEnabled", "false");
+        }
         if let Some(deleted) = &container.deleted {
             xml.element("DeletedTime", &http_date(deleted.time));
             xml.element("RemainingRetentionDays", &deleted.remaining_days.to_string());
@@ -150,15 +155,18 @@ mod tests {
         }
     }
 
-    const NONE: ContainerList<'static> = ContainerList {
-        endpoint: "https://acct.blob.core.windows.net/",
-        prefix: "",
-        marker: "",
-        max_results: None,
-        shows_metadata: false,
-        containers: &[],
-        next_marker: "",
-    };
+    fn none() -> ContainerList<'static> {
+        ContainerList {
+            endpoint: "https://acct.blob.core.windows.net/",
+            prefix: "",
+            marker: "",
+            max_results: None,
+            shows_metadata: false,
+            containers: &[],
+            next_marker: "",
+            version: Version::parse("2020-10-02").unwrap(),
+        }
+    }
 
     fn check(list: &ContainerList<'_>, expected: &str) {
         let document = String::from_utf8(list.write()).unwrap();
@@ -168,7 +176,7 @@ mod tests {
 
     #[test]
     fn lists_are_the_services_to_the_byte() {
-        check(&NONE, "<Containers /><NextMarker /></EnumerationResults>");
+        check(&none(), "<Containers /><NextMarker /></EnumerationResults>");
         let scopes = "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope><DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride><HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold><ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>";
         let changed =
             "<Last-Modified>Mon, 01 Aug 2022 23:12:39 GMT</Last-Modified><Etag>\"0x8DA741354A70EB8\"</Etag>";
@@ -179,7 +187,7 @@ mod tests {
             shows_metadata: true,
             containers: &[one()],
             next_marker: "/acct/next",
-            ..NONE
+            ..none()
         };
         check(
             &list,
@@ -198,7 +206,7 @@ mod tests {
             ..one()
         };
         check(
-            &ContainerList { containers: &[deleted], ..NONE },
+            &ContainerList { containers: &[deleted], ..none() },
             &format!(
                 "<Containers><Container><Name>container752931b0</Name><Deleted>true</Deleted><Version>01D8A862349E0130</Version><Properties>{changed}<LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState><LeaseDuration>infinite</LeaseDuration><PublicAccess>blob</PublicAccess>{scopes}<DeletedTime>Fri, 05 Aug 2022 00:27:55 GMT</DeletedTime><RemainingRetentionDays>1</RemainingRetentionDays></Properties></Container></Containers><NextMarker /></EnumerationResults>"
             ),
@@ -206,9 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn older_versions_do_not_tell_of_immutable_versions() {
+        let containers = [one()];
+        let list = |version| {
+            let version = Version::parse(version).unwrap();
+            String::from_utf8(ContainerList { containers: &containers, version, ..none() }.write()).unwrap()
+        };
+        let element = "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>";
+        assert!(!list("2020-08-04").contains(element));
+        assert_eq!(list("2020-10-02").replace(element, ""), list("2020-08-04"));
+    }
+
+    #[test]
     fn a_client_reads_what_the_server_writes() {
         let containers = [one(), ListedContainer { public_access: PublicAccess::Container, ..one() }];
-        let list = ContainerList { containers: &containers, shows_metadata: true, next_marker: "m", ..NONE };
+        let list =
+            ContainerList { containers: &containers, shows_metadata: true, next_marker: "m", ..none() };
         let page = read(&list.write()).unwrap();
         assert_eq!((page.containers.as_slice(), page.next_marker.as_str()), (&containers[..], "m"));
         assert_eq!(read(b"<Error/>"), None);

@@ -1,6 +1,7 @@
 //! Page ranges: the answer of Get Page Ranges, whole or as a difference (spec: blob-operations 7.3).
 
 use blob_model::{PageRange, limits};
+use common::Version;
 use protocol::xml_tree::Element;
 
 use crate::listed;
@@ -22,7 +23,14 @@ impl ListedPages {
     }
 }
 
-/// The ranges in the order of their offsets. `next_marker` is none if no page was asked for, and empty on the last one.
+/// The writer of the list, and of the errors in its place.
+pub fn writer(version: Version) -> Writer {
+    const FIRST_NEW: &str = "2020-10-02";
+    if version.as_str() >= FIRST_NEW { Writer::New } else { Writer::Old }
+}
+
+/// The ranges in the order of their offsets. `next_marker` is empty on the last page; on the only one
+/// it is none, unless pages were asked for.
 pub fn write(writer: Writer, ranges: &[ListedPages], next_marker: Option<&str>) -> Vec<u8> {
     let mut xml = Xml::new(writer, 256 + ranges.len() * 96);
     if ranges.is_empty() && next_marker.is_none() {
@@ -50,8 +58,7 @@ pub struct PageRangePage {
 
 /// `None` if it is no such list.
 pub fn read(document: &[u8]) -> Option<PageRangePage> {
-    // Without `maxresults` the service tells all ranges at once: at most one for every second page of 8 TiB. A client that
-    // wants more than these asks page by page.
+    // More than a page of the service has. Other servers may tell more at once.
     let tags_max = 16 + 3 * 100 * limits::PAGE_RANGES_MAX;
     let root = Element::parse_list(document, tags_max).filter(|root| root.name == "PageList")?;
     let mut page = PageRangePage::default();

@@ -12,7 +12,7 @@ use blob_wire::{BlobInclude, Writer};
 use blob_wire::{
     batch, blob_list, block_list, container_list, error_body, found_blobs, page_list, tag_document,
 };
-use common::ServiceKind;
+use common::{ServiceKind, Version};
 use protocol::service_properties::BlobProperties as ServiceProperties;
 use protocol::service_stats::ServiceStats;
 use protocol::xml_tree::Element;
@@ -24,6 +24,7 @@ struct Recorded<'r> {
     body: &'r str,
     query: QueryString,
     status: u64,
+    version: Version,
 }
 
 /// Beside the repository, as for `scripts/replay`.
@@ -46,9 +47,11 @@ fn documents_are_written_as_the_service_writes_them() {
         let uri = entry["RequestUri"].as_str().unwrap();
         let query = QueryString::parse(uri.split_once('?').map_or("", |(_, query)| query)).unwrap();
         let status = entry["StatusCode"].as_u64().unwrap();
+        let version = header(&entry, "x-ms-version").and_then(|version| Version::parse(&version));
+        let version = version.unwrap_or(Version::DEFAULT);
         let kind = header(&entry, "Content-Type").unwrap_or_default();
         let written = match kind.as_str() {
-            "application/xml" => again(&Recorded { body: &body, query, status }),
+            "application/xml" => again(&Recorded { body: &body, query, status, version }),
             multipart if multipart.starts_with("multipart/") => batch_again(&entry, &body, multipart),
             _ => continue,
         };
@@ -99,7 +102,7 @@ fn header(entry: &Value, name: &str) -> Option<String> {
 
 /// The document by its kind, written again.
 fn again(recorded: &Recorded<'_>) -> Option<(String, String)> {
-    let Recorded { body, query, status } = recorded;
+    let Recorded { body, query, status, version } = recorded;
     let document = body.as_bytes();
     let root = Element::parse_list(document, 1_000_000).unwrap();
     let writer = if body.starts_with("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n") {
@@ -117,14 +120,17 @@ fn again(recorded: &Recorded<'_>) -> Option<(String, String)> {
             }
             ("blobs", blobs(&root, document, query))
         }
-        ("EnumerationResults", _) => ("containers", containers(&root, document, query)),
+        ("EnumerationResults", _) => ("containers", containers(&root, document, query, *version)),
         ("BlockList", _) => {
             let lists = block_list::read(document).unwrap();
             ("blocks", block_list::write(lists.committed.as_deref(), lists.uncommitted.as_deref()))
         }
         ("PageList", _) => {
             let page = page_list::read(document).unwrap();
-            ("pages", page_list::write(writer, &page.ranges, page.next_marker.as_deref()))
+            (
+                "pages",
+                page_list::write(page_list::writer(*version), &page.ranges, page.next_marker.as_deref()),
+            )
         }
         ("Tags", _) => ("tags", tag_document::write(&tag_document::read(document).unwrap())),
         ("SignedIdentifiers", _) => {
@@ -167,7 +173,7 @@ fn blobs(root: &Element, document: &[u8], query: &QueryString) -> Vec<u8> {
     list.write()
 }
 
-fn containers(root: &Element, document: &[u8], query: &QueryString) -> Vec<u8> {
+fn containers(root: &Element, document: &[u8], query: &QueryString, version: Version) -> Vec<u8> {
     let page = container_list::read(document).unwrap();
     let asked = |name| query.get_ignoring_case(name).unwrap_or_default();
     let list = container_list::ContainerList {
@@ -178,6 +184,7 @@ fn containers(root: &Element, document: &[u8], query: &QueryString) -> Vec<u8> {
         shows_metadata: blob_wire::ContainerInclude::parse(asked("include")).unwrap().metadata,
         containers: &page.containers,
         next_marker: &page.next_marker,
+        version,
     };
     assert!(page.containers.iter().all(|container| ContainerName::parse(container.name.as_str()).is_ok()));
     list.write()

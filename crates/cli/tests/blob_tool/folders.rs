@@ -187,6 +187,41 @@ fn an_index_leads_nowhere_by_links() {
 }
 
 #[test]
+fn an_export_is_not_resumed_behind_links() {
+    let server = Partita::in_memory();
+    let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());
+    let elsewhere = outside.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("1"), "kept").unwrap();
+    succeed(address, &["create-container", "from"]);
+    put(address, "from", "a/b", b"of the blob", &[]);
+    let all = outside.path().join("all");
+    let folder = all.join("from");
+    let to = folder.to_str().unwrap();
+    let begun = |link: &str| {
+        let _ = fs::remove_dir_all(&all);
+        fs::create_dir_all(&folder).unwrap();
+        let first =
+            format!("{{\"container\":\"from\",\"endpoint\":\"http://{address}/devstoreaccount1\"}}\n");
+        fs::write(folder.join("%index.jsonl"), first).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.join(link)).unwrap();
+    };
+    // Downloads begin in this folder, in a file called 1.
+    begun("%parts");
+    succeed(address, &["export", "--container", "from", "--to", to, "--resume"]);
+    assert_eq!(fs::read_to_string(folder.join("a/b")).unwrap(), "of the blob");
+    begun("a");
+    let said = fail(address, &["export", "--container", "from", "--to", to, "--resume"]);
+    assert!(said.contains("a part of its path is a link"), "{said}");
+    fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+    let said = fail(address, &["export", "--all", "--to", all.to_str().unwrap()]);
+    assert!(said.contains("a part of its path is a link"), "{said}");
+    assert_eq!(fs::read_to_string(elsewhere.join("1")).unwrap(), "kept");
+    assert_eq!(files(&elsewhere), ["1"]);
+}
+
+#[test]
 fn an_index_names_no_special_file() {
     let server = Partita::in_memory();
     let (address, outside) = (server.blob_address(), tempfile::tempdir().unwrap());

@@ -149,6 +149,7 @@ fn a_token_is_valid_for_an_address_a_protocol_and_a_service() {
         (&[("sip", "127.0.0.2")], Some((ADDRESS, ADDRESS_TEXT))),
         (&[("sip", "127.0.0.2-127.0.0.9")], Some((ADDRESS, ADDRESS_TEXT))),
         (&[("spr", "https,http")], None),
+        (&[("spr", "http,https")], None),
         (&[("spr", "https")], Some((PROTOCOL, PROTOCOL_TEXT))),
         // In the service's order: time, address, protocol, then what the token is for.
         (&[("se", PAST), ("sip", "1.1.1.1")], Some((FAILED, FAILED_TEXT))),

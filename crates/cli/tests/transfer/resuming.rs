@@ -93,15 +93,16 @@ fn an_account_is_resumed_table_by_table() {
 fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
     let entities = numbered(3_000, 250);
     for mode in ["replace", "insert"] {
-        for kill in ["KILL", "INT"] {
+        // With three connections, one of the first groups may be the last that is written, if its connection is slow. Then little
+        // is recorded.
+        for (kill, parallel) in [("KILL", 3), ("INT", 3), ("INT", 1)] {
             let server = Partita::in_memory();
             let gate = Gate::before(server.address);
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("books.jsonl");
             write(&path, &entities);
-            let arguments = format!("--table Books --mode {mode} --parallel 3 --from {{}}");
-            // A table and then groups of 100, 100, 50, 100, ... A partition's groups follow each other on any of three
-            // connections. So late a request is not one of the first partition's, also if its connection is slow.
+            let arguments = format!("--table Books --mode {mode} --parallel {parallel} --from {{}}");
+            // A table and then groups of 100, 100, 50, 100, ...
             gate.harm(&[(24, Harm::Stall)]);
             let child = start("import", &gate, &arguments, &path);
             gate.wait_until_stalled();
@@ -115,9 +116,13 @@ fn an_import_that_was_stopped_and_resumed_loses_nothing_and_doubles_nothing() {
             if kill == "INT" {
                 let said = kit::error(&output);
                 assert!(said.contains("interrupted; --resume continues after the "), "{said}");
-                assert!(recorded["written"].as_u64().unwrap() >= 250, "{recorded}");
                 let transactions = gate.requests().iter().filter(|line| line.contains("$batch")).count();
-                assert!(transactions < 36, "only what was missing: {transactions}");
+                if parallel == 1 {
+                    // The stalled one is the 24th group.
+                    assert_eq!((&recorded["written"], transactions), (&1_950.into(), 36 - 23), "{recorded}");
+                } else {
+                    assert!(transactions <= 36, "only what was missing: {transactions}");
+                }
             }
             assert!(!side.exists());
             assert_eq!(held(server.address, "Books"), entities, "{mode} {kill}");

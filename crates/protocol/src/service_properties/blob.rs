@@ -19,7 +19,7 @@ pub struct BlobProperties {
 }
 
 /// How long deleted blobs can be restored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeleteRetention {
     /// `None` if deleted blobs can't be restored.
     pub days: Option<u16>,

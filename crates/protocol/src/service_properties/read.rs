@@ -34,22 +34,26 @@ pub(super) fn root(body: &[u8]) -> Option<Element> {
 
 /// The refusal of a document that can't be read.
 pub(super) fn refusal(body: &[u8]) -> Refusal {
-    if has_long_list(body) { Refusal::XmlNodeValue } else { Refusal::XmlNotValid }
+    if long_list(body).is_some() { Refusal::XmlNodeValue } else { Refusal::XmlNotValid }
 }
 
-/// Whether a list of a CORS rule is too long: the service has another refusal for that.
-fn has_long_list(body: &[u8]) -> bool {
-    let Some(root) = Element::parse(body) else { return false };
-    let Ok(Some(cors)) = root.child("Cors") else { return false };
-    let is_long = |rule: &Element, name: &str| {
-        let text = rule.child(name).ok().flatten().map_or("", Element::text);
+/// The first list of a CORS rule that is too long, by the name of its element, and its text: the service has another refusal
+/// for that.
+pub fn long_list(body: &[u8]) -> Option<(&'static str, String)> {
+    let root = Element::parse(body)?;
+    let cors = root.child("Cors").ok()??;
+    if cors.children.len() > limits::CORS_RULES_MAX {
+        return None;
+    }
+    let text = |rule: &Element, name| rule.child(name).ok().flatten().map_or("", Element::text).to_owned();
+    let is_long = |name: &str, text: &str| {
         let (literals, prefixes) = counts(&items(text));
         literals > limits::CORS_ITEMS_MAX
             || (name != "AllowedOrigins" && prefixes > limits::CORS_PREFIXES_MAX)
     };
     let lists = ["AllowedOrigins", "AllowedHeaders", "ExposedHeaders"];
-    cors.children.len() <= limits::CORS_RULES_MAX
-        && cors.children.iter().any(|rule| lists.iter().any(|name| is_long(rule, name)))
+    let mut all = cors.children.iter().flat_map(|rule| lists.map(|name| (name, text(rule, name))));
+    all.find(|(name, text)| is_long(name, text))
 }
 
 fn items(text: &str) -> Vec<String> {

@@ -180,7 +180,8 @@ fn read(
 ) -> Result<Option<(Sas, String)>, SasFormatError> {
     let Some(signature) = query.get("sig") else { return Ok(None) };
     for field in FIELDS.iter().chain(also) {
-        if query.names().filter(|name| name == field).count() > 1 {
+        // A service may find its options by their names in any case.
+        if query.names().filter(|name| name.eq_ignore_ascii_case(field)).count() > 1 {
             return Err(SasFormatError::Repeated(field));
         }
     }

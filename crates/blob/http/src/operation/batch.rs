@@ -1,13 +1,20 @@
 //! A batch of Delete Blob or Set Blob Tier: each part is a request of its own, with its own credentials (spec: blob-operations
 //! 4.4).
 
+use std::collections::HashSet;
+
 use blob_model::{BlobName, ContainerName, Refusal, limits};
 use blob_service::{BlobRef, ContainerRef};
+use blob_wire::Writer;
 use blob_wire::batch::{self, BatchFault, BatchPart, PartAnswer};
 use common::Refusal as Shared;
 use front::{Request, RequestBody, ServiceKind};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use percent_encoding::percent_decode_str;
+use protocol::names;
 
 use super::{Context, blob};
 use crate::answer::{Answer, AnswerBody, Failure};
@@ -19,6 +26,8 @@ use crate::route::{Operation, Resource};
 
 /// Without the part that the operating system of the service adds.
 const SERVER: &str = "Windows-Azure-Blob/1.0";
+/// Parts wait for the disk most of the time, and those that wait together share a sync.
+const PARTS_AT_A_TIME: usize = 16;
 /// Where the ids of the parts begin to differ from that of the batch.
 const ID_START: usize = 24;
 
@@ -33,9 +42,16 @@ pub async fn run(
     let answers = match batch::read(kind, &body) {
         Ok(parts) => {
             check_kinds(&parts)?;
-            let mut answers = Vec::with_capacity(parts.len());
+            let at_a_time = if are_of_different_blobs(&parts) { PARTS_AT_A_TIME } else { 1 };
+            let (mut answers, mut running) = (Vec::with_capacity(parts.len()), FuturesOrdered::new());
             for part in &parts {
-                answers.push(answer(context, within, part).await);
+                if running.len() == at_a_time {
+                    answers.extend(running.next().await);
+                }
+                running.push_back(answer(context, within, part));
+            }
+            while let Some(answer) = running.next().await {
+                answers.push(answer);
             }
             answers
         }
@@ -65,12 +81,21 @@ fn check_kinds(parts: &[BatchPart<'_>]) -> Result<(), Refusal> {
     }
 }
 
+/// Parts of one blob are done in their order.
+fn are_of_different_blobs(parts: &[BatchPart<'_>]) -> bool {
+    let path = |target: &str| -> Vec<u8> {
+        percent_decode_str(target.split_once('?').map_or(target, |(path, _)| path)).collect()
+    };
+    let mut seen = HashSet::new();
+    parts.iter().all(|part| seen.insert(path(part.target)))
+}
+
 async fn answer(context: &Context<'_>, within: Option<&ContainerRef>, part: &BatchPart<'_>) -> PartAnswer {
     let own = front::request_id::new_guid();
     let id = [&context.request.id[..ID_START], &own[ID_START..]].concat();
     match perform(context, within, part).await {
         Ok(answer) => success(context, part, answer, &id),
-        Err(failure) => refusal(context, part.content_id, &failure, &id),
+        Err(failure) => refusal(context, Some(part), &failure, &id),
     }
 }
 
@@ -135,7 +160,7 @@ fn success(context: &Context<'_>, part: &BatchPart<'_>, answer: Answer, id: &str
         std::borrow::Cow::Owned(_) => None,
     });
     let mut headers: Vec<(&'static str, String)> = own.collect();
-    headers.extend(usual(context, id));
+    headers.extend(usual(context, Some(part), id));
     PartAnswer {
         content_id: part.content_id.map(str::to_owned),
         status: status.as_u16(),
@@ -145,16 +170,17 @@ fn success(context: &Context<'_>, part: &BatchPart<'_>, answer: Answer, id: &str
     }
 }
 
-fn refusal(context: &Context<'_>, content_id: Option<&str>, failure: &Failure, id: &str) -> PartAnswer {
+/// `part`: none if the batch is refused as a whole.
+fn refusal(context: &Context<'_>, part: Option<&BatchPart<'_>>, failure: &Failure, id: &str) -> PartAnswer {
     let refusal = &failure.refusal;
     let (status, code) = refusal.answer();
     let mut details = refusal.details();
     if let Some(detail) = &failure.authentication_detail {
         details.push(("AuthenticationErrorDetail", detail.into()));
     }
-    let body = respond::error_document(refusal, &details, id);
+    let body = respond::error_document(Writer::New, refusal, &details, id);
     let mut headers = vec![("x-ms-error-code", code.to_owned())];
-    let mut usual = usual(context, id);
+    let mut usual = usual(context, part, id);
     // Between the version and the server.
     let server = usual.pop();
     headers.extend(usual);
@@ -162,7 +188,7 @@ fn refusal(context: &Context<'_>, content_id: Option<&str>, failure: &Failure, i
     headers.push(("Content-Type", "application/xml".to_owned()));
     headers.extend(server);
     PartAnswer {
-        content_id: content_id.map(str::to_owned),
+        content_id: part.and_then(|part| part.content_id).map(str::to_owned),
         status,
         reason: refusal.to_string(),
         headers,
@@ -171,11 +197,17 @@ fn refusal(context: &Context<'_>, content_id: Option<&str>, failure: &Failure, i
 }
 
 /// What every answer has, the server last.
-fn usual(context: &Context<'_>, id: &str) -> Vec<(&'static str, String)> {
+fn usual(context: &Context<'_>, part: Option<&BatchPart<'_>>, id: &str) -> Vec<(&'static str, String)> {
     let mut headers =
         vec![("x-ms-request-id", id.to_owned()), ("x-ms-version", context.version().to_string())];
-    if let Some(id) = context.request.client_request_id().and_then(|id| id.to_str().ok()) {
-        headers.push(("x-ms-client-request-id", id.to_owned()));
+    // A part has an id of its own; only a batch that is refused as a whole is told its own.
+    let client_id = match part {
+        Some(part) => part.header(names::X_MS_CLIENT_REQUEST_ID),
+        None => context.request.client_request_id().and_then(|id| id.to_str().ok()),
+    };
+    let fits = |id: &&str| id.is_ascii() && id.len() <= common::limits::CLIENT_REQUEST_ID_BYTES_MAX;
+    if let Some(id) = client_id.filter(fits) {
+        headers.push((names::X_MS_CLIENT_REQUEST_ID, id.to_owned()));
     }
     headers.push(("Server", SERVER.to_owned()));
     headers

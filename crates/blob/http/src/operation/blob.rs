@@ -183,6 +183,10 @@ pub async fn set_tags(
 ) -> Result<Answer, Failure> {
     let asked = &context.asked;
     let (which, stated) = (asked.which()?, asked.stated()?);
+    // A version has tags of its own; those of a snapshot stay as they are.
+    if matches!(which, Which::Snapshot(_)) {
+        asked.check_current()?;
+    }
     let checks = asked.checks(limits::TAGS_BODY_BYTES_MAX as u64)?;
     let body = context.document(body, limits::TAGS_BODY_BYTES_MAX).await?;
     super::check_sums(&body, &checks)?;

@@ -52,6 +52,7 @@ pub async fn list(context: &Context<'_>) -> Result<Answer, Failure> {
         shows_metadata: include.metadata,
         containers: &containers,
         next_marker: next.as_deref().unwrap_or_default(),
+        version: context.version(),
     }
     .write();
     Ok(Answer::document(200, front::held_bytes(document.into(), held)))
@@ -112,6 +113,7 @@ pub async fn get_properties(context: &Context<'_>, container: &ContainerRef) -> 
         &properties.lease,
         properties.access,
         &properties.metadata,
+        context.version(),
     );
     Ok(Answer::empty(200).with_all(headers))
 }
@@ -161,7 +163,7 @@ pub async fn restore(context: &Context<'_>, container: &ContainerRef) -> Result<
     let deleted = context.asked.required(name)?;
     context.asked.required("x-ms-deleted-container-version")?;
     if deleted != container.name.as_str() {
-        return Err(Refusal::HeaderInvalid { name, value: deleted.to_owned() }.into());
+        return Err(Refusal::RestoredNameDiffers { value: deleted.to_owned() }.into());
     }
     Err(Refusal::ContainerNotFound.into())
 }

@@ -6,9 +6,7 @@ use blob_wire::names;
 
 use super::{Context, changed, encrypted, with_sum};
 use crate::answer::{Answer, Failure};
-use crate::copy_source;
-
-const TAG_OPTION: &str = "x-ms-copy-source-tag-option";
+use crate::copy_source::{self, SourceIsRead, TAG_OPTION};
 
 /// Whether the tags of the source are copied.
 fn takes_tags(context: &Context<'_>) -> Result<bool, Refusal> {
@@ -35,15 +33,24 @@ pub async fn copy(context: &Context<'_>, blob: &BlobRef, is_sync: bool) -> Resul
         priority: asked.priority()?,
         seal: asked.flag("x-ms-seal-blob")?,
         is_sync,
-        source_md5: asked.source_checks(limits::SYNC_COPY_BYTES_MAX)?.md5,
-        source: copy_source::find(context).await?,
+        // Copy Blob has no such header.
+        source_md5: if is_sync { asked.source_checks(limits::SYNC_COPY_BYTES_MAX)?.md5 } else { None },
+        source: copy_source::find(
+            context,
+            if is_sync { SourceIsRead::ByAnybody } else { SourceIsRead::ByCaller },
+        )
+        .await?,
     };
+    // What the source was compared with is what was copied.
+    let source_md5 = copy.source_md5;
     let copied = context.created(context.service().copy_blob(blob, copy, &stated).await)?;
     let mut answer = changed(202, copied.etag)
         .with(names::COPY_ID, copied.id.to_string())
         .with(names::COPY_STATUS, copied.status.name());
-    if let Some(crc64) = copied.crc64 {
-        answer = answer.with("x-ms-content-crc64", crc64.to_string());
+    match (source_md5, copied.crc64) {
+        (Some(md5), _) => answer = answer.with("Content-MD5", md5.to_string()),
+        (None, Some(crc64)) => answer = answer.with("x-ms-content-crc64", crc64.to_string()),
+        (None, None) => {}
     }
     // Recorded of copies from a URL alone.
     Ok(if is_sync { encrypted(answer) } else { answer })
@@ -68,7 +75,7 @@ pub async fn put_from_url(context: &Context<'_>, blob: &BlobRef) -> Result<Answe
         takes_headers: asked.flag("x-ms-copy-source-blob-properties")?.unwrap_or(true),
         takes_tags: takes_tags(context)?,
         checks,
-        source: copy_source::find(context).await?,
+        source: copy_source::find(context, SourceIsRead::ByAnybody).await?,
     };
     let stored = context.created(context.service().put_blob_from_url(blob, put, &stated).await)?;
     Ok(encrypted(with_sum(changed(201, stored.etag), &stored.sums, checks.md5.is_some())))

@@ -1,7 +1,7 @@
 //! Find Blobs by Tags (spec: blob-operations 4.5).
 
 use blob_model::{ContainerName, Refusal, Tags, limits};
-use blob_service::{ContainerRef, FoundPlace, TagQuery};
+use blob_service::{ContainerRef, Error, FoundPlace, TagQuery};
 use blob_wire::found_blobs::{FoundBlob, FoundBlobs};
 use blob_wire::marker::FoundMarker;
 use blob_wire::tag_expression::TagSearch;
@@ -36,7 +36,13 @@ pub async fn run(context: &Context<'_>, container: Option<&ContainerRef>) -> Res
     };
     let held = context.hold(limit.min(limits::LIST_MAX) * ENTRY_BYTES_MAX / 8)?;
     let query = TagQuery { container: within, conditions: &search.conditions, from, limit };
-    let page = context.service().find_blobs(context.account(), &query).await?;
+    let page = match context.service().find_blobs(context.account(), &query).await {
+        // The expression names a container that is not there, so that nothing is found.
+        Err(Error::Refused(Refusal::ContainerNotFound)) if container.is_none() => {
+            return Ok(answer(context, expression, (marker, max_results), &[], ""));
+        }
+        page => page?,
+    };
     let blobs = page.blobs.into_iter().map(|blob| {
         let shown = search.shown(&blob.tags).into_iter();
         let shown = shown.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

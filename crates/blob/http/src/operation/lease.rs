@@ -33,17 +33,19 @@ pub async fn of_blob(context: &Context<'_>, blob: &BlobRef, verb: LeaseVerb) -> 
 
 fn read(context: &Context<'_>, verb: LeaseVerb) -> Result<LeaseAction, Refusal> {
     let asked = &context.asked;
-    let id = || asked.lease()?.ok_or(Refusal::HeaderMissing { name: ID });
+    // Both are read for every action: one that is no id is refused whether or not the action needs it.
+    let (id, proposed) = (asked.lease()?, asked.lease_id(PROPOSED)?);
+    let id = || id.ok_or(Refusal::HeaderMissing { name: ID });
     Ok(match verb {
         LeaseVerb::Acquire => LeaseAction::Acquire {
             duration: LeaseDuration::of_header(asked.required("x-ms-lease-duration")?)?,
-            proposed: asked.lease_id(PROPOSED)?,
+            proposed,
             fresh: fresh(),
         },
         LeaseVerb::Renew => LeaseAction::Renew { id: id()? },
         LeaseVerb::Change => LeaseAction::Change {
             id: id()?,
-            proposed: asked.lease_id(PROPOSED)?.ok_or(Refusal::HeaderMissing { name: PROPOSED })?,
+            proposed: proposed.ok_or(Refusal::HeaderMissing { name: PROPOSED })?,
         },
         LeaseVerb::Release => LeaseAction::Release { id: id()? },
         LeaseVerb::Break => LeaseAction::Break {

@@ -1,6 +1,6 @@
 //! List Blobs (spec: blob-operations 5.1).
 
-use blob_model::{Refusal, limits};
+use blob_model::{DateTime, Refusal, SnapshotTime, limits};
 use blob_service::{BlobEntry, BlobPlace, BlobQuery, ContainerRef, ListedEntry};
 use blob_wire::BlobInclude;
 use blob_wire::blob_list::{BlobItem, BlobList, DeletedBlob, ListedBlob};
@@ -32,9 +32,11 @@ pub async fn run(context: &Context<'_>, container: &ContainerRef) -> Result<Answ
         }
         .into());
     }
-    let from = match text("marker") {
-        "" => None,
-        marker => Some(BlobMarker::read(marker).ok_or(Shared::InputOutOfRange)?),
+    let from = match (text("marker"), text("startfrom")) {
+        ("", "") => None,
+        // Before all of its snapshots.
+        ("", start) => Some(BlobMarker { name: start.to_owned(), snapshot: SnapshotTime(DateTime::MIN) }),
+        (marker, _) => Some(BlobMarker::read(marker).ok_or(Shared::InputOutOfRange)?),
     };
     let query = BlobQuery {
         prefix: text("prefix").to_owned(),

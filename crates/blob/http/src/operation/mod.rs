@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
         &self.site.account
     }
 
-    fn version(&self) -> Version {
+    pub fn version(&self) -> Version {
         self.request.served_version()
     }
 

@@ -3,7 +3,7 @@
 use blob_model::{PageRange, Refusal, SequenceCondition, SequenceNumber, SnapshotTime, limits};
 use blob_service::{BlobRef, FoundPages, PageQuery, PageWrite, PagesWritten};
 use blob_wire::page_list::{self, ListedPages};
-use blob_wire::{Writer, marker, names};
+use blob_wire::{marker, names};
 use common::Refusal as Shared;
 use front::RequestBody;
 
@@ -13,8 +13,6 @@ use crate::copy_source;
 use crate::upload::BodyUpload;
 
 const PAGE_WRITE: &str = "x-ms-page-write";
-/// The first version whose page ranges come from the newer writer.
-const NEW_WRITER: &str = "2020-10-02";
 /// A range in the answer, as it is read and as XML.
 const RANGE_BYTES_MAX: usize = 192;
 
@@ -113,13 +111,17 @@ pub async fn ranges(context: &Context<'_>, blob: &BlobRef) -> Result<Answer, Fai
             FoundPages::Cleared(range) => ListedPages::Cleared(*range),
         })
         .collect();
-    let next = found.next.map(marker::of_page);
-    let next = limit.map(|_| next.as_deref().unwrap_or_default());
-    let writer = if context.version().as_str() >= NEW_WRITER { Writer::New } else { Writer::Old };
-    let document = page_list::write(writer, &ranges, next);
+    let next = next_marker(limit.is_some(), found.next);
+    let writer = page_list::writer(context.version());
+    let document = page_list::write(writer, &ranges, next.as_deref());
     let answer = Answer::document(200, front::held_bytes(document.into(), held));
     let length = found.length.to_string();
     Ok(answer.with_all(changed(200, found.etag).with("x-ms-blob-content-length", length).headers))
+}
+
+/// Told if pages were asked for; and always if there is more, which nobody must miss.
+fn next_marker(is_paged: bool, next: Option<u64>) -> Option<String> {
+    next.map(marker::of_page).or_else(|| is_paged.then(String::new))
 }
 
 /// The earlier snapshot, by its time or, for managed disks, by its address.
@@ -136,4 +138,18 @@ fn previous(context: &Context<'_>) -> Result<Option<SnapshotTime>, Refusal> {
     let time = query.as_ref().and_then(|query| query.get_ignoring_case("snapshot"));
     let time = time.and_then(SnapshotTime::parse);
     time.map(Some).ok_or_else(|| Refusal::HeaderInvalid { name: header, value: url.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_always_told() {
+        assert_eq!(next_marker(false, None), None);
+        assert_eq!(next_marker(true, None).as_deref(), Some(""));
+        for is_paged in [false, true] {
+            assert_eq!(next_marker(is_paged, Some(1024)).as_deref(), Some("2!16!MDAwMDA0ITEwMjQh"));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use blob_model::Refusal;
 use blob_wire::delegation_key::{self, DelegationKey};
 use common::{DateTime, Guid, Refusal as Shared};
 use front::{RequestBody, delegation};
-use protocol::service_properties::BlobUpdate;
+use protocol::service_properties::{self, BlobUpdate};
 use protocol::service_stats::ServiceStats;
 use protocol::xml_fault::XmlFault;
 
@@ -17,6 +17,8 @@ use crate::grant::Grant;
 
 /// The most that a document of properties or a request for a key has.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+/// How much of a value that is too long is repeated.
+const VALUE_CHARS_MAX: usize = 1024;
 /// The service that a delegation key is for, as tokens name it.
 const KEY_SERVICE: &str = "b";
 
@@ -30,7 +32,12 @@ pub async fn get_properties(context: &Context<'_>) -> Result<Answer, Failure> {
 pub async fn set_properties(context: &Context<'_>, body: &mut RequestBody) -> Result<Answer, Failure> {
     let body = context.document(body, DOCUMENT_BYTES_MAX).await?;
     let fault = || XmlFault::of_blob_properties(&body);
-    let update = BlobUpdate::read(&body).map_err(|refusal| explained(refusal, fault))?;
+    let update = BlobUpdate::read(&body).map_err(|refusal| match service_properties::long_list(&body) {
+        Some((name, text)) if refusal == Shared::XmlNodeValue => {
+            Refusal::XmlNodeInvalid { name, value: text.chars().take(VALUE_CHARS_MAX).collect() }
+        }
+        _ => explained(refusal, fault),
+    })?;
     if update == BlobUpdate::default() {
         return Err(explained(Shared::XmlNotValid, fault).into());
     }

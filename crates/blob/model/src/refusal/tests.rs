@@ -44,6 +44,12 @@ fn refusals_are_the_services_to_the_letter() {
         "One of the request inputs is out of range.",
     );
     check(
+        Refusal::XmlNodeInvalid { name: "a", value: String::new() },
+        400,
+        "InvalidXmlNodeValue",
+        "The value for one of the XML nodes is not in the correct format.",
+    );
+    check(
         Refusal::XmlNotValid { line: 0, position: 0, reason: "".into() },
         400,
         "InvalidXmlDocument",
@@ -450,6 +456,10 @@ fn details_follow_the_message_in_order() {
             ("MinimumAllowed", "1"),
             ("MaximumAllowed", "5000"),
         ],
+    );
+    check(
+        Refusal::XmlNodeInvalid { name: "AllowedOrigins", value: "a,b".to_owned() },
+        &[("XmlNodeName", "AllowedOrigins"), ("XmlNodeValue", "a,b"), ("Reason", "")],
     );
     check(
         Refusal::XmlNotValid { line: 2, position: 89, reason: "why".into() },

@@ -98,7 +98,7 @@ pub const REQUESTS: [Template; 79] = [
     ("PUT", "/box/page", &[V, PAGE, ("x-ms-blob-content-length", "4096"), ("x-ms-blob-sequence-number", "7")], ""),
     ("PUT", "/box/page?comp=page", &[V, ("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511"), ("x-ms-if-sequence-number-le", "9"), ("x-ms-if-sequence-number-lt", "9"), ("x-ms-if-sequence-number-eq", "0")], "{page}"),
     ("PUT", "/box/page?comp=page", &[V, ("x-ms-page-write", "clear"), ("Range", "bytes=512-1023")], ""),
-    ("PUT", "/box/page?comp=page", &[V, ("x-ms-page-write", "update"), ("x-ms-copy-source", "{blobs}/box/page"), ("x-ms-source-range", "bytes=512-1535"), ("x-ms-range", "bytes=4096-5119")], ""),
+    ("PUT", "/box/page?comp=page", &[V, ("x-ms-page-write", "update"), ("x-ms-copy-source", "{blobs}/box/page?{token}"), ("x-ms-source-range", "bytes=512-1535"), ("x-ms-range", "bytes=4096-5119")], ""),
     ("GET", "/box/page?comp=pagelist&maxresults=2", &[V, ("x-ms-range", "bytes=0-4095")], ""),
     ("GET", "/box/page?comp=pagelist&prevsnapshot={pages-before}", &[V, ("Range", "bytes=0-8191")], ""),
     ("GET", "/box/page?snapshot={pages-before}&comp=pagelist&marker=&maxresults=1", &[V, ("If-Match", "*")], ""),

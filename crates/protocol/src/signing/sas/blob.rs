@@ -159,11 +159,13 @@ impl SignedResource {
             return Err(SasFormatError::Resource(letter.to_owned()));
         }
         let blob = |level| target.blob.map(str::to_owned).ok_or(SasFormatError::Level(level));
+        // As the request is served, which finds it in any case.
+        let time = |name| query.get_ignoring_case(name).unwrap_or_default().to_owned();
         match letter {
             "c" => Ok(Self::Container),
             "b" => Ok(Self::Blob(blob("b")?)),
-            "bs" => Ok(Self::Snapshot { blob: blob("bs")?, time: text(query, "snapshot") }),
-            "bv" => Ok(Self::Version { blob: blob("bv")?, time: text(query, "versionid") }),
+            "bs" => Ok(Self::Snapshot { blob: blob("bs")?, time: time("snapshot") }),
+            "bv" => Ok(Self::Version { blob: blob("bv")?, time: time("versionid") }),
             "d" => {
                 let depth = text(query, "sdd");
                 let names: usize = depth.parse().map_err(|_| SasFormatError::Depth(depth.clone()))?;

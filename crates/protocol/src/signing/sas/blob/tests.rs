@@ -128,5 +128,7 @@ fn what_is_no_token_for_the_address_is_refused() {
     // This version does not sign `sr`: a blob's token would be valid for its snapshot.
     check("c/b", "sv=2017-07-29&sr=bs&sp=r&snapshot=x", "sr is \"bs\", not a kind of resource");
     check("c/b", "sv=2021-08-06&sr=bs&snapshot=x&snapshot=y", "snapshot is given more than once");
+    check("c/b", "sv=2021-08-06&sr=bs&Snapshot=&snapshot=y", "snapshot is given more than once");
+    check("c/b", "sv=2021-08-06&sr=c&SES=&ses=mine", "ses is given more than once");
     check("c/b", "sv=2026-04-06&sr=b&sp=r&skoid=O&srh=x-ms-a", "srh is not supported");
 }
