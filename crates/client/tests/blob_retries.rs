@@ -1,4 +1,5 @@
-//! Blobs over connections that break: what is sent again, from where, and what is not.
+//! Blobs over connections that break: what is sent again, from where, and what is not. What takes several requests is of one
+//! version.
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
@@ -132,6 +133,42 @@ async fn a_download_that_never_comes_further_ends() {
 async fn a_wrong_part_is_not_taken_for_the_rest() {
     let server = Server::new(|number, _| if number == 0 { part(0, 4) } else { part(3, 7) }).await;
     assert!(matches!(server.blob.read(10).await, Err(Error::Unreadable(_))));
+}
+
+/// The answer to Get Page Ranges: one range of a page, and where the next answer begins.
+fn page_list(start: u64, next: &str) -> String {
+    let body = format!(
+        "<PageList><PageRange><Start>{start}</Start><End>{}</End></PageRange><NextMarker>{next}</NextMarker></PageList>",
+        start + 511
+    );
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"0x1\"\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn page_ranges_are_read_to_their_end_and_of_one_version() {
+    let server = Server::new(|number, _| match number {
+        0 => page_list(0, "second"),
+        1 => page_list(1024, "third"),
+        _ => page_list(2048, ""),
+    })
+    .await;
+    assert_eq!(server.blob.page_ranges().await.unwrap(), [0..512, 1024..1536, 2048..2560]);
+    let heads = server.heads();
+    let markers: Vec<bool> = ["marker=", "marker=second", "marker=third"]
+        .iter()
+        .zip(&heads)
+        .map(|(marker, head)| head.contains(marker))
+        .collect();
+    assert_eq!(markers, [false, true, true], "{heads:?}");
+    assert_eq!(server.header("if-match"), ["none", "\"0x1\"", "\"0x1\""]);
+    let changed = "x-ms-error-code: ConditionNotMet\r\n";
+    let server =
+        Server::new(move |number, _| if number == 0 { page_list(0, "second") } else { empty(412, changed) });
+    let error = server.await.blob.page_ranges().await.unwrap_err();
+    assert!(error.is_changed(), "{error}");
 }
 
 #[tokio::test]

@@ -45,17 +45,28 @@ impl Blob {
         Written::of(&self.send(self.page_request("clear_pages", "clear", range.start, length)?).await?)
     }
 
-    /// The ranges that were written, in order.
+    /// The ranges that were written, in order. All of them are of one version: if the blob is written while they are read page
+    /// by page, that is an error ([`Error::is_changed`](crate::Error::is_changed)).
     pub async fn page_ranges(&self) -> Result<Vec<Range<u64>>> {
-        let request = self.request("get_page_ranges", Method::GET).query(names::COMP, "pagelist");
-        let answer = self.send(request).await?;
-        let page = page_list::read(&answer.body)
-            .ok_or_else(|| Error::Unreadable("the page ranges in the answer can't be read".to_owned()))?;
-        let ranges = page.ranges.into_iter().filter_map(|range| match range {
-            ListedPages::Written(range) => Some(range.start()..range.last() + 1),
-            ListedPages::Cleared(_) => None,
-        });
-        Ok(ranges.collect())
+        let (mut blob, mut ranges, mut next) = (self.clone(), Vec::new(), None);
+        loop {
+            let mut request = blob.request("get_page_ranges", Method::GET).query(names::COMP, "pagelist");
+            if let Some(marker) = next {
+                request = request.query("marker", marker);
+            }
+            let answer = blob.send(request).await?;
+            let page = page_list::read(&answer.body)
+                .ok_or_else(|| Error::Unreadable("the page ranges in the answer can't be read".to_owned()))?;
+            ranges.extend(page.ranges.into_iter().filter_map(|range| match range {
+                ListedPages::Written(range) => Some(range.start()..range.last() + 1),
+                ListedPages::Cleared(_) => None,
+            }));
+            next = page.next_marker.filter(|marker| !marker.is_empty());
+            if next.is_none() {
+                return Ok(ranges);
+            }
+            blob = self.if_match(&properties::etag(&answer)?);
+        }
     }
 
     fn page_request(

@@ -17,6 +17,7 @@ use super::command::BlobExportCommand;
 use super::endpoint::{BlobRequestError, Containers};
 use super::index::{BlobLine, ContainerLine, IndexError, IndexReader, IndexWriter, Line};
 use super::place::{self, Taken};
+use crate::plain_file;
 use crate::progress::{ProgressPrinter, grouped, size};
 
 /// Why an export is not complete.
@@ -73,7 +74,11 @@ impl Export<'_> {
         let containers: Vec<Container> =
             listed.iter().map(|entry| self.containers.container(&entry.name)).collect::<Result<_, _>>()?;
         for container in &containers {
-            self.folder(container, &to.join(container.name())).await?;
+            let folder = to.join(container.name());
+            fs::create_dir_all(to)
+                .and_then(|()| plain_file::make_folders(to, &folder.join(place::INDEX)))
+                .map_err(|source| unwritten(&folder, source))?;
+            self.folder(container, &folder).await?;
         }
         self.progress.notice(&format!("containers in {}: {}", to.display(), containers.len()));
         Ok(())
@@ -100,7 +105,7 @@ impl Export<'_> {
         let Begun { mut index, mut taken, done, mut blobs, mut bytes } = begun;
         self.progress.start(format!("exporting {name}"), blobs, None);
         let parts = folder.join(place::PARTS);
-        fs::create_dir_all(&parts).map_err(|source| unwritten(&parts, source))?;
+        plain_file::make_empty(&parts).map_err(|source| unwritten(&parts, source))?;
         let list = container.blobs().prefix(&self.command.prefix).with_metadata().with_tags().stream();
         let mut number = 0_u64;
         let downloads = list
@@ -119,7 +124,7 @@ impl Export<'_> {
             let file = taken.place(&entry.name);
             let path = place::in_folder(folder, &file);
             let rename = || {
-                fs::create_dir_all(path.parent().unwrap_or(folder))?;
+                plain_file::make_folders(folder, &path)?;
                 fs::rename(&part, &path)
             };
             rename().map_err(|source| unwritten(&path, source))?;
@@ -225,7 +230,7 @@ impl Export<'_> {
         let mut download = blob.download().await.map_err(failed)?;
         let length = download.properties().length;
         let unwritten = |source| unwritten(part, source);
-        let mut file = File::create(part).map_err(unwritten)?;
+        let mut file = File::create_new(part).map_err(unwritten)?;
         while let Some(piece) = download.next().await.map_err(failed)? {
             file.write_all(&piece).map_err(unwritten)?;
         }
@@ -246,7 +251,7 @@ impl Export<'_> {
         let blob = blob.if_match(&entry.properties.etag);
         let ranges = blob.page_ranges().await.map_err(failed)?;
         let unwritten = |source| unwritten(part, source);
-        let mut file = File::create(part).map_err(unwritten)?;
+        let mut file = File::create_new(part).map_err(unwritten)?;
         file.set_len(entry.properties.length).map_err(unwritten)?;
         for range in ranges {
             file.seek(SeekFrom::Start(range.start)).map_err(unwritten)?;
