@@ -29,7 +29,11 @@ pub async fn until_killed(stage: &Stage, task: &str, first: usize, moves: usize)
         pace = start.elapsed();
         told.extend(line.parse::<usize>().ok());
     }
-    tokio::time::sleep(pace.mul_f64(rand::random())).await;
+    // The runtime's timers are as coarse as a move is long. They would fire when the next line arrives, which is between two
+    // moves.
+    let wait = pace.mul_f64(rand::random());
+    let waited = tokio::task::spawn_blocking(move || std::thread::sleep(wait)).await;
+    waited.map_err(|error| Failure::Unexpected(error.to_string()))?;
     child.kill().await?;
     // Everything that it printed before it was killed counts.
     while let Some(line) = lines.next_line().await? {
