@@ -37,10 +37,17 @@ MEMORY = ["blob-blocks", "blob-get", "blob-put"]
 
 def expected(options):
     """Names of the lines that a complete run writes."""
-    servers = ["bare"] if options.no_azurite else ["bare", "azurite"]
-    names = [line_name(server, size, workload) for server in servers for size in options.blob_sizes for workload in of_size(WORKLOADS, size)]
+    servers = ["bare", "md5"] if options.no_azurite else ["bare", "md5", "azurite"]
+    names = [line_name(server, size, workload) for server in servers for size in options.blob_sizes for workload in workloads(server, size)]
     names += [f"list/{workload}/{blobs}" for workload in LISTS for blobs in options.list_blobs]
     return names + [f"memory/{workload}" for workload in MEMORY]
+
+
+def workloads(server, size):
+    """An MD5 differs only for what is put whole."""
+    if server == "md5":
+        return ["blob-put"] if size >= BARE_TARGET_FROM else []
+    return of_size(WORKLOADS, size)
 
 
 def of_size(table, size):
@@ -56,6 +63,7 @@ def run(setup, results):
     # Each of two servers holds the largest blob some times: loaded, written, overwritten.
     need_space(options.data, 12 * max(options.blob_sizes) + 5 * options.large_blob, "measure shorter --blob-sizes and --large-blob")
     beside(setup, results, "bare")
+    beside(setup, results, "md5")
     if not options.no_azurite:
         beside(setup, results, "azurite")
     as_containers_grow(setup, results)
@@ -63,20 +71,21 @@ def run(setup, results):
 
 
 def beside(setup, results, name):
-    """Beside Azurite all answers are checked. Bare stores nothing, so beside it none is, of both."""
+    """Beside Azurite all answers are checked. Bare makes up what it sends, so beside it none is, of both. The server `md5` is bare
+    with an MD5 of each blob that is put."""
     options = setup.options
     for size in options.blob_sizes:
-        wanted = [workload for workload in of_size(WORKLOADS, size) if not results.has(line_name(name, size, workload))]
+        wanted = [workload for workload in workloads(name, size) if not results.has(line_name(name, size, workload))]
         if not wanted:
             continue
         partita = setup.start_partita_with_blobs()
-        other = setup.start_bare() if name == "bare" else azurite.start(setup, "blob")
+        other = azurite.start(setup, "blob") if name == "azurite" else setup.start_bare(md5=name == "md5")
         connections = of_size(CONNECTIONS, size)
         # A large blob takes longer than a round; each is measured once.
         timing = {"count": 1, "warmup": 0} if connections == 1 else {"warmup": options.warmup, "seconds": (
-            options.seconds if name == "bare" else options.azurite_seconds)}
+            options.azurite_seconds if name == "azurite" else options.seconds)}
         flags = {"blob_bytes": size, "blobs": max(1, min(LOADED_BYTES // size, LOADED_BLOBS)), "connections": connections,
-                 "block_bytes": max(1, min(BLOCK_BYTES, size // 4)), "trust_answers": name == "bare"}
+                 "block_bytes": max(1, min(BLOCK_BYTES, size // 4)), "trust_answers": name != "azurite"}
         bench(setup.partita, "blob-get", partita, other, keep=True, rounds=1, **flags, count=1, warmup=0)
         for workload in wanted:
             for server in (partita, other):
@@ -152,7 +161,7 @@ def memory(setup, results):
 
 
 def tables(lines):
-    return [table for table in [beside_bare_table(lines), beside_azurite_table(lines), lists_table(lines), memory_table(lines)] if table.rows]
+    return [table for table in [beside_bare_table(lines), beside_md5_table(lines), beside_azurite_table(lines), lists_table(lines), memory_table(lines)] if table.rows]
 
 
 def of_kind(lines, kind):
@@ -174,6 +183,16 @@ def beside_bare_table(lines):
         table.add(line["workload"], bytes_text(line["bytes"]), line["connections"], count(ours["ops_per_second"]), mib_a_second(ours),
                   mib_a_second(bare), f"{part:.0%}", f"≥ {BARE_TARGET:.0%}" if bound else "", yes(part >= BARE_TARGET) if bound else "",
                   micros(ours["cpu_us"]), micros(bare["cpu_us"]), millis(ours["p50_us"]), millis(ours["p99_us"]))
+    return table
+
+
+def beside_md5_table(lines):
+    table = Table("Beside the same server when it also computes the MD5 of what is put, in turns",
+                  ["workload", "size", "connections", "MiB/s", "that server's MiB/s", "of that server's", "CPU/op", "that server's CPU/op"])
+    for line in of_kind(lines, "md5"):
+        ours, theirs = line["partita"], line["md5"]
+        table.add(line["workload"], bytes_text(line["bytes"]), line["connections"], mib_a_second(ours), mib_a_second(theirs),
+                  f"{ours['bytes_per_second'] / max(theirs['bytes_per_second'], 1e-9):.0%}", micros(ours["cpu_us"]), micros(theirs["cpu_us"]))
     return table
 
 

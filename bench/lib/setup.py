@@ -45,9 +45,9 @@ class Setup:
         server.blob_port = blob_port
         return server
 
-    def start_bare(self):
+    def start_bare(self, md5=False):
         port = self.port(1)
-        command = [self.bare, "--listen", f"127.0.0.1:{port}", "--log", str(self.directory / "bare.log")]
+        command = [self.bare, "--listen", f"127.0.0.1:{port}", "--log", str(self.directory / "bare.log"), *(["--md5"] if md5 else [])]
         server = self.start("bare", command, port, accepts_connections)
         server.queue_port = server.blob_port = port
         return server

@@ -1,10 +1,10 @@
 //! The fixed answers, with the headers and framing of the real ones.
 
-use std::convert::Infallible;
+use std::io;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -14,6 +14,8 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Response, StatusCode};
 use memchr::memmem;
+
+pub use crate::content::Content;
 
 const REQUEST_ID: &str = "8b0c1e7c-0002-0040-1a2b-3c4d5e000000";
 const TIMESTAMP_ETAG: &str = "W/\"datetime'2026-01-01T00%3A00%3A00.0000000Z'\"";
@@ -45,45 +47,43 @@ const DATE: &str = "Fri, 15 Nov 2024 12:00:00 GMT";
 const BLOB_ETAG: &str = "\"0x8DD056A2C8E4A00\"";
 const MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
 /// The content of blobs, again and again.
-static CONTENT: [u8; 1024 * 1024] = [b'x'; 1024 * 1024];
+pub static CONTENT: [u8; 1024 * 1024] = [b'x'; 1024 * 1024];
 
 #[derive(Debug)]
 pub enum Body {
     /// Sent at once, and in chunks unless it is empty, as Partita sends its documents.
     Document(Option<Bytes>),
-    /// So many bytes of a blob, which the head tells the number of.
-    Content(u64),
+    /// Bytes of a blob, which the head tells the number of.
+    Content(Content),
 }
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let bytes = match &mut *self {
-            Self::Document(bytes) => bytes.take(),
-            Self::Content(0) => None,
-            Self::Content(left) => {
-                let count = (*left).min(CONTENT.len() as u64);
-                *left -= count;
-                Some(Bytes::from_static(&CONTENT[..count as usize]))
-            }
+            Self::Document(bytes) => bytes.take().map(Ok),
+            Self::Content(content) => ready!(content.poll_next(context)),
         };
-        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(bytes.map(|bytes| bytes.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Document(None) | Self::Content(0))
+        match self {
+            Self::Document(bytes) => bytes.is_none(),
+            Self::Content(content) => content.left == 0,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Document(Some(_)) => SizeHint::default(),
             Self::Document(None) => SizeHint::with_exact(0),
-            Self::Content(left) => SizeHint::with_exact(*left),
+            Self::Content(content) => SizeHint::with_exact(content.left),
         }
     }
 }
@@ -162,23 +162,23 @@ pub fn message_changed() -> Response<Body> {
     response
 }
 
-/// Of this length.
-pub fn blob(length: u64) -> Response<Body> {
-    content(StatusCode::OK, length)
+/// A whole blob.
+pub fn blob(content: Content) -> Response<Body> {
+    with_content(StatusCode::OK, content)
 }
 
 /// These bytes of a blob of this length.
-pub fn blob_range(range: RangeInclusive<u64>, length: u64) -> Response<Body> {
+pub fn blob_range(range: RangeInclusive<u64>, length: u64, content: Content) -> Response<Body> {
     let (first, last) = (range.start(), range.end());
-    let mut response = content(StatusCode::PARTIAL_CONTENT, last - first + 1);
+    let mut response = with_content(StatusCode::PARTIAL_CONTENT, content);
     if let Ok(value) = HeaderValue::try_from(format!("bytes {first}-{last}/{length}")) {
         response.headers_mut().insert(CONTENT_RANGE, value);
     }
     response
 }
 
-fn content(status: StatusCode, length: u64) -> Response<Body> {
-    let mut response = with_headers(status, Body::Content(length));
+fn with_content(status: StatusCode, content: Content) -> Response<Body> {
+    let mut response = with_headers(status, Body::Content(content));
     let headers = response.headers_mut();
     put(headers, CONTENT_TYPE, "application/octet-stream");
     put(headers, ETAG, BLOB_ETAG);

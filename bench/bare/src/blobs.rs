@@ -1,6 +1,7 @@
-//! Blobs: an upload is a file that is synced before the answer, and a download is fixed bytes.
+//! Blobs: an upload is a file that is synced before the answer, and a download is read from a file. What is short is written to
+//! the log, and read from memory.
 //!
-//! `partita bench` begins the name of a blob with its length, so that a server that stores nothing can send as much.
+//! `partita bench` begins the name of a blob with its length, so that a blob that was never put here can be sent too.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,9 +13,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use md5::{Digest as _, Md5};
 use tokio::task::JoinHandle;
 
-use crate::answer::{self, Body};
+use crate::answer::{self, Body, CONTENT, Content};
 use crate::log::{Log, NotKept};
 
 /// A longer body gets a file of its own; a shorter one shares a sync with others.
@@ -37,7 +39,7 @@ pub async fn answer(request: Request<Incoming>, log: Option<&Log>) -> Response<B
     let is_of_container = of_container(&request);
     match *request.method() {
         Method::GET if is_of_container => return answer::blob_list(),
-        Method::GET => return download(&request),
+        Method::GET => return download(&request, log).await,
         Method::DELETE => {
             if let Some(log) = log.filter(|_| is_of_container) {
                 remove_files(&log.path);
@@ -52,13 +54,44 @@ pub async fn answer(request: Request<Incoming>, log: Option<&Log>) -> Response<B
     }
 }
 
-fn download(request: &Request<Incoming>) -> Response<Body> {
+async fn download(request: &Request<Incoming>, log: Option<&Log>) -> Response<Body> {
     let length = request.uri().path().split('/').nth(3).and_then(|length| length.parse().ok());
     let Some(length) = length else { return answer::refusal(StatusCode::NOT_FOUND) };
-    match range(request.headers()) {
-        Some(range) => answer::blob_range(range, length),
-        None => answer::blob(length),
+    let range = range(request.headers());
+    let (start, count) =
+        range.as_ref().map_or((0, length), |range| (*range.start(), range.end() - range.start() + 1));
+    let content = match log.filter(|_| length > LOGGED_BYTES_MAX) {
+        None => Content::memory(count),
+        Some(log) => {
+            let path = file_path(&log.path, name(request));
+            match tokio::task::spawn_blocking(move || open_file(&path, length)).await {
+                Ok(Ok(file)) => Content::file(file, start, count),
+                _ => return answer::refusal(StatusCode::INTERNAL_SERVER_ERROR),
+            }
+        }
+    };
+    match range {
+        Some(range) => answer::blob_range(range, length, content),
+        None => answer::blob(content),
     }
+}
+
+/// The file of a blob. If it was never put, or in blocks, it is made.
+fn open_file(path: &Path, length: u64) -> io::Result<File> {
+    if let Ok(file) = File::open(path)
+        && file.metadata()?.len() == length
+    {
+        return Ok(file);
+    }
+    let mut file = File::create(path)?;
+    let mut left = length;
+    while left > 0 {
+        let count = left.min(CONTENT.len() as u64);
+        file.write_all(&CONTENT[..count as usize])?;
+        left -= count;
+    }
+    file.sync_data()?;
+    File::open(path)
 }
 
 fn range(headers: &HeaderMap) -> Option<RangeInclusive<u64>> {
@@ -78,10 +111,10 @@ async fn keep(request: Request<Incoming>, log: Option<&Log>) -> Result<(), NotKe
         return Ok(());
     };
     if request.body().size_hint().upper().is_none_or(|bytes| bytes > LOGGED_BYTES_MAX) {
-        let mut name = DefaultHasher::new();
-        (request.uri().path(), request.uri().query()).hash(&mut name);
-        let path = file_path(&log.path, name.finish());
-        return write_file(path, request.into_body()).await.map_err(|error| {
+        let path = file_path(&log.path, name(&request));
+        // Of a block, the service's answer has no MD5.
+        let md5 = (log.hashes && request.uri().query().is_none()).then(Md5::new);
+        return write_file(path, request.into_body(), md5).await.map_err(|error| {
             eprintln!("partita-bare: a file could not be written: {error}");
             NotKept
         });
@@ -91,20 +124,51 @@ async fn keep(request: Request<Incoming>, log: Option<&Log>) -> Result<(), NotKe
 }
 
 /// Writes what has been received while more is received, and syncs it.
-async fn write_file(path: PathBuf, mut body: Incoming) -> io::Result<()> {
-    let mut writing: JoinHandle<io::Result<File>> = tokio::task::spawn_blocking(move || File::create(path));
+async fn write_file(path: PathBuf, mut body: Incoming, md5: Option<Md5>) -> io::Result<()> {
+    let mut writing: JoinHandle<io::Result<Written>> =
+        tokio::task::spawn_blocking(move || Ok(Written { file: File::create(path)?, md5 }));
     let mut buffer = Vec::with_capacity(WRITTEN_AT_ONCE);
     while let Some(frame) = body.frame().await {
         let Ok(bytes) = frame.map_err(io::Error::other)?.into_data() else { continue };
         buffer.extend_from_slice(&bytes);
         if buffer.len() >= WRITTEN_AT_ONCE {
-            let mut file = writing.await??;
+            let written = writing.await??;
             let full = std::mem::replace(&mut buffer, Vec::with_capacity(WRITTEN_AT_ONCE));
-            writing = tokio::task::spawn_blocking(move || file.write_all(&full).map(|()| file));
+            writing = tokio::task::spawn_blocking(move || written.and(&full));
         }
     }
-    let mut file = writing.await??;
-    tokio::task::spawn_blocking(move || file.write_all(&buffer).and_then(|()| file.sync_data())).await?
+    let written = writing.await??;
+    tokio::task::spawn_blocking(move || {
+        let Written { file, md5 } = written.and(&buffer)?;
+        if let Some(md5) = md5 {
+            std::hint::black_box(md5.finalize());
+        }
+        file.sync_data()
+    })
+    .await?
+}
+
+/// A file that grows, and the MD5 of what it has.
+struct Written {
+    file: File,
+    md5: Option<Md5>,
+}
+
+impl Written {
+    fn and(mut self, bytes: &[u8]) -> io::Result<Self> {
+        self.file.write_all(bytes)?;
+        if let Some(md5) = &mut self.md5 {
+            md5.update(bytes);
+        }
+        Ok(self)
+    }
+}
+
+/// Stands for the blob or block in the name of its file.
+fn name<B>(request: &Request<B>) -> u64 {
+    let mut name = DefaultHasher::new();
+    (request.uri().path(), request.uri().query()).hash(&mut name);
+    name.finish()
 }
 
 /// Beside the log.

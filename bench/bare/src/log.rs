@@ -19,6 +19,8 @@ const FILE_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Log {
     pub path: PathBuf,
+    /// Of each blob that is put, an MD5 is computed.
+    pub hashes: bool,
     entries: mpsc::Sender<Entry>,
 }
 
@@ -29,14 +31,14 @@ type Entry = (Bytes, oneshot::Sender<()>);
 pub struct NotKept;
 
 impl Log {
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path, hashes: bool) -> Result<Self, String> {
         let bad = |error| format!("can't write to --log {}: {error}", path.display());
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(bad)?;
         file.write_all(&vec![0; FILE_BYTES]).and_then(|()| file.sync_all()).map_err(bad)?;
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("log".to_owned());
         thread.spawn(move || keep(file, &receiver)).map_err(bad)?;
-        Ok(Self { path: path.to_owned(), entries: sender })
+        Ok(Self { path: path.to_owned(), hashes, entries: sender })
     }
 
     /// Returns once the bytes are on disk.

@@ -3,6 +3,7 @@
 
 mod answer;
 mod blobs;
+mod content;
 mod log;
 
 use std::convert::Infallible;
@@ -43,6 +44,9 @@ struct Flags {
     /// above 64 KiB gets a file of its own beside it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Compute the MD5 of each blob above 64 KiB that is put whole, as the service's answer has it
+    #[arg(long, requires = "log")]
+    md5: bool,
 }
 
 fn main() -> ExitCode {
@@ -56,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 fn run(flags: &Flags) -> Result<(), String> {
-    let log = flags.log.as_deref().map(Log::open).transpose()?.map(Arc::new);
+    let log = flags.log.as_deref().map(|path| Log::open(path, flags.md5)).transpose()?.map(Arc::new);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| format!("can't start its threads: {error}"))?.block_on(serve(&flags.listen, log))
 }
