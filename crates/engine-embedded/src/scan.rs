@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use rocksdb::{ReadOptions, Snapshot};
-use row_walk::Walk;
+use row_walk::{Reads, Walk};
 use store::{Fault, Page, PageBuilder, Scan};
 
 use crate::counters::LiveCounters;
@@ -135,7 +135,8 @@ impl Scanner<'_> {
         end: &[u8],
         pause: impl Fn(&PageBuilder<'p>) -> bool,
     ) -> Result<Stop, Fault> {
-        let mut rows = Walk::new(self.db.data(), &self.snapshot, start, end);
+        let reads = if page.copies_all_rows() { Reads::Whole } else { Reads::Front };
+        let mut rows = Walk::new(self.db.data(), &self.snapshot, start, end, reads);
         let mut rows_read = 0;
         let mut stop = Stop::Exhausted;
         while let Some((key, value)) = rows.next_row() {

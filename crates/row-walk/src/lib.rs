@@ -39,11 +39,21 @@ unsafe extern "C" {
         start_length: usize,
         end: *const u8,
         end_length: usize,
+        reads_whole_rows: c_uchar,
     ) -> *mut RawWalk;
     fn partita_walk_close(walk: *mut RawWalk);
     fn partita_walk_next(walk: *mut RawWalk, row: *mut RawRow) -> c_uchar;
     fn partita_walk_status(walk: *const RawWalk, text: *mut *mut c_char) -> c_int;
     fn partita_walk_free(text: *mut c_char);
+}
+
+/// How much of each row the caller reads. So much of the next one is fetched from memory meanwhile; it changes no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// What a filter needs: the key and the first properties.
+    Front,
+    /// All of it, as a copy does.
+    Whole,
 }
 
 /// The rows between two keys. Ranges of keys that were deleted at once are shown all the same.
@@ -65,12 +75,18 @@ pub struct WalkError {
 
 impl<'a> Walk<'a> {
     /// From `start` up to but not including `end`. The snapshot is one of the same database.
-    pub fn new(family: &'a ColumnFamily, snapshot: &'a Snapshot<'a>, start: &[u8], end: &[u8]) -> Self {
+    pub fn new(
+        family: &'a ColumnFamily,
+        snapshot: &'a Snapshot<'a>,
+        start: &[u8],
+        end: &[u8],
+        reads: Reads,
+    ) -> Self {
         let newest = snapshot.sequence_number();
+        let (from, to) = ((start.as_ptr(), start.len()), (end.as_ptr(), end.len()));
+        let whole = c_uchar::from(reads == Reads::Whole);
         // SAFETY: a reference to a column family points to an open one of an open database. The call copies both keys.
-        let raw = unsafe {
-            partita_walk_open(family.inner(), newest, start.as_ptr(), start.len(), end.as_ptr(), end.len())
-        };
+        let raw = unsafe { partita_walk_open(family.inner(), newest, from.0, from.1, to.0, to.1, whole) };
         // `new` in C++ does not return null.
         let raw = NonNull::new(raw).expect("a walk was made");
         Self { raw, _borrowed: PhantomData }

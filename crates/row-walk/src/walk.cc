@@ -9,6 +9,7 @@
 // Everything here may be called by one thread at a time. A walk must end before its database is closed. What C++ throws, for
 // lack of memory, ends the process: nothing may be thrown through Rust.
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -27,8 +28,11 @@ namespace {
 // After so many versions of one row, its last version is sought instead of stepped to.
 constexpr uint64_t kStepsMax = 8;
 
-// How much of the next row is fetched from memory while its reader looks at this one: its key, and where its properties are.
-constexpr size_t kAheadBytes = 256;
+// How much of the next row is fetched from memory while its reader looks at this one: its key, and where its properties are;
+// or all of it, if it is as long as this one, with its key.
+constexpr size_t kFrontBytes = 256;
+constexpr size_t kKeyBytes = 128;
+constexpr size_t kAheadBytesMax = 1536;
 constexpr size_t kCacheLine = 64;
 
 }  // namespace
@@ -63,6 +67,8 @@ struct partita_walk {
   uint64_t steps = 0;
   bool is_at_row = false;
   uint64_t skipped = 0;
+  // Whether the reader copies rows as a whole.
+  bool reads_whole_rows = false;
   Statistics* statistics = nullptr;
   Status status;
 
@@ -77,8 +83,10 @@ struct partita_walk {
 
 // `newest` is the sequence number of a snapshot that lives as long as the walk.
 partita_walk* partita_walk_open(rocksdb_column_family_handle_t* family, uint64_t newest, const char* start,
-                                size_t start_length, const char* end, size_t end_length) noexcept {
+                                size_t start_length, const char* end, size_t end_length,
+                                unsigned char reads_whole_rows) noexcept {
   auto* walk = new partita_walk();
+  walk->reads_whole_rows = reads_whole_rows != 0;
   auto* handle = static_cast<ColumnFamilyHandleImpl*>(family->rep);
   DBImpl* db = handle->db();
   ColumnFamilyData* data = handle->cfd();
@@ -145,7 +153,8 @@ unsigned char partita_walk_next(partita_walk* walk, partita_row* row) noexcept {
         *row = {key.data(), key.size(), value.data(), value.size()};
         walk->is_at_row = true;
         // In a block it lies directly behind this one. Behind the last one this fetches what nobody needs, and does no harm.
-        for (size_t ahead = 0; ahead < kAheadBytes; ahead += kCacheLine) {
+        const size_t wanted = walk->reads_whole_rows ? std::min(kKeyBytes + value.size(), kAheadBytesMax) : kFrontBytes;
+        for (size_t ahead = 0; ahead < wanted; ahead += kCacheLine) {
           __builtin_prefetch(value.data() + value.size() + ahead);
         }
         return 1;

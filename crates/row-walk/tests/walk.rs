@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use rocksdb::{BlockBasedOptions, DB, Options, ReadOptions, Snapshot};
-use row_walk::Walk;
+use row_walk::{Reads, Walk};
 use tempfile::TempDir;
 
 const FAMILY: &str = "rows";
@@ -64,7 +64,13 @@ fn run(db: &DB, steps: &[Step]) {
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn walked(db: &DB, snapshot: &Snapshot<'_>, start: &[u8], end: &[u8]) -> Rows {
-    let mut walk = Walk::new(db.cf_handle(FAMILY).unwrap(), snapshot, start, end);
+    let [front, whole] = [Reads::Front, Reads::Whole].map(|reads| walked_as(db, snapshot, start, end, reads));
+    assert_eq!(front, whole);
+    whole
+}
+
+fn walked_as(db: &DB, snapshot: &Snapshot<'_>, start: &[u8], end: &[u8], reads: Reads) -> Rows {
+    let mut walk = Walk::new(db.cf_handle(FAMILY).unwrap(), snapshot, start, end, reads);
     let mut rows = Vec::new();
     while let Some((key, value)) = walk.next_row() {
         rows.push((key.to_vec(), value.to_vec()));
@@ -131,7 +137,7 @@ fn a_walk_goes_on_while_its_files_are_replaced() {
     run(&db, &(0..=255).map(|row| Step::Put(row, 100)).chain([Step::Flush]).collect::<Vec<_>>());
     let snapshot = db.snapshot();
     let family = db.cf_handle(FAMILY).unwrap();
-    let mut walk = Walk::new(family, &snapshot, b"", b"\xff");
+    let mut walk = Walk::new(family, &snapshot, b"", b"\xff", Reads::Whole);
     assert!(walk.next_row().is_some());
     run(&db, &(0..=255).map(Step::Delete).chain([Step::Flush, Step::Compact]).collect::<Vec<_>>());
     let mut rows = 1;
@@ -157,7 +163,7 @@ fn a_damaged_block_is_an_error_and_not_an_end() {
     std::fs::write(&file, bytes).unwrap();
     let db = open(&directory);
     let snapshot = db.snapshot();
-    let mut walk = Walk::new(db.cf_handle(FAMILY).unwrap(), &snapshot, b"", b"\xff");
+    let mut walk = Walk::new(db.cf_handle(FAMILY).unwrap(), &snapshot, b"", b"\xff", Reads::Whole);
     let mut rows = 0;
     while walk.next_row().is_some() {
         rows += 1;

@@ -187,6 +187,11 @@ impl<'a> PageBuilder<'a> {
             || (self.bytes >= self.scan.budget.bytes && !self.page.entities.is_empty())
     }
 
+    /// Whether every row is copied, as a whole.
+    pub fn copies_all_rows(&self) -> bool {
+        self.needed.is_none() && self.scan.filter.as_ref().is_none_or(|filter| !filter.may_drop())
+    }
+
     /// Whether the clock should be read again after this much work.
     pub fn is_clock_due(&self) -> bool {
         self.work >= WORK_PER_CLOCK
@@ -289,6 +294,25 @@ mod tests {
             assert_eq!((next, kibibytes), (whole.1, whole.2), "{bytes}");
             assert_eq!(properties, vec![0; whole.0.len()], "{bytes}");
         }
+    }
+
+    struct Drops;
+
+    impl RowFilter for Drops {
+        fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn rows_are_copied_as_a_whole_unless_some_are_dropped_or_few_properties_needed() {
+        let copies = |filter: Option<Arc<dyn RowFilter>>| {
+            let budget = Budget { rows: 7, bytes: 1, time: Duration::ZERO, examined: 1 };
+            PageBuilder::new(&Scan { ranges: vec![], budget, filter, lasts: false }).copies_all_rows()
+        };
+        assert!(copies(None));
+        assert!(!copies(Some(Arc::new(Needs(vec![])))));
+        assert!(!copies(Some(Arc::new(Drops))));
     }
 
     #[test]
