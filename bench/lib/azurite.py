@@ -18,7 +18,7 @@ QUIET_SECONDS = 6
 # Workload, and how many times more operations a processor second must do. Reads are first, because work that a write leaves
 # behind must not count for them.
 TARGETS_BY_WORKLOAD = {"get": 40, "page": 12, "page-select": 12, "partition-scan": 1, "table-scan": 1,
-                       "merge": 12, "mixed": 1, "insert": 12, "batch": 12}
+                       "merge": 12, "mixed": 1, "insert": 15, "batch": 15}
 
 
 def install(service="table"):

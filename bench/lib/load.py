@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+from . import file_cache
 from .client import connection_string
 from .process import Trouble
 
@@ -18,6 +19,7 @@ def bench(partita, workload, server, other=None, tolerate=None, **flags):
     for name, value in flags.items():
         if value is not None and value is not False:
             command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    file_cache.fill()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
         report = json.loads(done.stdout)
