@@ -23,7 +23,7 @@ use crate::writer::{Load, Writer};
 const STOPS: u32 = 4;
 /// The time of load before a sync fails, and after it.
 const FAULTY_LOAD: Duration = Duration::from_millis(500);
-const DYING_TIME_MAX: Duration = Duration::from_secs(1);
+const DYING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A server whose changes to the disk are all recorded.
 #[derive(Debug)]
