@@ -46,7 +46,13 @@ impl Reader {
         options: &Options,
     ) -> Self {
         let turns = Arc::new(Turns::new(options));
-        Self { catalog, counts, turns, published, patience: Patience::new(options.waiting_reads) }
+        Self {
+            catalog,
+            counts,
+            turns,
+            published,
+            patience: Patience::new(options.waiting_reads, &options.directory),
+        }
     }
 
     /// Scans that run, and scans that wait for their turn.
