@@ -8,10 +8,10 @@ from .client import connection_string
 from .process import Trouble
 
 
-def bench(partita, workload, server, other=None, tolerate=None, **flags):
+def bench(partita, workload, server, other=None, tolerate=None, fill=True, **flags):
     """Runs one workload; with `other`, on both servers in turns. Flags are those of `partita bench`, with _ for -; True
     stands for a flag without a value. Returns one result for each server. Failures with the status `tolerate` are only
-    counted."""
+    counted. Without `fill`, the caller has filled the file cache, because it takes the time."""
     command = [partita, "bench", workload, "--json", "--pid", str(server.pid),
                "--connection-string", connection_string(server.port, server.queue_port, server.blob_port)]
     if other:
@@ -19,7 +19,8 @@ def bench(partita, workload, server, other=None, tolerate=None, **flags):
     for name, value in flags.items():
         if value is not None and value is not False:
             command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    file_cache.fill()
+    if fill:
+        file_cache.fill()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
         report = json.loads(done.stdout)

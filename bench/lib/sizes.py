@@ -4,6 +4,7 @@ import random
 import threading
 import time
 
+from . import file_cache
 from .client import Letters, TableClient
 from .load import bench
 from .process import Trouble, cpu_of, disk_bytes, need_space, restart_times
@@ -65,11 +66,12 @@ def measure_size(setup, size):
 
     def load():
         started = time.monotonic()
-        bench(setup.partita, "get", server, keep=True, count=1, warmup=0, **data)
+        bench(setup.partita, "get", server, keep=True, count=1, warmup=0, fill=False, **data)
         loaded = time.monotonic() - started
         server.settle(SETTLE_SECONDS_MAX)
         return loaded, time.monotonic() - started
 
+    file_cache.fill()
     (loaded, settled), cpu = cpu_of(server, load)
     stop, start = restart_times(server, 3)
     server.settle()
