@@ -1,17 +1,24 @@
 //! Page blobs beside plain bytes: whatever is written, cleared, cut and kept as snapshots, both read the same.
 
+use std::sync::Arc;
+
 use blob_model::limits::PAGE_BYTES;
 use blob_model::{
-    ByteRange, Conditions, Matches, PageRange, SequenceCondition, SequenceNumber, SequenceNumberAction,
-    SnapshotTime,
+    ByteRange, Conditions, Matches, Metadata, PageRange, PublicAccess, SequenceCondition, SequenceNumber,
+    SequenceNumberAction, SnapshotTime,
 };
 use blob_service::content::SWEPT_AGE;
 use blob_service::{
-    DeleteBlob, DeleteSnapshots, FoundPages, GetBlob, NewBlob, NewPageBlob, PageQuery, PageRanges, PageWrite,
-    PagesWritten, Request, SetProperties, Which,
+    BlobService, DeleteBlob, DeleteSnapshots, FoundPages, GetBlob, NewBlob, NewPageBlob, PageQuery,
+    PageRanges, PageWrite, PagesWritten, Request, SetProperties, Which,
 };
+use store::MemoryObjects;
+use store_suite::TestEngine;
 
-use crate::kit::{Ground, Pieces, Random, blob, bytes, checks, drain, leased, refused, setting};
+use crate::interleaving::{SteppedEngine, Steps};
+use crate::kit::{
+    Ground, Pieces, Random, VirtualTime, blob, bytes, checks, container, drain, leased, refused, setting,
+};
 
 const PAGE: usize = PAGE_BYTES as usize;
 const SEGMENT: usize = 4 << 20;
@@ -272,6 +279,47 @@ async fn pages_that_were_cut_off_are_empty_when_the_blob_grows_again() {
     assert!(ground.read(Which::Current, PAGE, 2 * SEGMENT).await.iter().all(|byte| *byte == 0));
     let there = as_told(&ground.ranges(PageQuery::default()).await.ranges);
     assert_eq!(there, [(Listed::Written, 0, PAGE_BYTES)]);
+}
+
+/// One cuts pages off while the other, which finds the blob long, has looked already what lies behind its end.
+#[tokio::test]
+async fn pages_that_one_resize_cut_off_do_not_come_back_by_another_at_the_same_time() {
+    let mut grown = 0;
+    for seed in 0..200 {
+        let (mut random, steps) = (Random::new(seed), Steps::default());
+        let engine = Arc::new(TestEngine(SteppedEngine { steps: steps.clone(), ..SteppedEngine::default() }));
+        let (objects, time) = (Arc::new(MemoryObjects::new()), VirtualTime::new());
+        let service = BlobService::new(engine.clone(), objects.clone()).timed(time.clock());
+        let ground = Arc::new(Ground { service, time, engine, objects });
+        let made = ground.clone();
+        let make = tokio::spawn(async move {
+            let (metadata, access) = (Metadata::default(), PublicAccess::None);
+            made.service.create_container(&container("abc"), metadata, access).await.unwrap();
+            made.put_page_blob(2 * SEGMENT).await;
+            made.put_pages(0, &[1; 2 * PAGE]).await.unwrap();
+        });
+        while !make.is_finished() {
+            steps.step(&mut random).await;
+        }
+        make.await.unwrap();
+        let resizes = [PAGE, 2 * SEGMENT].map(|length| {
+            let ground = ground.clone();
+            tokio::spawn(async move { ground.resize(length).await })
+        });
+        while !resizes.iter().all(|resize| resize.is_finished()) {
+            steps.step(&mut random).await;
+        }
+        for resize in resizes {
+            resize.await.unwrap();
+        }
+        steps.turn_off();
+        if ground.properties("b").await.unwrap().length > PAGE_BYTES {
+            grown += 1;
+            let cut_off = ground.read(Which::Current, PAGE, 2 * SEGMENT).await;
+            assert!(cut_off.iter().all(|byte| *byte == 0), "seed {seed}");
+        }
+    }
+    assert!(grown > 10, "it was the last one {grown} times");
 }
 
 #[tokio::test]

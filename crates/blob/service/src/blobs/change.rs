@@ -6,7 +6,7 @@ use blob_model::{
 };
 
 use super::state::{self, LeaseUse, Needs};
-use crate::blob_row::{Moves, StoredKind};
+use crate::blob_row::{Moves, StoredBlob, StoredKind};
 use crate::{BlobRef, BlobService, PropertiesSet, Request, Result, SetProperties, Which};
 
 impl BlobService {
@@ -34,14 +34,14 @@ impl BlobService {
         request: &Request,
     ) -> Result<PropertiesSet> {
         self.admit(blob)?;
-        if set.length.is_some() {
-            // Pages that a longer blob must not show.
-            self.trim_pages(blob).await?;
-        }
         let needs_pages = set.length.is_some() || set.sequence_number.is_some();
         let needs = Needs { of: needs_pages.then_some(BlobType::Page), ..Needs::WRITE };
-        let changed = self.change_blob(blob, request, needs, Moves::Etag, |stored, _| {
+        let change = |stored: &mut StoredBlob, _, is_trimmed: bool| {
             state::check_online(stored)?;
+            // Pages that a longer blob must not show.
+            if set.length.is_some_and(|length| length > stored.length) && !is_trimmed {
+                return Ok(None);
+            }
             if let Some(content) = &set.content {
                 stored.headers = content.clone();
             }
@@ -54,11 +54,12 @@ impl BlobService {
                     if let Some(action) = set.sequence_number {
                         *sequence_number = sequence_number.change(action)?;
                     }
-                    Ok(Some(*sequence_number))
+                    Ok(Some(Some(*sequence_number)))
                 }
-                StoredKind::Block { .. } | StoredKind::Append { .. } => Ok(None),
+                StoredKind::Block { .. } | StoredKind::Append { .. } => Ok(Some(None)),
             }
-        });
+        };
+        let changed = self.change_trimmed(blob, Which::Current, request, needs, Moves::Etag, change);
         let (sequence_number, stored) = changed.await?;
         if set.length.is_some() {
             // What can't be done now is done before the blob gets longer.

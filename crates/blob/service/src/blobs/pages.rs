@@ -415,29 +415,31 @@ impl BlobService {
         let _pass = self.gate.pass().await?;
         let table = blob.container.table()?;
         let _turn = self.turns.take(blob).await;
+        self.trim_in_turn(&table, blob).await.map(drop)
+    }
+
+    /// The version of the blob's row at which nothing was left there; `None` if it is no page blob.
+    pub(crate) async fn trim_in_turn(&self, table: &TableRef, blob: &BlobRef) -> Result<Option<DateTime>> {
         let mut attempts = Attempts::default();
         loop {
             attempts.next()?;
-            let Some(found) = self.base(&table, blob).await? else { return Ok(()) };
-            let Some(stored) = found.row.live() else { return Ok(()) };
-            let StoredKind::Page { map, .. } = stored.kind else { return Ok(()) };
+            let Some(found) = self.base(table, blob).await? else { return Ok(None) };
+            let Some(stored) = found.row.live() else { return Ok(None) };
+            let StoredKind::Page { map, .. } = stored.kind else { return Ok(None) };
             let change = self.contents.begin_change();
             let behind = PageRange::new(stored.length, PAGE_BLOB_BYTES_MAX);
-            let (edits, more) = self.clears(&table, blob, map, behind).await?;
+            let (edits, _) = self.clears(table, blob, map, behind).await?;
             if edits.is_empty() {
-                return Ok(());
+                return Ok(Some(found.version));
             }
-            let changed = self.changed(&table, blob, map, &edits, &change).await?;
+            let changed = self.changed(table, blob, map, &edits, &change).await?;
             if !hold(map, &changed, &change) {
                 continue;
             }
             let row = (found.row.draft(Moves::Nothing), found.version);
-            let committed = self.commit_pages(&table, blob, row, map, &changed, &change).await?;
+            let committed = self.commit_pages(table, blob, row, map, &changed, &change).await?;
             if committed.is_some() {
                 self.remove_replaced(blob, map, &changed, stored.is_shared, &change).await;
-                if more.is_none() {
-                    return Ok(());
-                }
                 attempts = Attempts::default();
             }
         }

@@ -346,13 +346,31 @@ impl BlobService {
         moves: Moves,
         mut change: impl FnMut(&mut StoredBlob, DateTime) -> std::result::Result<T, Refusal> + Send,
     ) -> Result<(T, StoredBlob)> {
+        let change = |stored: &mut StoredBlob, now, _| change(stored, now).map(Some);
+        self.change_trimmed(blob, which, request, needs, moves, change).await
+    }
+
+    /// The same of a page blob whose length may change. The last argument of `change` is whether nothing lies behind the end. If
+    /// it returns `None`, what lies there is cleared, and then it is asked again.
+    pub(crate) async fn change_trimmed<T>(
+        &self,
+        blob: &BlobRef,
+        which: Which,
+        request: &Request,
+        needs: Needs,
+        moves: Moves,
+        mut change: impl FnMut(&mut StoredBlob, DateTime, bool) -> std::result::Result<Option<T>, Refusal> + Send,
+    ) -> Result<(T, StoredBlob)> {
         let _pass = self.gate.pass().await?;
         let table = blob.container.table()?;
         let _turn = self.turns.take(blob).await;
         let mut attempts = Attempts::default();
+        // The version of the row at which nothing lay behind the end.
+        let mut trimmed = None;
         loop {
             attempts.next()?;
             let (time, mut found) = self.selected_row(&table, blob, which).await?;
+            let is_trimmed = trimmed == Some(found.version);
             let condition = held_to(Some(&found));
             let stored = found.row.blob.as_mut().ok_or(Refusal::BlobNotFound)?;
             let now = self.clock.now();
@@ -360,7 +378,10 @@ impl BlobService {
             if needs.lease == LeaseUse::Write {
                 stored.lease = stored.lease.after_write(now);
             }
-            let told = change(stored, now)?;
+            let Some(told) = change(stored, now, is_trimmed)? else {
+                trimmed = self.trim_in_turn(&table, blob).await?;
+                continue;
+            };
             let put = Change::Put(found.row.draft(moves));
             let operation = RowOperation { row: blob_key::row(time)?, condition, change: put };
             let stamps = self.apply(&table, blob_key::partition(&blob.name)?, vec![operation]).await?;
