@@ -372,6 +372,43 @@ async fn what_was_deleted_can_be_restored_for_days() {
     assert_eq!(code(ground.service.delete_blob(&blob("b"), permanent, &plain).await), "BlobNotFound");
 }
 
+#[tokio::test]
+async fn blocks_of_a_blob_whose_name_had_a_deleted_one_are_listed() {
+    let ground = Ground::with_container().await;
+    let ground = Ground { service: ground.service.clone().retaining(Arc::new(Days(7))), ..ground };
+    let plain = Request::default();
+    ground.put("b", b"gone").await;
+    ground.service.delete_blob(&blob("b"), DeleteBlob::default(), &plain).await.unwrap();
+    let (id, body) = (BlockId::parse("YQ==").unwrap(), &mut Pieces(vec![1; 10], 10));
+    ground.service.put_block(&blob("b"), id, checks(), None, body).await.unwrap();
+    let query = BlobQuery { limit: 9, ..BlobQuery::default() };
+    assert_eq!(names(&ground.list(&query).await), Vec::<String>::new());
+    assert_eq!(names(&ground.list(&BlobQuery { uncommitted: true, ..query.clone() }).await), ["b?"]);
+    assert_eq!(names(&ground.list(&BlobQuery { deleted: true, ..query }).await), ["b-"]);
+}
+
+#[tokio::test]
+async fn a_page_of_found_blobs_ends_by_their_bytes() {
+    let ground = Ground::with_container().await;
+    let long = |key: usize| format!("k{key}{}={}", "x".repeat(120), "v".repeat(250));
+    let tags: Vec<String> = (0..9).map(long).chain(["all=1".to_owned()]).collect();
+    let tags = Tags::parse(&tags.join("&")).unwrap();
+    for n in 0..2600 {
+        let new = NewBlob { tags: tags.clone(), ..NewBlob::default() };
+        let body = &mut Pieces(Vec::new(), 1);
+        let (name, plain) = (blob(&n.to_string()), Request::default());
+        ground.service.put_block_blob(&name, new, checks(), &plain, body).await.unwrap();
+    }
+    let all = [tag("all", Comparison::Equal, "1")];
+    let query = TagQuery { container: None, conditions: &all, from: None, limit: 5000 };
+    let first = ground.service.find_blobs(&account(), &query).await.unwrap();
+    assert!((2000..2600).contains(&first.blobs.len()), "8 MiB, and not {}", first.blobs.len());
+    let next = TagQuery { from: first.next, ..query };
+    let second = ground.service.find_blobs(&account(), &next).await.unwrap();
+    assert_eq!(first.blobs.len() + second.blobs.len(), 2600);
+    assert!(second.next.is_none());
+}
+
 /// Keeps what is deleted as long as it is switched on. What is kept can be removed.
 #[derive(Default)]
 struct Switch(AtomicBool);

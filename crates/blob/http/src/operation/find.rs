@@ -10,8 +10,9 @@ use common::Refusal as Shared;
 use super::Context;
 use crate::answer::{Answer, Failure};
 
-/// What a blob takes in the list: its name, and ten tags.
-const ENTRY_BYTES_MAX: usize = 8 * 1024;
+/// What a blob usually takes in the list, as it is read and as XML. A page whose blobs take more is held all the same, and
+/// counted when it is written.
+const ENTRY_BYTES_USUAL: usize = 1024;
 
 pub async fn run(context: &Context<'_>, container: Option<&ContainerRef>) -> Result<Answer, Failure> {
     let asked = &context.asked;
@@ -25,21 +26,22 @@ pub async fn run(context: &Context<'_>, container: Option<&ContainerRef>) -> Res
         "" => None,
         marker => Some(read_marker(marker).ok_or(Shared::InputOutOfRange)?),
     };
+    let nothing = || Ok(Answer::document(200, document(context, expression, (marker, max_results), &[], "")));
     let within = match (container, &search.container) {
         (Some(container), _) => Some(container.name.clone()),
         // No container has such a name, so that nothing is found.
         (None, Some(named)) => match ContainerName::parse(named) {
             Ok(named) => Some(named),
-            Err(_) => return Ok(answer(context, expression, (marker, max_results), &[], "")),
+            Err(_) => return nothing(),
         },
         (None, None) => None,
     };
-    let held = context.hold(limit.min(limits::LIST_MAX) * ENTRY_BYTES_MAX / 8)?;
+    let mut held = context.hold(limit * ENTRY_BYTES_USUAL)?;
     let query = TagQuery { container: within, conditions: &search.conditions, from, limit };
     let page = match context.service().find_blobs(context.account(), &query).await {
         // The expression names a container that is not there, so that nothing is found.
         Err(Error::Refused(Refusal::ContainerNotFound)) if container.is_none() => {
-            return Ok(answer(context, expression, (marker, max_results), &[], ""));
+            return nothing();
         }
         page => page?,
     };
@@ -55,21 +57,22 @@ pub async fn run(context: &Context<'_>, container: Option<&ContainerRef>) -> Res
         FoundMarker { container: container.to_string(), name: within }.write()
     });
     let next = next.as_deref().unwrap_or_default();
-    let answer = answer(context, expression, (marker, max_results), &blobs, next);
-    drop(held);
-    Ok(answer)
+    let document = document(context, expression, (marker, max_results), &blobs, next);
+    // It is there already, so that it is sent in any case.
+    held.grow_anyway(document.len().saturating_sub(held.bytes()));
+    Ok(Answer::document(200, front::held_bytes(document.into(), held)))
 }
 
-fn answer(
+fn document(
     context: &Context<'_>,
     expression: &str,
     (marker, max_results): (&str, Option<&str>),
     blobs: &[FoundBlob],
     next_marker: &str,
-) -> Answer {
+) -> Vec<u8> {
     let endpoint = &context.site.base;
     let found = FoundBlobs { endpoint, marker, expression, max_results, blobs, next_marker };
-    Answer::document(200, found.write())
+    found.write()
 }
 
 fn read_marker(marker: &str) -> Option<FoundPlace> {

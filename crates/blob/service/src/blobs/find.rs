@@ -9,6 +9,7 @@ use blob_model::{
 use model::{Cut, KeyRange};
 use store::{Change, Condition, Fault, RowOperation, Scan, TableRef};
 
+use super::list::PAGE_BYTES_MAX;
 use super::state::budget;
 use crate::blob_key;
 use crate::content::moves;
@@ -27,7 +28,21 @@ struct Search<'a> {
     /// The condition whose hints are read.
     by: &'a TagCondition,
     found: Vec<FoundBlob>,
+    /// Of the names and tags of these.
+    bytes: usize,
     stale: usize,
+}
+
+impl Search<'_> {
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.query.limit || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    fn take(&mut self, blob: FoundBlob) {
+        let tags = blob.tags.iter().map(|(key, value)| key.len() + value.len());
+        self.bytes += blob.name.as_str().len() + tags.sum::<usize>();
+        self.found.push(blob);
+    }
 }
 
 impl BlobService {
@@ -36,7 +51,7 @@ impl BlobService {
         self.admit_account(account)?;
         let no_condition = || Fault::bug("a search by tags without a condition");
         let by = best(query.conditions).ok_or_else(no_condition)?;
-        let mut search = Search { query, by, found: Vec::new(), stale: 0 };
+        let mut search = Search { query, by, found: Vec::new(), bytes: 0, stale: 0 };
         let next = match &query.container {
             Some(container) => {
                 let from = query.from.as_ref().filter(|from| from.container == *container);
@@ -112,7 +127,7 @@ impl BlobService {
                 let version = entity.row.timestamp()?;
                 let found = self.look(&table, container, entity.row_key, search).await?;
                 match found {
-                    Some(found) if search.found.len() < search.query.limit => search.found.push(found),
+                    Some(found) if !search.is_full() => search.take(found),
                     Some(_) => return Ok(Some(within())),
                     None if search.stale == STALE_MAX => return Ok(Some(within())),
                     None => {

@@ -18,7 +18,7 @@ use crate::{
 const FIRST_ROWS: usize = 8;
 const ROWS_MAX: usize = 1000;
 /// A page ends after so many bytes of what it shows, and after so many rows that it passes over.
-const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(super) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 const PASSED_ROWS_MAX: usize = 20_000;
 
 /// What follows a row.
@@ -164,10 +164,11 @@ impl Listing<'_> {
         };
         match row.blob {
             None => self.query.uncommitted.then(|| entry(None, None)),
+            // The blocks of a blob that may come in the place of the deleted one.
             Some(StoredBlob { deleted: Some(deletion), .. })
                 if !self.query.deleted || deletion.until <= self.now =>
             {
-                None
+                (self.query.uncommitted && row.upload.is_some()).then(|| entry(None, None))
             }
             Some(blob) => {
                 let deleted = blob.deleted.map(|deletion| DeletedEntry {
