@@ -318,6 +318,10 @@ impl ContentFiles {
                 unsynced.remove(object);
             }
         }
+        self.delete_or_keep_back(objects)
+    }
+
+    fn delete_or_keep_back(&self, objects: &[ObjectId]) -> Result<(), Fault> {
         let kept_back = self.kept_back.read();
         if let Some(kept_back) = &*kept_back {
             kept_back.lock().extend_from_slice(objects);
@@ -369,14 +373,29 @@ impl ContentFiles {
             if entry.is_sealed && !is_counted {
                 self.bytes.fetch_add(entry.bytes, Ordering::Relaxed);
             }
-            // What is put meanwhile is named before its file is there.
             if !is_needed(object)? {
-                let removed = self.remove(&[object]);
-                deleted += u64::from(removed.is_ok());
-                failed = failed.and(removed);
+                let removed = self.remove_unneeded(object, &is_needed);
+                deleted += u64::from(matches!(removed, Ok(true)));
+                failed = failed.and(removed.map(drop));
             }
         }
         failed.map(|()| deleted)
+    }
+
+    /// What is put meanwhile is named before its file is made. So this asks again while no file is made: a migration that goes on
+    /// after a power cut puts objects again whose files are there already.
+    fn remove_unneeded(
+        &self,
+        object: ObjectId,
+        is_needed: impl Fn(ObjectId) -> Result<bool, Fault>,
+    ) -> Result<bool, Fault> {
+        let _step = self.steps.lock();
+        if is_needed(object)? {
+            return Ok(false);
+        }
+        self.unsynced.lock().remove(&object);
+        self.delete_or_keep_back(&[object])?;
+        Ok(true)
     }
 
     /// Runs a checkpoint during which no file is deleted. Those that were removed meanwhile are deleted after it.

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
 
@@ -291,4 +292,20 @@ fn what_a_failed_sync_may_have_lost_is_not_sealed_by_a_second_one() {
     *files.draft_of(object(1)).unwrap().stage.write() = Stage::Lost;
     files.seal(&[object(1)]).unwrap_err();
     assert_eq!(names(&directory), [format!("{}.new", object(1))]);
+}
+
+/// A migration that goes on after a power cut.
+#[test]
+fn a_file_whose_object_is_named_during_a_survey_stays() {
+    let directory = TempDir::new().unwrap();
+    let files = ContentFiles::open(directory.path()).unwrap();
+    put(&files, 1, 0, CHUNK_BYTES);
+    files.seal(&[object(1)]).unwrap();
+    let asked = Cell::new(0);
+    let is_named_meanwhile = |_| {
+        asked.set(asked.get() + 1);
+        Ok(asked.get() > 1)
+    };
+    assert_eq!(files.survey(is_named_meanwhile).unwrap(), 0);
+    assert_eq!(names(&directory), [object(1).to_string()]);
 }
