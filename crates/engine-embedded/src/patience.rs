@@ -27,6 +27,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct Patience {
     threads: usize,
+    careful: Duration,
     waiting: AtomicUsize,
     born: Instant,
     /// In microseconds since `born`.
@@ -49,6 +50,7 @@ impl Patience {
     pub fn new(threads: usize, directory: &Path) -> Self {
         Self {
             threads,
+            careful: CAREFUL,
             waiting: AtomicUsize::new(0),
             born: Instant::now(),
             careful_until: AtomicU64::new(0),
@@ -76,8 +78,8 @@ impl Patience {
     fn note_slow(&self, now: Instant) {
         let at = self.micros(now).max(1);
         let before = self.last_slow.swap(at, Ordering::Relaxed);
-        if before > 0 && at.saturating_sub(before) <= CAREFUL.as_micros() as u64 {
-            self.careful_until.fetch_max(self.micros(now + CAREFUL), Ordering::Relaxed);
+        if before > 0 && at.saturating_sub(before) <= self.careful.as_micros() as u64 {
+            self.careful_until.fetch_max(self.micros(now + self.careful), Ordering::Relaxed);
         }
     }
 
@@ -119,8 +121,9 @@ mod tests {
     use std::io::Read as _;
     use std::os::unix::fs::OpenOptionsExt as _;
 
+    /// It stays careful for longer than a test takes, however busy the machine is.
     fn patience(threads: usize) -> Patience {
-        Patience::new(threads, Path::new("/"))
+        Patience { careful: Duration::from_secs(3600), ..Patience::new(threads, Path::new("/")) }
     }
 
     /// A read that takes long, and does this meanwhile.
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn slow_reads_that_are_far_apart_are_chance() {
-        let patience = Patience { is_counted: false, ..patience(2) };
+        let patience = Patience { is_counted: false, careful: CAREFUL, ..patience(2) };
         let now = Instant::now();
         for number in 1..5 {
             patience.note_slow(now + number * 2 * CAREFUL);
