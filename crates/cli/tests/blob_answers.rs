@@ -1,6 +1,7 @@
 //! Answers of the Blob service that differ by operation, version or token: who writes an error, who may read a copy's source,
 //! what a token with an encryption scope may do, how what was deleted is removed.
 
+use front::ServiceKind;
 use protocol::signing::AccountKey;
 use protocol::signing::sas::{BlobSas, Overrides, Sas, SignedResource};
 
@@ -446,4 +447,61 @@ fn an_account_without_a_change_feed_says_so() {
     check("DELETE", container, 403, not_allowed);
     check("PUT", "/$blobchangefeed/b", 403, not_allowed);
     check("HEAD", "/$other?restype=container", 400, "InvalidResourceName");
+}
+
+#[test]
+fn content_headers_that_are_not_sent_are_cleared_unless_something_else_is_set() {
+    let (_server, mut client) = server(&[]);
+    let page = [VERSION, ("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "1024")];
+    let put = |client: &mut Client| {
+        let typed =
+            [&page[..], &[("x-ms-blob-content-type", "text/x"), ("x-ms-blob-cache-control", "c")]].concat();
+        assert_eq!(client.send("PUT", "/box/p", &typed, b"").status, 201);
+    };
+    let (length, increment) =
+        (("x-ms-blob-content-length", "512"), ("x-ms-sequence-number-action", "increment"));
+    let cases: [(&[(&str, &str)], _); 4] = [
+        (&[], (None, None)),
+        (&[("x-ms-blob-content-language", "de")], (None, None)),
+        (&[length], (Some("text/x"), Some("c"))),
+        (&[increment], (Some("text/x"), Some("c"))),
+    ];
+    for (sent, expected) in cases {
+        put(&mut client);
+        let headers = [&[VERSION], sent].concat();
+        assert_eq!(client.send("PUT", "/box/p?comp=properties", &headers, b"").status, 200);
+        let blob = client.send("HEAD", "/box/p", &[VERSION], b"");
+        let kept = (blob.header("content-type"), blob.header("cache-control"));
+        assert_eq!(kept, expected, "{sent:?}");
+    }
+}
+
+#[test]
+fn letters_of_a_token_stand_in_any_order() {
+    let (_server, mut client) = server(&[]);
+    for (letters, expected) in [("rw", 200), ("wr", 200), ("rr", 403), ("rq", 403)] {
+        let answer =
+            with_token(&mut client, "GET", "/box/b", &[], &token(letters, SignedResource::Container));
+        assert_eq!(answer.status, expected, "{letters}");
+    }
+}
+
+/// Who can't say who he is must not make the server hold what he sent, several times as long.
+#[test]
+fn a_stranger_is_not_told_all_that_he_sent() {
+    let (server, _client) = server(&[]);
+    let mut stranger = Client::of_service(ServiceKind::Blob, server.blob_address(), ACCOUNT, KEY);
+    for (length, is_told) in [(100, true), (60_000, false)] {
+        let sent = "&".repeat(length);
+        let headers = [
+            VERSION,
+            ("Authorization", "SharedKey devstoreaccount1:eA=="),
+            ("x-ms-date", "Thu, 19 Nov 2026 02:00:00 GMT"),
+            ("x-ms-a", sent.as_str()),
+        ];
+        let answer = stranger.send_raw("GET", &format!("/{ACCOUNT}/?comp=list"), &headers, b"").unwrap();
+        assert_eq!((answer.status, answer.header("x-ms-error-code")), (403, Some("AuthenticationFailed")));
+        assert_eq!(answer.text().contains("&amp;&amp;"), is_told, "{length}");
+        assert_eq!(answer.text().is_empty(), !is_told, "{length}");
+    }
 }

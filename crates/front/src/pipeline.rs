@@ -239,7 +239,14 @@ async fn handle<S: StorageService>(
             admit_and_perform(service, front, &bearer, request, &service_request, &mut body).await;
         let (mut response, refusal) = match result {
             Ok(response) => (response, None),
-            Err(failure) => (refuse(&failure, is_known), Some(S::facts(&failure))),
+            Err(failure) => {
+                let mut refused = refuse(&failure, is_known);
+                refused.body_mut().hold(|| {
+                    let known = request.address.as_ref().ok().filter(|_| is_known)?;
+                    Some(front.memory.of(&known.site.account).nothing())
+                });
+                (refused, Some(S::facts(&failure)))
+            }
         };
         cors::decorate(&mut response, &properties.cors, &head.method, || head.headers.get(ORIGIN));
         (response, refusal, observations)

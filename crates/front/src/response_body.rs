@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::analytics::Exchange;
 use crate::connections::ActiveRequest;
-use crate::memory::MemoryShare;
+use crate::memory::{FREE_BYTES, MemoryShare};
 
 /// A response body.
 #[derive(Debug)]
@@ -103,6 +103,20 @@ impl Body {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What a refusal repeats of its request may be long. It is held like any answer until it is sent, and left out if there is
+    /// no memory for it, or if nobody is known to hold it.
+    pub(crate) fn hold(&mut self, by: impl FnOnce() -> Option<MemoryShare>) {
+        let (Content::Sized(bytes) | Content::Chunked(bytes)) = &mut self.content else { return };
+        if bytes.len() <= FREE_BYTES {
+            return;
+        }
+        let held = by().and_then(|mut held| held.resize(bytes.len()).then_some(held));
+        match held {
+            Some(held) => *bytes = with_memory(std::mem::take(bytes), held),
+            None => self.content = Content::Nothing,
+        }
     }
 
     /// The request ends when the body is dropped.

@@ -110,9 +110,16 @@ impl EffectiveTerms {
 /// Start, expiry and permissions: each may be given by the token or by the policy, not by both.
 fn merge(service: ServiceKind, token: &Sas, policy: Option<&AccessPolicy>) -> Result<EffectiveTerms, Denial> {
     let (terms, identifier) = (token.terms(), token.identifier());
-    if !access_policies::in_order(service, &terms.permissions) {
+    // The Blob service takes them in any order.
+    let (fits, order) = match service {
+        ServiceKind::Blob => (access_policies::in_any_order(service, &terms.permissions), ", each once"),
+        ServiceKind::Table | ServiceKind::Queue => {
+            (access_policies::in_order(service, &terms.permissions), " in this order")
+        }
+    };
+    if !fits {
         let letters = service.permissions();
-        let why = format!("sp is {:?}; it may hold letters of {letters} in this order", terms.permissions);
+        let why = format!("sp is {:?}; it may hold letters of {letters}{order}", terms.permissions);
         return Err(Denial::failed(why));
     }
     let mut effective = EffectiveTerms {

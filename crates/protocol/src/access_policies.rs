@@ -73,6 +73,14 @@ pub fn in_order(service: ServiceKind, permissions: &str) -> bool {
     permissions.chars().all(|letter| left.any(|known| known == letter))
 }
 
+/// Whether these are permissions of the service, each at most once, in any order.
+pub fn in_any_order(service: ServiceKind, permissions: &str) -> bool {
+    let is_first = |at, letter| !permissions[..at].contains(letter);
+    permissions
+        .char_indices()
+        .all(|(at, letter)| service.permissions().contains(letter) && is_first(at, letter))
+}
+
 /// The answer to Get ACL, with its byte order mark.
 pub fn write(policies: &[AccessPolicy]) -> Vec<u8> {
     let mut out = String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>");
@@ -139,6 +147,13 @@ mod tests {
         let policies = read(ServiceKind::Table, body.as_bytes()).unwrap();
         assert_eq!(policies[0].id, "a\rb");
         assert_eq!(read(ServiceKind::Table, &write(&policies)), Ok(policies));
+    }
+
+    #[test]
+    fn letters_in_any_order_are_each_there_once() {
+        for (letters, expected) in [("", true), ("wr", true), ("rw", true), ("rr", false), ("rq", false)] {
+            assert_eq!(in_any_order(ServiceKind::Blob, letters), expected, "{letters}");
+        }
     }
 
     #[test]

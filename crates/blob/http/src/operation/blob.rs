@@ -73,7 +73,8 @@ pub async fn set_metadata(context: &Context<'_>, blob: &BlobRef) -> Result<Answe
     Ok(encrypted(changed(200, etag)))
 }
 
-/// If any of the six content headers is there, all six are replaced.
+/// All six content headers are replaced by those that are sent. If none is, and only the length or the sequence number is to
+/// change, they stay.
 pub async fn set_properties(context: &Context<'_>, blob: &BlobRef) -> Result<Answer, Failure> {
     let asked = &context.asked;
     asked.check_current()?;
@@ -87,18 +88,18 @@ pub async fn set_properties(context: &Context<'_>, blob: &BlobRef) -> Result<Ans
         "x-ms-blob-content-disposition",
     ];
     let content = own.iter().any(|name| asked.headers.contains_key(*name));
+    let length = asked.text(CONTENT_LENGTH)?.map(page_blob_length).transpose()?;
     let number = asked.text(names::BLOB_SEQUENCE_NUMBER)?;
-    let set = SetProperties {
-        content: content.then(|| asked.blob_headers()).transpose()?,
-        length: asked.text(CONTENT_LENGTH)?.map(page_blob_length).transpose()?,
-        sequence_number: match (asked.text("x-ms-sequence-number-action")?, number) {
-            (Some(action), number) => Some(SequenceNumberAction::of_headers(action, number)?),
-            (None, Some(_)) => {
-                return Err(Refusal::HeaderMissing { name: "x-ms-sequence-number-action" }.into());
-            }
-            (None, None) => None,
-        },
+    let sequence_number = match (asked.text("x-ms-sequence-number-action")?, number) {
+        (Some(action), number) => Some(SequenceNumberAction::of_headers(action, number)?),
+        (None, Some(_)) => {
+            return Err(Refusal::HeaderMissing { name: "x-ms-sequence-number-action" }.into());
+        }
+        (None, None) => None,
     };
+    let content = content || (length.is_none() && sequence_number.is_none());
+    let content = content.then(|| asked.blob_headers()).transpose()?;
+    let set = SetProperties { content, length, sequence_number };
     let done = context.service().set_blob_properties(blob, set, &stated).await?;
     let mut answer = changed(200, done.etag);
     if let Some(number) = done.sequence_number {
