@@ -69,9 +69,10 @@ impl<'a> Address<'a> {
 impl Site {
     /// The path after the account, of an address inside a batch: a URL, an absolute path or a relative path.
     pub fn inner_path<'p>(&self, target: &'p str) -> &'p str {
-        let path = match target.find("://") {
-            Some(at) => target[at + 3..].find('/').map_or("", |slash| &target[at + 3 + slash..]),
-            None => target,
+        let path = match target.split_once("://") {
+            Some((scheme, rest)) if is_scheme(scheme) => rest.find('/').map_or("", |slash| &rest[slash..]),
+            // It is in a key or in the query.
+            _ => target,
         };
         let behind = self.segment.as_deref().and_then(|segment| {
             let rest = path.strip_prefix('/')?.strip_prefix(segment)?;
@@ -79,6 +80,11 @@ impl Site {
         });
         behind.unwrap_or(path)
     }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_part)
 }
 
 fn find<'a>(name: &str, accounts: &'a Accounts) -> Result<(&'a Account, bool), Refusal> {
@@ -205,6 +211,14 @@ mod tests {
             (&host_style, "HTTPS://ACCT1.table.x/t", "/t"),
             (&host_style, "/acct1/t", "/acct1/t"),
             (&host_style, "http://x", ""),
+            (
+                &path_style,
+                "/devstoreaccount1/t()?$filter=U eq 'http://a/b'",
+                "/t()?$filter=U eq 'http://a/b'",
+            ),
+            (&path_style, "t(PartitionKey='a://b',RowKey='c')", "t(PartitionKey='a://b',RowKey='c')"),
+            (&host_style, "1x://x/t", "1x://x/t"),
+            (&host_style, "://x/t", "://x/t"),
         ] {
             assert_eq!(site.inner_path(target), expected, "{target}");
         }
