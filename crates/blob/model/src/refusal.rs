@@ -105,6 +105,9 @@ pub enum Refusal {
     BothChecksums,
     #[error("Both x-ms-range-get-content-crc64 header and x-ms-range-get-content-md5 header are present.")]
     BothRangeChecksums,
+    /// In a block list. An id in the query is an invalid value there.
+    #[error("The specified block ID is invalid. The block ID must be Base64-encoded.")]
+    BlockIdInvalid,
     #[error("The specified block list is invalid.")]
     BlockListInvalid,
     #[error("The block list may not contain more than 50,000 blocks.")]
@@ -283,6 +286,7 @@ impl Refusal {
             Self::Crc64Mismatch { .. } => (400, "Crc64Mismatch"),
             Self::BothChecksums => (400, "BothCrc64AndMd5HeaderPresent"),
             Self::BothRangeChecksums => (400, "BothCrc64AndMd5RangeHeaderPresent"),
+            Self::BlockIdInvalid => (400, "InvalidBlockId"),
             Self::BlockListInvalid => (400, "InvalidBlockList"),
             Self::BlockListTooLong => (400, "BlockListTooLong"),
             Self::BlobOrBlockInvalid => (400, "InvalidBlobOrBlock"),

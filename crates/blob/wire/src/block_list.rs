@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use blob_model::{BlockChoice, BlockId, ListedBlock, Refusal, limits};
+use blob_model::{BlockChoice, BlockId, BlockIdFault, ListedBlock, Refusal, limits};
 use common::xml_character::find_forbidden;
 use protocol::xml_fault::XmlFault;
 use protocol::xml_text;
@@ -155,7 +155,10 @@ impl<'d> Walk<'d> {
     fn leave(&mut self) -> Result<(), Refusal> {
         self.place = match std::mem::replace(&mut self.place, Place::InList) {
             Place::InBlock(choice, id) => {
-                let id = BlockId::parse(id.trim_ascii()).map_err(|_| Refusal::BlockListInvalid)?;
+                let id = BlockId::parse(id.trim_ascii()).map_err(|fault| match fault {
+                    BlockIdFault::NotBase64 => Refusal::BlockIdInvalid,
+                    BlockIdFault::Length => Refusal::BlockListInvalid,
+                })?;
                 self.blocks.push((choice, id));
                 Place::InList
             }
@@ -287,8 +290,14 @@ mod tests {
         check("<BlockList><Latest>&b;</Latest></BlockList>", "1/20");
         assert!(read_chosen(b"<BlockList>\xff</BlockList>").is_err());
         // An id that can be none.
-        for id in ["", "a", "=", &"A".repeat(92)] {
-            check(&format!("<BlockList><Latest>{id}</Latest></BlockList>"), "InvalidBlockList");
+        for (id, code) in [
+            ("", "InvalidBlockList"),
+            (&"A".repeat(92), "InvalidBlockList"),
+            ("a", "InvalidBlockId"),
+            ("MQ", "InvalidBlockId"),
+            ("=", "InvalidBlockId"),
+        ] {
+            check(&format!("<BlockList><Latest>{id}</Latest></BlockList>"), code);
         }
     }
 

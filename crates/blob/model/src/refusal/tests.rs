@@ -55,6 +55,12 @@ fn refusals_are_the_services_to_the_letter() {
         "InvalidXmlDocument",
         "XML specified is not syntactically valid.",
     );
+    check(
+        Refusal::BlockIdInvalid,
+        400,
+        "InvalidBlockId",
+        "The specified block ID is invalid. The block ID must be Base64-encoded.",
+    );
     check(Refusal::BlockListInvalid, 400, "InvalidBlockList", "The specified block list is invalid.");
     check(
         Refusal::BlockListTooLong,
