@@ -109,7 +109,11 @@ impl Setting {
 
 fn send(client: &mut Client, token: &str, method: &str, path: &str, body: &str) -> Answer {
     let authorization = format!("Bearer {token}");
-    let content_type = if path == "/$batch" { "multipart/mixed; boundary=b" } else { "application/json" };
+    let content_type = match path {
+        "/$batch" => "multipart/mixed; boundary=b",
+        _ if path.contains("comp=properties") => "application/xml",
+        _ => "application/json",
+    };
     let mut headers = vec![
         ("Authorization", authorization.as_str()),
         ("x-ms-version", NEW),
@@ -406,42 +410,69 @@ fn tokens_over_plain_http_are_refused_unless_a_setting_allows_them() {
     assert!(setting.log().contains("bearer tokens are accepted over HTTPS only"));
 }
 
-#[test]
-fn tokens_over_https_are_accepted() {
-    let certificates = tempfile::tempdir().unwrap();
-    let path = certificates.path().display().to_string();
-    let setting = Setting::new(&["--dev-cert", &path, "--tls-listen", "127.0.0.1:0"]);
-    let (_, rest) = setting.server.banner.split_once("https://").unwrap();
+/// Reads the tables over HTTPS. The server has made its certificate in this directory.
+fn get_over_tls(server: &Partita, certificates: &Path, version: &str, token: &str) -> Answer {
+    let (_, rest) = server.banner.split_once("https://").unwrap();
     let address: SocketAddr = rest.split('/').next().unwrap().parse().unwrap();
 
     let mut roots = RootCertStore::empty();
-    let authority = certificates.path().join("authority.pem");
+    let authority = certificates.join("authority.pem");
     roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let connection = ClientConnection::new(Arc::new(config), address.ip().into()).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    let token = setting.issuer.token(json!({}));
     write!(
         stream,
-        "GET /{ACCOUNT}/Tables HTTP/1.1\r\nHost: {address}\r\nx-ms-version: {NEW}\r\n\
+        "GET /{ACCOUNT}/Tables HTTP/1.1\r\nHost: {address}\r\nx-ms-version: {version}\r\n\
          Accept: application/json\r\nAuthorization: Bearer {token}\r\n\r\n"
     )
     .unwrap();
-    assert_eq!(read_answer(&mut BufReader::new(stream), false).unwrap().status, 200);
+    read_answer(&mut BufReader::new(stream), false).unwrap()
+}
+
+#[test]
+fn tokens_over_https_are_accepted() {
+    let certificates = tempfile::tempdir().unwrap();
+    let path = certificates.path().display().to_string();
+    let setting = Setting::new(&["--dev-cert", &path, "--tls-listen", "127.0.0.1:0"]);
+    let token = setting.issuer.token(json!({}));
+    assert_eq!(get_over_tls(&setting.server, certificates.path(), NEW, &token).status, 200);
 }
 
 #[test]
 fn bearer_tokens_are_off_by_default() {
-    let server = Partita::in_memory();
-    let good = format!("Bearer {}", Issuer::new("first").token(json!({})));
-    let headers = [("Authorization", good.as_str()), ("x-ms-version", NEW)];
-    let answer = server.client().send_raw("GET", &format!("/{ACCOUNT}/Tables"), &headers, b"").unwrap();
-    assert_eq!((answer.status, answer.code().as_str()), (403, "AuthenticationFailed"));
+    let certificates = tempfile::tempdir().unwrap();
+    let path = certificates.path().display().to_string();
+    let server = Partita::start(&["--in-memory", "--dev-cert", &path, "--tls-listen", "127.0.0.1:0"]);
+    let good = Issuer::new("first").token(json!({}));
+    let get = |authorization: &str| {
+        let headers = [("Authorization", authorization), ("x-ms-version", NEW)];
+        server.client().send_raw("GET", &format!("/{ACCOUNT}/Tables"), &headers, b"").unwrap()
+    };
+    let told = |answer: &Answer| {
+        (answer.status, answer.code(), answer.header("www-authenticate").map(str::to_owned))
+    };
+    let challenge = CHALLENGE.replace("contoso", "common");
+    // As any token that is not accepted.
+    let plain = get(&format!("Bearer {good}"));
+    assert_eq!(told(&plain), (403, "AuthenticationFailed".into(), None));
+    let new = get_over_tls(&server, certificates.path(), NEW, &good);
+    assert_eq!(told(&new), (401, "InvalidAuthenticationInfo".into(), Some(challenge.clone())));
+    let old = get_over_tls(&server, certificates.path(), OLD, &good);
+    assert_eq!(told(&old), (403, "AuthenticationFailed".into(), None));
+    for malformed in ["Bearer", "Bearer a b"] {
+        let answer = get(malformed);
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (400, "InvalidAuthenticationInfo"),
+            "{malformed}"
+        );
+    }
     let headers = [("x-ms-version", NEW)];
     let answer = server.client().send_raw("GET", &format!("/{ACCOUNT}/Tables"), &headers, b"").unwrap();
-    assert_eq!(answer.header("www-authenticate"), Some(CHALLENGE.replace("contoso", "common").as_str()));
+    assert_eq!(answer.header("www-authenticate"), Some(challenge.as_str()));
 }
 
 #[test]

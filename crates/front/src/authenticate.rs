@@ -15,7 +15,7 @@ use protocol::signing::shared_key::{Authorization, BlobQueueRequest, Scheme, Sig
 use crate::access::{Denial, Roles};
 use crate::account::Account;
 use crate::address::Site;
-use crate::bearer::{Bearer, Identity};
+use crate::bearer::{self, Bearer, Identity};
 use crate::delegation::{self, Rights};
 use crate::headers::{CONTENT_MD5, Header, X_MS_DATE, header};
 
@@ -112,13 +112,13 @@ fn verify_bearer(
     bearer: &Bearer,
     now: SystemTime,
 ) -> Result<VerifiedCredential, Denial> {
-    let Some(trust) = &bearer.trust else {
-        return Err(Denial::failed("bearer tokens are not accepted here; sign with an account key"));
-    };
     let mut words = value.split_whitespace().skip(1);
     let (Some(token), None) = (words.next(), words.next()) else {
         let why = "the Authorization header is not of the form 'Bearer token'".to_owned();
         return Err(Denial::new(Refusal::AuthenticationInfoMalformed, why));
+    };
+    let Some(trust) = &bearer.trust else {
+        return Err(bearer::not_accepted_here(evidence.site.service, evidence.version, evidence.https));
     };
     trust
         .admit(token, (evidence.site.service, &account.name), evidence.version, evidence.https, now)

@@ -192,9 +192,24 @@ impl OneOrMany {
     }
 }
 
+/// What a token is answered with that is not accepted. In versions that send a challenge, one comes with it.
+fn refusal(service: ServiceKind, version: Version) -> Refusal {
+    if service.sends_challenge(version) {
+        Refusal::BearerTokenNotAccepted
+    } else {
+        Refusal::AuthenticationFailed
+    }
+}
+
+/// While no issuer is configured, every token is one of an unknown issuer.
+pub fn not_accepted_here(service: ServiceKind, version: Version, https: bool) -> Denial {
+    // Over plain HTTP no issuer's token is accepted either, and that has another answer.
+    let refusal = if https { refusal(service, version) } else { Refusal::AuthenticationFailed };
+    Denial::new(refusal, "bearer tokens are not accepted here; sign with an account key")
+}
+
 impl Trust {
-    /// The roles that the token gives its bearer at this service of this account. In versions that send a challenge, a
-    /// refused token is answered with one.
+    /// The roles that the token gives its bearer at this service of this account.
     pub fn admit(
         &self,
         token: &str,
@@ -206,11 +221,7 @@ impl Trust {
         if !https && !self.over_http {
             return Err(Denial::failed("bearer tokens are accepted over HTTPS only"));
         }
-        let refusal = if audience.0.sends_challenge(version) {
-            Refusal::BearerTokenNotAccepted
-        } else {
-            Refusal::AuthenticationFailed
-        };
+        let refusal = refusal(audience.0, version);
         let claims = self.check(token, audience, now).map_err(|error| {
             let denial = Denial::new(refusal, error.to_string());
             match error {
