@@ -6,6 +6,7 @@
 pub mod access_policies;
 pub mod atom;
 pub mod batch;
+mod binary;
 mod entity_body;
 pub mod entity_json;
 pub mod error_body;

@@ -6,16 +6,13 @@
 
 use std::borrow::Cow;
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use model::{DateTime, EdmType, Guid, Refusal, Value, limits};
 use quick_xml::NsReader;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 
 use super::{ATOM, DATA, METADATA};
-use crate::names;
+use crate::{binary, names};
 use protocol::xml_text;
 
 // A property is four levels deep in an entry, and an entry declares about six namespaces.
@@ -23,12 +20,6 @@ const DEPTH_MAX: usize = 8;
 const ATTRIBUTES_MAX: usize = 16;
 /// Elements, comments and processing instructions. Beside its properties an entry has about ten.
 const TAGS_MAX: usize = 2 * limits::BODY_MEMBERS_MAX;
-
-/// .NET ignores the bits after the last whole byte.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-);
 
 /// The properties in the order of the text, with the system properties; `None` is null.
 ///
@@ -127,11 +118,7 @@ fn value(kind: EdmType, text: Cow<'_, str>) -> Option<Value> {
         EdmType::Double => Value::Double(double(word)?),
         EdmType::DateTime => Value::DateTime(DateTime::parse(word)?),
         EdmType::Guid => Value::Guid(Guid::parse(word)?),
-        EdmType::Binary => {
-            // Some libraries break base64 into lines.
-            let digits: Vec<u8> = word.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-            Value::Binary(BASE64.decode(digits).ok()?)
-        }
+        EdmType::Binary => Value::Binary(binary::read(word)?),
     })
 }
 

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use model::{DateTime, EdmType, Guid, Refusal, Value, ValueCow, ValueRef, limits};
 
 use super::members::{Json, Malformed, MemberReader};
 use super::shape::{self, ShapeDraft};
-use crate::{EntityBody, names};
+use crate::{EntityBody, binary, names};
 
 const TYPE_ANNOTATION: &str = "@odata.type";
 
@@ -133,7 +131,7 @@ pub(super) fn value(annotated: Option<EdmType>, json: Json<'_>) -> Result<Option
         (EdmType::DateTime, Json::Text(text)) => DateTime::parse(&text).map(ValueRef::DateTime),
         (EdmType::Guid, Json::Text(text)) => Guid::parse(&text).map(ValueRef::Guid),
         (EdmType::Binary, Json::Text(text)) => {
-            let bytes = STANDARD.decode(&*text).map_err(|_| unreadable)?;
+            let bytes = binary::read(&text).ok_or(unreadable)?;
             return Ok(Some(ValueCow::Owned(Value::Binary(bytes))));
         }
         _ => None,
@@ -291,6 +289,7 @@ mod tests {
             "A=Double(NaN) B=Double(-inf)",
         );
         check(r#"{"A@odata.type":"Edm.Binary","A":"AQID"}"#, "A=Binary([1, 2, 3])");
+        check(r#"{"A@odata.type":"Edm.Binary","A":"AQ\r\nID"}"#, "A=Binary([1, 2, 3])");
         check(
             r#"{"A@odata.type":"Edm.Boolean","A":"true","B@odata.type":"Edm.Int32","B":5}"#,
             "A=Boolean(true) B=Int32(5)",
