@@ -169,7 +169,11 @@ pub fn expect(answer: &Answer, status: u16, code: &str, text: &str) {
 }
 
 pub fn owner(client: &mut Client, method: &str, path: &str, body: &str) -> Answer {
-    client.send(method, path, &[ACCEPT, ("Content-Type", "application/json")], body.as_bytes())
+    client.send(method, path, &[ACCEPT, ("Content-Type", content_type(path))], body.as_bytes())
+}
+
+fn content_type(path: &str) -> &'static str {
+    if path.contains("comp=") { "application/xml" } else { "application/json" }
 }
 
 pub fn create(client: &mut Client, table: &str) {
@@ -182,7 +186,7 @@ pub fn get(path: &str) -> Request {
 }
 
 pub fn request(method: &'static str, path: &str, body: &str) -> Request {
-    let headers = vec![("Content-Type", "application/json".to_owned())];
+    let headers = vec![("Content-Type", content_type(path).to_owned())];
     Request { method, path: path.to_owned(), headers, body: body.to_owned() }
 }
 

@@ -133,6 +133,12 @@ pub fn of_body(content_type: Option<&str>, version: Version) -> Result<BodyForma
     }
 }
 
+/// Whether a body of this type may be XML. Nothing says so of a body without a type.
+pub fn may_be_xml(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind.is_empty() || kind.ends_with("/xml") || kind.ends_with("+xml")
+}
+
 /// Whether `DataServiceVersion`/`MaxDataServiceVersion` allow OData 3.0. The second wins; without either, they do.
 pub fn speaks_odata_3<'h>(
     data_service_version: impl FnOnce() -> Option<&'h str>,

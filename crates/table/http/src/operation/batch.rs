@@ -1,5 +1,6 @@
 //! Entity group transactions: parts are routed and decoded like single requests, then written together.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Method;
@@ -8,7 +9,7 @@ use model::Refusal;
 use service::WriteGroup;
 use wire::batch::{self, Batch, BatchPart, PartAnswer};
 use wire::url::{QueryString, Resource};
-use wire::{Format, MetadataLevel, format, names};
+use wire::{Format, MetadataLevel, TableVersion as _, format, names};
 
 use super::context::HeaderFacts;
 use super::entity_write::{self, Reply, WriteRequest};
@@ -268,7 +269,7 @@ async fn change_set(
                     replies.into_iter().zip(timestamps)
                 {
                     let answer = reply.answer(&working, timestamp).await;
-                    answers.push(part_answer(answer, content_id, atom_version));
+                    answers.push(part_answer(context, answer, content_id, atom_version));
                 }
                 answers
             }
@@ -313,7 +314,7 @@ async fn query(
 ) -> Result<PartAnswer, TableFailure> {
     let inner = Inner::new(context, outer, part);
     match run_query(context, &inner).await {
-        Ok(answer) => Ok(part_answer(answer, inner.content_id(), inner.atom_version(outer))),
+        Ok(answer) => Ok(part_answer(context, answer, inner.content_id(), inner.atom_version(outer))),
         // Clients decide to retry by the status of the whole batch.
         Err(failure) if failure.refusal.is_ours() => Err(failure),
         Err(failure) => {
@@ -354,7 +355,9 @@ fn error_part(
     let (content_type, bytes) = respond::error_document(failure, level, context.version, context.request_id);
     let mut headers = Vec::new();
     headers.extend(content_id.map(|id| ("Content-ID", id.into())));
-    headers.push(("X-Content-Type-Options", "nosniff".into()));
+    if context.version.has_json() {
+        headers.push(NO_SNIFF);
+    }
     if failure.reached_the_store {
         headers.push(("Cache-Control", "no-cache".into()));
     }
@@ -366,10 +369,17 @@ fn error_part(
     PartAnswer { status: failure.refusal.status(), headers, body: bytes.into() }
 }
 
+const NO_SNIFF: (&str, Cow<'static, str>) = ("X-Content-Type-Options", Cow::Borrowed("nosniff"));
+
 /// Headers in the service's order (spec: table-operations 6.3), which depends on whether there is content.
 ///
 /// `atom_version` is the version that a part in Atom shows.
-fn part_answer(answer: TableAnswer, content_id: Option<String>, atom_version: &'static str) -> PartAnswer {
+fn part_answer(
+    context: &Context<'_>,
+    answer: TableAnswer,
+    content_id: Option<String>,
+    atom_version: &'static str,
+) -> PartAnswer {
     let mut headers = Vec::with_capacity(8);
     let json =
         answer.content.as_ref().is_some_and(|content| content.content_type.starts_with("application/json"));
@@ -381,16 +391,22 @@ fn part_answer(answer: TableAnswer, content_id: Option<String>, atom_version: &'
         None if applied => "3.0;",
         None => "1.0;",
     };
+    // Versions without JSON have it elsewhere (8.5).
+    let is_old = !context.version.has_json();
     let mut body = bytes::Bytes::new();
-    if let Some(content) = answer.content {
-        headers.push(("DataServiceVersion", version.into()));
-        headers.push(("Content-Type", content.content_type));
+    let of_content = answer.content.map(|content| {
         body = content.bytes;
-    }
+        [("DataServiceVersion", version.into()), ("Content-Type", content.content_type)]
+    });
+    let (first, later) = if is_old { (None, of_content) } else { (of_content, None) };
+    headers.extend(first.into_iter().flatten());
     headers.extend(content_id.map(|id| ("Content-ID", id.into())));
-    headers.push(("X-Content-Type-Options", "nosniff".into()));
+    if !is_old {
+        headers.push(NO_SNIFF);
+    }
     headers.push(("Cache-Control", "no-cache".into()));
     headers.extend(answer.preference_applied.map(|p| ("Preference-Applied", p.as_str().into())));
+    headers.extend(later.into_iter().flatten());
     if body.is_empty() {
         headers.push(("DataServiceVersion", version.into()));
     }
