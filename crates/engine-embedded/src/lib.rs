@@ -6,6 +6,7 @@
 //! Content that is too large for rows is in the same database (`objects`), or in files beside it (`content_files`), written by
 //! whoever has it.
 
+mod absence;
 mod catalog;
 mod check;
 mod checkpoint;

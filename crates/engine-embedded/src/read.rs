@@ -16,6 +16,7 @@ use store::{
 };
 use tokio::task;
 
+use crate::absence::Absent;
 use crate::catalog::{Catalog, Table};
 use crate::counters::LiveCounters;
 use crate::db::{self, Db, InMemory};
@@ -138,14 +139,19 @@ impl Reader {
     ) -> Result<(PreparedTransaction, Reservation), Error> {
         // Before the first row is read, so that every row is at least as new as this commit.
         let seen = self.published.get();
-        let mut rows = Vec::with_capacity(transaction.operations().len());
+        let operations = transaction.operations();
+        let key = |operation: &RowOperation| table.record.id.row(transaction.partition(), &operation.row);
+        let keys: Vec<_> = operations.iter().map(key).collect();
+        let absent = Absent::find(&db, operations, &keys);
+        let mut rows = Vec::with_capacity(operations.len());
         let (mut left, mut cold) = (VecDeque::new(), 0);
         let mut here = MERGED_HERE_MAX;
-        for (index, operation) in transaction.operations().iter().enumerate() {
-            let key = table.record.id.row(transaction.partition(), &operation.row);
+        for (index, (operation, key)) in operations.iter().zip(keys).enumerate() {
             let mut facts = RowFacts::NotAsked;
-            if draft::needs_current(operation) {
-                let is_alone = transaction.operations().len() == 1;
+            if absent.has(operation, &key) {
+                facts = RowFacts::Stamp(None);
+            } else if draft::needs_current(operation) {
+                let is_alone = operations.len() == 1;
                 match self.facts(&db, &key, transaction.partition(), operation, is_alone, here)? {
                     InMemory::Known(Some(known)) => facts = known,
                     InMemory::Known(None) => left.push_back(index),

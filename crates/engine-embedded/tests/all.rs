@@ -1,5 +1,6 @@
 //! All tests of this folder in one program, because linking each program takes long.
 
+mod absence;
 mod check;
 mod checkpoint;
 mod content;
