@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use common::Refusal as Shared;
 use front::ServiceKind;
 use http::header::CONTENT_TYPE;
 use model::{Refusal, TableName};
@@ -20,16 +19,13 @@ pub async fn get_properties(context: &Context<'_>) -> Result<TableAnswer, TableF
     Ok(document(if all { properties.write() } else { properties.write_old() }))
 }
 
-/// Settings that the body does not name keep their values; a body that names nothing is refused.
+/// Settings that the body does not name keep their values.
 pub async fn set_properties(context: &Context<'_>, call: &Call<'_>) -> Result<TableAnswer, TableFailure> {
     let content_type = call.headers.get(&CONTENT_TYPE).required_readable(Refusal::MediaTypeNotSupported)?;
     if !content_type.is_none_or(format::may_be_xml) {
         return Err(Refusal::MediaTypeNotSupported.into());
     }
     let update = context.read(|| Update::read(call.body)).await.map_err(Refusal::from)?;
-    if update == Update::default() {
-        return Err(Refusal::from(Shared::XmlNotValid).into());
-    }
     let changed = context.settings.change(&context.site.account, ServiceKind::Table, &update).await;
     changed.map_err(service::Error::from)?;
     Ok(TableAnswer { status: 202, ..TableAnswer::default() })
