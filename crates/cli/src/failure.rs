@@ -86,7 +86,7 @@ mod tests {
 
     use store::{Fault, FaultKind};
 
-    use crate::upkeep::backup::CheckpointError;
+    use crate::upkeep::checkpoint::CheckpointError;
 
     fn chain(failure: &Failure) -> impl Iterator<Item = &(dyn Error + 'static)> {
         let first: &(dyn Error + 'static) = failure;

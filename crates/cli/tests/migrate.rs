@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::support::cluster::{new_store, nodes};
+use crate::support::control::{answer_at, ask};
 use crate::support::random::Random;
 use crate::support::{Answer, Client, Partita, binary};
 use tempfile::TempDir;
@@ -335,6 +336,29 @@ fn a_move_that_was_killed_at_any_moment_is_continued_by_the_next() {
         let row = format!("{row}");
         assert_eq!(etag(&mut there, "Books", &row), etag(&mut client, "Books", &row), "{row}");
     }
+}
+
+#[test]
+fn a_checkpoint_that_another_has_replaced_is_not_moved() {
+    let places = places();
+    let server = served(&places, 20);
+    places.succeed(&[]);
+    let (data, between) = (places.old.clone(), places.old.with_file_name("between"));
+    answer_at(&between, move |command| {
+        let answer = ask(&data.join("control"), command);
+        if command == "checkpoint" {
+            // As the next one is when it begins.
+            let staging = data.join("backup-staging");
+            std::fs::remove_dir_all(&staging).unwrap();
+            std::fs::create_dir(&staging).unwrap();
+        }
+        answer
+    });
+    let shown = places.fail(&["--finish", "--control", &text(&between)]);
+    assert!(shown.contains("run the command again"), "{shown}");
+    assert_eq!(put(&mut server.client(), "Books", "late", 1).status, 204);
+    let shown = places.succeed(&["--finish"]);
+    assert!(shown.contains("devstoreaccount1/Books: 21 entities"), "{shown}");
 }
 
 #[test]

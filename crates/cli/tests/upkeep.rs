@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::control::{answer_at, ask};
 use crate::support::{Client, Partita, binary};
 use tempfile::TempDir;
 
@@ -218,6 +219,36 @@ fn an_interrupted_backup_does_not_look_complete() {
     succeed(&["backup", &text(&backups), "--data", &text(&data)]);
     assert!(names(&backups).iter().all(|name| !name.ends_with(".partial")), "{:?}", names(&backups));
     assert!(!data.join("backup-staging").exists());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_checkpoint_that_another_has_replaced_becomes_no_backup_and_no_older_one_is_deleted() {
+    let directory = TempDir::new().unwrap();
+    let (data, backups) = (directory.path().join("data"), directory.path().join("backups"));
+    let server = Partita::in_directory(&data);
+    create_table(&mut server.client(), "Books");
+    insert(&mut server.client(), "Books", "p", "r");
+    succeed(&["backup", &text(&backups), "--data", &text(&data)]);
+    let older = names(&backups);
+    let (between, staging) = (directory.path().join("between"), data.join("backup-staging"));
+    let control = data.join("control");
+    answer_at(&between, move |command| {
+        let answer = ask(&control, command);
+        // As the next one is while it is made.
+        fs::remove_dir_all(&staging).unwrap();
+        fs::create_dir_all(staging.join("db")).unwrap();
+        answer
+    });
+    for more in [&["--no-verify"][..], &["--no-verify", "--copy"], &[]] {
+        let (backups, data, between) = (text(&backups), text(&data), text(&between));
+        let backup = ["backup", &backups, "--data", &data, "--control", &between, "--keep", "1"];
+        let shown = fail(&[&backup, more].concat(), 1);
+        assert!(shown.contains("run the command again"), "{more:?}: {shown}");
+        assert_eq!(names(Path::new(&backups)), older, "{more:?}");
+    }
+    succeed(&["backup", &text(&backups), "--data", &text(&data), "--keep", "1"]);
+    assert_eq!(names(&backups).len(), 1);
     assert!(server.stop().success());
 }
 

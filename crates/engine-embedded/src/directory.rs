@@ -133,6 +133,11 @@ pub fn stored_format(directory: &Path) -> io::Result<Option<u32>> {
     fs::read_to_string(directory.join(layout::FORMAT_FILE)).map(|text| layout::read_format(&text))
 }
 
+/// The number of commits that a directory says it has; `None` if it does not say it. Nothing else is looked at.
+pub fn stored_commits(directory: &Path) -> io::Result<Option<u64>> {
+    fs::read(directory.join(layout::COMMITTED_FILE)).map(|bytes| layout::read_committed(&bytes))
+}
+
 /// The format of the store, or `None` if the directory is empty and can become a store. An error if this version
 /// can't read the store, or if the directory has other files.
 fn check_format(path: &Path) -> Result<Option<u32>, OpenError> {

@@ -71,7 +71,7 @@ use crate::content_files::ContentFiles;
 pub use crate::counters::Counters;
 use crate::counters::LiveCounters;
 use crate::db::Db;
-pub use crate::directory::stored_format;
+pub use crate::directory::{stored_commits, stored_format};
 use crate::health::Health;
 pub use crate::layout::FORMAT_VERSION;
 use crate::monitor::OpenState;

@@ -3,22 +3,22 @@
 //! The server only makes a checkpoint beside its data; this process does the slow work. A backup gets its name when it is
 //! complete and durable. Until then it is called `NAME.partial`, and the next run removes it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config;
-use crate::control::{self, AskError};
-use admin::Command;
+use crate::control;
 use clap::Args;
 use engine_embedded::{Checkpoint, EmbeddedEngine, OpenError, Options};
 use model::DateTime;
 
 use super::check::{self, CheckError};
+use super::checkpoint::{CheckpointError, TurnError, ask_for_checkpoint, hold, take_turn};
 use super::files::{self, BACKUP_FILE, StoreFile};
 use super::progress::{ProgressLine, size};
-use store::{Fault, private_directory};
+use store::private_directory;
 use thiserror::Error;
 
 #[derive(Args, Debug)]
@@ -82,28 +82,6 @@ pub enum BackupError {
     NotDeleted { backup: PathBuf, source: io::Error },
 }
 
-/// Why this command can't lock a directory.
-#[derive(Debug, Error)]
-pub enum TurnError {
-    #[error("can't open {}: {source}; check its path and its permissions", .directory.display())]
-    Unreadable { directory: PathBuf, source: io::Error },
-    #[error("another backup of or in {} is in progress; wait for it", .directory.display())]
-    Taken { directory: PathBuf },
-    #[error("can't lock {}: {source}; its file system must support locks", .directory.display())]
-    NoLock { directory: PathBuf, source: io::Error },
-}
-
-/// Why there is no checkpoint to make a backup of.
-#[derive(Debug, Error)]
-pub enum CheckpointError {
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error("the server gave an unexpected answer: {answer:?}; is it of another version?")]
-    Strange { answer: String },
-    #[error(transparent)]
-    Fault(#[from] Fault),
-}
-
 pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     let backups = &flags.backups;
     let unusable = |source| BackupError::Unusable { backups: backups.clone(), source };
@@ -117,8 +95,7 @@ pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     if !checkpoint.directory.is_dir() {
         return Err(BackupError::OutOfSight { checkpoint: checkpoint.directory });
     }
-    // So that no other command removes it before it is copied.
-    let _held = take_turn(&checkpoint.directory)?;
+    let _held = hold(&checkpoint)?;
     let made = make(flags, &checkpoint);
     // If it was moved, there is nothing to remove.
     let _ = files::remove_directory(&checkpoint.directory);
@@ -137,18 +114,6 @@ pub fn run(flags: &BackupFlags) -> Result<String, BackupError> {
     Ok(text)
 }
 
-/// Locks a directory: two backups at the same time would remove each other's partial files.
-pub(super) fn take_turn(directory: &Path) -> Result<File, TurnError> {
-    let owned = || directory.to_owned();
-    let file =
-        File::open(directory).map_err(|source| TurnError::Unreadable { directory: owned(), source })?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(TurnError::Taken { directory: owned() }),
-        Err(TryLockError::Error(source)) => Err(TurnError::NoLock { directory: owned(), source }),
-    }
-}
-
 /// Made by the running server, or by this process if no server runs.
 fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, BackupError> {
     let socket = flags.control.clone().unwrap_or_else(|| flags.data.join(control::SOCKET));
@@ -164,16 +129,6 @@ fn checkpoint(flags: &BackupFlags) -> Result<Checkpoint, BackupError> {
         other => BackupError::Open(other),
     })?;
     Ok(engine.checkpoint().map_err(CheckpointError::Fault)?)
-}
-
-/// Made by the server that listens at this socket.
-pub(super) fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, CheckpointError> {
-    let answer = control::ask(socket, Command::Checkpoint)?;
-    let parsed = answer.split_once(' ').and_then(|(commits, path)| Some((commits.parse().ok()?, path)));
-    match parsed {
-        Some((commits, path)) => Ok(Checkpoint { directory: path.into(), commits }),
-        None => Err(CheckpointError::Strange { answer }),
-    }
 }
 
 /// Returns the name of the complete backup, and a description.

@@ -7,6 +7,7 @@
 
 pub mod backup;
 pub mod check;
+pub mod checkpoint;
 pub mod doctor;
 mod files;
 pub mod health;

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod cluster;
+pub mod control;
 pub mod http;
 pub mod oracle;
 pub mod random;

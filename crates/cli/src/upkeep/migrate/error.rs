@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 use crate::cluster::ClusterError;
 use crate::control::AskError;
-use crate::upkeep::backup::{CheckpointError, TurnError};
+use crate::upkeep::checkpoint::{CheckpointError, TurnError};
 use crate::upkeep::marks::{Mark, MarkError};
 
 pub type Result<T> = std::result::Result<T, MigrateError>;

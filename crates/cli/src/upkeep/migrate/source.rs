@@ -13,7 +13,7 @@ use store::Engine as _;
 
 use super::error::{MigrateError, Result};
 use super::location::{self, OpenStore};
-use crate::upkeep::backup::{self, CheckpointError};
+use crate::upkeep::checkpoint::{self, CheckpointError};
 use crate::upkeep::files;
 
 /// A store that others may write to.
@@ -89,11 +89,11 @@ async fn ask(socket: &Path, command: Command) -> Result<String> {
 impl Source for DirectorySource {
     async fn snapshot(&mut self, directory: &Path) -> Result<OpenStore> {
         // A backup at the same time would use or remove this checkpoint.
-        let turn = backup::take_turn(&self.data)?;
-        let checkpoint = match &self.keeper {
+        let turn = checkpoint::take_turn(&self.data)?;
+        let taken = match &self.keeper {
             Keeper::Server { socket, .. } => {
                 let socket = socket.clone();
-                tokio::task::spawn_blocking(move || backup::ask_for_checkpoint(&socket)).await??
+                tokio::task::spawn_blocking(move || checkpoint::ask_for_checkpoint(&socket)).await??
             }
             Keeper::Ourselves(engine) => {
                 let engine = engine.clone();
@@ -101,12 +101,13 @@ impl Source for DirectorySource {
                 taken?.map_err(CheckpointError::Fault)?
             }
         };
-        fs::rename(&checkpoint.directory, directory).map_err(|source| MigrateError::OutOfReach {
-            checkpoint: checkpoint.directory.clone(),
+        let held = checkpoint::hold(&taken)?;
+        fs::rename(&taken.directory, directory).map_err(|source| MigrateError::OutOfReach {
+            checkpoint: taken.directory.clone(),
             directory: directory.to_owned(),
             source,
         })?;
-        drop(turn);
+        drop((held, turn));
         self.reopen(directory).await
     }
 
