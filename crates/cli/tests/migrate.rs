@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -336,6 +337,51 @@ fn a_move_that_was_killed_at_any_moment_is_continued_by_the_next() {
         let row = format!("{row}");
         assert_eq!(etag(&mut there, "Books", &row), etag(&mut client, "Books", &row), "{row}");
     }
+}
+
+/// The server loses its freeze after the last snapshot, as a restart does it, and the command is killed before it asks.
+#[test]
+fn a_move_that_was_killed_before_the_freeze_was_checked_is_not_taken_for_complete() {
+    let places = places();
+    let server = served(&places, 20);
+    let (control, between) = (places.old.join("control"), places.old.with_file_name("between"));
+    let (asked, is_asked) = mpsc::channel();
+    let (mut client, mut is_frozen) = (server.client(), false);
+    answer_at(&between, move |command| match (command, is_frozen) {
+        ("checkpoint", true) => {
+            let answer = ask(&control, command);
+            ask(&control, "thaw");
+            assert_eq!(put(&mut client, "Books", "late", 1).status, 204);
+            answer
+        }
+        ("freeze", true) => {
+            asked.send(()).unwrap();
+            loop {
+                thread::park();
+            }
+        }
+        _ => {
+            is_frozen |= command == "freeze";
+            ask(&control, command)
+        }
+    });
+    let between = text(&between);
+    let mut command = binary();
+    command.args(places.migrate(&["--finish", "--control", &between])).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    testing::wait_until("the freeze is checked", || is_asked.try_recv().ok());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let refused = partita(&["serve", "--listen", "127.0.0.1:0", "--data", &text(&places.old)]);
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.contains("partita migrate --data") && refused.contains("--finish"), "{refused}");
+
+    let shown = places.succeed(&["--finish"]);
+    assert!(shown.contains("are equal on both sides"), "{shown}");
+    let again = places.succeed(&["--finish"]);
+    assert!(again.contains("was moved to"), "{again}");
+    let new = Partita::in_directory(&places.new);
+    assert!(etag(&mut new.client(), "Books", "late").is_some());
 }
 
 #[test]

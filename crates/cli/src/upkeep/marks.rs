@@ -22,6 +22,9 @@ pub struct Mark {
     /// The command to run instead.
     pub instead: String,
     pub time: String,
+    /// Nobody has made sure yet that all of the data was moved. Marks of earlier versions don't say it, and are confirmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
 }
 
 /// Why a directory must not be served, or its marks can't be read or written.
@@ -33,6 +36,12 @@ pub enum MarkError {
         .data.display(), .mark.place, .mark.time, .mark.instead
     )]
     Moved { data: PathBuf, mark: Mark },
+    #[error(
+        "the data in {} is being moved to {}, and the last step was interrupted at {}; finish that first: {}. \
+         --accept-migration uses the data here anyway",
+        .data.display(), .mark.place, .mark.time, .mark.instead
+    )]
+    Leaving { data: PathBuf, mark: Mark },
     #[error(
         "the data of {} is being moved to {}, which is not complete yet; finish that first: {}. \
          --accept-migration uses the incomplete data",
@@ -55,7 +64,12 @@ pub enum MarkError {
 
 impl Mark {
     pub fn new(place: &str, instead: &str) -> Self {
-        Self { place: place.into(), instead: instead.into(), time: DateTime::now().to_seconds_string() }
+        let time = DateTime::now().to_seconds_string();
+        Self { place: place.into(), instead: instead.into(), time, unconfirmed: false }
+    }
+
+    pub fn unconfirmed(self) -> Self {
+        Self { unconfirmed: true, ..self }
     }
 
     /// Durable when this returns.
@@ -93,7 +107,11 @@ pub fn check(data: &Path, accept: bool) -> Result<(), MarkError> {
         return Ok(());
     }
     if let Some(mark) = read(data, MOVED)? {
-        return Err(MarkError::Moved { data: data.to_owned(), mark });
+        let data = data.to_owned();
+        return Err(match mark.unconfirmed {
+            true => MarkError::Leaving { data, mark },
+            false => MarkError::Moved { data, mark },
+        });
     }
     if let Some(mark) = read(data, ARRIVING)? {
         return Err(MarkError::Arriving { data: data.to_owned(), mark });
@@ -130,9 +148,28 @@ mod tests {
             remove(data, name).unwrap();
             assert!(check(data, false).is_ok());
         }
+        let mark = Mark::new("/new", "partita migrate --finish").unconfirmed();
+        mark.write(data, MOVED).unwrap();
+        let refused = check(data, false).unwrap_err().to_string();
+        assert!(refused.contains("is being moved to /new") && refused.contains("--finish"), "{refused}");
         fs::write(data.join(MOVED), "torn").unwrap();
         let refused = check(data, false).unwrap_err();
         assert!(matches!(refused, MarkError::Damaged { .. }), "an unreadable mark must not allow serving");
         assert!(refused.to_string().contains("MOVED"), "{refused}");
+    }
+
+    #[test]
+    fn a_mark_of_an_earlier_version_is_confirmed() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let data = directory.path();
+        let text =
+            "place = \"/new\"\ninstead = \"partita serve --data /new\"\ntime = \"2026-11-16T03:20:11Z\"\n";
+        fs::write(data.join(MOVED), text).unwrap();
+        let mark = read(data, MOVED).unwrap().unwrap();
+        assert!(!mark.unconfirmed);
+        mark.write(data, MOVED).unwrap();
+        assert_eq!(fs::read_to_string(data.join(MOVED)).unwrap(), text, "and is written as it was");
+        mark.unconfirmed().write(data, MOVED).unwrap();
+        assert!(read(data, MOVED).unwrap().unwrap().unconfirmed);
     }
 }

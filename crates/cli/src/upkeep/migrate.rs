@@ -83,11 +83,19 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     let finish = command(flags);
     let (source, state, target): (Box<dyn Source>, _, _) = match &from {
         StoreLocation::Directory(data) => {
-            if let Some(moved) = marks::read(data, MOVED)? {
+            if let Some(moved) = confirmed_mark(data)? {
                 return already_moved(data, &to, moved);
             }
             let source = DirectorySource::open(data, flags.control.as_deref()).await?;
             let state = MigrationState::open(data, &to.name())?;
+            // Again, now that no other run is at work, which might have confirmed its mark meanwhile.
+            if let Some(moved) = confirmed_mark(data)? {
+                drop(state);
+                return already_moved(data, &to, moved);
+            }
+            // A run that died before it confirmed its mark does not know whether the server was frozen to the end. The target
+            // is not served either before this run has moved the rest: it is still marked.
+            marks::remove(data, MOVED)?;
             (Box::new(source), state, to.open().await?)
         }
         StoreLocation::Cluster(options) => {
@@ -117,7 +125,8 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
             from.name()
         ));
     }
-    let verified = finish_frozen(&mut journey, from.directory(), &to).await?;
+    let leaving = from.directory().map(|data| LeavingMark { data, to: &to, finish: &finish });
+    let verified = finish_frozen(&mut journey, leaving).await?;
     let left = journey.left_behind().await?;
     journey.end().await?;
     unmark(&to)?;
@@ -138,7 +147,13 @@ async fn migrate(flags: &MigrateFlags) -> Result<String> {
     Ok(text)
 }
 
-/// The last steps of a move that was interrupted after its mark was written. The mark means that everything was compared.
+/// The mark of a move that is complete.
+fn confirmed_mark(data: &Path) -> Result<Option<Mark>> {
+    Ok(marks::read(data, MOVED)?.filter(|mark| !mark.unconfirmed))
+}
+
+/// The last steps of a move that was interrupted after its mark was confirmed: everything was compared, and nothing was
+/// written since.
 fn already_moved(data: &Path, to: &StoreLocation, moved: Mark) -> Result<String> {
     if moved.place != to.name() {
         return Err(MigrateError::MovedElsewhere { data: data.to_owned(), moved });
@@ -156,43 +171,63 @@ fn unmark(to: &StoreLocation) -> Result<()> {
     Ok(marks::remove(directory, ARRIVING)?)
 }
 
-/// Refuses writes, and accepts them again if this fails.
-async fn finish_frozen(
-    journey: &mut Journey,
-    data: Option<&Path>,
-    to: &StoreLocation,
-) -> Result<VerifyReport> {
+/// The mark of the directory that the data leaves.
+#[derive(Clone, Copy)]
+struct LeavingMark<'a> {
+    data: &'a Path,
+    to: &'a StoreLocation,
+    /// The command that continues if this one dies.
+    finish: &'a str,
+}
+
+impl LeavingMark<'_> {
+    /// From now on no server starts on the directory.
+    fn write_unconfirmed(self) -> Result<()> {
+        Ok(Mark::new(&self.to.name(), self.finish).unconfirmed().write(self.data, MOVED)?)
+    }
+
+    fn confirm(self) -> Result<()> {
+        Ok(Mark::new(&self.to.name(), &self.to.serve()).write(self.data, MOVED)?)
+    }
+
+    fn remove(self) -> Result<()> {
+        Ok(marks::remove(self.data, MOVED)?)
+    }
+}
+
+/// Refuses writes, and accepts them again if this fails. A cluster is not marked: its servers stay frozen.
+async fn finish_frozen(journey: &mut Journey, mark: Option<LeavingMark<'_>>) -> Result<VerifyReport> {
     // Watched only while writes are refused: before that there is nothing to undo.
     let interrupted = stop_signal();
     journey.source.freeze().await?;
     let thawed_by = journey.source.thawed_by();
     eprintln!("writes are refused from now on; if this command dies, run `{thawed_by}` to accept them again");
     let finished = tokio::select! {
-        finished = last_steps(journey, data, to) => finished,
+        finished = last_steps(journey, mark) => finished,
         _ = interrupted => Err(MigrateError::Interrupted),
     };
     if let Err(error) = finished {
         // The mark goes first: with it, a server would refuse to start and to accept writes.
-        let unmarked = data.map_or(Ok(()), |data| marks::remove(data, MOVED)).map_err(MigrateError::from);
+        let unmarked = mark.map_or(Ok(()), LeavingMark::remove);
         let thaw = unmarked.and(journey.source.thaw().await).err().map(Box::new);
         return Err(MigrateError::Unfinished { source: Box::new(error), thaw, thawed_by });
     }
     finished
 }
 
-async fn last_steps(journey: &mut Journey, data: Option<&Path>, to: &StoreLocation) -> Result<VerifyReport> {
+async fn last_steps(journey: &mut Journey, mark: Option<LeavingMark<'_>>) -> Result<VerifyReport> {
     if !journey.source.stands_still() {
         journey.pass().await?;
     }
     let verified = journey.verify().await?;
     // The mark comes first. A server that is restarted after it refuses to start; one that was restarted before it is no
     // longer frozen, which the next check finds. Servers of a cluster stay frozen, restarted or not.
-    if let Some(data) = data {
-        Mark::new(&to.name(), &to.serve()).write(data, MOVED)?;
-    }
+    mark.map_or(Ok(()), LeavingMark::write_unconfirmed)?;
     if !journey.source.is_still_frozen().await? {
         return Err(MigrateError::Thawed);
     }
+    // Only now, so that a run which finds this mark need not make the check, which it can't make any more.
+    mark.map_or(Ok(()), LeavingMark::confirm)?;
     Ok(verified)
 }
 
