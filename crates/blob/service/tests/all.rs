@@ -6,6 +6,7 @@ mod blob_oracle;
 mod blob_walk;
 mod blobs;
 mod blocks;
+mod cleanup;
 mod containers;
 mod content;
 mod garbage;

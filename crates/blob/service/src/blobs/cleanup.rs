@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use blob_model::BlockId;
 use model::limits;
-use store::{Change as RowChange, Condition, ObjectId, RowOperation, Scan, TableRef};
+use store::{
+    AccountMemory, Change as RowChange, Condition, MemoryShare, ObjectId, RowOperation, Scan, TableRef,
+};
 
 use super::state::budget;
 use crate::blob_key::{self, UploadId};
@@ -17,11 +19,45 @@ use crate::{BlobRef, BlobService, Result};
 /// Rows that one transaction deletes.
 const DELETED_AT_ONCE: usize = limits::BATCH_OPERATIONS_MAX;
 /// States of a blob whose contents are compared before something is removed. If there are more, the sweep does it.
-pub(crate) const COMPARED_MAX: usize = 500;
+const COMPARED_MAX: usize = 500;
+
+/// States of a blob whose contents are compared, with the memory that they take: each has up to 128 extents.
+pub(crate) struct ComparedStates {
+    states: Vec<StoredBlob>,
+    bytes: usize,
+    held: Option<MemoryShare>,
+    is_whole: bool,
+}
+
+impl ComparedStates {
+    pub(crate) fn charged_to(payer: Option<AccountMemory>) -> Self {
+        let held = payer.map(|payer| payer.nothing());
+        Self { states: Vec::new(), bytes: 0, held, is_whole: true }
+    }
+
+    /// If there are too many, or no memory for one more, none are kept.
+    pub(crate) fn add(&mut self, state: &StoredBlob) {
+        if !self.is_whole {
+            return;
+        }
+        // A vector that grows has room for as many again.
+        self.bytes += 2 * size_of::<StoredBlob>() + state.content.extent_bytes();
+        if self.states.len() < COMPARED_MAX && self.held.as_mut().is_none_or(|held| held.resize(self.bytes)) {
+            self.states.push(named_by(state));
+        } else {
+            (self.is_whole, self.states, self.held) = (false, Vec::new(), None);
+        }
+    }
+
+    /// All that were added; `None` if some could not be kept.
+    pub(crate) fn whole(&self) -> Option<&[StoredBlob]> {
+        self.is_whole.then_some(&self.states)
+    }
+}
 
 /// What matters of a state when its content is compared.
-pub(crate) fn named_by(state: &StoredBlob) -> StoredBlob {
-    let named = StoredBlob::new(state.kind, state.content.clone(), state.length);
+fn named_by(state: &StoredBlob) -> StoredBlob {
+    let named = StoredBlob::new(state.kind, state.content.without_bytes(), state.length);
     StoredBlob { is_shared: state.is_shared, has_snapshots: state.has_snapshots, ..named }
 }
 
@@ -54,22 +90,21 @@ impl BlobService {
         base: Option<&StoredBlob>,
         change: &Change,
     ) -> Result<()> {
-        let mut snapshots = Vec::new();
+        let payer = self.contents.memory_of(&blob.container.account);
+        let mut snapshots = ComparedStates::charged_to(payer.clone());
         if gone.iter().copied().chain(base).any(|state| state.has_snapshots) {
             let mut from = None;
             loop {
                 let page = self.snapshots(table, blob, from).await?;
-                snapshots.extend(page.snapshots.into_iter().map(|snapshot| named_by(&snapshot.blob)));
-                if page.next.is_none() {
+                page.snapshots.iter().for_each(|snapshot| snapshots.add(&snapshot.blob));
+                if page.next.is_none() || snapshots.whole().is_none() {
                     break;
-                }
-                if snapshots.len() > COMPARED_MAX {
-                    return Ok(());
                 }
                 from = page.next;
             }
         }
-        let kept: Vec<&StoredBlob> = base.into_iter().chain(&snapshots).collect();
+        let Some(snapshots) = snapshots.whole() else { return Ok(()) };
+        let kept: Vec<&StoredBlob> = base.into_iter().chain(snapshots).collect();
         let contents: Vec<&Content> = kept.iter().map(|kept| &kept.content).collect();
         let mut maps = BTreeSet::new();
         for gone in gone {
@@ -80,7 +115,8 @@ impl BlobService {
                 }
                 StoredKind::Page { .. } => {}
                 StoredKind::Block { .. } | StoredKind::Append { .. } => {
-                    change.remove_content(BlobKey::of(blob), &gone.content, &contents).await?;
+                    let key = BlobKey::of(blob);
+                    change.remove_content(key, &gone.content, &contents, payer.as_ref()).await?;
                 }
             }
         }

@@ -3,7 +3,7 @@
 use blob_model::{Leased, Operand, Refusal, SnapshotTime};
 use store::{Change as RowChange, Condition, RowOperation, TableRef};
 
-use super::cleanup::{COMPARED_MAX, named_by};
+use super::cleanup::ComparedStates;
 use super::state::{self, Attempts, Found, FoundSnapshot, LeaseUse, Needs, SnapshotPage};
 use crate::blob_key;
 use crate::blob_row::{BlobRow, Deletion, Moves, StoredBlob};
@@ -139,7 +139,8 @@ impl BlobService {
             return Err(Refusal::SnapshotsPresent.into());
         }
         let deletion = self.retained(blob, stored, now).await?;
-        let mut gone = Vec::new();
+        let payer = self.contents.memory_of(&blob.container.account);
+        let mut gone = ComparedStates::charged_to(payer);
         let mut from = Some(None).filter(|_| delete.snapshots.is_some() && stored.has_snapshots);
         loop {
             let page = match from {
@@ -161,9 +162,7 @@ impl BlobService {
                     return Ok(None);
                 }
             }
-            if gone.len() <= COMPARED_MAX {
-                gone.extend(doomed.iter().map(|row| named_by(&row.blob)));
-            }
+            doomed.iter().for_each(|row| gone.add(&row.blob));
             if is_last {
                 break;
             }
@@ -172,7 +171,7 @@ impl BlobService {
         if let Some(upload) = found.row.upload.filter(|_| !is_only) {
             self.end_upload(table, blob, upload.id, &change, &[]).await;
         }
-        if deletion.is_none() && gone.len() <= COMPARED_MAX {
+        if let (None, Some(gone)) = (deletion, gone.whole()) {
             let gone: Vec<&StoredBlob> = gone.iter().collect();
             let base = Some(stored).filter(|_| is_only);
             self.remove_states(table, blob, &gone, base, stored.is_shared, &change).await;

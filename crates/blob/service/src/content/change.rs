@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blob_model::DateTime;
-use store::{Engine, Fault, ObjectId, TableRef, Transaction};
+use store::{AccountMemory, Engine, Fault, ObjectId, TableRef, Transaction};
 use tokio::task::JoinHandle;
 
 use super::{BlobKey, Content, Contents, counts};
@@ -12,6 +12,8 @@ use crate::Result;
 
 /// Extents of contents that are compared before something is removed at once. If there are more, the sweep does it.
 const COMPARED_MAX: u64 = 200_000;
+/// What each of them may take: its object in a set, and in two lists, which have room for as many again.
+const COMPARED_BYTES: usize = 8 * size_of::<ObjectId>();
 
 /// Objects that were written and that no row names yet. To be kept until the commit has answered: so long the sweep leaves them
 /// alone, however long it takes.
@@ -208,14 +210,26 @@ impl Change {
     }
 
     /// After a commit: removes what this content needs and none of the others do, which are all that rows of this blob name.
-    /// Content that is shared with other blobs must not be given here.
-    pub async fn remove_content(&self, blob: BlobKey, content: &Content, kept: &[&Content]) -> Result<()> {
+    /// Content that is shared with other blobs must not be given here. It does nothing if the payer has no memory for it.
+    pub async fn remove_content(
+        &self,
+        blob: BlobKey,
+        content: &Content,
+        kept: &[&Content],
+        payer: Option<&AccountMemory>,
+    ) -> Result<()> {
         let contents = &self.hold.contents;
         if contents.0.is_shared {
             return Ok(());
         }
         let extents: u64 = kept.iter().copied().chain([content]).map(Content::extent_count).sum();
         if extents > COMPARED_MAX {
+            return Ok(());
+        }
+        // At most `COMPARED_MAX`, which is a `usize`.
+        let bytes = extents as usize * COMPARED_BYTES;
+        let mut held = payer.map(AccountMemory::nothing);
+        if !held.as_mut().is_none_or(|held| held.resize(bytes)) {
             return Ok(());
         }
         let mut kept_objects = HashSet::new();

@@ -87,6 +87,19 @@ impl Content {
         &self.manifests
     }
 
+    /// The same without the bytes that are in the row.
+    pub fn without_bytes(&self) -> Self {
+        Self { manifests: self.manifests.clone(), extents: self.extents.clone(), inline: Bytes::new() }
+    }
+
+    /// Memory that its extents and manifests in the row take.
+    pub fn extent_bytes(&self) -> usize {
+        let ids = self.extents.iter().filter_map(|extent| extent.block.as_ref());
+        // What an allocation takes beside the id.
+        let ids: usize = ids.map(|id| id.as_bytes().len() + 2 * size_of::<usize>()).sum();
+        size_of_val(&*self.manifests) + size_of_val(&*self.extents) + ids
+    }
+
     pub fn write(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         number::put(&mut out, self.manifests.len() as u64);

@@ -338,7 +338,7 @@ impl Actor {
         new: &Content,
     ) -> Result<()> {
         if let Some(ActorRow { content: Some(content), is_shared: false, .. }) = old {
-            change.remove_content(key, content, &[new]).await?;
+            change.remove_content(key, content, &[new], None).await?;
         }
         Ok(())
     }
