@@ -213,7 +213,8 @@ impl BlobService {
         Ok(applied.is_some())
     }
 
-    /// Whether nothing was added to an upload for a week.
+    /// Whether nothing was added to an upload for a week. That stays so until the blob's row changes: whoever puts a block writes
+    /// a row of that age again before.
     async fn is_upload_over(&self, table: &TableRef, partition: &str, upload: UploadId) -> Result<bool> {
         let Some(name) = blob_key::read_partition(partition) else { return Ok(false) };
         let Ok(name) = BlobName::parse(&name) else { return Ok(false) };

@@ -1,16 +1,20 @@
 //! What nobody needs any more goes, in its time, and nothing else does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use blob_model::{BlockChoice, BlockId, Metadata, SnapshotTime};
+use blob_model::{BlockChoice, BlockId, DateTime, Metadata, PublicAccess, SnapshotTime};
 use blob_service::content::SWEPT_AGE;
 use blob_service::{
-    BlobQuery, BlockListQuery, Cleaned, DeleteBlob, NewBlob, NewPageBlob, PageWrite, Request, Which,
+    BlobQuery, BlobService, BlockListQuery, Cleaned, DeleteBlob, NewBlob, NewPageBlob, PageWrite, Request,
+    Which,
 };
 use model::KeyRange;
-use store::{Budget, Scan};
+use store::{Budget, MemoryObjects, RowDraft, Scan, StoredRow};
+use store_suite::TestEngine;
 
-use crate::kit::{Ground, Pieces, blob, bytes, checks, container};
+use crate::interleaving::{SteppedEngine, Steps};
+use crate::kit::{Ground, Pieces, Random, VirtualTime, blob, bytes, checks, container};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,7 +47,7 @@ impl Ground {
 
     /// The engine stamps rows with the time of day; from here on the service's clock is behind none of them.
     fn catch_up(&self) {
-        let now = blob_model::DateTime::now();
+        let now = DateTime::now();
         while self.time.now() < now {
             self.time.pass(Duration::from_secs(3600));
         }
@@ -90,6 +94,63 @@ async fn what_is_in_use_stays_however_old_it_is() {
     assert_eq!(ground.get_state("c", which).await.unwrap(), bytes(9, 10_000));
     ground.commit("b", &[4, 1]).await;
     assert_eq!(ground.get("b").await.len(), 10_000);
+}
+
+/// A block comes to an upload of eight days while a sweep looks at it. In every order the block is there once Put Block has
+/// answered, and so are the others if the upload goes on.
+#[tokio::test]
+async fn a_block_that_was_acknowledged_is_there_whatever_a_sweep_does_meanwhile() {
+    let (mut ended, mut went_on) = (0, 0);
+    for seed in 0..300 {
+        let (mut random, steps) = (Random::new(seed), Steps::default());
+        let engine = Arc::new(TestEngine(SteppedEngine { steps: steps.clone(), ..SteppedEngine::default() }));
+        let (objects, time) = (Arc::new(MemoryObjects::new()), VirtualTime::new());
+        let service = BlobService::new(engine.clone(), objects.clone()).timed(time.clock());
+        let ground = Arc::new(Ground { service, time, engine, objects });
+        ground.catch_up();
+        let (made, is_new) = (ground.clone(), seed % 2 == 0);
+        let make = tokio::spawn(async move {
+            let access = PublicAccess::None;
+            made.service.create_container(&container("abc"), Metadata::default(), access).await.unwrap();
+            if !is_new {
+                made.put("b", b"committed").await;
+            }
+            made.put_block("b", 1).await;
+            made.put_block("b", 2).await;
+            made.make_older("bb", 8 * DAY).await;
+            made.make_older("ub", 8 * DAY).await;
+            made.properties("b").await.ok()
+        });
+        while !make.is_finished() {
+            steps.step(&mut random).await;
+        }
+        let before = make.await.unwrap();
+        let (putting, sweeping) = (ground.clone(), ground.clone());
+        let number = random.of(&[2, 3]);
+        let put = tokio::spawn(async move { putting.put_block("b", number).await });
+        let sweep = tokio::spawn(async move { sweeping.sweep().await });
+        while !put.is_finished() || !sweep.is_finished() {
+            steps.step(&mut random).await;
+        }
+        put.await.unwrap();
+        let uploads = sweep.await.unwrap().uploads;
+        steps.turn_off();
+        assert_eq!(ground.properties("b").await.ok(), before, "seed {seed}");
+        let query = BlockListQuery { uncommitted: true, ..BlockListQuery::default() };
+        let lists = ground.service.block_list(&blob("b"), query, &Request::default()).await.unwrap();
+        let found: Vec<BlockId> = lists.uncommitted.into_iter().map(|block| block.id).collect();
+        let all: &[u8] = match (uploads, number) {
+            (0, 2) => &[1, 2],
+            (0, _) => &[1, 2, 3],
+            _ => &[number],
+        };
+        assert_eq!(found, all.iter().map(|number| id(*number)).collect::<Vec<_>>(), "seed {seed}");
+        ground.commit("b", all).await;
+        let content: Vec<u8> = all.iter().flat_map(|number| bytes(u64::from(*number), 5000)).collect();
+        assert!(ground.get("b").await == content, "seed {seed}");
+        if uploads == 0 { went_on += 1 } else { ended += 1 }
+    }
+    assert!(ended > 10 && went_on > 10, "the sweep ended {ended} uploads, and {went_on} went on");
 }
 
 /// As after a crash between a commit and what follows it.
@@ -153,8 +214,22 @@ async fn parts_of_a_map_that_no_state_sees_go_after_a_day() {
 }
 
 impl Ground {
+    /// As if the rows of a partition had been written so long ago.
+    async fn make_older(&self, partition: &str, by: Duration) {
+        let older = |row: StoredRow| {
+            let row = row.open().unwrap();
+            let ticks = row.timestamp().ticks() - i64::try_from(by.as_nanos() / 100).unwrap();
+            let properties = row.view().to_properties();
+            let draft = RowDraft::new(properties.iter().map(|of| (of.name.as_str(), of.value.as_ref())));
+            StoredRow::new(draft.stamp(DateTime::from_ticks(ticks).unwrap()).as_bytes().to_vec())
+        };
+        let rows = self.engine_rows(partition).await;
+        let rows = rows.into_iter().map(|(key, row)| (key, row.map(older))).collect();
+        self.engine_load(partition, rows).await;
+    }
+
     /// The rows of a partition, as an engine takes them back.
-    async fn engine_rows(&self, partition: &str) -> Vec<(model::Key, Option<store::StoredRow>)> {
+    async fn engine_rows(&self, partition: &str) -> Vec<(model::Key, Option<StoredRow>)> {
         let budget =
             Budget { rows: 1000, bytes: usize::MAX, time: Duration::from_secs(60), examined: u64::MAX };
         let ranges = vec![KeyRange::partition(partition)];
@@ -162,12 +237,12 @@ impl Ground {
         let page = self.engine.scan(&self.table(), scan).await.unwrap();
         let row = |row: store::StoredRef<'_>| {
             let key = model::Key::parse_stored(row.row_key).unwrap();
-            (key, Some(store::StoredRow::new(row.row.bytes().to_vec())))
+            (key, Some(StoredRow::new(row.row.bytes().to_vec())))
         };
         page.entities.iter().map(row).collect()
     }
 
-    async fn engine_load(&self, partition: &str, rows: Vec<(model::Key, Option<store::StoredRow>)>) {
+    async fn engine_load(&self, partition: &str, rows: Vec<(model::Key, Option<StoredRow>)>) {
         let partition = model::Key::parse_stored(partition).unwrap();
         self.engine.load(&self.table(), &partition, rows).await.unwrap();
     }

@@ -3,6 +3,8 @@
 //! Uncommitted blocks are rows beside the blob, below the name of an *upload*. The blob's row says which upload is open. A
 //! commit ends it, and with it all blocks that are below its name, also those that are put at the same moment.
 
+use std::time::Duration;
+
 use blob_model::{
     BlobType, BlockChoice, BlockId, DateTime, Etag, LeaseId, Leased, ListedBlock, Operand, Refusal, Sums,
     limits,
@@ -22,6 +24,9 @@ use crate::{
 
 /// Rows of blocks that are asked of the engine at once.
 const BLOCK_ROWS: usize = 500;
+/// A blob's row that was not written for so long is written again before a block is put: far less than the week after which
+/// the sweep may end its upload, so that nothing but a commit ends it meanwhile.
+const RENEWED_AGE: Duration = Duration::from_secs(3 * 24 * 3600);
 /// A block of a list with the longest id, as it is held.
 const LISTED_BLOCK_BYTES: usize = 128;
 /// A list of uncommitted blocks begins with so many, and doubles.
@@ -80,12 +85,14 @@ impl BlobService {
         let table = blob.container.table()?;
         let mut attempts = Attempts::default();
         let mut turn = None;
+        let mut is_renewed = false;
         loop {
             attempts.next()?;
             let change = self.contents.begin_change();
             let found = self.base(&table, blob).await?;
             self.check_block(found.as_ref(), id, lease)?;
-            let Some(open) = found.as_ref().and_then(|found| found.row.upload) else {
+            let open = found.as_ref().and_then(|found| Some((found, found.row.upload?)));
+            let Some((there, open)) = open else {
                 // The first blocks of a blob often come together: one of them opens the upload, the others find it open.
                 if turn.is_none() {
                     turn = Some(self.turns.take(blob).await);
@@ -97,6 +104,13 @@ impl BlobService {
                 continue;
             };
             turn = None;
+            if !is_renewed && self.is_older(there.version, RENEWED_AGE) {
+                let same = NewRow::alone(&there.row, Moves::Nothing);
+                is_renewed = self.replace(&table, blob, found.as_ref(), same, &change).await?.is_some();
+                if !is_renewed {
+                    continue;
+                }
+            }
             let upload = open.id;
             let Some(replaced) =
                 self.put_block_row(&table, blob, upload, id, &written.content, &change).await?
