@@ -3,6 +3,10 @@
 //! A name belongs to one object for ever and its chunks never change. So every write can be sent again, and has the same
 //! timestamp wherever and whenever it is sent; a removal has a later one, and wins over a write that arrives late.
 //!
+//! Old names come only from a store that is moved here, and what they name may have been removed here before: by an earlier
+//! move that did not end, or with everything else of its hour. So what is put under an old name has the time of day as
+//! timestamp, above every removal so far. It is in its listing, so that the next removal is above it.
+//!
 //! Partitions have no order, so objects are listed by the hour of their names. Before the first chunk of each part of 16 is
 //! written, the part is listed: no chunk is ever unlisted, and a removal knows all parts. A removed part stays in the list as
 //! removed: rows that are deleted one by one would be tombstones that every later list has to read. When an hour is old and
@@ -19,6 +23,7 @@ use scylla::statement::prepared::PreparedStatement;
 use store::{Error, Fault, ObjectId, Objects, ObjectsPage, check_chunk};
 use tokio::sync::Semaphore;
 
+use crate::clock::unix_micros;
 use crate::cluster::Link;
 use crate::engine::CassandraEngine;
 use crate::trouble::{Trouble, undecodable};
@@ -26,7 +31,7 @@ use crate::trouble::{Trouble, undecodable};
 /// Chunks of one Cassandra partition.
 const PART_CHUNKS: u32 = 16;
 const TICKS_PER_HOUR: i64 = 3600 * 10_000_000;
-/// Timestamps of Cassandra: of everything that is put, and of everything that is removed.
+/// Timestamps of Cassandra: of everything that is put under a young name, and of its removal.
 const PUT: i64 = 1;
 const REMOVED: i64 = 2;
 /// Chunks that are written or read at a time, each a mebibyte.
@@ -36,8 +41,8 @@ const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 /// Parts that this server remembers to have listed.
 const REMEMBERED_MAX: usize = 10_000;
-/// Names are put within this time, and what is older is listed each time it is put. An hour is deleted when it is ten times
-/// as old.
+/// Servers put their names within this time. What is older comes from another store, and is listed each time it is put. An hour
+/// is deleted when it is ten times as old.
 const YOUNG: Duration = Duration::from_secs(24 * 3600);
 const OLD: Duration = Duration::from_secs(10 * 24 * 3600);
 /// Rows of a list that are read at once.
@@ -51,6 +56,30 @@ pub struct CassandraObjects {
     under_way: Semaphore,
     /// Parts that are listed for certain.
     listed: Mutex<HashSet<(ObjectId, u32)>>,
+}
+
+/// A part of an object, in its list.
+struct ListedPart {
+    object: ObjectId,
+    part: i64,
+    is_removed: bool,
+    /// Above all that was put of it. If it is removed, that of its removal.
+    removed_at: i64,
+}
+
+type ListedColumns = (Vec<u8>, i64, Option<bool>, Option<i64>);
+
+impl ListedPart {
+    fn read((name, part, removed, written): ListedColumns) -> Result<Self, Trouble> {
+        let name = <[u8; ObjectId::BYTES]>::try_from(name);
+        let name = name.map_err(|name| Trouble::damaged(format!("{name:02x?} is no object")))?;
+        let is_removed = removed == Some(true);
+        let removed_at = match written {
+            None => REMOVED,
+            Some(written) => written + i64::from(!is_removed),
+        };
+        Ok(Self { object: ObjectId::from_bytes(name), part, is_removed, removed_at })
+    }
 }
 
 impl CassandraObjects {
@@ -84,47 +113,50 @@ impl CassandraObjects {
         }
     }
 
-    /// Lists a part of an object, and its hour.
-    async fn list_part(&self, object: ObjectId, part: u32) -> Result<(), Error> {
-        let listed = |set: &Mutex<HashSet<(ObjectId, u32)>>| {
-            set.lock().unwrap_or_else(PoisonError::into_inner).contains(&(object, part))
-        };
-        if listed(&self.listed) {
-            return Ok(());
-        }
-        let hour = hour_of(object);
+    /// Lists a part of an object, and its hour. The timestamp of what is put into it.
+    async fn list_part(&self, object: ObjectId, part: u32) -> Result<i64, Error> {
+        let (hour, name, part_key) = (hour_of(object), &object.as_bytes()[..], i64::from(part));
         let statements = &self.link()?.statements;
-        self.insist(&statements.add_object_hour, (hour, PUT)).await?;
-        let values = (hour, &object.as_bytes()[..], i64::from(part), PUT);
-        self.insist(&statements.add_object_part, values).await?;
         // The hour of an old name may be deleted any time.
-        if is_within(object, YOUNG) {
-            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-            if listed.len() >= REMEMBERED_MAX {
-                listed.clear();
-            }
-            listed.insert((object, part));
+        if !is_within(object, YOUNG) {
+            let now = unix_micros();
+            self.insist(&statements.add_object_hour, (hour, now)).await?;
+            self.insist(&statements.add_object_part_again, (hour, name, part_key, now)).await?;
+            return Ok(now);
         }
-        Ok(())
+        if self.listed.lock().unwrap_or_else(PoisonError::into_inner).contains(&(object, part)) {
+            return Ok(PUT);
+        }
+        self.insist(&statements.add_object_hour, (hour, PUT)).await?;
+        self.insist(&statements.add_object_part, (hour, name, part_key, PUT)).await?;
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if listed.len() >= REMEMBERED_MAX {
+            listed.clear();
+        }
+        listed.insert((object, part));
+        Ok(PUT)
     }
 
-    async fn parts(&self, object: ObjectId) -> Result<Vec<i64>, Error> {
+    /// The parts of an object that were not removed.
+    async fn parts(&self, object: ObjectId) -> Result<Vec<ListedPart>, Error> {
         let link = self.link()?;
         let values = (hour_of(object), &object.as_bytes()[..]);
         let rows = link.read(&link.statements.object_parts, values).await?;
-        let rows = rows.rows::<(i64, Option<bool>)>().map_err(undecodable("the parts of an object"))?;
-        let parts: Result<Vec<_>, _> = rows.collect();
-        let parts = parts.map_err(undecodable("the parts of an object"))?;
-        Ok(parts.into_iter().filter(|(_, removed)| *removed != Some(true)).map(|(part, _)| part).collect())
+        let mut parts = Vec::new();
+        for row in rows.rows::<ListedColumns>().map_err(undecodable("the parts of an object"))? {
+            let part = ListedPart::read(row.map_err(undecodable("the parts of an object"))?)?;
+            parts.extend(Some(part).filter(|part| !part.is_removed));
+        }
+        Ok(parts)
     }
 
     async fn remove_one(&self, object: ObjectId) -> Result<(), Error> {
         let name = &object.as_bytes()[..];
-        for part in self.parts(object).await? {
+        for ListedPart { part, removed_at, .. } in self.parts(object).await? {
             // The chunks first: what is listed may have chunks.
             let statements = &self.link()?.statements;
-            self.insist(&statements.remove_chunks, (REMOVED, name, part)).await?;
-            let values = (REMOVED, hour_of(object), name, part);
+            self.insist(&statements.remove_chunks, (removed_at, name, part)).await?;
+            let values = (removed_at, hour_of(object), name, part);
             self.insist(&statements.remove_object_part, values).await?;
         }
         Ok(())
@@ -139,11 +171,15 @@ impl CassandraObjects {
         Ok(hours.map_err(undecodable("the hours of objects"))?)
     }
 
-    /// Deletes an hour in which everything is removed.
-    async fn forget_hour(&self, hour: i64) -> Result<(), Error> {
+    /// Deletes an hour in which everything is removed, the last of it at this time.
+    ///
+    /// Not with the time of day: somebody may be listing a part. An hour that was listed ten days ago, and no part of it, is
+    /// of somebody who was killed.
+    async fn forget_hour(&self, hour: i64, removed_at: i64) -> Result<(), Error> {
         let statements = &self.link()?.statements;
-        self.insist(&statements.drop_object_parts, (REMOVED, hour)).await?;
-        self.insist(&statements.drop_object_hour, (REMOVED, hour)).await
+        let at = removed_at.max(unix_micros() - OLD.as_micros() as i64);
+        self.insist(&statements.drop_object_parts, (at, hour)).await?;
+        self.insist(&statements.drop_object_hour, (at, hour)).await
     }
 }
 
@@ -173,10 +209,10 @@ impl Objects for CassandraObjects {
         check_chunk(&chunk)?;
         let _pass = self.engine.begin_write()?;
         let _turn = self.under_way.acquire().await.map_err(|_| Fault::closed())?;
-        self.list_part(object, part_of(number)).await?;
+        let timestamp = self.list_part(object, part_of(number)).await?;
         let statement = &self.link()?.statements.put_chunk;
         let name = &object.as_bytes()[..];
-        let values = (name, i64::from(part_of(number)), i64::from(number), &chunk[..], PUT);
+        let values = (name, i64::from(part_of(number)), i64::from(number), &chunk[..], timestamp);
         self.insist(statement, values).await
     }
 
@@ -211,26 +247,23 @@ impl Objects for CassandraObjects {
                 // Below every part of this object.
                 let mut after = (if *hour == hour_of(from) { from } else { ObjectId::FIRST }, -1_i64);
                 let (mut is_empty, is_whole) = (true, after.0 == ObjectId::FIRST);
+                let mut removed_at = REMOVED;
                 loop {
                     let link = self.link()?;
                     let values = (*hour, &after.0.as_bytes()[..], after.1, LIST_ROWS);
                     let rows = link.read(&link.statements.objects_of_hour, values).await?;
-                    type Columns = (Vec<u8>, i64, Option<bool>);
-                    let rows = rows.rows::<Columns>().map_err(undecodable("the list of objects"))?;
+                    let rows = rows.rows::<ListedColumns>().map_err(undecodable("the list of objects"))?;
                     let mut found = 0;
                     for row in rows {
-                        let (name, part, removed) = row.map_err(undecodable("the list of objects"))?;
-                        let name = <[u8; ObjectId::BYTES]>::try_from(name);
-                        let name =
-                            name.map_err(|name| Trouble::damaged(format!("{name:02x?} is no object")))?;
-                        let object = ObjectId::from_bytes(name);
-                        after = (object, part);
+                        let listed = ListedPart::read(row.map_err(undecodable("the list of objects"))?)?;
+                        after = (listed.object, listed.part);
                         found += 1;
-                        if removed == Some(true) {
+                        removed_at = removed_at.max(listed.removed_at);
+                        if listed.is_removed {
                             continue;
                         }
                         is_empty = false;
-                        if let Some(next) = page.take(object) {
+                        if let Some(next) = page.take(listed.object) {
                             return Ok(ObjectsPage { objects: page.objects, next: Some(next) });
                         }
                     }
@@ -239,7 +272,7 @@ impl Objects for CassandraObjects {
                     }
                 }
                 if is_empty && is_whole && !is_hour_within(*hour, OLD) && self.engine.begin_write().is_ok() {
-                    self.forget_hour(*hour).await?;
+                    self.forget_hour(*hour, removed_at).await?;
                 }
             }
             match hours.last() {

@@ -89,12 +89,14 @@ pub struct Statements {
     pub add_purge: PreparedStatement,
     pub list_purges: PreparedStatement,
     pub remove_purge: PreparedStatement,
-    // Content. Every write has one of two timestamps (`objects`).
+    // Content. `objects` says which timestamp a write has.
     pub put_chunk: PreparedStatement,
     pub get_chunk: PreparedStatement,
     pub remove_chunks: PreparedStatement,
     pub add_object_hour: PreparedStatement,
     pub add_object_part: PreparedStatement,
+    /// The same for an old name, which may have been removed before.
+    pub add_object_part_again: PreparedStatement,
     pub object_parts: PreparedStatement,
     pub remove_object_part: PreparedStatement,
     pub object_hours: PreparedStatement,
@@ -300,14 +302,21 @@ impl Statements {
                 "INSERT INTO objects (hour, object, part) VALUES (?, ?, ?) USING TIMESTAMP ?",
             )
             .await?,
-            object_parts: quorum("SELECT part, removed FROM objects WHERE hour = ? AND object = ?").await?,
+            add_object_part_again: quorum(
+                "INSERT INTO objects (hour, object, part, removed) VALUES (?, ?, ?, false) USING TIMESTAMP ?",
+            )
+            .await?,
+            object_parts: quorum(
+                "SELECT object, part, removed, WRITETIME(removed) FROM objects WHERE hour = ? AND object = ?",
+            )
+            .await?,
             remove_object_part: quorum(
                 "UPDATE objects USING TIMESTAMP ? SET removed = true WHERE hour = ? AND object = ? AND part = ?",
             )
             .await?,
             object_hours: quorum("SELECT hour FROM object_hours WHERE shard = 0 AND hour >= ? LIMIT ?").await?,
             objects_of_hour: quorum(
-                "SELECT object, part, removed FROM objects WHERE hour = ? AND (object, part) > (?, ?) LIMIT ?",
+                "SELECT object, part, removed, WRITETIME(removed) FROM objects WHERE hour = ? AND (object, part) > (?, ?) LIMIT ?",
             )
             .await?,
             drop_object_parts: quorum("DELETE FROM objects USING TIMESTAMP ? WHERE hour = ?").await?,

@@ -9,6 +9,7 @@ mod large_merges;
 mod leases;
 mod lost_answers;
 mod lwt_contract;
+mod old_names;
 mod queues;
 mod scan;
 mod slots;
