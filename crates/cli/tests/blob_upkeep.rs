@@ -7,6 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
+
+use engine_embedded::{EmbeddedEngine, EmbeddedObjects, Options};
+use store::{ObjectId, Objects};
 
 use crate::support::cluster::{new_store, nodes};
 use crate::support::request_logs::log_blobs;
@@ -317,6 +321,32 @@ fn blobs_move_to_another_directory_while_they_are_in_use() {
     assert_eq!(client.send("GET", "/doomed/b", &[], b"").status, 404);
     assert!(moved.stop().success());
     partita(&["check", "--data", &text(&places.other)], 0);
+}
+
+/// As after a sweep by servers of the target that came between a copy and its row.
+#[test]
+fn content_that_the_target_has_lost_is_copied_by_the_run_after_the_comparison() {
+    let places = places();
+    let server = Partita::in_directory(&places.data);
+    let snapshots = fill(&mut server.blob_client());
+    let before = known(&mut server.blob_client(), &snapshots);
+    let arguments = ["migrate", "--data", &text(&places.data), "--to", &text(&places.other)];
+    partita(&arguments, 0);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = Arc::new(EmbeddedEngine::open(Options::new(&places.other)).unwrap());
+        let objects = EmbeddedObjects::new(engine);
+        let all = objects.list(ObjectId::FIRST, 1000).await.unwrap().objects;
+        objects.remove(&all).await.unwrap();
+        objects.close().await;
+    });
+    let finish = [&arguments[..], &["--finish"]].concat();
+    let shown = partita(&finish, 1);
+    assert!(shown.contains("its content is not the same"), "{shown}");
+    let shown = partita(&finish, 0);
+    assert!(shown.contains("of blobs' content are equal too"), "{shown}");
+    let moved = Partita::in_directory(&places.other);
+    check(&mut moved.blob_client(), &before, &snapshots);
 }
 
 #[test]

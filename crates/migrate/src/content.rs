@@ -16,6 +16,9 @@ pub struct ContentCopy {
     pub source: Arc<dyn Objects>,
     pub target: Arc<dyn Objects>,
     pub naming: Arc<dyn ObjectNaming>,
+    /// A comparison has found other content in the target than in the source. So a pass does not take a row that both have for a
+    /// sign that the target has its content: it compares that too, and copies what differs.
+    pub is_doubted: bool,
 }
 
 impl std::fmt::Debug for ContentCopy {
@@ -26,6 +29,14 @@ impl std::fmt::Debug for ContentCopy {
 
 /// Objects that are remembered as done: 20 MiB of names and numbers. Whatever is forgotten is done once more.
 const REMEMBERED_MAX: usize = 1 << 20;
+
+/// Which chunks are copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    All,
+    /// Those that the target has not, or not the same.
+    Different,
+}
 
 /// Copies or compares objects, each chunk once.
 pub(crate) struct Walk<'a> {
@@ -43,12 +54,32 @@ impl<'a> Walk<'a> {
 
     /// Copies what a row of the source names. Durable on return.
     pub async fn copy(&mut self, table: &TableRef, row: StoredRef<'_>) -> Result<(), Error> {
+        self.copy_needs(table, row, Copies::All).await
+    }
+
+    /// Copies what the target should have of a row that both stores have, and has not: if that is in doubt. Durable on return.
+    pub async fn mend(&mut self, table: &TableRef, row: StoredRef<'_>) -> Result<(), Error> {
+        match self.content.is_doubted {
+            true => self.copy_needs(table, row, Copies::Different).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn copy_needs(
+        &mut self,
+        table: &TableRef,
+        row: StoredRef<'_>,
+        copies: Copies,
+    ) -> Result<(), Error> {
         let mut copied = Vec::new();
         for need in self.needs(table, row)? {
-            self.copy_object(table, need, &mut copied).await?;
+            let mut all = vec![need];
             if need.is_list {
-                for listed in self.listed(table, need).await? {
-                    self.copy_object(table, listed, &mut copied).await?;
+                all.extend(self.listed(table, need).await?);
+            }
+            for need in all {
+                if self.copy_object(table, need, copies).await? {
+                    copied.push(need.object);
                 }
             }
         }
@@ -89,29 +120,31 @@ impl<'a> Walk<'a> {
         named.map_err(|fault| Error::of_table(Side::Source, table)(fault.into()))
     }
 
-    async fn copy_object(
-        &mut self,
-        table: &TableRef,
-        need: Need,
-        copied: &mut Vec<ObjectId>,
-    ) -> Result<(), Error> {
+    /// Whether something of it was copied.
+    async fn copy_object(&mut self, table: &TableRef, need: Need, copies: Copies) -> Result<bool, Error> {
         let chunks = self.begin(need);
-        if chunks.is_empty() {
-            return Ok(());
-        }
+        let (is_first, mut is_copied) = (chunks.start == 0, false);
         for number in chunks {
             // A source that changes may have removed it. Then its row is another one in the next pass.
             let Some(chunk) = self.chunk(Side::Source, table, need.object, number).await? else { break };
+            if copies == Copies::Different
+                && self.chunk(Side::Target, table, need.object, number).await?.as_ref() == Some(&chunk)
+            {
+                continue;
+            }
+            is_copied = true;
             self.bytes += chunk.len() as u64;
             let put = || self.content.target.put(need.object, number, chunk.clone());
             persist(put).await.map_err(Error::of_table(Side::Target, table))?;
         }
-        copied.push(need.object);
-        Ok(())
+        self.objects += u64::from(is_first && is_copied);
+        Ok(is_copied)
     }
 
     async fn is_same(&mut self, table: &TableRef, need: Need) -> Result<bool, Error> {
-        for number in self.begin(need) {
+        let chunks = self.begin(need);
+        self.objects += u64::from(chunks.start == 0);
+        for number in chunks {
             let ours = self.chunk(Side::Source, table, need.object, number).await?;
             let theirs = self.chunk(Side::Target, table, need.object, number).await?;
             if ours != theirs {
@@ -146,9 +179,7 @@ impl<'a> Walk<'a> {
             self.done.clear();
         }
         let needed = u32::try_from(need.bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(u32::MAX);
-        let done = self.done.insert(need.object, needed);
-        self.objects += u64::from(done.is_none());
-        let done = done.unwrap_or(0);
+        let done = self.done.insert(need.object, needed).unwrap_or(0);
         if done > needed {
             self.done.insert(need.object, done);
         }

@@ -132,7 +132,11 @@ impl Pass<'_> {
         while let Some(next) = rows.next().await? {
             match next {
                 // Versions of a row have different timestamps, so most differences are in the first bytes.
-                RowPair::Both(source, held) if source.row.bytes() == held.row.bytes() => {}
+                RowPair::Both(source, held) if source.row.bytes() == held.row.bytes() => {
+                    if table.service == ServiceKind::Blob {
+                        self.content.mend(table, source).await?;
+                    }
+                }
                 RowPair::Source(source) | RowPair::Both(source, _) => {
                     if table.service == ServiceKind::Blob {
                         self.content.copy(table, source).await?;

@@ -77,6 +77,7 @@ impl Stores {
                 source: Arc::new(MemoryObjects::new()),
                 target: Arc::new(MemoryObjects::new()),
                 naming: Arc::new(Numbers),
+                is_doubted: false,
             },
         };
         stores.source.create_table(&container(), None).await.unwrap();
@@ -157,6 +158,23 @@ async fn content_that_differs_or_is_missing_is_found() {
         assert_eq!(found, DifferenceKind::OtherContent);
         assert!(["bone", "bthree", "btwo"].contains(&key.partition.as_str()));
     }
+}
+
+#[tokio::test]
+async fn content_that_the_target_has_lost_is_copied_again_if_it_is_doubted() {
+    let mut stores = Stores::new().await;
+    stores.pass().await;
+    stores.content.target.remove(&[object(1), object(3)]).await.unwrap();
+    for number in [0, 2] {
+        stores.content.target.put(object(1), number, chunk(1, number)).await.unwrap();
+    }
+    assert_eq!(stores.pass().await, (0, 0), "all rows are the same");
+    assert!(stores.verify().await.is_err());
+    stores.content.is_doubted = true;
+    // A chunk of one object and all of the other, which only a list names.
+    assert_eq!(stores.pass().await, (2, CHUNK_BYTES as u64 + WHOLE));
+    assert_eq!(stores.verify().await.unwrap(), 4);
+    assert_eq!(stores.pass().await, (0, 0));
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ fn memory() -> Shared {
 /// For stores without content.
 fn content() -> ContentCopy {
     let none = || Arc::new(MemoryObjects::new());
-    ContentCopy { source: none(), target: none(), naming: Arc::new(NoObjects) }
+    ContentCopy { source: none(), target: none(), naming: Arc::new(NoObjects), is_doubted: false }
 }
 
 fn accounts() -> Vec<AccountName> {

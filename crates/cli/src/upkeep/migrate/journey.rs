@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use blob_service::content::ContentNaming;
-use migrate::{ContentCopy, MigrationProgress, PassReport, Shared, VerifyReport};
+use migrate::DifferenceKind::OtherContent;
+use migrate::{ContentCopy, Difference, MigrationProgress, PassReport, Shared, VerifyReport};
 use model::AccountName;
 
 use super::error::{MigrateError, Result};
@@ -115,6 +116,7 @@ impl Journey {
         if taken.is_kept {
             self.state.hold(Some(TargetSnapshot { snapshot: taken.number, accounts: self.asked.clone() }))?;
         }
+        self.state.doubt(false)?;
         self.close().await;
         self.held = Some(taken);
         self.state.remove_snapshots()?;
@@ -144,9 +146,12 @@ impl Journey {
         let content = self.content(held);
         let verified = migrate::verify(source, target, &held.accounts, &watch, &content).await;
         drop(progress);
-        if verified.is_err() {
+        if let Err(error) = &verified {
             // Somebody else has changed the target, so the next run must compare all of it.
             self.state.hold(None)?;
+            if matches!(error, migrate::Error::Differs(Difference { found: OtherContent, .. })) {
+                self.state.doubt(true)?;
+            }
         }
         Ok(verified?)
     }
@@ -165,6 +170,7 @@ impl Journey {
             source: of.store.objects.clone(),
             target: self.target.objects.clone(),
             naming: Arc::new(ContentNaming),
+            is_doubted: self.state.is_doubted(),
         }
     }
 

@@ -29,6 +29,9 @@ struct StateFile {
     place: String,
     /// Accounts that this move may overwrite in the target: they were not there before, or --replace was given.
     claimed: BTreeSet<String>,
+    /// A comparison has found other content in the target, and no pass has ended since.
+    #[serde(default)]
+    doubted: bool,
     /// The snapshot that the target holds; `None` during a pass.
     held: Option<TargetSnapshot>,
 }
@@ -62,7 +65,7 @@ impl MigrationState {
                 source: Box::new(error),
             })?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                StateFile { place: place.to_owned(), claimed: BTreeSet::new(), held: None }
+                StateFile { place: place.to_owned(), claimed: BTreeSet::new(), doubted: false, held: None }
             }
             Err(error) => return Err(unusable(error)),
         };
@@ -99,6 +102,19 @@ impl MigrationState {
             return Ok(());
         }
         self.kept.held = held;
+        self.save()
+    }
+
+    /// Whether the target may have other content where it has the same rows.
+    pub fn is_doubted(&self) -> bool {
+        self.kept.doubted
+    }
+
+    pub fn doubt(&mut self, is_doubted: bool) -> Result<()> {
+        if self.kept.doubted == is_doubted {
+            return Ok(());
+        }
+        self.kept.doubted = is_doubted;
         self.save()
     }
 
@@ -169,6 +185,7 @@ mod tests {
         drop(first);
         let second = state(&data);
         assert!(second.is_claimed("shop") && !second.is_claimed("other"));
+        assert!(!second.is_doubted());
         assert_eq!(second.held(&[]), Some(2));
         assert_eq!(second.held(&["shop".to_owned()]), None, "it is not valid for other accounts");
         assert!(!second.snapshot(1).exists() && second.next_number() == 3);
@@ -176,6 +193,19 @@ mod tests {
         assert_eq!(second.held(&[]), None);
         second.forget().unwrap();
         assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_later_run_knows_whether_the_content_is_doubted() {
+        let data = TempDir::new().unwrap();
+        for is_doubted in [true, false] {
+            state(&data).doubt(is_doubted).unwrap();
+            assert_eq!(state(&data).is_doubted(), is_doubted);
+        }
+        // As an earlier build writes it.
+        let file = data.path().join(DIRECTORY).join(FILE);
+        fs::write(file, "place = \"/new\"\nclaimed = [\"shop\"]\n").unwrap();
+        assert!(state(&data).is_claimed("shop") && !state(&data).is_doubted());
     }
 
     #[test]
