@@ -322,6 +322,26 @@ async fn pages_that_one_resize_cut_off_do_not_come_back_by_another_at_the_same_t
     assert!(grown > 10, "it was the last one {grown} times");
 }
 
+/// The cut leaves a part of a segment, which is so written after the blob has its ETag; and so far behind that it is read while the
+/// answer is sent.
+#[tokio::test]
+async fn a_blob_that_was_cut_far_behind_its_begin_reads_to_its_end() {
+    let ground = Ground::page_blob(18 * SEGMENT).await;
+    for segment in 0..17 {
+        ground.put_pages(segment * SEGMENT, &[segment as u8 + 1; PAGE]).await.unwrap();
+    }
+    ground.put_pages(17 * SEGMENT, &[18; 2 * PAGE]).await.unwrap();
+    let length = 17 * SEGMENT + PAGE;
+    ground.resize(length).await;
+    let mut expected = vec![0; length];
+    for segment in 0..=17 {
+        expected[segment * SEGMENT..][..PAGE].fill(segment as u8 + 1);
+    }
+    assert!(ground.get("b").await == expected);
+    let snapshot = Which::Snapshot(ground.snapshot().await);
+    assert!(ground.get_state("b", snapshot).await.unwrap() == expected);
+}
+
 #[tokio::test]
 async fn page_ranges_come_in_pages() {
     let ground = Ground::page_blob(3 * SEGMENT).await;

@@ -10,7 +10,7 @@ use blob_model::{
 
 use super::put::no_tier;
 use super::source;
-use super::state::{self, Attempts, LeaseUse, Needs, NewRow};
+use super::state::{self, Attempts, LeaseUse, Needs, NewRow, Selected};
 use crate::blob_row::{Moves, StoredBlob, StoredKind};
 use crate::content::{BlobKey, Change, Content};
 use crate::{
@@ -36,7 +36,7 @@ impl BlobService {
                 true => Some(self.content_crc64(&copy.source.blob, &source).await?),
                 false => None,
             };
-            match self.try_copy(blob, &copy, source, id, request, &change).await {
+            match self.try_copy(blob, &copy, source.stored, id, request, &change).await {
                 Ok(Some(stamp)) => {
                     let status = CopyStatus::Success;
                     return Ok(Copied { etag: blob_model::Etag(stamp), id, status, crc64 });
@@ -114,7 +114,7 @@ impl BlobService {
     }
 
     /// The source of a copy to this blob, after its checks; its blob is marked as shared. `change` began before.
-    async fn share(&self, target: &BlobRef, copy: &CopyBlob, change: &Change) -> Result<StoredBlob> {
+    async fn share(&self, target: &BlobRef, copy: &CopyBlob, change: &Change) -> Result<Selected> {
         let CopyBlob { source, is_sync, .. } = copy;
         let is_foreign = source.blob.container.account != target.container.account;
         let table = source.blob.container.table()?;
@@ -140,7 +140,7 @@ impl BlobService {
             let Some(mut base) = base else { continue };
             let Some(blob) = base.row.blob.as_mut() else { continue };
             if blob.is_shared || stored.content.extent_count() == 0 && stored.blob_type() != BlobType::Page {
-                return Ok(stored.clone());
+                return Ok(Selected { time, stored: stored.clone(), version: found.version });
             }
             blob.is_shared = true;
             let row = base.row.clone();
@@ -159,10 +159,11 @@ impl BlobService {
         }
     }
 
-    async fn content_crc64(&self, blob: &BlobRef, stored: &StoredBlob) -> Result<Crc64> {
+    async fn content_crc64(&self, blob: &BlobRef, selected: &Selected) -> Result<Crc64> {
+        let stored = &selected.stored;
         if stored.blob_type() == BlobType::Page {
             let whole = Span { start: 0, bytes: stored.length };
-            return Ok(self.sums(blob, stored, whole, RangeChecksum::Crc64).await?.crc64);
+            return Ok(self.sums(blob, selected, whole, RangeChecksum::Crc64).await?.crc64);
         }
         let content: &Content = &stored.content;
         let mut crc64 = Crc64::of(b"");

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use blob_model::limits::{PAGE_BYTES, PAGE_RANGES_MAX};
-use blob_model::{BlobType, DateTime, PageRange, Refusal};
+use blob_model::{BlobType, DateTime, PageRange, Refusal, SnapshotTime};
 use store::Fault;
 
 use super::page_rows::{FoundSegment, SegmentWalk};
-use super::state::Needs;
+use super::state::{Needs, Selected};
 use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
 use crate::content::pages::{
     ListedPages, PageChange, PagePart, SEGMENT_BYTES, SEGMENT_PAGES, SegmentPages, list_pages,
@@ -88,7 +88,7 @@ impl BlobService {
         &self,
         blob: &BlobRef,
         query: &PageQuery,
-        previous: blob_model::SnapshotTime,
+        previous: SnapshotTime,
         map: PageMapRef,
     ) -> Result<PageMapRef> {
         if let Which::Snapshot(time) = query.which
@@ -113,7 +113,7 @@ impl BlobService {
     pub(crate) async fn page_reader(
         &self,
         blob: &BlobRef,
-        stored: &StoredBlob,
+        selected: &Selected,
         range: Range<u64>,
         pin: ReadPin,
     ) -> Result<ContentReader> {
@@ -123,7 +123,7 @@ impl BlobService {
         };
         let table = blob.container.table()?;
         let mut source = PageSource {
-            walk: Peeked::new(self.segments(&table, blob, map_of(stored)?, pages)?),
+            walk: Peeked::new(self.segments(&table, blob, map_of(&selected.stored)?, pages)?),
             at: range.start,
             end: range.end,
             unchanged_since: None,
@@ -136,7 +136,8 @@ impl BlobService {
             let Some(some) = source.next().await.map_err(|fault| fault.about(blob))? else { break };
             pieces.extend(some);
         }
-        source.unchanged_since = Some(stored.modified);
+        // Of all rows that a write changes the blob's is the youngest, also where its ETag stays. What a snapshot sees never changes.
+        source.unchanged_since = (selected.time == SnapshotTime::BASE).then_some(selected.version);
         Ok(self.contents.reader_of(pieces, Some(Box::new(source)), pin))
     }
 }

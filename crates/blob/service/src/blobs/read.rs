@@ -2,8 +2,8 @@
 
 use blob_model::{BlobProperties, Checksums, Refusal, Span, Sums, limits};
 
-use super::state::{self, Needs};
-use crate::blob_row::{StoredBlob, StoredKind};
+use super::state::{self, Needs, Selected};
+use crate::blob_row::StoredKind;
 use crate::content::{BlobKey, ContentReader, ReadPin};
 use crate::{BlobRef, BlobService, Download, GetBlob, RangeChecksum, Request, Result, Which};
 
@@ -16,8 +16,9 @@ impl BlobService {
         request: &Request,
     ) -> Result<Download> {
         self.admit(blob)?;
-        let (stored, pin) = self.readable(blob, which, request, Needs::READ).await?;
-        state::check_online(&stored)?;
+        let (selected, pin) = self.readable(blob, which, request, Needs::READ).await?;
+        let stored = &selected.stored;
+        state::check_online(stored)?;
         let part = get.range.map(|range| range.of(stored.length)).transpose()?;
         let whole = Span { start: 0, bytes: stored.length };
         let sums = match get.checksum {
@@ -27,14 +28,14 @@ impl BlobService {
                     return Err(Refusal::Shared(common::Refusal::InputOutOfRange).into());
                 }
                 // Read twice, so that it need not be held until its first byte is sent.
-                Some(self.sums(blob, &stored, part, checksum).await?)
+                Some(self.sums(blob, &selected, part, checksum).await?)
             }
             None => None,
         };
         let part_or_whole = part.unwrap_or(whole);
-        let mut content = self.content(blob, &stored, part_or_whole, pin).await?;
+        let mut content = self.content(blob, &selected, part_or_whole, pin).await?;
         content.reserve(part_or_whole.bytes)?;
-        let properties = stored.into_properties(self.shows_lease(which));
+        let properties = selected.stored.into_properties(self.shows_lease(which));
         Ok(Download { properties, part, sums, content: Box::pin(content.into_stream()) })
     }
 
@@ -58,24 +59,25 @@ impl BlobService {
         which: Which,
         request: &Request,
         needs: Needs,
-    ) -> Result<(StoredBlob, ReadPin)> {
+    ) -> Result<(Selected, ReadPin)> {
         let pin = self.contents.pin(BlobKey::of(blob));
-        let stored = self.selected(&blob.container.table()?, blob, which).await?;
-        needs.check(&stored, request, self.clock.now())?;
-        Ok((stored, pin))
+        let selected = self.selected_state(&blob.container.table()?, blob, which).await?;
+        needs.check(&selected.stored, request, self.clock.now())?;
+        Ok((selected, pin))
     }
 
     /// These bytes of it.
     pub(crate) async fn content(
         &self,
         blob: &BlobRef,
-        stored: &StoredBlob,
+        selected: &Selected,
         part: Span,
         pin: ReadPin,
     ) -> Result<ContentReader> {
         let range = part.start..part.start + part.bytes;
+        let stored = &selected.stored;
         let reader = match stored.kind {
-            StoredKind::Page { .. } => self.page_reader(blob, stored, range, pin).await?,
+            StoredKind::Page { .. } => self.page_reader(blob, selected, range, pin).await?,
             StoredKind::Block { .. } | StoredKind::Append { .. } => {
                 self.contents.reader(&stored.content, range, pin).map_err(|fault| fault.about(blob))?
             }
@@ -86,12 +88,12 @@ impl BlobService {
     pub(crate) async fn sums(
         &self,
         blob: &BlobRef,
-        stored: &StoredBlob,
+        selected: &Selected,
         part: Span,
         checksum: RangeChecksum,
     ) -> Result<Sums> {
         let pin = self.contents.pin(BlobKey::of(blob));
-        let mut reader = self.content(blob, stored, part, pin).await?;
+        let mut reader = self.content(blob, selected, part, pin).await?;
         let mut checksums = Checksums::new(checksum == RangeChecksum::Md5);
         while let Some(piece) = reader.next().await {
             checksums.update(&piece.map_err(|fault| fault.about(blob))?);

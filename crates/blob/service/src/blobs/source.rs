@@ -55,9 +55,10 @@ impl BlobService {
     ) -> Result<(StoredBlob, SourceBody)> {
         let pin = self.contents.pin(BlobKey::of(&source.blob));
         let table = source.blob.container.table()?;
-        let stored = self.selected(&table, &source.blob, source.which).await.map_err(unverified)?;
-        check(&stored, source, operand)?;
-        state::check_online(&stored)?;
+        let selected = self.selected_state(&table, &source.blob, source.which).await.map_err(unverified)?;
+        let stored = &selected.stored;
+        check(stored, source, operand)?;
+        state::check_online(stored)?;
         let part = match range {
             Some(range) => range.of(stored.length)?,
             None => Span { start: 0, bytes: stored.length },
@@ -66,8 +67,8 @@ impl BlobService {
         if part.bytes > max {
             return Err(Refusal::BodyTooLarge { max }.into());
         }
-        let reader = self.content(&source.blob, &stored, part, pin).await?;
-        Ok((stored, SourceBody { reader, blob: source.blob.clone() }))
+        let reader = self.content(&source.blob, &selected, part, pin).await?;
+        Ok((selected.stored, SourceBody { reader, blob: source.blob.clone() }))
     }
 
     /// Reads a source into content that no row names yet.

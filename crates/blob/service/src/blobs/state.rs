@@ -34,6 +34,15 @@ pub struct Found {
     pub version: DateTime,
 }
 
+/// A blob, or a snapshot of it, that a request is about.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    pub time: SnapshotTime,
+    pub stored: StoredBlob,
+    /// Of its row.
+    pub version: DateTime,
+}
+
 /// A snapshot, deleted or not, and its row.
 #[derive(Clone, Debug)]
 pub struct FoundSnapshot {
@@ -191,8 +200,18 @@ impl BlobService {
         blob: &BlobRef,
         which: Which,
     ) -> Result<StoredBlob> {
-        let (_, found) = self.selected_row(table, blob, which).await?;
-        Ok(found.row.blob.ok_or(Refusal::BlobNotFound)?)
+        Ok(self.selected_state(table, blob, which).await?.stored)
+    }
+
+    /// The same, and which of its rows that is.
+    pub(crate) async fn selected_state(
+        &self,
+        table: &TableRef,
+        blob: &BlobRef,
+        which: Which,
+    ) -> Result<Selected> {
+        let (time, Found { row, version }) = self.selected_row(table, blob, which).await?;
+        Ok(Selected { time, stored: row.blob.ok_or(Refusal::BlobNotFound)?, version })
     }
 
     /// Its row, which has a blob that was not deleted.
