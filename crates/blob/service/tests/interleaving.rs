@@ -7,16 +7,19 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use blob_model::{Metadata, PublicAccess};
+use blob_service::BlobService;
 use bytes::Bytes;
 use model::{DateTime, EntityKey};
 use store::{
     Engine, Error, MemoryEngine, MemoryObjects, ObjectId, Objects, ObjectsPage, Page, Scan, StoredRow,
     TableRef, Transaction,
 };
-use store_suite::EngineDouble;
+use store_suite::{EngineDouble, TestEngine};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
-use crate::kit::Random;
+use crate::kit::{Ground, Random, VirtualTime, container};
 
 /// Where tasks stand.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +49,7 @@ impl Steps {
     }
 
     /// Until every task stands. Nothing else makes a task wait, so that a few turns are enough.
-    async fn settle(&self) {
+    pub async fn settle(&self) {
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
@@ -72,9 +75,13 @@ impl Steps {
         self.0.lock().unwrap().tasks.clear();
     }
 
-    /// From here on nobody waits.
+    /// From here on nobody waits; who stands goes on standing.
     pub fn turn_off(&self) {
         self.0.lock().unwrap().is_off = true;
+    }
+
+    pub fn turn_on(&self) {
+        self.0.lock().unwrap().is_off = false;
     }
 }
 
@@ -120,6 +127,38 @@ impl EngineDouble for SteppedEngine {
         let dropped = self.inner.drop_table(table).await;
         self.steps.wait().await;
         dropped
+    }
+}
+
+/// A service on such an engine, with the container `abc`. Nobody waits before the steps are turned on.
+pub struct Stepped {
+    pub ground: Arc<Ground>,
+    pub engine: Arc<TestEngine<SteppedEngine>>,
+    pub steps: Steps,
+}
+
+impl Stepped {
+    pub async fn new(change: impl Fn(BlobService) -> BlobService) -> Self {
+        let steps = Steps::default();
+        steps.turn_off();
+        let engine = Arc::new(TestEngine(SteppedEngine { steps: steps.clone(), ..SteppedEngine::default() }));
+        let (objects, time) = (Arc::new(MemoryObjects::new()), VirtualTime::new());
+        let service = change(BlobService::new(engine.clone(), objects.clone()).timed(time.clock()));
+        let (metadata, access) = (Metadata::default(), PublicAccess::None);
+        service.create_container(&container("abc"), metadata, access).await.unwrap();
+        let ground = Arc::new(Ground { service, time, engine: engine.clone(), objects });
+        Self { ground, engine, steps }
+    }
+
+    /// Steps until all of these are done.
+    pub async fn finish(&self, random: &mut Random, tasks: Vec<JoinHandle<()>>) {
+        while !tasks.iter().all(JoinHandle::is_finished) {
+            self.steps.step(random).await;
+        }
+        self.steps.turn_off();
+        for task in tasks {
+            task.await.unwrap();
+        }
     }
 }
 

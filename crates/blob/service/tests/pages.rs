@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use blob_model::limits::PAGE_BYTES;
 use blob_model::{
-    ByteRange, Conditions, Matches, Metadata, PageRange, PublicAccess, SequenceCondition, SequenceNumber,
-    SequenceNumberAction, SnapshotTime,
+    ByteRange, Conditions, Etag, Matches, Metadata, PageRange, PublicAccess, SequenceCondition,
+    SequenceNumber, SequenceNumberAction, SnapshotTime,
 };
 use blob_service::content::SWEPT_AGE;
 use blob_service::{
@@ -35,30 +35,30 @@ impl Ground {
         ground
     }
 
-    async fn put_page_blob(&self, length: usize) {
+    pub async fn put_page_blob(&self, length: usize) {
         let sequence_number = SequenceNumber::default();
         let new = NewPageBlob { new: NewBlob::default(), length: length as u64, sequence_number };
         self.service.put_page_blob(&blob("b"), new, &Request::default()).await.unwrap();
     }
 
-    async fn put_pages(&self, from: usize, content: &[u8]) -> Result<PagesWritten, blob_service::Error> {
+    pub async fn put_pages(&self, from: usize, content: &[u8]) -> Result<PagesWritten, blob_service::Error> {
         let body = &mut Pieces(content.to_vec(), 100_000);
         let write = write(from, from + content.len());
         self.service.put_pages(&blob("b"), write, checks(), &Request::default(), body).await
     }
 
-    async fn clear(&self, from: usize, to: usize) -> Result<PagesWritten, blob_service::Error> {
+    pub async fn clear(&self, from: usize, to: usize) -> Result<PagesWritten, blob_service::Error> {
         self.service.clear_pages(&blob("b"), write(from, to), &Request::default()).await
     }
 
-    async fn snapshot(&self) -> SnapshotTime {
+    pub async fn snapshot(&self) -> SnapshotTime {
         let taken = self.service.snapshot_blob(&blob("b"), Default::default(), &Request::default()).await;
         taken.unwrap().0
     }
 
-    async fn resize(&self, length: usize) {
+    pub async fn resize(&self, length: usize) -> Etag {
         let set = SetProperties { length: Some(length as u64), ..SetProperties::default() };
-        self.service.set_blob_properties(&blob("b"), set, &Request::default()).await.unwrap();
+        self.service.set_blob_properties(&blob("b"), set, &Request::default()).await.unwrap().etag
     }
 
     async fn ranges(&self, query: PageQuery) -> PageRanges {

@@ -33,7 +33,10 @@ impl BlobService {
             let change = self.contents.begin_change();
             let source = self.share(blob, &copy, &change).await?;
             let crc64 = match copy.is_sync {
-                true => Some(self.content_crc64(&copy.source.blob, &source).await?),
+                true => match self.content_crc64(&copy.source.blob, &source).await? {
+                    Some(crc64) => Some(crc64),
+                    None => continue,
+                },
                 false => None,
             };
             match self.try_copy(blob, &copy, source.stored, id, request, &change).await {
@@ -159,11 +162,13 @@ impl BlobService {
         }
     }
 
-    async fn content_crc64(&self, blob: &BlobRef, selected: &Selected) -> Result<Crc64> {
+    /// `None` if the source has changed meanwhile.
+    async fn content_crc64(&self, blob: &BlobRef, selected: &Selected) -> Result<Option<Crc64>> {
         let stored = &selected.stored;
         if stored.blob_type() == BlobType::Page {
             let whole = Span { start: 0, bytes: stored.length };
-            return Ok(self.sums(blob, selected, whole, RangeChecksum::Crc64).await?.crc64);
+            let sums = self.sums(blob, selected, whole, RangeChecksum::Crc64).await?;
+            return Ok(sums.map(|sums| sums.crc64));
         }
         let content: &Content = &stored.content;
         let mut crc64 = Crc64::of(b"");
@@ -172,7 +177,7 @@ impl BlobService {
             crc64 = crc64.join(extent.crc64, extent.length);
         }
         let inline = content.inline_bytes();
-        Ok(crc64.join(Crc64::of(inline), inline.len() as u64))
+        Ok(Some(crc64.join(Crc64::of(inline), inline.len() as u64)))
     }
 
     /// Copies are done when they are answered, so that there is never one to abort.

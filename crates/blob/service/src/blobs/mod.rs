@@ -19,4 +19,5 @@ mod read;
 mod snapshot;
 mod source;
 pub(crate) mod state;
+mod state_walk;
 mod tags;

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use blob_model::limits::{PAGE_BYTES, PAGE_RANGES_MAX};
-use blob_model::{BlobType, DateTime, PageRange, Refusal, SnapshotTime};
+use blob_model::{BlobType, PageRange, Refusal, SnapshotTime};
 use store::Fault;
 
-use super::page_rows::{FoundSegment, SegmentWalk};
-use super::state::{Needs, Selected};
+use super::page_rows::FoundSegment;
+use super::state::{Attempts, Needs, Selected};
+use super::state_walk::StateWalk;
 use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
 use crate::content::pages::{
     ListedPages, PageChange, PagePart, SEGMENT_BYTES, SEGMENT_PAGES, SegmentPages, list_pages,
@@ -31,12 +32,29 @@ impl BlobService {
         request: &Request,
     ) -> Result<PageRanges> {
         self.admit(blob)?;
+        let mut attempts = Attempts::of_read();
+        loop {
+            attempts.next()?;
+            if let Some(ranges) = self.try_page_ranges(blob, &query, request).await? {
+                return Ok(ranges);
+            }
+        }
+    }
+
+    /// `None` if the blob has changed meanwhile.
+    async fn try_page_ranges(
+        &self,
+        blob: &BlobRef,
+        query: &PageQuery,
+        request: &Request,
+    ) -> Result<Option<PageRanges>> {
         let table = blob.container.table()?;
-        let stored = self.selected(&table, blob, query.which).await?;
-        Needs::READ.of(BlobType::Page).check(&stored, request, self.clock.now())?;
-        let map = map_of(&stored)?;
+        let selected = self.selected_state(&table, blob, query.which).await?;
+        let stored = &selected.stored;
+        Needs::READ.of(BlobType::Page).check(stored, request, self.clock.now())?;
+        let map = map_of(stored)?;
         let before = match query.previous {
-            Some(previous) => Some(self.previous_map(blob, &query, previous, map).await?),
+            Some(previous) => Some(self.previous_map(blob, query, previous, map).await?),
             None => None,
         };
         let (etag, length) = (stored.etag(), stored.length);
@@ -44,15 +62,18 @@ impl BlobService {
         let asked = PageRange::of_read(query.range, length)?;
         // From where the page of the answer before has ended.
         let range = asked.and_then(|range| PageRange::new(range.start().max(query.from), range.end()));
-        let Some(range) = range else { return Ok(answer) };
+        let Some(range) = range else { return Ok(Some(answer)) };
         let limit = query.limit.unwrap_or(PAGE_RANGES_MAX).min(PAGE_RANGES_MAX);
 
-        let mut walk = self.segments(&table, blob, map, range)?;
+        let mut walk = self.state_walk(&table, blob, &selected, map, range)?;
         let mut list: Vec<ListedPages> = Vec::new();
         // One more than asked for tells where the next page begins; another one may make it longer.
-        while list.len() <= limit + 1
-            && let Some(FoundSegment { segment, number, pages, .. }) = walk.next().await?
-        {
+        while list.len() <= limit + 1 {
+            let next = walk.next().await;
+            if walk.has_changed() {
+                return Ok(None);
+            }
+            let Some(FoundSegment { segment, number, pages, .. }) = next? else { break };
             let within = within(range, segment);
             match before {
                 None => {
@@ -69,6 +90,11 @@ impl BlobService {
                 }
             }
         }
+        let checked = walk.check().await;
+        if walk.has_changed() {
+            return Ok(None);
+        }
+        checked?;
         answer.next = list.get(limit).map(|next| next.start);
         list.truncate(limit);
         let listed = list.iter().map(|listed| {
@@ -80,7 +106,7 @@ impl BlobService {
             })
         });
         answer.ranges = listed.collect::<std::result::Result<_, Fault>>()?;
-        Ok(answer)
+        Ok(Some(answer))
     }
 
     /// The map that a difference is from.
@@ -109,36 +135,35 @@ impl BlobService {
         }
     }
 
-    /// These bytes of a page blob. Pages that are not there are zeros.
+    /// These bytes of a page blob. Pages that are not there are zeros. `None` if the blob has changed since its row was read.
     pub(crate) async fn page_reader(
         &self,
         blob: &BlobRef,
         selected: &Selected,
         range: Range<u64>,
         pin: ReadPin,
-    ) -> Result<ContentReader> {
+    ) -> Result<Option<ContentReader>> {
         let (first, last) = (range.start / PAGE_BYTES, range.end.div_ceil(PAGE_BYTES));
         let Some(pages) = PageRange::new(first * PAGE_BYTES, last * PAGE_BYTES) else {
-            return Ok(self.contents.reader_of(VecDeque::new(), None, pin));
+            return Ok(Some(self.contents.reader_of(VecDeque::new(), None, pin)));
         };
         let table = blob.container.table()?;
-        let mut source = PageSource {
-            walk: Peeked::new(self.segments(&table, blob, map_of(&selected.stored)?, pages)?),
-            at: range.start,
-            end: range.end,
-            unchanged_since: None,
-        };
+        let walk = self.state_walk(&table, blob, selected, map_of(&selected.stored)?, pages)?;
+        let walk = Peeked { walk, next: None };
+        let mut source = PageSource { walk, at: range.start, end: range.end };
         let mut pieces = VecDeque::new();
         for _ in 0..SEGMENTS_AHEAD {
             if pieces.len() > PIECES_AHEAD {
                 break;
             }
-            let Some(some) = source.next().await.map_err(|fault| fault.about(blob))? else { break };
+            let next = source.next().await;
+            if source.walk.walk.has_changed() {
+                return Ok(None);
+            }
+            let Some(some) = next.map_err(|fault| fault.about(blob))? else { break };
             pieces.extend(some);
         }
-        // Of all rows that a write changes the blob's is the youngest, also where its ETag stays. What a snapshot sees never changes.
-        source.unchanged_since = (selected.time == SnapshotTime::BASE).then_some(selected.version);
-        Ok(self.contents.reader_of(pieces, Some(Box::new(source)), pin))
+        Ok(Some(self.contents.reader_of(pieces, Some(Box::new(source)), pin)))
     }
 }
 
@@ -162,20 +187,14 @@ fn within(range: PageRange, segment: u32) -> Range<u32> {
 /// A walk whose next segment can be looked at.
 #[derive(Debug)]
 struct Peeked {
-    walk: SegmentWalk,
+    walk: StateWalk,
     next: Option<FoundSegment>,
-    is_at_end: bool,
 }
 
 impl Peeked {
-    fn new(walk: SegmentWalk) -> Self {
-        Self { walk, next: None, is_at_end: false }
-    }
-
     async fn segment(&mut self) -> Result<Option<u32>> {
-        if self.next.is_none() && !self.is_at_end {
+        if self.next.is_none() {
             self.next = self.walk.next().await?;
-            self.is_at_end = self.next.is_none();
         }
         Ok(self.next.as_ref().map(|next| next.segment))
     }
@@ -193,8 +212,6 @@ struct PageSource {
     walk: Peeked,
     at: u64,
     end: u64,
-    /// A segment that was written after this is of another state of the blob.
-    unchanged_since: Option<DateTime>,
 }
 
 #[async_trait]
@@ -215,9 +232,6 @@ impl PieceSource for PageSource {
         }
         let found = self.walk.take(here).await.map_err(fault_of)?;
         let found = found.ok_or_else(|| Fault::bug("a segment that was seen is not there"))?;
-        if self.unchanged_since.is_some_and(|time| found.version > time) {
-            return Err(Fault::busy("the blob was written to while it was read"));
-        }
         let until = ((u64::from(here) + 1) * SEGMENT_BYTES).min(self.end);
         let pages = within_bytes(here, self.at, until);
         let mut pieces = VecDeque::new();
@@ -236,6 +250,10 @@ impl PieceSource for PageSource {
             begin = end;
         }
         self.at = until;
+        if self.at >= self.end {
+            // Before the last bytes are given out: what was read is of one state only if the walk gets to its end.
+            self.walk.segment().await.map_err(fault_of)?;
+        }
         Ok(Some(pieces))
     }
 }

@@ -2,7 +2,7 @@
 
 use blob_model::{BlobProperties, Checksums, Refusal, Span, Sums, limits};
 
-use super::state::{self, Needs, Selected};
+use super::state::{self, Attempts, Needs, Selected};
 use crate::blob_row::StoredKind;
 use crate::content::{BlobKey, ContentReader, ReadPin};
 use crate::{BlobRef, BlobService, Download, GetBlob, RangeChecksum, Request, Result, Which};
@@ -16,6 +16,23 @@ impl BlobService {
         request: &Request,
     ) -> Result<Download> {
         self.admit(blob)?;
+        let mut attempts = Attempts::of_read();
+        loop {
+            attempts.next()?;
+            if let Some(download) = self.try_get_blob(blob, which, get, request).await? {
+                return Ok(download);
+            }
+        }
+    }
+
+    /// `None` if the blob has changed before all was known that the answer begins with.
+    async fn try_get_blob(
+        &self,
+        blob: &BlobRef,
+        which: Which,
+        get: GetBlob,
+        request: &Request,
+    ) -> Result<Option<Download>> {
         let (selected, pin) = self.readable(blob, which, request, Needs::READ).await?;
         let stored = &selected.stored;
         state::check_online(stored)?;
@@ -28,15 +45,18 @@ impl BlobService {
                     return Err(Refusal::Shared(common::Refusal::InputOutOfRange).into());
                 }
                 // Read twice, so that it need not be held until its first byte is sent.
-                Some(self.sums(blob, &selected, part, checksum).await?)
+                let Some(sums) = self.sums(blob, &selected, part, checksum).await? else { return Ok(None) };
+                Some(sums)
             }
             None => None,
         };
         let part_or_whole = part.unwrap_or(whole);
-        let mut content = self.content(blob, &selected, part_or_whole, pin).await?;
+        let Some(mut content) = self.content(blob, &selected, part_or_whole, pin).await? else {
+            return Ok(None);
+        };
         content.reserve(part_or_whole.bytes)?;
         let properties = selected.stored.into_properties(self.shows_lease(which));
-        Ok(Download { properties, part, sums, content: Box::pin(content.into_stream()) })
+        Ok(Some(Download { properties, part, sums, content: Box::pin(content.into_stream()) }))
     }
 
     /// Get Blob Properties, and Get Blob Metadata.
@@ -66,39 +86,43 @@ impl BlobService {
         Ok((selected, pin))
     }
 
-    /// These bytes of it.
+    /// These bytes of it. `None` if the blob has changed since its row was read.
     pub(crate) async fn content(
         &self,
         blob: &BlobRef,
         selected: &Selected,
         part: Span,
         pin: ReadPin,
-    ) -> Result<ContentReader> {
+    ) -> Result<Option<ContentReader>> {
         let range = part.start..part.start + part.bytes;
         let stored = &selected.stored;
         let reader = match stored.kind {
-            StoredKind::Page { .. } => self.page_reader(blob, selected, range, pin).await?,
+            StoredKind::Page { .. } => match self.page_reader(blob, selected, range, pin).await? {
+                Some(reader) => reader,
+                None => return Ok(None),
+            },
             StoredKind::Block { .. } | StoredKind::Append { .. } => {
                 self.contents.reader(&stored.content, range, pin).map_err(|fault| fault.about(blob))?
             }
         };
-        Ok(reader.charged_to(&blob.container.account))
+        Ok(Some(reader.charged_to(&blob.container.account)))
     }
 
+    /// The checksums of these bytes; `None` as of `content`.
     pub(crate) async fn sums(
         &self,
         blob: &BlobRef,
         selected: &Selected,
         part: Span,
         checksum: RangeChecksum,
-    ) -> Result<Sums> {
+    ) -> Result<Option<Sums>> {
         let pin = self.contents.pin(BlobKey::of(blob));
-        let mut reader = self.content(blob, selected, part, pin).await?;
+        let Some(mut reader) = self.content(blob, selected, part, pin).await? else { return Ok(None) };
         let mut checksums = Checksums::new(checksum == RangeChecksum::Md5);
         while let Some(piece) = reader.next().await {
             checksums.update(&piece.map_err(|fault| fault.about(blob))?);
         }
-        Ok(checksums.finish())
+        Ok(Some(checksums.finish()))
     }
 
     /// When the lease of what was read is judged, if it is shown.

@@ -6,7 +6,7 @@ use blob_model::{AccountName, BlobType, CopySourceFault, Md5, Operand, Refusal, 
 use bytes::Bytes;
 
 use super::put::{new_blob, new_tier};
-use super::state::{self, LeaseUse, Needs};
+use super::state::{self, Attempts, LeaseUse, Needs};
 use crate::blob_row::{StoredBlob, StoredKind};
 use crate::content::{BlobKey, ContentReader, Keep, Written};
 use crate::{
@@ -53,6 +53,23 @@ impl BlobService {
         max: u64,
         operand: Operand,
     ) -> Result<(StoredBlob, SourceBody)> {
+        let mut attempts = Attempts::of_read();
+        loop {
+            attempts.next()?;
+            if let Some(opened) = self.try_open_source(source, range, max, operand).await? {
+                return Ok(opened);
+            }
+        }
+    }
+
+    /// `None` if the source has changed meanwhile.
+    async fn try_open_source(
+        &self,
+        source: &CopySource,
+        range: Option<ByteRange>,
+        max: u64,
+        operand: Operand,
+    ) -> Result<Option<(StoredBlob, SourceBody)>> {
         let pin = self.contents.pin(BlobKey::of(&source.blob));
         let table = source.blob.container.table()?;
         let selected = self.selected_state(&table, &source.blob, source.which).await.map_err(unverified)?;
@@ -68,7 +85,7 @@ impl BlobService {
             return Err(Refusal::BodyTooLarge { max }.into());
         }
         let reader = self.content(&source.blob, &selected, part, pin).await?;
-        Ok((selected.stored, SourceBody { reader, blob: source.blob.clone() }))
+        Ok(reader.map(|reader| (selected.stored, SourceBody { reader, blob: source.blob.clone() })))
     }
 
     /// Reads a source into content that no row names yet.

@@ -15,6 +15,8 @@ use crate::{BlobRef, BlobService, Error, Request, Result, Which};
 
 /// How often another server may change the same blob first before a caller hears that the server is busy.
 const ATTEMPTS_MAX: usize = 64;
+/// The same for a caller who reads, of whoever writes to the blob meanwhile.
+const READ_ATTEMPTS_MAX: usize = 16;
 /// Operations of one transaction. Engines take no more.
 pub const OPERATIONS_MAX: usize = model::limits::BATCH_OPERATIONS_MAX;
 /// Snapshots that are held at one time: with the blob itself, as many as one transaction changes.
@@ -160,17 +162,24 @@ pub fn tier_of(blob: &StoredBlob) -> Option<TierState> {
     }
 }
 
-/// Rounds of a change that others may come before.
-#[derive(Debug, Default)]
+/// Rounds that are left of a change, or of reading, that others may come before.
+#[derive(Debug)]
 pub struct Attempts(usize);
 
+impl Default for Attempts {
+    fn default() -> Self {
+        Self(ATTEMPTS_MAX)
+    }
+}
+
 impl Attempts {
+    pub fn of_read() -> Self {
+        Self(READ_ATTEMPTS_MAX)
+    }
+
     pub fn next(&mut self) -> Result<()> {
-        self.0 += 1;
-        match self.0 <= ATTEMPTS_MAX {
-            true => Ok(()),
-            false => Err(Refusal::Shared(common::Refusal::Busy).into()),
-        }
+        self.0 = self.0.checked_sub(1).ok_or(Refusal::Shared(common::Refusal::Busy))?;
+        Ok(())
     }
 }
 
