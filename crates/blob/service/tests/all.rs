@@ -18,6 +18,7 @@ mod lists;
 mod logs;
 mod more;
 mod oracle;
+mod page_copies;
 mod page_states;
 mod pages;
 mod readers;

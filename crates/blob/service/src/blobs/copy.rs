@@ -4,7 +4,7 @@
 //! source's content at once, whatever becomes of its rows; the sweep looks at all rows. The copy is marked too.
 
 use blob_model::{
-    AccessTier, BlobType, CopyState, CopyStatus, Crc64, DateTime, Guid, LeaseId, Operand, Refusal,
+    AccessTier, BlobType, CopyState, CopyStatus, Crc64, DateTime, Etag, Guid, LeaseId, Operand, Refusal,
     RehydratePriority, SnapshotTime, Span, TierState, limits,
 };
 
@@ -22,9 +22,12 @@ impl BlobService {
         self.admit(blob)?;
         let _pass = self.gate.pass().await?;
         self.engine.find_table(&blob.container.table()?).await?;
-        if let Some(md5) = copy.source_md5 {
-            self.check_source_md5(&copy.source, md5).await?;
-        }
+        // Of the source with this ETag.
+        let mut checked = match copy.source_md5 {
+            Some(md5) => Some(self.check_source_md5(&copy.source, md5).await?),
+            None => None,
+        };
+        let mut crc64: Option<(Etag, Crc64)> = None;
         let _turn = self.turns.take(blob).await;
         let id = Guid(rand::random());
         let mut attempts = Attempts::default();
@@ -32,17 +35,22 @@ impl BlobService {
             attempts.next()?;
             let change = self.contents.begin_change();
             let source = self.share(blob, &copy, &change).await?;
-            let crc64 = match copy.is_sync {
-                true => match self.content_crc64(&copy.source.blob, &source).await? {
-                    Some(crc64) => Some(crc64),
-                    None => continue,
-                },
-                false => None,
-            };
-            match self.try_copy(blob, &copy, source.stored, id, request, &change).await {
+            let etag = source.stored.etag();
+            if let Some(md5) = copy.source_md5
+                && checked != Some(etag)
+            {
+                checked = Some(self.check_source_md5(&copy.source, md5).await?);
+                continue;
+            }
+            if copy.is_sync && crc64.is_none_or(|(of, _)| of != etag) {
+                let Some(read) = self.content_crc64(&copy.source.blob, &source).await? else { continue };
+                crc64 = Some((etag, read));
+            }
+            match self.try_copy(blob, &copy, source, id, request, &change).await {
                 Ok(Some(stamp)) => {
                     let status = CopyStatus::Success;
-                    return Ok(Copied { etag: blob_model::Etag(stamp), id, status, crc64 });
+                    let crc64 = crc64.map(|(_, crc64)| crc64);
+                    return Ok(Copied { etag: Etag(stamp), id, status, crc64 });
                 }
                 Ok(None) => change.discard().await,
                 Err(error) => return Err(state::given_up(error, change).await),
@@ -55,11 +63,12 @@ impl BlobService {
         &self,
         blob: &BlobRef,
         copy: &CopyBlob,
-        source: StoredBlob,
+        selected: Selected,
         id: Guid,
         request: &Request,
         change: &Change,
     ) -> Result<Option<DateTime>> {
+        let source = selected.stored.clone();
         let table = blob.container.table()?;
         let found = self.base(&table, blob).await?;
         let there = found.as_ref().and_then(|found| found.row.live());
@@ -87,7 +96,8 @@ impl BlobService {
             }
             StoredKind::Page { sequence_number, map } => {
                 no_tier(copy.tier, BlobType::Page)?;
-                let Some(map) = self.copy_pages(&copy.source.blob, map, blob, change).await? else {
+                let Some(map) = self.copy_pages(&copy.source.blob, &selected, map, blob, change).await?
+                else {
                     return Ok(None);
                 };
                 StoredKind::Page { sequence_number, map }

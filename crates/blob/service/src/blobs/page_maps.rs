@@ -1,10 +1,11 @@
 //! Maps of page blobs as a whole: copied, and removed.
 
+use blob_model::SnapshotTime;
 use store::{Change as RowChange, Condition, Fault, ObjectId, RowOperation, TableRef};
 
 use super::page_rows::{self, FoundSegment, SegmentWalk};
 use super::pages::SEGMENTS_AT_ONCE;
-use super::state::{self, Found};
+use super::state::{self, Selected};
 use crate::blob_key;
 use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
 use crate::content::{BlobKey, Change};
@@ -15,17 +16,16 @@ const ROWS_REMOVED_AT_ONCE: usize = 10_000;
 
 impl BlobService {
     /// Writes the rows of a map for a copy, which has the same objects. Nobody sees them before a row names the map. `None` if
-    /// the source has changed meanwhile; then the copy begins again, with what it has read. Both blobs must be marked as shared
-    /// before.
+    /// the source has changed since it was selected; then the copy begins again. Both blobs must be marked as shared before.
     pub(crate) async fn copy_pages(
         &self,
         source: &BlobRef,
+        selected: &Selected,
         map: PageMapRef,
         blob: &BlobRef,
         change: &Change,
     ) -> Result<Option<PageMapRef>> {
         let (from, to) = (source.container.table()?, blob.container.table()?);
-        let before = self.base(&from, source).await?;
         let copy = PageMapRef { id: rand::random(), number: map.number };
         let partition = blob_key::partition(&blob.name)?;
         let mut walk = SegmentWalk::new(self.engine.clone(), from.clone(), source, map, (0, u32::MAX))?;
@@ -46,25 +46,24 @@ impl BlobService {
             operations.push(page_rows::put(copy, segment, Condition::Absent, &pages)?);
             moved.push(pages);
         }
-        Ok(self.is_as_it_was(&from, source, map, before.as_ref()).await?.then_some(copy))
+        Ok(self.is_as_it_was(&from, source, selected, map).await?.then_some(copy))
     }
 
-    /// Whether all rows of this state of a map have been as they are since the blob's row was read. Those of the blob are,
-    /// if its row has the same version; those of a snapshot, as long as it is there.
+    /// Whether all rows of this state of a map have been as they are since its row was selected. Those of the blob are, if its
+    /// row has the same version; those of a snapshot, as long as it is there.
     async fn is_as_it_was(
         &self,
         table: &TableRef,
         blob: &BlobRef,
+        selected: &Selected,
         map: PageMapRef,
-        before: Option<&Found>,
     ) -> Result<bool> {
+        if selected.time == SnapshotTime::BASE {
+            let now = self.base(table, blob).await?;
+            return Ok(now.is_some_and(|now| now.version == selected.version));
+        }
         let has_map =
             |stored: &StoredBlob| matches!(stored.kind, StoredKind::Page { map: own, .. } if own == map);
-        let is_base = before.and_then(|found| found.row.blob.as_ref()).is_some_and(has_map);
-        if is_base {
-            let now = self.base(table, blob).await?;
-            return Ok(now.map(|now| now.version) == before.map(|before| before.version));
-        }
         self.has_snapshot(table, blob, has_map).await
     }
 

@@ -120,7 +120,14 @@ impl BlobService {
         let Some(mut reader) = self.content(blob, selected, part, pin).await? else { return Ok(None) };
         let mut checksums = Checksums::new(checksum == RangeChecksum::Md5);
         while let Some(piece) = reader.next().await {
-            checksums.update(&piece.map_err(|fault| fault.about(blob))?);
+            match piece {
+                Ok(piece) => checksums.update(&piece),
+                Err(fault) => {
+                    let now = self.state(&blob.container.table()?, blob, selected.time).await?;
+                    let has_changed = now.is_none_or(|now| now.version != selected.version);
+                    return if has_changed { Ok(None) } else { Err(fault.about(blob).into()) };
+                }
+            }
         }
         Ok(Some(checksums.finish()))
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use blob_model::limits::SYNC_COPY_BYTES_MAX;
-use blob_model::{AccountName, BlobType, CopySourceFault, Md5, Operand, Refusal, Seen, Span, Sums};
+use blob_model::{AccountName, BlobType, CopySourceFault, Etag, Md5, Operand, Refusal, Seen, Span, Sums};
 use bytes::Bytes;
 
 use super::put::{new_blob, new_tier};
@@ -107,15 +107,16 @@ impl BlobService {
         })
     }
 
-    /// Whether the whole source has this MD5.
-    pub(crate) async fn check_source_md5(&self, source: &CopySource, md5: Md5) -> Result<()> {
+    /// Whether the whole source has this MD5. The ETag with which it has it.
+    pub(crate) async fn check_source_md5(&self, source: &CopySource, md5: Md5) -> Result<Etag> {
         let max = SYNC_COPY_BYTES_MAX;
-        let (_, mut body) = self.open_source(source, None, max, Operand::FromUrlSource).await?;
+        let (stored, mut body) = self.open_source(source, None, max, Operand::FromUrlSource).await?;
         let mut checksums = blob_model::Checksums::new(true);
         while let Some(piece) = body.next().await? {
             checksums.update(&piece);
         }
-        Ok(checksums.finish().check(Some(md5), None)?)
+        checksums.finish().check(Some(md5), None)?;
+        Ok(stored.etag())
     }
 
     pub async fn put_blob_from_url(
