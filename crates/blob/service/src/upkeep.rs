@@ -2,7 +2,8 @@
 //!
 //! Rows that nobody needs are blocks of uploads that are over, or to which nothing was added for a week; states that were
 //! deleted and whose time is over; and parts of maps that no state of their blob sees. Each is left alone for a day, because
-//! a copy writes the rows of a map before it commits the row that names it.
+//! a copy writes the rows of a map before it commits the row that names it. A clock that is set forward makes all rows old, so
+//! that alone is not enough: what is written by a copy under way is known, and states are read again after the rows of a map.
 //!
 //! Every row goes only if it still has the version that was read. Their objects are not removed here: the sweep that follows
 //! finds them.
@@ -53,10 +54,20 @@ pub struct Cleaned {
 #[derive(Debug)]
 struct Partition {
     text: String,
-    /// The maps of its states, with their numbers.
-    maps: BTreeMap<[u8; 8], Vec<u32>>,
+    maps: Maps,
     /// Rows of one segment: map, segment, and each row's number, key and version.
     rows: Vec<SegmentRow>,
+    /// Segments that have rows which no state needed that was read before them.
+    doubtful: Vec<Vec<SegmentRow>>,
+}
+
+/// The maps of a blob's states, with their numbers.
+type Maps = BTreeMap<[u8; 8], Vec<u32>>;
+
+/// Which of a segment's rows a state sees.
+fn seen(maps: &Maps, rows: &[SegmentRow]) -> Vec<bool> {
+    let numbers = rows.first().and_then(|first| maps.get(&first.map)).map_or(&[][..], Vec::as_slice);
+    needed_rows(numbers, &rows.iter().map(|row| row.number).collect::<Vec<_>>())
 }
 
 #[derive(Clone, Debug)]
@@ -123,9 +134,14 @@ impl BlobService {
             for row in page.entities.iter() {
                 if blob_key::read_partition(row.partition).is_some() {
                     if partition.as_ref().is_none_or(|partition| partition.text != row.partition) {
-                        self.clean_segment(table, partition.as_mut(), cleaned).await?;
+                        self.clean_map(table, partition.as_mut(), cleaned).await?;
                         let text = row.partition.to_owned();
-                        partition = Some(Partition { text, maps: BTreeMap::new(), rows: Vec::new() });
+                        partition = Some(Partition {
+                            text,
+                            maps: Maps::new(),
+                            rows: Vec::new(),
+                            doubtful: Vec::new(),
+                        });
                     }
                     let Some(partition) = &mut partition else { continue };
                     self.clean_blob_row(table, partition, row, cleaned).await?;
@@ -149,7 +165,7 @@ impl BlobService {
                 ..range
             });
         }
-        self.clean_segment(table, partition.as_mut(), cleaned).await?;
+        self.clean_map(table, partition.as_mut(), cleaned).await?;
         self.clean_blocks(table, blocks_of.as_deref(), dead, cleaned).await
     }
 
@@ -170,7 +186,10 @@ impl BlobService {
         let key = blob_key::key_of(stored.row_key)?;
         if let Some((map, segment, number)) = page_rows::read_key(stored.row_key) {
             if partition.rows.first().is_some_and(|row| (row.map, row.segment) != (map, segment)) {
-                self.clean_segment(table, Some(&mut *partition), cleaned).await?;
+                self.end_segment(partition);
+                if partition.doubtful.len() >= OPERATIONS_MAX {
+                    self.clean_segments(table, partition, cleaned).await?;
+                }
             }
             partition.rows.push(SegmentRow { map, segment, number, key, version });
             return Ok(());
@@ -261,23 +280,74 @@ impl BlobService {
         Ok(())
     }
 
-    /// Removes those rows of the segment that was read last that no state sees.
-    async fn clean_segment(
+    /// After the last row of a segment.
+    fn end_segment(&self, partition: &mut Partition) {
+        let rows = std::mem::take(&mut partition.rows);
+        let mut looked_at = rows.iter().zip(seen(&partition.maps, &rows));
+        if looked_at.any(|(row, is_seen)| !is_seen && self.is_older(row.version, SWEPT_AGE)) {
+            partition.doubtful.push(rows);
+        }
+    }
+
+    /// After the last row of a partition.
+    async fn clean_map(
         &self,
         table: &TableRef,
         partition: Option<&mut Partition>,
         cleaned: &mut Cleaned,
     ) -> Result<()> {
         let Some(partition) = partition else { return Ok(()) };
-        let rows = std::mem::take(&mut partition.rows);
-        let Some(first) = rows.first() else { return Ok(()) };
-        let numbers = partition.maps.get(&first.map).map_or(&[][..], Vec::as_slice);
-        let needed = needed_rows(numbers, &rows.iter().map(|row| row.number).collect::<Vec<_>>());
-        let dead = rows.into_iter().zip(needed).filter(|(_, is_needed)| !is_needed).map(|(row, _)| row);
-        let old = dead.filter(|row| self.is_older(row.version, SWEPT_AGE));
-        let operations: Vec<RowOperation> = old.map(|row| removal(row.key, row.version)).collect();
+        self.end_segment(partition);
+        self.clean_segments(table, partition, cleaned).await
+    }
+
+    /// Removes those rows of the segments that were read that no state sees.
+    async fn clean_segments(
+        &self,
+        table: &TableRef,
+        partition: &mut Partition,
+        cleaned: &mut Cleaned,
+    ) -> Result<()> {
+        let mut segments = std::mem::take(&mut partition.doubtful);
+        // A copy that is not under way has ended: then its state, if it has one, is read.
+        segments.retain(|rows| rows.first().is_some_and(|first| !self.contents.is_new_map(&first.map)));
+        if segments.is_empty() {
+            return Ok(());
+        }
+        // Read after the rows: the number of a map only grows, and a map that is named by no state then is named by none later.
+        let maps = self.maps_of(table, &partition.text).await?;
+        let mut operations: Vec<RowOperation> = Vec::new();
+        for rows in segments {
+            let seen = seen(&maps, &rows);
+            let dead = rows.into_iter().zip(seen).filter(|(_, is_seen)| !is_seen).map(|(row, _)| row);
+            let old = dead.filter(|row| self.is_older(row.version, SWEPT_AGE));
+            operations.extend(old.map(|row| removal(row.key, row.version)));
+        }
         cleaned.segments += self.remove_rows(table, &partition.text, operations).await?;
         Ok(())
+    }
+
+    /// The maps of all states of a blob.
+    async fn maps_of(&self, table: &TableRef, partition: &str) -> Result<Maps> {
+        let mut maps = Maps::new();
+        let mut rest = Some(blob_key::states(partition, None));
+        while let Some(range) = rest {
+            let budget = Budget { rows: PAGE_ROWS, bytes: PAGE_BYTES, time: PAGE_TIME, examined: u64::MAX };
+            let scan = Scan { ranges: vec![range.clone()], budget, filter: None, lasts: false };
+            let page = self.engine.scan(table, scan).await?;
+            for row in page.entities.iter() {
+                let place = || format!("RowKey {:?}, PartitionKey {partition:?}, {table}", row.row_key);
+                let row = BlobRow::read(row.row).map_err(|fault| fault.about(place()))?;
+                if let Some(StoredKind::Page { map, .. }) = row.blob.map(|blob| blob.kind) {
+                    maps.entry(map.id).or_default().push(map.number);
+                }
+            }
+            rest = page.next.map(|next| KeyRange {
+                start: Cut::before(next.partition.as_str(), next.row.as_str()),
+                ..range
+            });
+        }
+        Ok(maps)
     }
 
     pub(crate) async fn remove_rows(

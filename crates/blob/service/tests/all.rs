@@ -7,6 +7,7 @@ mod blob_walk;
 mod blobs;
 mod blocks;
 mod cleanup;
+mod clock_steps;
 mod containers;
 mod content;
 mod garbage;

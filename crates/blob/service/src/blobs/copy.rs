@@ -123,6 +123,7 @@ impl BlobService {
             is_shared: has_objects,
             ..StoredBlob::new(kind, source.content, source.length)
         };
+        change.check_maps()?;
         self.put_over(&table, blob, found.as_ref(), new, change, &[]).await
     }
 

@@ -27,6 +27,7 @@ impl BlobService {
     ) -> Result<Option<PageMapRef>> {
         let (from, to) = (source.container.table()?, blob.container.table()?);
         let copy = PageMapRef { id: rand::random(), number: map.number };
+        change.hold_map(copy.id);
         let partition = blob_key::partition(&blob.name)?;
         let mut walk = SegmentWalk::new(self.engine.clone(), from.clone(), source, map, (0, u32::MAX))?;
         let (mut operations, mut moved) = (Vec::new(), Vec::new());

@@ -7,7 +7,7 @@ use blob_model::DateTime;
 use store::{AccountMemory, Engine, Fault, ObjectId, TableRef, Transaction};
 use tokio::task::JoinHandle;
 
-use super::{BlobKey, Content, Contents, counts};
+use super::{BlobKey, Content, Contents, WRITING_TIME_MAX, counts};
 use crate::Result;
 
 /// Extents of contents that are compared before something is removed at once. If there are more, the sweep does it.
@@ -105,6 +105,14 @@ struct Hold {
     begin: u64,
     held: Mutex<Vec<ObjectId>>,
     fresh: Mutex<Vec<Fresh>>,
+    maps: Mutex<Vec<NewMap>>,
+}
+
+/// A map of a page blob that a change writes, and when it began to.
+#[derive(Clone, Copy, Debug)]
+struct NewMap {
+    id: [u8; 8],
+    begun: DateTime,
 }
 
 impl Contents {
@@ -125,7 +133,15 @@ impl Contents {
 
     fn change_of(&self, fresh: Vec<Fresh>) -> Change {
         let (contents, begin) = (self.clone(), self.0.in_use.begin_change());
-        Change { hold: Arc::new(Hold { contents, begin, held: Mutex::default(), fresh: Mutex::new(fresh) }) }
+        Change {
+            hold: Arc::new(Hold {
+                contents,
+                begin,
+                held: Mutex::default(),
+                fresh: Mutex::new(fresh),
+                maps: Mutex::default(),
+            }),
+        }
     }
 
     /// Every object that this content needs, manifests too, each once and in order.
@@ -165,6 +181,23 @@ impl Change {
         let Hold { contents, begin, held, .. } = &*self.hold;
         lock(held).extend_from_slice(objects);
         contents.0.in_use.hold(*begin, objects)
+    }
+
+    /// Before the first row of a new map is written, and until the change ends: no sweep of this server removes its rows.
+    pub fn hold_map(&self, id: [u8; 8]) {
+        let contents = &self.hold.contents;
+        lock(&self.hold.maps).push(NewMap { id, begun: contents.now() });
+        contents.0.in_use.hold_map(id);
+    }
+
+    /// Where several servers share the data: refused if another one may take the rows of a map that is held for old by now.
+    pub fn check_maps(&self) -> Result<()> {
+        let contents = &self.hold.contents;
+        let is_late = |map: &NewMap| contents.now() > map.begun.plus(WRITING_TIME_MAX);
+        if contents.0.is_shared && lock(&self.hold.maps).iter().any(is_late) {
+            return Err(blob_model::Refusal::Shared(common::Refusal::TimedOut).into());
+        }
+        Ok(())
     }
 
     /// The same change from its beginning: with what was written for it, and nothing held.
@@ -251,6 +284,8 @@ impl Drop for ReadPin {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        let maps: Vec<[u8; 8]> = lock(&self.maps).iter().map(|map| map.id).collect();
+        self.contents.0.in_use.release_maps(&maps);
         self.contents.0.in_use.end_change(self.begin, &lock(&self.held));
     }
 }

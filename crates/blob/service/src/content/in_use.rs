@@ -11,10 +11,13 @@
 //! - *The sweep* reads rows one after another, and a change may name an object in a row that was read already. So what
 //!   changes hold while a sweep runs counts as named, and so does what is written and not committed yet.
 //!
+//! The sweep also removes rows of maps that no state names. A copy writes such rows before the one that names them, so the
+//! sweep leaves the maps alone that changes say they write.
+//!
 //! All of it is in memory: after a crash there are no readers and no changes. What is not removed here is found by the next
 //! sweep. Nothing here waits or does I/O.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +51,8 @@ struct State {
     readers: Readers,
     changes: BTreeSet<u64>,
     held: HashMap<ObjectId, u32>,
+    /// Maps whose rows are written before the row that names them.
+    new_maps: HashSet<[u8; 8]>,
     /// Objects that were named or removed while changes ran.
     named: History,
     removed: History,
@@ -194,6 +199,23 @@ impl InUse {
             *state.held.entry(*object).or_default() += 1;
         }
         !objects.iter().any(|object| state.removed.since(begin, object))
+    }
+
+    /// To be called before the first row of a new map is written.
+    pub fn hold_map(&self, map: [u8; 8]) {
+        self.state().new_maps.insert(map);
+    }
+
+    pub fn release_maps(&self, maps: &[[u8; 8]]) {
+        let mut state = self.state();
+        for map in maps {
+            state.new_maps.remove(map);
+        }
+    }
+
+    /// Whether a row that names this map may come yet. To be asked before the rows are read that might.
+    pub fn is_new_map(&self, map: &[u8; 8]) -> bool {
+        self.state().new_maps.contains(map)
     }
 
     pub fn end_change(&self, begin: u64, held: &[ObjectId]) {

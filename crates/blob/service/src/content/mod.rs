@@ -124,6 +124,11 @@ impl Contents {
         self.0.memory.as_ref().map(|memory| memory.of(account))
     }
 
+    /// Whether this map is written by a change that may name it yet. To be asked before the rows are read that might.
+    pub(crate) fn is_new_map(&self, map: &[u8; 8]) -> bool {
+        self.0.in_use.is_new_map(map)
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         self.0.is_shared
     }
