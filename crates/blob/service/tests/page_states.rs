@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blob_model::limits::PAGE_BYTES;
-use blob_model::{ByteRange, Conditions, Crc64, Etag, Matches, Md5, PageRange, SnapshotTime};
+use blob_model::{
+    ByteRange, Conditions, Crc64, Etag, Matches, Md5, Metadata, PageRange, PublicAccess, SnapshotTime,
+};
 use blob_service::{
-    BlobContent, CopySource, DeleteBlob, Error, FoundPages, GetBlob, NewBlob, PageQuery, PutFromUrl,
-    RangeChecksum, Request, Which,
+    BlobContent, BlobService, CopySource, DeleteBlob, Error, FoundPages, GetBlob, NewBlob, PageQuery,
+    PutFromUrl, RangeChecksum, Request, Which,
 };
 
+use store::MemoryObjects;
+
 use crate::interleaving::Stepped;
-use crate::kit::{Ground, Random, blob, checks, drain, refused, setting};
+use crate::kit::{Ground, Random, Rows, blob, checks, container, drain, refused, setting};
 
 pub const PAGE: usize = PAGE_BYTES as usize;
 pub const SEGMENT: usize = 4 << 20;
@@ -286,4 +290,31 @@ async fn what_is_read_of_a_page_blob_with_snapshots_is_one_of_its_states() {
     for seed in 0..setting("PARTITA_PAGE_STATES", 200) {
         live(seed, 6).await;
     }
+}
+
+#[tokio::test]
+async fn a_blobs_row_is_read_twice_only_where_something_is_missing() {
+    let counting = Rows::counting();
+    let service = BlobService::new(counting.clone(), Arc::new(MemoryObjects::new()));
+    let ground = Ground { service, ..Ground::new() };
+    let (metadata, access) = (Metadata::default(), PublicAccess::None);
+    ground.service.create_container(&container("abc"), metadata, access).await.unwrap();
+    ground.put_page_blob(2 * SEGMENT).await;
+    ground.put_pages(0, &[1; PAGE]).await.unwrap();
+    let examined = async |from: usize| {
+        counting.reset();
+        let range = ByteRange::parse(&format!("bytes={from}-{}", from + SEGMENT - 1));
+        let get = GetBlob { range, checksum: None };
+        let got =
+            ground.service.get_blob(&blob("b"), Which::Current, get, &Request::default()).await.unwrap();
+        sample(got.content).await;
+        counting.examined()
+    };
+    // The blob's row and the segment's.
+    assert_eq!(examined(0).await, 2);
+    // The blob's row, no segment, and the blob's row again.
+    assert_eq!(examined(SEGMENT).await, 2);
+    ground.snapshot().await;
+    // A later row of the segment could have been removed.
+    assert_eq!(examined(0).await, 3);
 }
