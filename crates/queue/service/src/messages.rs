@@ -183,10 +183,12 @@ impl QueueService {
             }
             let _turn = live.reading.lock().await;
             // Another Get may have read ahead while this one waited for its turn.
-            let now = self.clock.tick();
-            if chosen.take(&mut live.head(), count, now, false) {
+            if chosen.take(&mut live.head(), count, self.clock.tick(), false) {
                 return Ok(chosen);
             }
+            // Now that nothing is left that others could take before this one has read: else somebody could take the last message
+            // that is visible at this time and leave one that was put after it, and this Get would find nothing.
+            let now = self.clock.tick();
             // Several servers that choose the same messages again and again would all wait for one of them.
             let is_spread = is_retry && self.is_shared;
             let wanted = count - chosen.found.len();

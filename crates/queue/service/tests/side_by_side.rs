@@ -10,6 +10,7 @@ use queue_model::{MessageId, Metadata, Refusal};
 use queue_service::{Error, QueueService};
 use store::{Engine, MemoryEngine};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 use crate::kit::{Random, VirtualTime, queue, seconds, text};
 
@@ -221,6 +222,36 @@ async fn a_request_that_is_given_up_loses_nothing() {
         let lost: Vec<_> = acknowledged.difference(&found).collect();
         assert!(lost.is_empty(), "{lost:?}");
         assert!(!acknowledged.is_empty() && found.len() <= MESSAGES);
+        engine.close().await;
+    }
+}
+
+/// Whoever has put a message finds one: that message, or that of somebody who was faster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_get_after_a_put_never_comes_back_empty() {
+    const CLIENTS: usize = 4;
+    const ROUNDS: usize = 300;
+    let directory = TempDir::new().unwrap();
+    for engine in engines(&directory) {
+        let service = QueueService::new(engine.clone());
+        let queue = queue("orders");
+        service.create(&queue, &Metadata::default()).await.unwrap();
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS {
+            let (service, queue) = (service.clone(), queue.clone());
+            clients.spawn(async move {
+                for round in 0..ROUNDS {
+                    service.put(&queue, text("a message"), Duration::ZERO, None).await.unwrap();
+                    let taken = service.get(&queue, 1, seconds(600)).await.unwrap();
+                    assert_eq!(taken.len(), 1, "round {round}");
+                    service.delete_message(&queue, taken[0].message.id, &taken[0].receipt).await.unwrap();
+                }
+            });
+        }
+        while let Some(ended) = clients.join_next().await {
+            ended.unwrap();
+        }
+        assert_eq!(service.look(&queue).await.unwrap().1, 0);
         engine.close().await;
     }
 }
