@@ -11,7 +11,7 @@ use protocol::{QueryString, names};
 const ROOT: &str = "$root";
 
 /// What an address names, decoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     Service,
     Container(String),

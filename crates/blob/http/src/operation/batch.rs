@@ -8,13 +8,12 @@ use blob_service::{BlobRef, ContainerRef};
 use blob_wire::Writer;
 use blob_wire::batch::{self, BatchFault, BatchPart, PartAnswer};
 use common::Refusal as Shared;
-use front::{Request, RequestBody, ServiceKind};
+use front::{Request, RequestBody, ServiceKind, Site};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
-use percent_encoding::percent_decode_str;
-use protocol::names;
+use protocol::{QueryString, names};
 
 use super::{Context, blob};
 use crate::answer::{Answer, AnswerBody, Failure};
@@ -42,7 +41,7 @@ pub async fn run(
     let answers = match batch::read(kind, &body) {
         Ok(parts) => {
             check_kinds(&parts)?;
-            let at_a_time = if are_of_different_blobs(&parts) { PARTS_AT_A_TIME } else { 1 };
+            let at_a_time = if are_of_different_blobs(context.site, &parts) { PARTS_AT_A_TIME } else { 1 };
             let (mut answers, mut running) = (Vec::with_capacity(parts.len()), FuturesOrdered::new());
             for part in &parts {
                 if running.len() == at_a_time {
@@ -81,13 +80,14 @@ fn check_kinds(parts: &[BatchPart<'_>]) -> Result<(), Refusal> {
     }
 }
 
-/// Parts of one blob are done in their order.
-fn are_of_different_blobs(parts: &[BatchPart<'_>]) -> bool {
-    let path = |target: &str| -> Vec<u8> {
-        percent_decode_str(target.split_once('?').map_or(target, |(path, _)| path)).collect()
+/// Parts of one blob are done in their order, however each of them spells its address.
+fn are_of_different_blobs(site: &Site, parts: &[BatchPart<'_>]) -> bool {
+    let resource = |target: &str| {
+        let path = site.inner_path(target.split_once('?').map_or(target, |(path, _)| path));
+        Resource::parse(path, &QueryString::default())
     };
     let mut seen = HashSet::new();
-    parts.iter().all(|part| seen.insert(path(part.target)))
+    parts.iter().all(|part| seen.insert(resource(part.target)))
 }
 
 async fn answer(context: &Context<'_>, within: Option<&ContainerRef>, part: &BatchPart<'_>) -> PartAnswer {
@@ -211,4 +211,39 @@ fn usual(context: &Context<'_>, part: Option<&BatchPart<'_>>, id: &str) -> Vec<(
     }
     headers.push(("Server", SERVER.to_owned()));
     headers
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+    use front::Address;
+    use front::account::{Account, Accounts};
+
+    #[test]
+    fn one_blob_is_found_again_in_every_spelling() {
+        let accounts = Accounts::new([Account::development()]);
+        let services = (ServiceKind::Blob, &[ServiceKind::Blob][..]);
+        let address = Address::find("http", "127.0.0.1", "/devstoreaccount1/", &accounts, services).unwrap();
+        let differ = |first: &str, second: &str| {
+            let part = |target| BatchPart { content_id: None, method: "DELETE", target, headers: Vec::new() };
+            are_of_different_blobs(&address.site, &[part(first), part(second)])
+        };
+        let blob = "/devstoreaccount1/box/a/b";
+        for same in [
+            blob,
+            "/devstoreaccount1/box/a/b?sig=x",
+            "/devstoreaccount1/box/%61%2Fb",
+            "/devstoreaccount1/box/a\\b",
+            "/devstoreaccount1/box/a%5Cb",
+            "http://127.0.0.1/devstoreaccount1/box/a/b",
+        ] {
+            assert!(!differ(blob, same), "{same}");
+        }
+        assert!(!differ("/devstoreaccount1/a", "/devstoreaccount1/$root/a"));
+        for other in ["/devstoreaccount1/box/a/B", "/devstoreaccount1/box/b/a", "/devstoreaccount1/xbox/a/b"]
+        {
+            assert!(differ(blob, other), "{other}");
+        }
+    }
 }
