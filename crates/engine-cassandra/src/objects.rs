@@ -4,8 +4,9 @@
 //! timestamp wherever and whenever it is sent; a removal has a later one, and wins over a write that arrives late.
 //!
 //! Old names come only from a store that is moved here, and what they name may have been removed here before: by an earlier
-//! move that did not end, or with everything else of its hour. So what is put under an old name has the time of day as
-//! timestamp, above every removal so far. It is in its listing, so that the next removal is above it.
+//! move that did not end, by those who worked here before they went back to the old store, or with everything else of its hour.
+//! So what a move puts, and what is put under an old name, has the time of day as timestamp, above every removal so far. It is
+//! in its listing, so that the next removal is above it.
 //!
 //! Partitions have no order, so objects are listed by the hour of their names. Before the first chunk of each part of 16 is
 //! written, the part is listed: no chunk is ever unlisted, and a removal knows all parts. A removed part stays in the list as
@@ -56,6 +57,8 @@ pub struct CassandraObjects {
     under_way: Semaphore,
     /// Parts that are listed for certain.
     listed: Mutex<HashSet<(ObjectId, u32)>>,
+    /// Names come from another store, young ones too.
+    is_moved_here: bool,
 }
 
 /// A part of an object, in its list.
@@ -84,7 +87,13 @@ impl ListedPart {
 
 impl CassandraObjects {
     pub fn new(engine: Arc<CassandraEngine>) -> Self {
-        Self { engine, under_way: Semaphore::new(CHUNKS_UNDER_WAY), listed: Mutex::default() }
+        let under_way = Semaphore::new(CHUNKS_UNDER_WAY);
+        Self { engine, under_way, listed: Mutex::default(), is_moved_here: false }
+    }
+
+    /// For the move of another store into the keyspace.
+    pub fn of_a_move(engine: Arc<CassandraEngine>) -> Self {
+        Self { is_moved_here: true, ..Self::new(engine) }
     }
 
     fn link(&self) -> Result<&Link, Error> {
@@ -118,7 +127,7 @@ impl CassandraObjects {
         let (hour, name, part_key) = (hour_of(object), &object.as_bytes()[..], i64::from(part));
         let statements = &self.link()?.statements;
         // The hour of an old name may be deleted any time.
-        if !is_within(object, YOUNG) {
+        if self.is_moved_here || !is_within(object, YOUNG) {
             let now = unix_micros();
             self.insist(&statements.add_object_hour, (hour, now)).await?;
             self.insist(&statements.add_object_part_again, (hour, name, part_key, now)).await?;

@@ -160,6 +160,27 @@ async fn a_chunk_with_an_old_name_that_arrives_late_does_not_bring_its_object_ba
     ground.end().await;
 }
 
+/// A store was moved here, its blobs were deleted by those who worked here, and it is moved here again on the same day.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_young_object_that_was_removed_here_can_be_moved_here_again() {
+    let Some(nodes) = nodes() else { return };
+    let ground = Ground::on(&nodes).await;
+    let object = ObjectId::new(DateTime::now(), [1; 8]);
+    let moving = CassandraObjects::of_a_move(open(&ground.options).await);
+    for _ in 0..2 {
+        for number in [0, 15, 16] {
+            moving.put(object, number, CONTENT).await.unwrap();
+        }
+        assert_eq!((ground.chunks(object).await, ground.listed().await), (3, vec![object]));
+        ground.remove(object).await;
+        assert_eq!(ground.listed().await, []);
+    }
+    ground.put(object).await;
+    assert_eq!(ground.chunks(object).await, 0, "what a server puts late stays removed");
+    moving.close().await;
+    ground.end().await;
+}
+
 /// Whoever lists a part is killed after its hour.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_hour_in_which_nothing_was_listed_is_deleted() {

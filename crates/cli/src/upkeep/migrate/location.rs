@@ -39,7 +39,7 @@ impl From<Arc<EmbeddedEngine>> for OpenStore {
 
 impl From<Arc<CassandraEngine>> for OpenStore {
     fn from(engine: Arc<CassandraEngine>) -> Self {
-        Self { objects: Arc::new(CassandraObjects::new(engine.clone())), engine }
+        Self { objects: Arc::new(CassandraObjects::of_a_move(engine.clone())), engine }
     }
 }
 
