@@ -68,10 +68,17 @@ pub fn ask_for_checkpoint(socket: &Path) -> Result<Checkpoint, CheckpointError> 
 /// Locks the checkpoint, so that no other command replaces it before it is moved or copied. Before that another one may have:
 /// then what is there may be unfinished.
 pub fn hold(checkpoint: &Checkpoint) -> Result<File, CheckpointError> {
-    let lock = take_turn(&checkpoint.directory)?;
+    let replaced = || CheckpointError::Replaced { checkpoint: checkpoint.directory.clone() };
+    let lock = match take_turn(&checkpoint.directory) {
+        // It is removed before the next one is made.
+        Err(TurnError::Unreadable { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Err(replaced());
+        }
+        taken => taken?,
+    };
     match is_whole(checkpoint, &lock) {
         Ok(true) => Ok(lock),
-        Ok(false) => Err(CheckpointError::Replaced { checkpoint: checkpoint.directory.clone() }),
+        Ok(false) => Err(replaced()),
         Err(source) => Err(TurnError::Unreadable { directory: checkpoint.directory.clone(), source }.into()),
     }
 }
@@ -102,9 +109,9 @@ mod tests {
         let data = tempfile::TempDir::new().unwrap();
         let directory = data.path().join("backup-staging");
         let held = |commits| hold(&Checkpoint { directory: directory.clone(), commits });
-        assert!(matches!(held(7), Err(CheckpointError::Turn(TurnError::Unreadable { .. }))));
-        fs::create_dir(&directory).unwrap();
         let is_replaced = |commits| matches!(held(commits), Err(CheckpointError::Replaced { .. }));
+        assert!(is_replaced(7), "it is removed");
+        fs::create_dir(&directory).unwrap();
         assert!(is_replaced(7), "it is empty");
         let committed = [7_u64.to_le_bytes(), (!7_u64).to_le_bytes()].concat();
         fs::write(directory.join(files::COMMITTED_FILE), committed).unwrap();
