@@ -51,6 +51,9 @@ export async function violations(page) {
   return page.evaluate(() => window.violations ?? []);
 }
 
+/** In milliseconds: far longer than a page takes on a busy machine. */
+const PATIENCE = 60_000;
+
 /** Pages that several checks use, one after the other: a new one would be a new process. */
 const kept = [];
 let taken = 0;
@@ -66,7 +69,7 @@ async function freshPage(browser) {
   const page = kept[taken] ?? (await browser.newPage());
   if (!kept[taken]) {
     watch(page);
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(PATIENCE);
     kept.push(page);
   }
   taken += 1;
@@ -113,7 +116,7 @@ export async function startServer(...more) {
 
 /** Waits until `read` gives what is expected: a page draws after a key or a click, not during it. */
 export async function until(read, expected) {
-  for (const end = Date.now() + 15_000; ; ) {
+  for (const end = Date.now() + PATIENCE; ; ) {
     const found = await read();
     if (found === expected || Date.now() > end) return assert.equal(found, expected);
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -32,6 +32,8 @@ export default async function (check, browser) {
   await createTable(table);
   const open = async (rk) => {
     const page = await signedIn(browser, `#/tables/${table}?filter=${encodeURIComponent(`RowKey eq '${rk.replace(/'/g, "''")}'`)}`);
+    // A row that is drawn again between two clicks is not clicked twice.
+    await page.getByText("1 entity", { exact: true }).waitFor();
     await page.locator("[data-row='0'] [data-column='1']").dblclick();
     await page.getByRole("dialog").waitFor();
     return page;
