@@ -254,11 +254,8 @@ fn an_expression_that_names_a_missing_container_finds_nothing() {
 fn tags_are_copied_by_those_who_may_set_them() {
     let (server, mut client) = server(&[]);
     assert_eq!(client.send("PUT", "/box/b", &[VERSION, BLOCK, ("x-ms-tags", "a=1")], b"x").status, 201);
-    let source = format!(
-        "http://{}/{ACCOUNT}/box/b?{}",
-        server.blob_address(),
-        token("rt", SignedResource::Container)
-    );
+    let source =
+        format!("http://{}/{ACCOUNT}/box/b?{}", server.blob_address(), token("r", SignedResource::Container));
     let mut copy = |letters: &str, option: &str| {
         let headers = [
             ("x-ms-copy-source", &*source),

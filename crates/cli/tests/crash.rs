@@ -21,8 +21,6 @@ use crate::support::{self, ACCOUNT, Answer, Client, Partita};
 
 const ROUNDS: u64 = 8;
 const CLIENTS: usize = 6;
-/// Far longer than the recovery of a few thousand writes takes.
-const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 #[test]
 fn acknowledged_writes_survive_kill_9() {
@@ -39,7 +37,6 @@ fn acknowledged_writes_survive_kill_9() {
         let start = Instant::now();
         let server = Partita::in_directory(directory.path());
         slowest = slowest.max(start.elapsed());
-        assert!(slowest < START_TIME_MAX, "PARTITA_SEED={seed} round {round}: took {slowest:?} to start");
         let mut client = server.client();
         compare_tables(&mut client, &mut writers, seed, round);
         for writer in &mut writers {

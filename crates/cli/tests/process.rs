@@ -14,7 +14,7 @@ use crate::support::{ACCOUNT, Answer, Client, KEY, Partita, binary, http};
 
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Prefer", "return-no-content")];
 /// Long enough for everything here, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn text(path: &Path) -> String {
     path.display().to_string()
@@ -464,32 +464,33 @@ fn idle_connections_are_closed() {
     let request = head(&server.client(), "GET", "/Tables", 0);
     // A connection without a request, one with half a head, and one that was answered.
     for said in ["", &request[..40], &request] {
+        let waiting = Instant::now();
         let mut stream = connect(server.address);
         stream.write_all(said.as_bytes()).unwrap();
         if said.len() > 40 {
             assert_eq!(read(&stream).unwrap().status, 200);
         }
-        let waiting = Instant::now();
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap_or_else(|error| panic!("after {said:?}: {error}"));
         let waited = waiting.elapsed();
-        assert!(
-            waited > Duration::from_millis(500) && waited < Duration::from_secs(5),
-            "{said:?}: {waited:?}"
-        );
+        assert!(waited > Duration::from_millis(500), "{said:?}: {waited:?}");
     }
 }
 
 #[test]
 fn connections_beyond_the_limit_wait() {
     let server = Partita::start(&["--in-memory", "--max-connections", "2"]);
-    let mut first = server.client();
-    let mut second = server.client();
-    assert_eq!(tables(&mut first), "{\"value\":[]}");
-    assert_eq!(tables(&mut second), "{\"value\":[]}");
+    // Both places have a request under way. An idle connection would give way to a new one after a second.
+    let bodies = [r#"{"TableName":"First"}"#, r#"{"TableName":"Second"}"#];
+    let mut within = bodies.map(|body| {
+        let mut stream = connect(server.address);
+        stream.write_all(head(&server.client(), "POST", "/Tables", body.len()).as_bytes()).unwrap();
+        is_under_way(&mut stream);
+        stream
+    });
 
     let mut third = connect(server.address);
-    third.write_all(head(&first, "GET", "/Tables", 0).as_bytes()).unwrap();
+    third.write_all(head(&server.client(), "GET", "/Tables", 0).as_bytes()).unwrap();
     third.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let early = read(&third).map(|answer| answer.status);
     assert!(
@@ -497,7 +498,11 @@ fn connections_beyond_the_limit_wait() {
         "{early:?}"
     );
     // Those within the limit are served.
-    assert_eq!(tables(&mut second), "{\"value\":[]}");
+    for (stream, body) in within.iter_mut().zip(bodies) {
+        stream.write_all(body.as_bytes()).unwrap();
+        assert_eq!(read(stream).unwrap().status, 204);
+    }
+    let [first, _second] = within;
     drop(first);
     third.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(read(&third).unwrap().status, 200);

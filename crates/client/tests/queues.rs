@@ -142,9 +142,10 @@ async fn a_delivery_is_renewed_until_it_is_done() {
     let Some(service) = service() else { return };
     let queue = queue(&service, "renewed").await;
     queue.put("long").await.unwrap();
-    let mut deliveries = pin!(queue.deliveries().visibility(Duration::from_secs(2)).stream());
+    // It is renewed when half of this is over.
+    let mut deliveries = pin!(queue.deliveries().visibility(Duration::from_secs(6)).stream());
     let delivery = next(deliveries.as_mut()).await;
-    for _ in 0..6 {
+    for _ in 0..16 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert!(queue.peek(1).await.unwrap().is_empty(), "another consumer sees it");
     }

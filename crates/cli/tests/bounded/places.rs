@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::Partita;
 
@@ -24,15 +24,29 @@ fn open(streams: &mut [TcpStream]) -> usize {
     streams.iter_mut().filter_map(|stream| is_open(stream).then_some(())).count()
 }
 
-/// Checks that a new connection is answered although all were in use, and that only one of the others was closed.
-fn is_let_in(mut newcomer: TcpStream, others: &mut [TcpStream]) {
-    // Shorter than the limit of ten seconds for a handshake, which would also close a connection.
+/// Whether a new connection is answered although all were in use, and only one of the others was closed.
+fn is_let_in(mut newcomer: TcpStream, others: &mut [TcpStream]) -> Result<(), String> {
     newcomer.set_read_timeout(Some(Duration::from_secs(6))).unwrap();
     newcomer.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = [0; 12];
-    newcomer.read_exact(&mut answer).unwrap();
+    newcomer.read_exact(&mut answer).map_err(|error| format!("it was not answered: {error}"))?;
     assert_eq!(&answer, b"HTTP/1.1 200");
-    assert_eq!(open(others), PLACES - 1, "one was closed for the new connection, and no other");
+    match open(others) {
+        open if open == PLACES - 1 => Ok(()),
+        open => Err(format!("one is closed for the new connection, and no other; {open} are open")),
+    }
+}
+
+/// After this time the server closes such connections also if nobody needs their places. On a busy machine an attempt can take as
+/// long; then there is another one.
+fn before(time: Duration, attempt: impl Fn() -> Result<(), String>) {
+    loop {
+        let began = Instant::now();
+        match attempt() {
+            Ok(()) => return,
+            Err(why) => assert!(began.elapsed() >= time, "{why}"),
+        }
+    }
 }
 
 #[test]
@@ -52,24 +66,30 @@ fn a_silent_tls_handshake_is_closed_for_a_new_connection() {
     let server = Partita::start(&arguments);
     let (_, https) = server.banner.split_once("https://").unwrap();
     let https: std::net::SocketAddr = https.split('/').next().unwrap().parse().unwrap();
-    let mut silent: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(https).unwrap()).collect();
-    // A connection counts as idle only after this time, and nothing signals that it has passed.
-    thread::sleep(Duration::from_millis(1200));
-    is_let_in(TcpStream::connect(server.address).unwrap(), &mut silent);
+    // The limit of a handshake.
+    before(Duration::from_secs(10), || {
+        let mut silent: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(https).unwrap()).collect();
+        // A connection counts as idle only after this time, and nothing signals that it has passed.
+        thread::sleep(Duration::from_millis(1200));
+        is_let_in(TcpStream::connect(server.address).unwrap(), &mut silent)
+    });
 }
 
 #[test]
 fn a_connection_with_a_refused_body_is_closed_for_a_new_one() {
     let server = Partita::start(&["--in-memory", "--max-connections", &PLACES.to_string()]);
-    let mut refused: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    for stream in &mut refused {
-        stream
-            .write_all(b"POST /devstoreaccount1/T HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
-            .unwrap();
-    }
-    // A connection counts as idle only after this time, and nothing signals that it has passed.
-    thread::sleep(Duration::from_millis(1200));
-    is_let_in(TcpStream::connect(server.address).unwrap(), &mut refused);
+    // The limit of a body that is not read.
+    before(Duration::from_secs(5), || {
+        let mut refused: Vec<_> = (0..PLACES).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+        for stream in &mut refused {
+            stream
+                .write_all(b"POST /devstoreaccount1/T HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+                .unwrap();
+        }
+        // A connection counts as idle only after this time, and nothing signals that it has passed.
+        thread::sleep(Duration::from_millis(1200));
+        is_let_in(TcpStream::connect(server.address).unwrap(), &mut refused)
+    });
 }
 
 #[test]

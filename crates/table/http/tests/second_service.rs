@@ -102,7 +102,7 @@ async fn properties_logs_and_metrics_are_each_services_own() {
     );
     let metrics = format!("/devstoreaccount1/$MetricsHourPrimaryTransactionsQueue()?{sas}");
     let mut shown = String::new();
-    for _ in 0..100 {
+    for _ in 0..1200 {
         shown = ask(&ground.tables, "127.0.0.1", "GET", &metrics, "").await;
         if shown.contains("200 OK") {
             break;
