@@ -1,7 +1,8 @@
 //! What is stored of a blob or of a snapshot: a row with a document, whose form is that of `fields`, and the content.
 //!
 //! ETag and time of creation are the row's `Timestamp`, which only the engine knows. A write that must not move one of them
-//! writes the old time into the document.
+//! writes the old time into the document. The time of the last change of pages is that of the ETag, if the row does not say
+//! another one.
 
 use blob_model::{
     AccessTier, BlobKind, BlobProperties, BlobType, ContentHeaders, CopyState, CopyStatus, DateTime, Etag,
@@ -17,6 +18,9 @@ use crate::fields::{self, Fields};
 /// Properties of the row.
 pub const CONTENT: &str = "C";
 const DOCUMENT: &str = "D";
+/// Of a page blob: when its pages were changed last. No field of the document: a program that does not know such a field keeps it
+/// when it changes pages. This one is lost then, and the time of the ETag, which is never earlier, stands for it.
+const PAGES_CHANGED: &str = "T";
 
 const FORMAT: u8 = 1;
 /// Names and values, each after its length.
@@ -104,9 +108,19 @@ pub struct StoredBlob {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredKind {
-    Block { tier: TierState },
-    Page { sequence_number: SequenceNumber, map: PageMapRef },
-    Append { blocks: u32, is_sealed: bool },
+    Block {
+        tier: TierState,
+    },
+    Page {
+        sequence_number: SequenceNumber,
+        map: PageMapRef,
+        /// The time of the last change of its pages. Of a blob that is not stored yet, it says nothing.
+        changed: DateTime,
+    },
+    Append {
+        blocks: u32,
+        is_sealed: bool,
+    },
 }
 
 /// Which rows are the map of a page blob: those of this map, up to this number.
@@ -127,7 +141,9 @@ pub struct Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     /// A new blob.
-    Both,
+    All,
+    /// The time of the ETag, and that of the last change of pages.
+    Pages,
     Etag,
     Nothing,
 }
@@ -170,6 +186,14 @@ impl StoredBlob {
         }
     }
 
+    /// The map of a page blob, and when its pages were changed last.
+    pub fn pages(&self) -> Option<(PageMapRef, DateTime)> {
+        match self.kind {
+            StoredKind::Page { map, changed, .. } => Some((map, changed)),
+            StoredKind::Block { .. } | StoredKind::Append { .. } => None,
+        }
+    }
+
     /// As clients see it. A lease is shown only of a blob itself.
     pub fn into_properties(self, lease_at: Option<DateTime>) -> BlobProperties {
         let kind = match self.kind {
@@ -190,6 +214,16 @@ impl StoredBlob {
         }
     }
 
+    /// The time of the last change of pages, if the row must say it.
+    fn pages_changed(&self, moves: Moves) -> Option<DateTime> {
+        let StoredKind::Page { changed, .. } = self.kind else { return None };
+        match moves {
+            Moves::All | Moves::Pages => None,
+            Moves::Etag => Some(changed),
+            Moves::Nothing => Some(changed).filter(|changed| *changed != self.modified),
+        }
+    }
+
     fn write(&self, fields: &mut Fields, moves: Moves) {
         if !self.metadata.is_empty() {
             fields.set(METADATA, fields::write_pairs(self.metadata.iter()));
@@ -198,7 +232,7 @@ impl StoredBlob {
             fields.set(TAGS, fields::write_pairs(self.tags.iter()));
         }
         fields.set(LENGTH, self.length.to_le_bytes().to_vec());
-        if moves != Moves::Both {
+        if moves != Moves::All {
             fields.set(CREATED, fields::write_ticks(self.created));
         }
         if moves == Moves::Nothing {
@@ -227,7 +261,7 @@ impl StoredBlob {
                     fields.set(TIER, write_tier(&tier));
                 }
             }
-            StoredKind::Page { sequence_number, map } => {
+            StoredKind::Page { sequence_number, map, changed: _ } => {
                 fields.set(TYPE, vec![TYPE_PAGE]);
                 fields.set(SEQUENCE_NUMBER, sequence_number.get().to_le_bytes().to_vec());
                 fields.set(PAGE_MAP, [&map.id[..], &map.number.to_le_bytes()].concat());
@@ -257,7 +291,13 @@ impl StoredBlob {
         }
     }
 
-    fn read(fields: &mut Fields, kind: u8, content: Content, version: DateTime) -> Option<Self> {
+    fn read(
+        fields: &mut Fields,
+        kind: u8,
+        content: Content,
+        version: DateTime,
+        pages_changed: Option<DateTime>,
+    ) -> Option<Self> {
         let mut text =
             |tag| fields.take(tag).map(|value| fields::read_text(&value)).map_or(Some(None), |t| t.map(Some));
         let (content_type, encoding, language) = (text(CONTENT_TYPE)?, text(ENCODING)?, text(LANGUAGE)?);
@@ -286,6 +326,7 @@ impl StoredBlob {
                 StoredKind::Page {
                     sequence_number,
                     map: PageMapRef { id: *id, number: u32::from_le_bytes(number.try_into().ok()?) },
+                    changed: pages_changed.unwrap_or(modified),
                 }
             }
             TYPE_APPEND => {
@@ -356,29 +397,46 @@ impl BlobRow {
             fields.set(UPLOAD, [&id.0[..], &[id_bytes]].concat());
         }
         let document = fields.write(FORMAT);
-        let both = [(CONTENT, ValueRef::Binary(&content)), (DOCUMENT, ValueRef::Binary(&document))];
-        match self.blob {
-            Some(_) => RowDraft::new(both.into_iter()),
-            None => RowDraft::new(both[1..].iter().copied()),
+        let content = (CONTENT, ValueRef::Binary(&content));
+        let document = (DOCUMENT, ValueRef::Binary(&document));
+        match &self.blob {
+            None => RowDraft::new([document].into_iter()),
+            Some(blob) => match blob.pages_changed(moves) {
+                None => RowDraft::new([content, document].into_iter()),
+                Some(changed) => {
+                    let changed = (PAGES_CHANGED, ValueRef::DateTime(changed));
+                    RowDraft::new([content, changed, document].into_iter())
+                }
+            },
         }
     }
 
     pub fn read(row: RawRow<'_>) -> Result<Self, Fault> {
         let version = row.timestamp()?;
-        let mut found = [None; 2];
-        row.find(&[CONTENT, DOCUMENT], &mut found)?;
-        let [content, document] = found;
+        let mut found = [None; 3];
+        row.find(&[CONTENT, DOCUMENT, PAGES_CHANGED], &mut found)?;
+        let [content, document, pages_changed] = found;
         let content = match content {
             Some(ValueRef::Binary(content)) => Content::read(content)?,
             Some(_) => return Err(unlike()),
             None => Content::default(),
         };
         let Some(ValueRef::Binary(document)) = document else { return Err(unlike()) };
-        parse(document, content, version).ok_or_else(unlike)
+        let pages_changed = match pages_changed {
+            Some(ValueRef::DateTime(changed)) => Some(changed),
+            Some(_) => return Err(unlike()),
+            None => None,
+        };
+        parse(document, content, version, pages_changed).ok_or_else(unlike)
     }
 }
 
-fn parse(document: &[u8], content: Content, version: DateTime) -> Option<BlobRow> {
+fn parse(
+    document: &[u8],
+    content: Content,
+    version: DateTime,
+    pages_changed: Option<DateTime>,
+) -> Option<BlobRow> {
     let mut fields = Fields::read(FORMAT, document)?;
     let upload = match fields.take(UPLOAD) {
         None => None,
@@ -389,7 +447,7 @@ fn parse(document: &[u8], content: Content, version: DateTime) -> Option<BlobRow
     };
     let blob = match fields.take(TYPE).as_deref() {
         None => None,
-        Some([kind]) => Some(StoredBlob::read(&mut fields, *kind, content, version)?),
+        Some([kind]) => Some(StoredBlob::read(&mut fields, *kind, content, version, pages_changed)?),
         Some(_) => return None,
     };
     (blob.is_some() || upload.is_some()).then_some(BlobRow { blob, upload, unknown: fields })

@@ -20,6 +20,7 @@ mod logs;
 mod more;
 mod oracle;
 mod page_copies;
+mod page_readers;
 mod page_states;
 mod pages;
 mod readers;

@@ -15,7 +15,7 @@ use blob_service::{
 use store::MemoryObjects;
 
 use crate::interleaving::Stepped;
-use crate::kit::{Ground, Random, Rows, blob, checks, container, drain, refused, setting};
+use crate::kit::{Ground, Random, Rows, blob, checks, container, drain, metadata, refused, setting};
 
 pub const PAGE: usize = PAGE_BYTES as usize;
 pub const SEGMENT: usize = 4 << 20;
@@ -54,6 +54,10 @@ async fn sample(mut content: BlobContent) -> Sample {
     (at, bytes)
 }
 
+fn metadata_of(color: &str) -> Metadata {
+    metadata(&[("color", color)])
+}
+
 /// All states that the blob ever had, with their ETags.
 type History = Arc<Mutex<Vec<(Etag, State)>>>;
 
@@ -81,7 +85,7 @@ impl Writer {
 
     async fn act(&mut self, random: &mut Random) {
         let segment = random.below(SEGMENTS - 1);
-        match random.below(8) {
+        match random.below(9) {
             0..3 => self.write(segment).await,
             3 => {
                 let length =
@@ -101,9 +105,17 @@ impl Writer {
                 self.told(cleared.etag);
             }
             6 => {
-                let time = self.ground.snapshot().await;
-                self.snapshots.push(time);
+                let metadata = random.of(&[None, Some("blue")]);
+                let metadata = metadata.map_or(Metadata::default(), metadata_of);
+                let service = &self.ground.service;
+                let taken = service.snapshot_blob(&blob("b"), metadata, &Request::default()).await;
+                self.snapshots.push(taken.unwrap().0);
                 self.write(segment).await;
+            }
+            7 => {
+                let (service, metadata) = (&self.ground.service, metadata_of("red"));
+                let set = service.set_blob_metadata(&blob("b"), metadata, &Request::default()).await;
+                self.told(set.unwrap());
             }
             _ => {
                 let Some(time) = self.snapshots.pop() else { return };

@@ -16,6 +16,7 @@ fn kinds() -> [StoredKind; 4] {
         StoredKind::Page {
             sequence_number: SequenceNumber::new(7).unwrap(),
             map: PageMapRef { id: [3; 8], number: 5 },
+            changed: time(1),
         },
         StoredKind::Append { blocks: 12, is_sealed: true },
     ]
@@ -109,12 +110,34 @@ fn the_bytes_never_change() {
 
 #[test]
 fn a_write_moves_the_times_that_it_says() {
-    for (moves, created, modified) in [(Moves::Both, 100, 100), (Moves::Etag, 1, 100), (Moves::Nothing, 1, 2)]
-    {
-        let read = BlobRow::read(RawRow::new(&stored(&full(kinds()[0]), moves))).unwrap();
+    for (moves, created, modified, changed) in [
+        (Moves::All, 100, 100, 100),
+        (Moves::Pages, 1, 100, 100),
+        (Moves::Etag, 1, 100, 1),
+        (Moves::Nothing, 1, 2, 1),
+    ] {
+        let read = BlobRow::read(RawRow::new(&stored(&full(kinds()[2]), moves))).unwrap();
         let blob = read.blob.unwrap();
         assert_eq!((blob.created, blob.modified), (time(created), time(modified)), "{moves:?}");
+        assert_eq!(blob.pages().unwrap().1, time(changed), "{moves:?}");
     }
+}
+
+/// As a program writes it that does not know of this time.
+#[test]
+fn pages_of_a_row_that_does_not_say_it_were_changed_with_the_etag() {
+    let whole = stored(&full(kinds()[2]), Moves::Nothing);
+    let mut found = [None; 2];
+    RawRow::new(&whole).find(&[CONTENT, DOCUMENT], &mut found).unwrap();
+    let [content, document] = found.map(Option::unwrap);
+    let draft = |properties: &[(&'static str, ValueRef<'_>)]| {
+        RowDraft::new(properties.iter().copied()).stamp(time(100)).as_bytes().to_vec()
+    };
+    let older = draft(&[(CONTENT, content), (DOCUMENT, document)]);
+    let blob = BlobRow::read(RawRow::new(&older)).unwrap().blob.unwrap();
+    assert_eq!(blob.pages().unwrap().1, time(2));
+    let damaged = draft(&[(CONTENT, content), (PAGES_CHANGED, ValueRef::Int64(1)), (DOCUMENT, document)]);
+    assert!(BlobRow::read(RawRow::new(&damaged)).is_err());
 }
 
 #[test]
@@ -144,7 +167,7 @@ fn damage_is_a_fault() {
     let mut fields = Fields::default();
     row.blob.as_ref().unwrap().write(&mut fields, Moves::Nothing);
     let whole = fields.write(FORMAT);
-    let parse = |document: &[u8]| parse(document, Content::default(), time(100));
+    let parse = |document: &[u8]| parse(document, Content::default(), time(100), Some(time(1)));
     assert!(parse(&whole).is_some());
     for length in 0..whole.len() {
         // A document that ends behind a field may be one of another blob.

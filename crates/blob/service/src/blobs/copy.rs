@@ -94,13 +94,13 @@ impl BlobService {
                 no_tier(copy.tier, BlobType::Append)?;
                 StoredKind::Append { blocks, is_sealed: copy.seal.unwrap_or(is_sealed) }
             }
-            StoredKind::Page { sequence_number, map } => {
+            StoredKind::Page { sequence_number, map, changed } => {
                 no_tier(copy.tier, BlobType::Page)?;
                 let Some(map) = self.copy_pages(&copy.source.blob, &selected, map, blob, change).await?
                 else {
                     return Ok(None);
                 };
-                StoredKind::Page { sequence_number, map }
+                StoredKind::Page { sequence_number, map, changed }
             }
         };
         let has_objects = source.content.extent_count() > 0 || matches!(kind, StoredKind::Page { .. });

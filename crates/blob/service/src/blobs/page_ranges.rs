@@ -11,7 +11,7 @@ use store::Fault;
 use super::page_rows::FoundSegment;
 use super::state::{Attempts, Needs, Selected};
 use super::state_walk::StateWalk;
-use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
+use crate::blob_row::PageMapRef;
 use crate::content::pages::{
     ListedPages, PageChange, PagePart, SEGMENT_BYTES, SEGMENT_PAGES, SegmentPages, list_pages,
 };
@@ -52,7 +52,7 @@ impl BlobService {
         let selected = self.selected_state(&table, blob, query.which).await?;
         let stored = &selected.stored;
         Needs::READ.of(BlobType::Page).check(stored, request, self.clock.now())?;
-        let map = map_of(stored)?;
+        let (map, _) = stored.pages().ok_or(Refusal::BlobTypeInvalid)?;
         let before = match query.previous {
             Some(previous) => Some(self.previous_map(blob, query, previous, map).await?),
             None => None,
@@ -65,7 +65,7 @@ impl BlobService {
         let Some(range) = range else { return Ok(Some(answer)) };
         let limit = query.limit.unwrap_or(PAGE_RANGES_MAX).min(PAGE_RANGES_MAX);
 
-        let mut walk = self.state_walk(&table, blob, &selected, map, range)?;
+        let mut walk = self.state_walk(&table, blob, &selected, range)?;
         let mut list: Vec<ListedPages> = Vec::new();
         // One more than asked for tells where the next page begins; another one may make it longer.
         while list.len() <= limit + 1 {
@@ -129,8 +129,8 @@ impl BlobService {
             }
             stored => stored?,
         };
-        match stored.kind {
-            StoredKind::Page { map: before, .. } if before.id == map.id => Ok(before),
+        match stored.pages() {
+            Some((before, _)) if before.id == map.id => Ok(before),
             _ => Err(Refusal::BlobOverwritten.into()),
         }
     }
@@ -148,7 +148,7 @@ impl BlobService {
             return Ok(Some(self.contents.reader_of(VecDeque::new(), None, pin)));
         };
         let table = blob.container.table()?;
-        let walk = self.state_walk(&table, blob, selected, map_of(&selected.stored)?, pages)?;
+        let walk = self.state_walk(&table, blob, selected, pages)?;
         let walk = Peeked { walk, next: None };
         let mut source = PageSource { walk, at: range.start, end: range.end };
         let mut pieces = VecDeque::new();
@@ -164,13 +164,6 @@ impl BlobService {
             pieces.extend(some);
         }
         Ok(Some(self.contents.reader_of(pieces, Some(Box::new(source)), pin)))
-    }
-}
-
-fn map_of(stored: &StoredBlob) -> std::result::Result<PageMapRef, Refusal> {
-    match stored.kind {
-        StoredKind::Page { map, .. } => Ok(map),
-        StoredKind::Block { .. } | StoredKind::Append { .. } => Err(Refusal::BlobTypeInvalid),
     }
 }
 

@@ -43,7 +43,7 @@ impl Asked<'_> {
         now: DateTime,
     ) -> std::result::Result<(PageMapRef, SequenceNumber), Refusal> {
         self.needs.check(stored, self.request, now)?;
-        let StoredKind::Page { sequence_number, map } = stored.kind else {
+        let StoredKind::Page { sequence_number, map, .. } = stored.kind else {
             return Err(Refusal::BlobTypeInvalid);
         };
         self.write.sequence.check(sequence_number)?;
@@ -311,7 +311,7 @@ impl BlobService {
             if let Some(stored) = &mut found.row.blob {
                 stored.lease = stored.lease.after_write(now);
             }
-            let row = (found.row.draft(Moves::Etag), found.version);
+            let row = (found.row.draft(Moves::Pages), found.version);
             let committed = self.commit_pages(&table, blob, row, map, &changed, change).await?;
             // It would wait for its own pin.
             drop(pin);

@@ -57,7 +57,8 @@ impl BlobService {
         self.admit(blob)?;
         let NewPageBlob { new, length, sequence_number } = page;
         no_tier(new.tier, BlobType::Page)?;
-        let kind = StoredKind::Page { sequence_number, map: Self::new_page_map() };
+        let (map, changed) = (Self::new_page_map(), DateTime::MIN_STORED);
+        let kind = StoredKind::Page { sequence_number, map, changed };
         self.put_new(blob, new_blob(new, kind, Content::default(), length), request, Operand::Create, None)
             .await
     }
@@ -184,7 +185,7 @@ impl BlobService {
         }
         self.hint(table, blob, &new.tags).await?;
         let row = BlobRow::of(new);
-        let new = NewRow { row: &row, moves: Moves::Both, also };
+        let new = NewRow { row: &row, moves: Moves::All, also };
         let Some(stamp) = self.replace(table, blob, found, new, change).await? else {
             return Ok(None);
         };

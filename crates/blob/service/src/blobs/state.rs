@@ -401,6 +401,7 @@ impl BlobService {
             let is_trimmed = trimmed == Some(found.version);
             let condition = held_to(Some(&found));
             let stored = found.row.blob.as_mut().ok_or(Refusal::BlobNotFound)?;
+            let length = stored.length;
             let now = self.clock.now();
             needs.check(stored, request, now)?;
             if needs.lease == LeaseUse::Write {
@@ -410,6 +411,8 @@ impl BlobService {
                 trimmed = self.trim_in_turn(&table, blob).await?;
                 continue;
             };
+            // What is cut off may be removed from here on.
+            let moves = if stored.length < length { Moves::Pages } else { moves };
             let put = Change::Put(found.row.draft(moves));
             let operation = RowOperation { row: blob_key::row(time)?, condition, change: put };
             let stamps = self.apply(&table, blob_key::partition(&blob.name)?, vec![operation]).await?;

@@ -2,15 +2,16 @@
 //!
 //! Of all rows that a write changes the blob's is the youngest. So a segment that is not younger than the blob's row is as that
 //! row's state has it. A segment that is gone has no age: where one is missing, or where an earlier row stands that a later one
-//! may have hidden, the state is looked at once more at the end. As long as the blob has its ETag and its map, nothing of that
-//! map was removed that can be seen.
+//! may have hidden, the state is looked at once more at the end. As long as the blob, or a snapshot of it, has that map and the
+//! time of the last change of its pages, nothing of the map was removed that can be seen. The ETag may be another one by then:
+//! it also moves where pages stay as they are.
 
-use blob_model::{DateTime, PageRange, SnapshotTime};
+use blob_model::{DateTime, PageRange, Refusal, SnapshotTime};
 use store::{Fault, TableRef};
 
 use super::page_rows::{FoundSegment, SegmentWalk};
 use super::state::Selected;
-use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
+use crate::blob_row::{PageMapRef, StoredBlob};
 use crate::content::pages::SEGMENT_BYTES;
 use crate::{BlobRef, BlobService, Error, Result};
 
@@ -23,8 +24,9 @@ pub struct StateWalk {
     blob: BlobRef,
     time: SnapshotTime,
     version: DateTime,
-    modified: DateTime,
     map: PageMapRef,
+    /// When its pages were changed last.
+    changed: DateTime,
     /// The next segment, if none is missing before it.
     next: u64,
     /// Behind the last one.
@@ -42,9 +44,9 @@ impl BlobService {
         table: &TableRef,
         blob: &BlobRef,
         selected: &Selected,
-        map: PageMapRef,
         range: PageRange,
     ) -> Result<StateWalk> {
+        let (map, changed) = selected.stored.pages().ok_or(Refusal::BlobTypeInvalid)?;
         Ok(StateWalk {
             walk: self.segments(table, blob, map, range)?,
             service: self.clone(),
@@ -52,8 +54,8 @@ impl BlobService {
             blob: blob.clone(),
             time: selected.time,
             version: selected.version,
-            modified: selected.stored.modified,
             map,
+            changed,
             next: range.start() / SEGMENT_BYTES,
             end: range.last() / SEGMENT_BYTES + 1,
             is_doubtful: false,
@@ -104,18 +106,14 @@ impl StateWalk {
         self.has_changed
     }
 
-    /// Whether all rows are there that the state had. Its rows go when its pages are cleared, which moves the ETag, and when no
-    /// state has its map any more.
+    /// Whether all rows are there that the state had. Its rows go when its pages are cleared or cut off, which is a change of
+    /// pages, and when no state has its map any more.
     async fn is_kept(&self) -> Result<bool> {
-        let map_of = |stored: &StoredBlob| match stored.kind {
-            StoredKind::Page { map, .. } => Some(map),
-            StoredKind::Block { .. } | StoredKind::Append { .. } => None,
-        };
-        let is_like =
-            |stored: &StoredBlob| map_of(stored) == Some(self.map) && stored.modified == self.modified;
+        let is_like = |stored: &StoredBlob| stored.pages() == Some((self.map, self.changed));
         let now = self.service.state(&self.table, &self.blob, self.time).await?;
         let now = now.and_then(|now| now.row.blob);
-        if now.as_ref().and_then(map_of) == Some(self.map) || self.time != SnapshotTime::BASE {
+        let map = now.as_ref().and_then(StoredBlob::pages).map(|(map, _)| map);
+        if map == Some(self.map) || self.time != SnapshotTime::BASE {
             return Ok(now.as_ref().is_some_and(is_like));
         }
         // A snapshot that was taken since, or what was kept when the blob was replaced.
