@@ -18,7 +18,7 @@ use store::{Budget, Change as RowChange, Condition, Fault, RowOperation, Scan, S
 
 use crate::blob_key::{self, UploadId};
 use crate::blob_row::{BlobRow, Moves, StoredKind};
-use crate::blobs::page_maps::needed_rows;
+use crate::blobs::map_numbers::MapNumbers;
 use crate::blobs::page_rows;
 use crate::blobs::state::OPERATIONS_MAX;
 use crate::content::{ContentCounts, SWEPT_AGE, Swept, moves};
@@ -30,6 +30,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(6 * 3600);
 
 /// Containers that are asked for at once, and rows.
 const CONTAINERS: usize = 1000;
+/// Rows of one blob's maps that are held at one time: a segment may have a row for each snapshot of the blob.
+const ROWS_HELD_MAX: usize = 10_000;
 pub(crate) const PAGE_ROWS: usize = 500;
 pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 pub(crate) const PAGE_TIME: Duration = Duration::from_millis(100);
@@ -57,17 +59,38 @@ struct Partition {
     maps: Maps,
     /// Rows of one segment: map, segment, and each row's number, key and version.
     rows: Vec<SegmentRow>,
-    /// Segments that have rows which no state needed that was read before them.
-    doubtful: Vec<Vec<SegmentRow>>,
+    /// Segments, or parts of them, that have rows which no state needed that was read before them.
+    doubtful: Vec<SegmentRows>,
+    /// How many rows these are.
+    doubtful_rows: usize,
+}
+
+impl Partition {
+    fn new(text: &str) -> Self {
+        let (maps, rows, doubtful) = (Maps::new(), Vec::new(), Vec::new());
+        Self { text: text.to_owned(), maps, rows, doubtful, doubtful_rows: 0 }
+    }
 }
 
 /// The maps of a blob's states, with their numbers.
-type Maps = BTreeMap<[u8; 8], Vec<u32>>;
+type Maps = BTreeMap<[u8; 8], MapNumbers>;
 
-/// Which of a segment's rows a state sees.
-fn seen(maps: &Maps, rows: &[SegmentRow]) -> Vec<bool> {
-    let numbers = rows.first().and_then(|first| maps.get(&first.map)).map_or(&[][..], Vec::as_slice);
-    needed_rows(numbers, &rows.iter().map(|row| row.number).collect::<Vec<_>>())
+/// Rows of one segment that follow each other, and the number of the next one.
+#[derive(Debug)]
+struct SegmentRows {
+    rows: Vec<SegmentRow>,
+    above: Option<u32>,
+}
+
+impl SegmentRows {
+    /// Which of them a state sees.
+    fn seen(&self, maps: &Maps) -> Vec<bool> {
+        let numbers: Vec<u32> = self.rows.iter().map(|row| row.number).collect();
+        match self.rows.first().and_then(|first| maps.get(&first.map)) {
+            Some(states) => states.see(&numbers, self.above.as_ref()),
+            None => vec![false; numbers.len()],
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -135,13 +158,7 @@ impl BlobService {
                 if blob_key::read_partition(row.partition).is_some() {
                     if partition.as_ref().is_none_or(|partition| partition.text != row.partition) {
                         self.clean_map(table, partition.as_mut(), cleaned).await?;
-                        let text = row.partition.to_owned();
-                        partition = Some(Partition {
-                            text,
-                            maps: Maps::new(),
-                            rows: Vec::new(),
-                            doubtful: Vec::new(),
-                        });
+                        partition = Some(Partition::new(row.partition));
                     }
                     let Some(partition) = &mut partition else { continue };
                     self.clean_blob_row(table, partition, row, cleaned).await?;
@@ -185,18 +202,21 @@ impl BlobService {
         let version = stored.row.timestamp()?;
         let key = blob_key::key_of(stored.row_key)?;
         if let Some((map, segment, number)) = page_rows::read_key(stored.row_key) {
+            let is_full = partition.rows.len() + partition.doubtful_rows >= ROWS_HELD_MAX;
             if partition.rows.first().is_some_and(|row| (row.map, row.segment) != (map, segment)) {
-                self.end_segment(partition);
-                if partition.doubtful.len() >= OPERATIONS_MAX {
-                    self.clean_segments(table, partition, cleaned).await?;
-                }
+                self.end_rows(partition, None);
+            } else if is_full {
+                self.end_rows(partition, Some(number));
+            }
+            if is_full {
+                self.clean_segments(table, partition, cleaned).await?;
             }
             partition.rows.push(SegmentRow { map, segment, number, key, version });
             return Ok(());
         }
         let mut row = BlobRow::read(stored.row).map_err(|fault| fault.about(place()))?;
         if let Some(StoredKind::Page { map, .. }) = row.blob.as_ref().map(|blob| blob.kind) {
-            partition.maps.entry(map.id).or_default().push(map.number);
+            partition.maps.entry(map.id).or_default().insert(map.number);
         }
         let over = row.blob.as_ref().and_then(|blob| blob.deleted);
         if over.is_some_and(|deletion| deletion.until <= self.clock.now()) {
@@ -280,12 +300,14 @@ impl BlobService {
         Ok(())
     }
 
-    /// After the last row of a segment.
-    fn end_segment(&self, partition: &mut Partition) {
-        let rows = std::mem::take(&mut partition.rows);
-        let mut looked_at = rows.iter().zip(seen(&partition.maps, &rows));
+    /// After the last row of a segment, or before the row that has this number.
+    fn end_rows(&self, partition: &mut Partition, above: Option<u32>) {
+        let part = SegmentRows { rows: std::mem::take(&mut partition.rows), above };
+        let seen = part.seen(&partition.maps);
+        let mut looked_at = part.rows.iter().zip(seen);
         if looked_at.any(|(row, is_seen)| !is_seen && self.is_older(row.version, SWEPT_AGE)) {
-            partition.doubtful.push(rows);
+            partition.doubtful_rows += part.rows.len();
+            partition.doubtful.push(part);
         }
     }
 
@@ -297,7 +319,7 @@ impl BlobService {
         cleaned: &mut Cleaned,
     ) -> Result<()> {
         let Some(partition) = partition else { return Ok(()) };
-        self.end_segment(partition);
+        self.end_rows(partition, None);
         self.clean_segments(table, partition, cleaned).await
     }
 
@@ -309,17 +331,18 @@ impl BlobService {
         cleaned: &mut Cleaned,
     ) -> Result<()> {
         let mut segments = std::mem::take(&mut partition.doubtful);
+        partition.doubtful_rows = 0;
         // A copy that is not under way has ended: then its state, if it has one, is read.
-        segments.retain(|rows| rows.first().is_some_and(|first| !self.contents.is_new_map(&first.map)));
+        segments.retain(|part| part.rows.first().is_some_and(|first| !self.contents.is_new_map(&first.map)));
         if segments.is_empty() {
             return Ok(());
         }
         // Read after the rows: the number of a map only grows, and a map that is named by no state then is named by none later.
         let maps = self.maps_of(table, &partition.text).await?;
         let mut operations: Vec<RowOperation> = Vec::new();
-        for rows in segments {
-            let seen = seen(&maps, &rows);
-            let dead = rows.into_iter().zip(seen).filter(|(_, is_seen)| !is_seen).map(|(row, _)| row);
+        for part in segments {
+            let seen = part.seen(&maps);
+            let dead = part.rows.into_iter().zip(seen).filter(|(_, is_seen)| !is_seen).map(|(row, _)| row);
             let old = dead.filter(|row| self.is_older(row.version, SWEPT_AGE));
             operations.extend(old.map(|row| removal(row.key, row.version)));
         }
@@ -338,8 +361,8 @@ impl BlobService {
             for row in page.entities.iter() {
                 let place = || format!("RowKey {:?}, PartitionKey {partition:?}, {table}", row.row_key);
                 let row = BlobRow::read(row.row).map_err(|fault| fault.about(place()))?;
-                if let Some(StoredKind::Page { map, .. }) = row.blob.map(|blob| blob.kind) {
-                    maps.entry(map.id).or_default().push(map.number);
+                if let Some((map, _)) = row.blob.and_then(|blob| blob.pages()) {
+                    maps.entry(map.id).or_default().insert(map.number);
                 }
             }
             rest = page.next.map(|next| KeyRange {

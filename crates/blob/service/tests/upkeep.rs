@@ -1,8 +1,10 @@
 //! What nobody needs any more goes, in its time, and nothing else does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use blob_model::{BlockChoice, BlockId, DateTime, Metadata, PublicAccess, SnapshotTime};
 use blob_service::content::SWEPT_AGE;
 use blob_service::{
@@ -10,8 +12,8 @@ use blob_service::{
     Which,
 };
 use model::KeyRange;
-use store::{Budget, MemoryObjects, RowDraft, Scan, StoredRow};
-use store_suite::TestEngine;
+use store::{Budget, Engine, MemoryEngine, MemoryObjects, Page, RowDraft, Scan, StoredRow, TableRef};
+use store_suite::{EngineDouble, TestEngine};
 
 use crate::interleaving::{SteppedEngine, Steps};
 use crate::kit::{Ground, Pieces, Random, VirtualTime, blob, bytes, checks, container};
@@ -213,6 +215,79 @@ async fn parts_of_a_map_that_no_state_sees_go_after_a_day() {
     assert!(ground.get_state("p", Which::Snapshot(SnapshotTime(time.0))).await.is_err());
 }
 
+/// An engine that counts the rows of maps that were read since states alone were, as a sweep does before it removes any.
+#[derive(Default)]
+struct Held {
+    engine: MemoryEngine,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[async_trait]
+impl EngineDouble for Held {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, store::Error> {
+        let page = self.engine.scan(table, scan).await?;
+        match page.entities.iter().filter(|row| row.row_key.starts_with('p')).count() {
+            0 => self.now.store(0, Ordering::SeqCst),
+            rows => {
+                let now = self.now.fetch_add(rows, Ordering::SeqCst) + rows;
+                self.most.fetch_max(now, Ordering::SeqCst);
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// Of a page blob whose segments have so many rows each, all but one of which no state sees.
+async fn sweep_rows(segments: usize, rows_of_each: usize) -> usize {
+    let engine = Arc::new(TestEngine(Held::default()));
+    let (objects, time) = (Arc::new(MemoryObjects::new()), VirtualTime::new());
+    let service = BlobService::new(engine.clone(), objects.clone()).timed(time.clock());
+    let ground = Ground { service, time, engine: engine.clone(), objects };
+    ground.catch_up();
+    let (none, access) = (Metadata::default(), PublicAccess::None);
+    ground.service.create_container(&container("abc"), none, access).await.unwrap();
+    ground.put_page_blob(4 << 20).await;
+    ground.put_pages(0, &[1; 512]).await.unwrap();
+    let rows = ground.engine_rows("bb").await;
+    let (row, _) = rows.iter().find(|(row, _)| row.as_str().starts_with('p')).unwrap();
+    let map = u64::from_str_radix(&row.as_str()[1..17], 16).unwrap();
+    // The blob's state sees the last row of each segment but for ten.
+    let (base, stored) = rows.iter().find(|(row, _)| !row.as_str().starts_with('p')).unwrap();
+    let mut stored = stored.as_ref().unwrap().raw().bytes().to_vec();
+    let at = stored.windows(8).position(|bytes| bytes == map.to_be_bytes()).unwrap() + 8;
+    stored[at..at + 4].copy_from_slice(&u32::try_from(rows_of_each - 10).unwrap().to_le_bytes());
+    ground.engine_load("bb", vec![(base.clone(), Some(StoredRow::new(stored)))]).await;
+    let written = DateTime::parse("2026-10-01T00:00:00Z").unwrap();
+    let empty = [("P", model::ValueRef::Binary(&[1, 0, 0, 0]))];
+    for segment in 1..=segments {
+        let row = |number| {
+            let key = format!("p{map:016x}{segment:08x}{number:08x}");
+            let row = RowDraft::new(empty.into_iter()).stamp(written);
+            (model::Key::parse_stored(&key).unwrap(), Some(StoredRow::new(row.as_bytes().to_vec())))
+        };
+        ground.engine_load("bb", (0..rows_of_each).map(row).collect()).await;
+    }
+    let cleaned = ground.sweep().await;
+    assert_eq!(cleaned.segments, (segments * (rows_of_each - 1)) as u64);
+    // The blob's row, the segment that was written, and what is seen of the others.
+    assert_eq!(ground.rows().await, 2 + segments);
+    engine.most.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn a_sweep_holds_few_rows_of_maps_at_one_time() {
+    // And those of one page.
+    for (segments, rows) in [(1, 25_000), (40, 600), (3, 9000)] {
+        let most = sweep_rows(segments, rows).await;
+        assert!(most <= 10_000 + 500, "{most} of {segments} segments with {rows} rows");
+    }
+}
+
 impl Ground {
     /// As if the rows of a partition had been written so long ago.
     async fn make_older(&self, partition: &str, by: Duration) {
@@ -247,8 +322,8 @@ impl Ground {
         self.engine.load(&self.table(), &partition, rows).await.unwrap();
     }
 
-    fn table(&self) -> store::TableRef {
+    fn table(&self) -> TableRef {
         let name = store::StoredName::parse(model::ServiceKind::Blob, "abc").unwrap();
-        store::TableRef { account: container("abc").account, service: model::ServiceKind::Blob, name }
+        TableRef { account: container("abc").account, service: model::ServiceKind::Blob, name }
     }
 }

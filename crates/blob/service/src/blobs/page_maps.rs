@@ -3,11 +3,12 @@
 use blob_model::SnapshotTime;
 use store::{Change as RowChange, Condition, Fault, ObjectId, RowOperation, TableRef};
 
+use super::map_numbers::MapNumbers;
 use super::page_rows::{self, FoundSegment, SegmentWalk};
 use super::pages::SEGMENTS_AT_ONCE;
 use super::state::{self, Selected};
 use crate::blob_key;
-use crate::blob_row::{PageMapRef, StoredBlob, StoredKind};
+use crate::blob_row::{PageMapRef, StoredBlob};
 use crate::content::{BlobKey, Change};
 use crate::{BlobRef, BlobService, Result};
 
@@ -63,8 +64,7 @@ impl BlobService {
             let now = self.base(table, blob).await?;
             return Ok(now.is_some_and(|now| now.version == selected.version));
         }
-        let has_map =
-            |stored: &StoredBlob| matches!(stored.kind, StoredKind::Page { map: own, .. } if own == map);
+        let has_map = |stored: &StoredBlob| stored.pages().is_some_and(|(own, _)| own == map);
         self.has_snapshot(table, blob, has_map).await
     }
 
@@ -78,13 +78,8 @@ impl BlobService {
         kept: &[&StoredBlob],
         change: &Change,
     ) -> Result<()> {
-        let numbers: Vec<u32> = kept
-            .iter()
-            .filter_map(|kept| match kept.kind {
-                StoredKind::Page { map: other, .. } => (other.id == map.id).then_some(other.number),
-                StoredKind::Block { .. } | StoredKind::Append { .. } => None,
-            })
-            .collect();
+        let maps = kept.iter().filter_map(|kept| kept.pages());
+        let numbers = maps.filter_map(|(other, _)| (other.id == map.id).then_some(other.number)).collect();
         let engine = self.engine.clone();
         let mut walk = SegmentWalk::new(engine, table.clone(), blob, map, (0, u32::MAX))?;
         let mut rows: Vec<FoundSegment> = Vec::new();
@@ -107,12 +102,12 @@ impl BlobService {
         table: &TableRef,
         blob: &BlobRef,
         map: PageMapRef,
-        numbers: &[u32],
+        numbers: &MapNumbers,
         rows: Vec<FoundSegment>,
         change: &Change,
     ) -> Result<()> {
         let partition = blob_key::partition(&blob.name)?;
-        let is_needed = needed_rows(numbers, &rows.iter().map(|row| row.number).collect::<Vec<_>>());
+        let is_needed = numbers.see(&rows.iter().map(|row| row.number).collect::<Vec<_>>(), None);
         let of = |needed: bool| {
             rows.iter().zip(&is_needed).filter(move |(_, is)| **is == needed).map(|(row, _)| row)
         };
@@ -122,36 +117,15 @@ impl BlobService {
                 Ok(RowOperation { row, condition: Condition::Anything, change: RowChange::Delete })
             })
             .collect::<std::result::Result<Vec<_>, Fault>>()?;
-        let kept: Vec<ObjectId> = of(true).flat_map(|row| row.pages.objects()).collect();
+        let mut kept: Vec<ObjectId> = of(true).flat_map(|row| row.pages.objects()).collect();
         let mut objects: Vec<ObjectId> = of(false).flat_map(|row| row.pages.objects()).collect();
         objects.sort_unstable();
         objects.dedup();
-        objects.retain(|object| !kept.contains(object));
+        kept.sort_unstable();
+        objects.retain(|object| kept.binary_search(object).is_err());
         for some in operations.chunks(state::OPERATIONS_MAX) {
             self.apply(table, partition.clone(), some.to_vec()).await?;
         }
         change.remove(BlobKey::of(blob), objects).await
-    }
-}
-
-/// Which of a segment's rows, in order of their numbers, somebody sees who looks at the map with one of these numbers.
-pub(crate) fn needed_rows(numbers: &[u32], rows: &[u32]) -> Vec<bool> {
-    let seen = |at: usize| {
-        let above = rows.get(at + 1);
-        numbers.iter().any(|number| rows[at] <= *number && above.is_none_or(|above| number < above))
-    };
-    (0..rows.len()).map(seen).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::needed_rows;
-
-    #[test]
-    fn a_row_is_needed_by_who_sees_it() {
-        assert_eq!(needed_rows(&[0, 3], &[0, 2, 4]), [true, true, false]);
-        assert_eq!(needed_rows(&[5], &[0, 2, 4]), [false, false, true]);
-        assert_eq!(needed_rows(&[], &[0]), [false]);
-        assert_eq!(needed_rows(&[0], &[1]), [false]);
     }
 }
