@@ -55,6 +55,8 @@ pub struct BlobService {
     hot: Option<Arc<HotPartitions>>,
     clock: Arc<Clock>,
     turns: Arc<Turns>,
+    /// Who reads all of a page blob's map in its turn waits here first, so that a write waits for one such reader at most.
+    walkers: Arc<Turns>,
     uploads: Arc<Uploads>,
     retention: Arc<dyn Retention>,
 }
@@ -71,6 +73,7 @@ impl BlobService {
             hot: None,
             clock,
             turns: Arc::default(),
+            walkers: Arc::default(),
             uploads: Arc::default(),
             retention: Arc::new(NoRetention),
         }

@@ -1,11 +1,123 @@
-//! Who reads a page blob while others change it hears of that only if what it reads has changed.
+//! Who reads a page blob while others write to it comes to an end, and hears of a change only if what it reads has changed.
 
-use blob_model::{ContentHeaders, LeaseAction, LeaseDuration, SequenceNumber, SequenceNumberAction};
-use blob_service::{BlobContent, GetBlob, Request, SetProperties, Which};
-use store::Fault;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::kit::{Ground, blob, lease, metadata};
+use async_trait::async_trait;
+use blob_model::{
+    ContentHeaders, LeaseAction, LeaseDuration, Metadata, PageRange, PublicAccess, SequenceNumber,
+    SequenceNumberAction,
+};
+use blob_service::{
+    BlobContent, BlobService, FoundPages, GetBlob, PageQuery, PageWrite, Request, SetProperties, Which,
+};
+use store::{Engine, Fault, MemoryEngine, MemoryObjects, Page, Scan, TableRef};
+use store_suite::{EngineDouble, TestEngine};
+use tokio::task::JoinHandle;
+
+use crate::kit::{Ground, Pieces, VirtualTime, blob, checks, container, lease, metadata};
 use crate::page_states::{PAGE, SEGMENT};
+
+tokio::task_local! {
+    static READS_RANGES: ();
+}
+
+/// An engine that has somebody write to the last page before each scan of who reads ranges. A write that can't be done before,
+/// because it waits for its turn, is done later.
+#[derive(Default)]
+struct Busy {
+    engine: MemoryEngine,
+    service: OnceLock<BlobService>,
+    writes: Mutex<Vec<JoinHandle<()>>>,
+    /// Readers that have got their answer.
+    answered: Arc<AtomicUsize>,
+    /// The most that have got theirs during one write.
+    answered_in_one: Arc<AtomicUsize>,
+}
+
+const LENGTH: usize = 2 * SEGMENT;
+
+impl Busy {
+    fn write(&self) -> JoinHandle<()> {
+        let service = self.service.get().unwrap().clone();
+        let (answered, most) = (self.answered.clone(), self.answered_in_one.clone());
+        tokio::spawn(async move {
+            let before = answered.load(Ordering::SeqCst);
+            let range = PageRange::new((LENGTH - PAGE) as u64, LENGTH as u64).unwrap();
+            let write = PageWrite { range, sequence: Default::default() };
+            let (plain, body) = (Request::default(), &mut Pieces(vec![7; PAGE], PAGE));
+            service.put_pages(&blob("b"), write, checks(), &plain, body).await.unwrap();
+            most.fetch_max(answered.load(Ordering::SeqCst) - before, Ordering::SeqCst);
+        })
+    }
+}
+
+#[async_trait]
+impl EngineDouble for Busy {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
+    async fn scan(&self, table: &TableRef, scan: Scan) -> Result<Page, store::Error> {
+        if READS_RANGES.try_with(|()| ()).is_ok() {
+            let write = self.write();
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            self.writes.lock().unwrap().push(write);
+        }
+        self.engine.scan(table, scan).await
+    }
+}
+
+async fn read_ranges(engine: &TestEngine<Busy>) -> Vec<FoundPages> {
+    let service = engine.service.get().unwrap().clone();
+    let read = async { service.page_ranges(&blob("b"), PageQuery::default(), &Request::default()).await };
+    let told = READS_RANGES.scope((), read).await.unwrap();
+    engine.answered.fetch_add(1, Ordering::SeqCst);
+    told.ranges
+}
+
+/// So many read ranges at the same time.
+async fn ranges_of_a_busy_blob(readers: usize) -> (Vec<Vec<FoundPages>>, Arc<TestEngine<Busy>>) {
+    let (engine, objects) = (Arc::new(TestEngine(Busy::default())), Arc::new(MemoryObjects::new()));
+    let time = VirtualTime::new();
+    let service = BlobService::new(engine.clone(), objects.clone()).timed(time.clock());
+    assert!(engine.service.set(service.clone()).is_ok());
+    let (none, access) = (Metadata::default(), PublicAccess::None);
+    service.create_container(&container("abc"), none, access).await.unwrap();
+    let ground = Ground { service, time, engine: engine.clone(), objects };
+    ground.put_page_blob(LENGTH).await;
+    ground.put_pages(0, &[1; PAGE]).await.unwrap();
+    let reading: Vec<_> = (0..readers)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move { read_ranges(&engine).await })
+        })
+        .collect();
+    let mut told = Vec::new();
+    for read in reading {
+        told.push(read.await.unwrap());
+    }
+    let writes = std::mem::take(&mut *engine.writes.lock().unwrap());
+    for write in writes {
+        write.await.unwrap();
+    }
+    (told, engine)
+}
+
+#[tokio::test]
+async fn the_ranges_of_a_blob_that_is_always_written_to_are_told() {
+    let (told, _) = ranges_of_a_busy_blob(1).await;
+    let pages = |from: usize| FoundPages::Written(PageRange::new(from as u64, (from + PAGE) as u64).unwrap());
+    assert_eq!(told, [[pages(0), pages(LENGTH - PAGE)]]);
+}
+
+#[tokio::test]
+async fn a_write_waits_for_one_of_those_who_read_ranges() {
+    let (_, engine) = ranges_of_a_busy_blob(8).await;
+    assert_eq!(engine.answered_in_one.load(Ordering::SeqCst), 1);
+}
 
 const SEGMENTS: usize = 40;
 /// Far behind what a download reads ahead, and with a page, as every second one.

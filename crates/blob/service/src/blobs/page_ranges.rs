@@ -23,6 +23,9 @@ use crate::{BlobRef, BlobService, Error, FoundPages, PageQuery, PageRanges, Requ
 const SEGMENTS_AHEAD: usize = 16;
 /// Fewer, if their pages are scattered.
 const PIECES_AHEAD: usize = 16 * 1024;
+/// Walks of Get Page Ranges that a write may make vain. The writers of this server wait for the next one: a blob that is always
+/// written to would never be walked through to its end.
+const WALKS_BESIDE_WRITERS: usize = 2;
 
 impl BlobService {
     pub async fn page_ranges(
@@ -32,9 +35,17 @@ impl BlobService {
         request: &Request,
     ) -> Result<PageRanges> {
         self.admit(blob)?;
+        for _ in 0..WALKS_BESIDE_WRITERS {
+            if let Some(ranges) = self.try_page_ranges(blob, &query, request).await? {
+                return Ok(ranges);
+            }
+        }
         let mut attempts = Attempts::of_read();
         loop {
             attempts.next()?;
+            // One walk, which reads no more than a trim does in its turn. Only other servers write meanwhile.
+            let _walker = self.walkers.take(blob).await;
+            let _turn = self.turns.take(blob).await;
             if let Some(ranges) = self.try_page_ranges(blob, &query, request).await? {
                 return Ok(ranges);
             }
