@@ -30,7 +30,7 @@ impl BlobService {
         let mut crc64: Option<(Etag, Crc64)> = None;
         let _turn = self.turns.take(blob).await;
         let id = Guid(rand::random());
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::of_copy();
         loop {
             attempts.next()?;
             let change = self.contents.begin_change();
@@ -52,8 +52,16 @@ impl BlobService {
                     let crc64 = crc64.map(|(_, crc64)| crc64);
                     return Ok(Copied { etag: Etag(stamp), id, status, crc64 });
                 }
-                Ok(None) => change.discard().await,
-                Err(error) => return Err(state::given_up(error, change).await),
+                Ok(None) => {
+                    self.remove_new_maps(blob, &change).await;
+                    change.discard().await;
+                }
+                Err(error) => {
+                    if state::is_certain(&error) {
+                        self.remove_new_maps(blob, &change).await;
+                    }
+                    return Err(state::given_up(error, change).await);
+                }
             }
         }
     }

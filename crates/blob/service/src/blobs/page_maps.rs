@@ -17,7 +17,8 @@ const ROWS_REMOVED_AT_ONCE: usize = 10_000;
 
 impl BlobService {
     /// Writes the rows of a map for a copy, which has the same objects. Nobody sees them before a row names the map. `None` if
-    /// the source has changed since it was selected; then the copy begins again. Both blobs must be marked as shared before.
+    /// the source has changed since it was selected; then the copy begins again. Both blobs must be marked as shared before. What
+    /// is written for a copy that is not made stays until `remove_new_maps`.
     pub(crate) async fn copy_pages(
         &self,
         source: &BlobRef,
@@ -34,6 +35,12 @@ impl BlobService {
         let (mut operations, mut moved) = (Vec::new(), Vec::new());
         loop {
             let next = walk.next().await?;
+            // What a snapshot sees is never written again.
+            if selected.time == SnapshotTime::BASE
+                && next.as_ref().is_some_and(|next| next.version > selected.version)
+            {
+                return Ok(None);
+            }
             if operations.len() == SEGMENTS_AT_ONCE || next.is_none() && !operations.is_empty() {
                 let some = std::mem::take(&mut operations);
                 self.record_segments(&blob.container.account, &std::mem::take(&mut moved)).await?;
@@ -66,6 +73,30 @@ impl BlobService {
         }
         let has_map = |stored: &StoredBlob| stored.pages().is_some_and(|(own, _)| own == map);
         self.has_snapshot(table, blob, has_map).await
+    }
+
+    /// For a change that has named none of its new maps for certain: removes the rows that it has written.
+    pub(crate) async fn remove_new_maps(&self, blob: &BlobRef, change: &Change) {
+        for id in change.new_maps() {
+            // What can't be removed is left to the sweep.
+            let _ = self.remove_map(blob, id).await;
+        }
+    }
+
+    /// Removes all rows of a map, and nothing that they name.
+    async fn remove_map(&self, blob: &BlobRef, id: [u8; 8]) -> Result<()> {
+        let (table, partition) = (blob.container.table()?, blob_key::partition(&blob.name)?);
+        let map = PageMapRef { id, number: u32::MAX };
+        let mut walk = SegmentWalk::new(self.engine.clone(), table.clone(), blob, map, (0, u32::MAX))?;
+        let mut operations = Vec::new();
+        loop {
+            let next = walk.next_row().await?;
+            if operations.len() == state::OPERATIONS_MAX || next.is_none() && !operations.is_empty() {
+                self.apply(&table, partition.clone(), std::mem::take(&mut operations)).await?;
+            }
+            let Some(FoundSegment { segment, number, .. }) = next else { return Ok(()) };
+            operations.push(removal(PageMapRef { number, ..map }, segment)?);
+        }
     }
 
     /// After a state of a page blob is gone: removes the rows of its map that no other state needs, and what they named. A
@@ -112,10 +143,7 @@ impl BlobService {
             rows.iter().zip(&is_needed).filter(move |(_, is)| **is == needed).map(|(row, _)| row)
         };
         let operations = of(false)
-            .map(|row| {
-                let row = page_rows::key(PageMapRef { number: row.number, ..map }, row.segment)?;
-                Ok(RowOperation { row, condition: Condition::Anything, change: RowChange::Delete })
-            })
+            .map(|row| removal(PageMapRef { number: row.number, ..map }, row.segment))
             .collect::<std::result::Result<Vec<_>, Fault>>()?;
         let mut kept: Vec<ObjectId> = of(true).flat_map(|row| row.pages.objects()).collect();
         let mut objects: Vec<ObjectId> = of(false).flat_map(|row| row.pages.objects()).collect();
@@ -128,4 +156,9 @@ impl BlobService {
         }
         change.remove(BlobKey::of(blob), objects).await
     }
+}
+
+fn removal(map: PageMapRef, segment: u32) -> std::result::Result<RowOperation, Fault> {
+    let row = page_rows::key(map, segment)?;
+    Ok(RowOperation { row, condition: Condition::Anything, change: RowChange::Delete })
 }

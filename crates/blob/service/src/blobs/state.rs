@@ -17,6 +17,8 @@ use crate::{BlobRef, BlobService, Error, Request, Result, Which};
 const ATTEMPTS_MAX: usize = 64;
 /// The same for a caller who reads, of whoever writes to the blob meanwhile.
 const READ_ATTEMPTS_MAX: usize = 16;
+/// The same for a caller who copies: each attempt may write a whole map.
+const COPY_ATTEMPTS_MAX: usize = 8;
 /// Operations of one transaction. Engines take no more.
 pub const OPERATIONS_MAX: usize = model::limits::BATCH_OPERATIONS_MAX;
 /// Snapshots that are held at one time: with the blob itself, as many as one transaction changes.
@@ -175,6 +177,10 @@ impl Default for Attempts {
 impl Attempts {
     pub fn of_read() -> Self {
         Self(READ_ATTEMPTS_MAX)
+    }
+
+    pub fn of_copy() -> Self {
+        Self(COPY_ATTEMPTS_MAX)
     }
 
     pub fn next(&mut self) -> Result<()> {

@@ -190,6 +190,11 @@ impl Change {
         contents.0.in_use.hold_map(id);
     }
 
+    /// The maps that are held.
+    pub fn new_maps(&self) -> Vec<[u8; 8]> {
+        lock(&self.hold.maps).iter().map(|map| map.id).collect()
+    }
+
     /// Where several servers share the data: refused if another one may take the rows of a map that is held for old by now.
     pub fn check_maps(&self) -> Result<()> {
         let contents = &self.hold.contents;
