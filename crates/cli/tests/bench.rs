@@ -439,13 +439,14 @@ fn at_a_fixed_rate_requests_begin_in_time_and_latency_counts_from_then() {
         let latency = |name: &str| workload["latency_micros"][name].as_u64().unwrap();
         (workload["operations"].as_u64().unwrap(), latency("p50"), latency("max"))
     };
-    // With one connection, the last of 50 has to wait until 49 have ended.
-    let (operations, waiting, longest) = run(&["--rate", "100", "--seconds", "0.5", "--connections", "1"]);
-    assert_eq!(operations, 50);
-    assert!(waiting >= 200_000 && longest >= 500_000, "{waiting} {longest}");
+    // With one connection, the last of 200 has to wait until 199 have ended. They are so many that a pause of the machine can't
+    // make most of the others as late.
+    let (operations, waiting, longest) = run(&["--rate", "100", "--seconds", "2", "--connections", "1"]);
+    assert_eq!(operations, 200);
+    assert!(waiting >= 800_000 && longest >= 1_900_000, "{waiting} {longest}");
     // 100 a second of 20 ms each keep two connections busy: with 16, none waits for another.
-    let (operations, middle, _) = run(&["--rate", "100", "--seconds", "0.5", "--connections", "16"]);
-    assert_eq!(operations, 50);
+    let (operations, middle, _) = run(&["--rate", "100", "--seconds", "2", "--connections", "16"]);
+    assert_eq!(operations, 200);
     assert!(middle < waiting, "{middle} {waiting}");
     // A closed loop does not notice that one connection is too few.
     let (_, middle, _) = run(&["--count", "50", "--connections", "1"]);

@@ -36,12 +36,13 @@ impl Scene {
     }
 
     fn outbox(&self) -> QueuedOutbox {
-        let pause = Duration::from_millis(20);
+        // Longer than a get takes: `heal` ends when no message is visible.
+        let pause = SECOND / 2;
         QueuedOutbox::new(&self.place.service(), self.current.name(), &self.queue)
             .unwrap()
             .visibility(SECOND)
             .pauses(pause, pause)
-            .idle_pause(pause)
+            .idle_pause(Duration::from_millis(20))
     }
 
     /// Says in the first table that somebody leaves, then moves the entity.

@@ -15,7 +15,7 @@ use store_suite::{account, insert, key, number, table};
 use tempfile::TempDir;
 
 fn check(directory: &Path) -> Report {
-    engine_embedded::check(directory, &NoObjects, &mut |_| {}).unwrap()
+    support::check(directory, &NoObjects).unwrap()
 }
 
 fn counts(report: &Report) -> Vec<(String, u64)> {
@@ -143,7 +143,7 @@ async fn a_new_store_is_sound_and_a_missing_one_is_an_error() {
     engine.close().await;
     assert_sound(directory.path());
     fs::write(directory.path().join("FORMAT"), "partita-store 3\n").unwrap();
-    let newer = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
+    let newer = support::check(directory.path(), &NoObjects).unwrap_err();
     assert!(matches!(newer, OpenError::NewerFormat { .. }), "{newer}");
 }
 

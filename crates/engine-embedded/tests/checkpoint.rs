@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::support::{ROWS_PER_TRANSACTION, crash, hundred_rows, load, open, partition_name};
+use crate::support::{ROWS_PER_TRANSACTION, check, crash, hundred_rows, load, open, partition_name};
 use model::KeyRange;
 use store::{Engine, NoObjects};
 use store_suite::{scan, table};
@@ -50,7 +50,7 @@ async fn a_checkpoint_has_everything_acknowledged_before_it_and_only_complete_tr
         let backup = place.path().join("backup");
         fs::rename(&taken.directory, &backup).unwrap();
 
-        let report = engine_embedded::check(&backup, &NoObjects, &mut |_| {}).unwrap();
+        let report = check(&backup, &NoObjects).unwrap();
         assert!(report.is_sound(), "{:?}", report.damage);
         assert!(report.commits >= taken.commits);
         let copy = open(&backup);
@@ -73,7 +73,7 @@ async fn a_checkpoint_has_everything_acknowledged_before_it_and_only_complete_tr
         writer.await.unwrap();
     }
     engine.close().await;
-    let report = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap();
+    let report = check(directory.path(), &NoObjects).unwrap();
     assert!(report.is_sound(), "{:?}", report.damage);
 }
 

@@ -72,7 +72,7 @@ fn row(partition: &str, property: &str, needs: &[(i64, u64)]) -> Transaction {
 }
 
 fn check(directory: &Path) -> Report {
-    engine_embedded::check(directory, &TestNaming, &mut |_| {}).unwrap()
+    crate::support::check(directory, &TestNaming).unwrap()
 }
 
 fn shown(report: &Report) -> String {
@@ -194,7 +194,7 @@ async fn a_flipped_byte_in_a_file_of_content_is_found_and_everything_else_is_sav
 
     let place = TempDir::new().unwrap();
     let target = place.path().join("new");
-    let salvaged = engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    let salvaged = crate::support::salvage(directory.path(), &target, &TestNaming).unwrap();
     assert_eq!(salvaged.entities, 4);
     let engine = open(&target);
     let objects = EmbeddedObjects::new(engine.clone());
@@ -283,7 +283,7 @@ async fn large_content_is_saved_when_the_names_of_objects_are_lost() {
     assert!(lost > 0);
     let place = TempDir::new().unwrap();
     let target = place.path().join("new");
-    engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    crate::support::salvage(directory.path(), &target, &TestNaming).unwrap();
     let objects = EmbeddedObjects::new(open(&target));
     assert_eq!(objects.get(object(2), 4).await.unwrap(), Some(content(2, 4, CHUNK_BYTES)));
     assert_eq!(objects.list(ObjectId::FIRST, 10).await.unwrap().objects, [2, 3].map(object));
@@ -322,7 +322,7 @@ async fn large_content_is_saved_when_its_name_is_in_a_damaged_part_of_the_log() 
     assert!(text.contains(".log: unreadable at byte") && !text.contains("is missing"), "{text}");
     let place = TempDir::new().unwrap();
     let target = place.path().join("new");
-    engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    crate::support::salvage(directory.path(), &target, &TestNaming).unwrap();
     let objects = EmbeddedObjects::new(open(&target));
     assert!(objects.get(object(1), 0).await.unwrap() == Some(content(1, 0, CHUNK_BYTES)));
     assert_eq!(objects.list(ObjectId::FIRST, 10).await.unwrap().objects, [object(1)]);
@@ -341,7 +341,7 @@ async fn large_content_is_saved_when_nobody_knows_which_files_had_its_name() {
     }
     let place = TempDir::new().unwrap();
     let target = place.path().join("new");
-    engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    crate::support::salvage(directory.path(), &target, &TestNaming).unwrap();
     let objects = EmbeddedObjects::new(open(&target));
     assert!(objects.get(object(2), 4).await.unwrap() == Some(content(2, 4, CHUNK_BYTES)));
     assert_eq!(objects.list(ObjectId::FIRST, 10).await.unwrap().objects, [2, 3].map(object));
@@ -393,7 +393,7 @@ async fn wider_keys_are_those_of_other_services() {
     forged.delete_cf(meta, b"Tdevstoreaccount1\0\"blob/pictures").unwrap();
     drop(forged);
     let target = place.path().join("new");
-    let salvaged = engine_embedded::salvage(directory.path(), &target, &TestNaming, &mut |_| {}).unwrap();
+    let salvaged = crate::support::salvage(directory.path(), &target, &TestNaming).unwrap();
     let [named] = &salvaged.named[..] else { panic!("{:?}", salvaged.named) };
     assert_eq!((named.service, named.entities), (ServiceKind::Blob, 2));
     let report = check(&target);

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::support::{self, load, open, partition_name};
-use engine_embedded::{Counters, EmbeddedEngine, Options};
+use crate::support::{self, load, open, open_with, partition_name};
+use engine_embedded::{Counters, Options};
 use model::{Cut, KeyRange};
 use store::Engine;
 use store_suite::{key, scan, table};
@@ -38,7 +38,7 @@ struct Blocks {
 async fn measure(directory: &Path, rows: usize) -> (Reads, Blocks) {
     let started = Instant::now();
     let options = Options { statistics: true, ..Options::new(directory) };
-    let engine = EmbeddedEngine::open(options).unwrap();
+    let engine = open_with(options);
     println!("{rows} rows opened in {:?}", started.elapsed());
     let opened_records = engine.counters().opened_records;
     let books = table("Books");

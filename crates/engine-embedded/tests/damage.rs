@@ -7,8 +7,8 @@ use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{bytes_of, crash, files, open, refusal};
-use engine_embedded::{EmbeddedEngine, OpenError, Options};
+use crate::support::{bytes_of, crash, files, open, open_with, refusal, try_open};
+use engine_embedded::{OpenError, Options};
 use store::{Engine, FaultKind};
 use store_suite::{insert, key, table};
 use tempfile::TempDir;
@@ -79,7 +79,7 @@ async fn a_loss_can_be_accepted_once() {
     flip(&log, fs::metadata(&log).unwrap().len() as usize / 2);
     let lost = missing(directory.path());
     let options = Options { accept_loss: true, ..Options::new(directory.path()) };
-    let engine = EmbeddedEngine::open(options).unwrap();
+    let engine = open_with(options);
     engine.apply(&table("Books"), insert("p", "after", 1)).await.unwrap();
     drop(engine);
     assert_eq!(rows(directory.path()).await as u64, COMMITS as u64 - 1 - lost);
@@ -173,7 +173,7 @@ async fn a_store_without_current_is_always_refused_and_not_changed() {
             let before = contents(directory.path());
             for accept_loss in [false, true] {
                 let options = Options { accept_loss, ..Options::new(directory.path()) };
-                let error = EmbeddedEngine::open(options).expect_err("must not open");
+                let error = try_open(options).expect_err("must not open");
                 let text = error.to_string();
                 assert!(matches!(error, OpenError::Damaged { missing: None, .. }), "{text}");
                 assert!(text.contains("CURRENT is missing"), "{text}");
@@ -198,7 +198,7 @@ async fn remains_of_a_database_never_become_a_new_one() {
         let before = contents(directory.path());
         for accept_loss in [false, true] {
             let options = Options { accept_loss, ..Options::new(directory.path()) };
-            let error = EmbeddedEngine::open(options).expect_err("must not open");
+            let error = try_open(options).expect_err("must not open");
             assert!(error.to_string().contains("CURRENT is missing"), "{left}: {error}");
         }
         assert_eq!(contents(directory.path()), before, "{left}");
@@ -227,7 +227,7 @@ async fn the_error_of_rocksdb_is_kept_if_it_can_not_open_a_store() {
     let (directory, _) = crashed().await;
     open(directory.path()).close().await;
     fs::write(directory.path().join("db/CURRENT"), "nonsense").unwrap();
-    let error = EmbeddedEngine::open(Options::new(directory.path())).expect_err("must not open");
+    let error = refusal(directory.path());
     assert!(matches!(error, OpenError::Damaged { missing: None, .. }), "{error:?}");
     let cause = error.source().and_then(|cause| cause.downcast_ref::<rocksdb::Error>());
     assert_eq!(cause.map(rocksdb::Error::kind), Some(rocksdb::ErrorKind::Corruption), "{error:?}");
@@ -246,7 +246,7 @@ async fn a_flipped_bit_in_a_table_file_is_never_read_as_a_row() {
     assert!(bytes_of(&tables) > 0);
     let data = tables.into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     flip(&data, 100);
-    match EmbeddedEngine::open(Options::new(directory.path())) {
+    match try_open(Options::new(directory.path())) {
         Err(error) => assert!(matches!(error, OpenError::Damaged { .. }), "{error}"),
         Ok(engine) => {
             let found = engine.get(&table("Books"), &key("p", "001")).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::support::{bytes_of, eventually, files, load, open, partition_name, raw};
+use crate::support::{bytes_of, check, eventually, files, load, open, partition_name, raw};
 use model::KeyRange;
 use store::{Engine, Error, NoObjects};
 use store_suite::{insert, key, scan, table};
@@ -100,7 +100,7 @@ async fn rows_whose_tombstone_was_deleted_with_its_file_do_not_come_back() {
     let engine = open(directory.path());
     eventually("the drop is finished", || engine.counters().pending_drops == 0).await;
     engine.close().await;
-    let report = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap();
+    let report = check(directory.path(), &NoObjects).unwrap();
     assert!(report.is_sound(), "{report:?}");
     let raw = raw(directory.path());
     let (meta, data) = (raw.cf_handle("meta").unwrap(), raw.cf_handle("data").unwrap());

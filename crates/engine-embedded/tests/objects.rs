@@ -18,7 +18,9 @@ use store::{CHUNK_BYTES, Engine, EngineValue, NoObjects, ObjectId, Objects};
 use store_suite::{insert, table};
 use tempfile::TempDir;
 
-use crate::support::{bytes_of, content_files, crash, eventually, files, open, raw, refusal};
+use crate::support::{
+    bytes_of, check, content_files, crash, eventually, files, open, open_with, raw, refusal, try_open,
+};
 
 const DIRECTORY: &str = "PARTITA_OBJECTS_DIRECTORY";
 const HANDLES_DIRECTORY: &str = "PARTITA_HANDLES_DIRECTORY";
@@ -116,7 +118,7 @@ async fn what_was_synced_survives_a_kill_and_the_rest_is_there_in_whole_chunks()
         }
         objects.close().await;
         drop(objects);
-        assert!(engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap().is_sound());
+        assert!(check(directory.path(), &NoObjects).unwrap().is_sound());
     }
 }
 
@@ -158,6 +160,7 @@ fn buffered(engine: &EmbeddedEngine) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fast_upload_waits_for_the_disk_and_rows_do_not_wait_for_it() {
     const MIB: u64 = 1024 * 1024;
+    const ROWS_MAX: i32 = 10_000;
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
     engine.create_table(&table("Books"), None).await.unwrap();
@@ -184,7 +187,8 @@ async fn a_fast_upload_waits_for_the_disk_and_rows_do_not_wait_for_it() {
         })
     });
     let uploads: Vec<_> = uploads.collect();
-    for n in 0.. {
+    // No more than some: if the uploads take long, the rows would fill the buffers.
+    for n in 0..ROWS_MAX {
         engine.apply(&table("Books"), insert("p", &n.to_string(), n)).await.unwrap();
         if uploads.iter().all(|upload| upload.is_finished()) {
             break;
@@ -285,7 +289,7 @@ async fn content_without_its_database_is_not_deleted() {
     fs::remove_dir_all(directory.path().join("db")).unwrap();
     for accept_loss in [false, true] {
         let options = Options { accept_loss, ..Options::new(directory.path()) };
-        let refused = EmbeddedEngine::open(options).expect_err("must not open");
+        let refused = try_open(options).expect_err("must not open");
         assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
         assert!(refused.to_string().contains("content/"), "{refused}");
         assert_eq!(content_files(directory.path()).len(), 1);
@@ -293,12 +297,12 @@ async fn content_without_its_database_is_not_deleted() {
     // As its message says.
     fs::rename(directory.path().join("content"), directory.path().join("content-of-old")).unwrap();
     let options = Options { accept_loss: true, ..Options::new(directory.path()) };
-    EmbeddedEngine::open(options).unwrap();
+    open_with(options);
 }
 
 fn quick(directory: &Path) -> Arc<EmbeddedEngine> {
     let options = Options { reclaim_objects_after: Duration::from_millis(20), ..Options::new(directory) };
-    Arc::new(EmbeddedEngine::open(options).unwrap())
+    open_with(options)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,7 +332,7 @@ async fn the_space_of_removed_objects_is_reclaimed() {
     eventually("nothing is left", || size() == 0).await;
     objects.close().await;
     drop(objects);
-    assert!(engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap().is_sound());
+    assert!(check(directory.path(), &NoObjects).unwrap().is_sound());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,7 +363,7 @@ async fn a_store_from_before_there_were_objects_gets_them() {
     before.drop_cf("objects").unwrap();
     before.drop_cf("files").unwrap();
     drop(before);
-    assert!(engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap().is_sound());
+    assert!(check(directory.path(), &NoObjects).unwrap().is_sound());
     for _ in 0..2 {
         let engine = open(directory.path());
         let objects = EmbeddedObjects::new(engine.clone());
@@ -403,7 +407,7 @@ async fn a_checkpoint_has_the_objects_of_its_moment() {
     fs::rename(&taken.directory, &copy).unwrap();
     objects.remove(&[object(1)]).await.unwrap();
     engine.close().await;
-    let report = engine_embedded::check(&copy, &NoObjects, &mut |_| {}).unwrap();
+    let report = check(&copy, &NoObjects).unwrap();
     assert!(report.is_sound());
     assert_eq!((report.objects.objects, report.objects.unnamed), (4, 4));
     let objects = EmbeddedObjects::new(open(&copy));

@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use crate::support::{open, raw, refusal};
-use engine_embedded::OpenError;
+use crate::support::{self, open, raw, refusal};
+use engine_embedded::{EmbeddedEngine, OpenError, Options};
 use store::{Engine, NoObjects};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ fn check(error: &OpenError, directory: &std::path::Path, expected: &str) {
 async fn a_directory_in_use() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path());
-    let error = refusal(directory.path());
+    let error = EmbeddedEngine::open(Options::new(directory.path())).expect_err("must not open");
     assert!(matches!(error, OpenError::InUse { .. }));
     check(&error, directory.path(), "is in use by another process; stop that process");
     engine.close().await;
@@ -53,7 +53,7 @@ async fn a_record_that_only_a_newer_version_understands() {
         let rocks = raw(directory.path());
         rocks.put_cf(rocks.cf_handle("meta").unwrap(), key, value).unwrap();
         drop(rocks);
-        let checked = engine_embedded::check(directory.path(), &NoObjects, &mut |_| {}).unwrap_err();
+        let checked = support::check(directory.path(), &NoObjects).unwrap_err();
         for error in [refusal(directory.path()), checked] {
             assert!(matches!(error, OpenError::NewerRecord { .. }), "{error}");
             check(&error, directory.path(), why);

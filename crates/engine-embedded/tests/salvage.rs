@@ -63,11 +63,11 @@ async fn store(directory: &Path) -> Rows {
 }
 
 fn check(directory: &Path) -> Report {
-    engine_embedded::check(directory, &NoObjects, &mut |_| {}).unwrap()
+    support::check(directory, &NoObjects).unwrap()
 }
 
 fn salvage(directory: &Path, target: &Path) -> SalvageReport {
-    engine_embedded::salvage(directory, target, &NoObjects, &mut |_| {}).unwrap()
+    support::salvage(directory, target, &NoObjects).unwrap()
 }
 
 fn shown(report: &Report) -> String {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{load, open, partition_name, raw};
-use engine_embedded::{Counters, EmbeddedEngine, Options};
+use crate::support::{load, open, open_with, partition_name, raw};
+use engine_embedded::{Counters, Options};
 use model::{Cut, EntityKey, KeyRange, ValueRef};
 use rand::Rng;
 use store::{Budget, Candidate, Engine, Error, Fault, FaultKind, RowFilter, Scan};
@@ -70,7 +70,7 @@ struct Answer {
 
 async fn answers(directory: &Path, helpers: usize, scans: &[Scan]) -> (Vec<Answer>, Counters) {
     let options = Options { scan_helpers: helpers, ..Options::new(directory) };
-    let engine = EmbeddedEngine::open(options).unwrap();
+    let engine = open_with(options);
     let mut found = Vec::new();
     for scan in scans {
         let page = engine.scan(&table("Books"), scan.clone()).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_shared_scan_that_runs_out_of_time_continues_where_it_stopped() {
     engine.close().await;
     drop(engine);
 
-    let engine = EmbeddedEngine::open(Options { scan_helpers: 1, ..Options::new(directory.path()) }).unwrap();
+    let engine = open_with(Options { scan_helpers: 1, ..Options::new(directory.path()) });
     let filter: Arc<dyn RowFilter> = Arc::new(Sometimes(1, 1));
     let expected = Scan { filter: Some(filter.clone()), ..scan(vec![KeyRange::all()], usize::MAX) };
     let expected = engine.scan(&table("Books"), expected).await.unwrap().entities.len();

@@ -4,7 +4,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,17 +14,37 @@ use model::{Cut, KeyRange};
 use store::{Budget, Candidate, Engine, Error, Fault, RowFilter, Scan};
 use store_suite::{scan, table};
 use tempfile::TempDir;
+use testing::wait_until;
 
 const ROWS: usize = 10_000;
 
-/// Keeps no row and is slow: more than two seconds for all rows.
+/// Keeps no row and is slow: more than two seconds for all rows. It can be held at a row, so that nothing depends on how
+/// fast the test gets on beside it.
 #[derive(Default)]
-struct Slow(AtomicUsize);
+struct Slow {
+    rows: AtomicUsize,
+    is_held: AtomicBool,
+}
+
+impl Slow {
+    fn rows(&self) -> usize {
+        self.rows.load(Ordering::SeqCst)
+    }
+
+    fn hold(&self) {
+        self.is_held.store(true, Ordering::SeqCst);
+    }
+
+    fn go_on(&self) {
+        self.is_held.store(false, Ordering::SeqCst);
+    }
+}
 
 impl RowFilter for Slow {
     fn keep(&self, _: Candidate<'_>) -> Result<bool, Fault> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.rows.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_micros(200));
+        wait_until("the scan may go on", || (!self.is_held.load(Ordering::SeqCst)).then_some(()));
         Ok(false)
     }
 }
@@ -47,13 +67,19 @@ async fn loaded(concurrent_scans: usize, waiting_scans: usize) -> (TempDir, Arc<
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_scan_gives_way_and_continues_where_it_stopped() {
     let (_directory, engine) = loaded(1, 100).await;
-    let (counted, long) = slow(Cut::start());
+    let (slow_filter, long) = slow(Cut::start());
+    slow_filter.hold();
     let reader = engine.clone();
     let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
-    eventually("the long scan reads", || counted.0.load(Ordering::Relaxed) > 0).await;
+    eventually("the long scan reads", || slow_filter.rows() > 0).await;
 
-    let short = scan(vec![KeyRange::partition(&partition_name(7))], 1000);
-    assert_eq!(engine.scan(&table("Books"), short).await.unwrap().entities.len(), 100);
+    let books = table("Books");
+    let partition = scan(vec![KeyRange::partition(&partition_name(7))], 1000);
+    let mut short = pin!(engine.scan(&books, partition));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(short.as_mut().poll(&mut context).is_pending(), "who is polled once stands in line");
+    slow_filter.go_on();
+    assert_eq!(short.await.unwrap().entities.len(), 100);
 
     let page = long.await.unwrap().unwrap();
     let next = page.next.expect("cut short, though it had ten minutes");
@@ -75,10 +101,11 @@ async fn a_long_scan_is_not_interrupted_if_no_other_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_scan_too_many_is_answered_busy() {
     let (_directory, engine) = loaded(1, 1).await;
-    let (counted, long) = slow(Cut::start());
+    let (slow_filter, long) = slow(Cut::start());
+    slow_filter.hold();
     let reader = engine.clone();
     let long = tokio::spawn(async move { reader.scan(&table("Books"), long).await });
-    eventually("the long scan reads", || counted.0.load(Ordering::Relaxed) > 0).await;
+    eventually("the long scan reads", || slow_filter.rows() > 0).await;
     let all = || scan(vec![KeyRange::all()], 1);
     // A scan whose client has given up leaves its turn to the next.
     let gave_up = tokio::time::timeout(Duration::from_millis(20), engine.scan(&table("Books"), all())).await;
@@ -89,6 +116,7 @@ async fn one_scan_too_many_is_answered_busy() {
     assert!(waiting.as_mut().poll(&mut context).is_pending(), "who is polled once stands in line");
     let mut refused = pin!(engine.scan(&books, all()));
     assert!(matches!(refused.as_mut().poll(&mut context), Poll::Ready(Err(Error::Busy))));
+    slow_filter.go_on();
     assert!(waiting.await.is_ok());
     assert!(long.await.unwrap().is_ok());
     engine.close().await;
@@ -97,12 +125,17 @@ async fn one_scan_too_many_is_answered_busy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_whose_caller_no_longer_waits_stops() {
     let (_directory, engine) = loaded(1, 100).await;
-    let (counted, long) = slow(Cut::start());
-    let gave_up = tokio::time::timeout(Duration::from_millis(50), engine.scan(&table("Books"), long)).await;
-    assert!(gave_up.is_err());
+    let (slow_filter, long) = slow(Cut::start());
+    slow_filter.hold();
+    let books = table("Books");
+    tokio::select! {
+        page = engine.scan(&books, long) => panic!("{page:?}"),
+        () = eventually("the long scan reads", || slow_filter.rows() > 0) => {}
+    }
+    slow_filter.go_on();
     // The only turn is free again long before the scan could have read all rows.
     assert_eq!(engine.scan(&table("Books"), scan(vec![KeyRange::all()], 1)).await.unwrap().entities.len(), 1);
-    assert!(counted.0.load(Ordering::Relaxed) < ROWS / 2, "{}", counted.0.load(Ordering::Relaxed));
+    assert!(slow_filter.rows() < ROWS / 2, "{}", slow_filter.rows());
     engine.close().await;
 }
 

@@ -14,6 +14,7 @@ use rand::Rng;
 use scylla::client::session::Session;
 use store::{Change, Condition, Engine, Error, Reason, Scan, TableRef, Transaction};
 use store_suite::{key, number, scan, table};
+use testing::Patience;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -25,6 +26,9 @@ const FULL: usize = 140;
 const EMPTY: usize = 25;
 /// The pause before the table is filled again, so that janitors find the small segments.
 const REST: Duration = Duration::from_secs(1);
+/// The map of segments has been changed so often that both directions were taken.
+const VERSION_MIN: i64 = 4;
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Partitions whose row certainly exists, each with the number of its insertion.
 #[derive(Default)]
@@ -65,6 +69,13 @@ async fn every_scan_sees_every_partition_that_was_there_throughout() {
     }
     tasks.spawn(start_and_kill_janitors(options.clone(), truth.clone()));
     tokio::time::sleep(Duration::from_secs(seconds)).await;
+    // A cluster that is busy with other tests may need longer until something has happened.
+    let session = connect(&options).await.unwrap();
+    session.use_keyspace(&options.keyspace, true).await.unwrap();
+    let patience = Patience::lasting(PATIENCE, "segments were split and merged, and a scan has ended");
+    while truth.scans.load(Ordering::Acquire) == 0 || map_version(&session).await <= VERSION_MIN {
+        tokio::time::sleep(patience.pause().max(Duration::from_millis(200))).await;
+    }
     truth.over.store(true, Ordering::Release);
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
@@ -74,7 +85,7 @@ async fn every_scan_sees_every_partition_that_was_there_throughout() {
     let scans = truth.scans.load(Ordering::Acquire);
     let insertions = truth.insertions.load(Ordering::Acquire);
     eprintln!("{scans} scans, {insertions} insertions, the map at version {map_version}");
-    assert!(scans > 0 && map_version > 4, "something happened");
+    assert!(scans > 0 && map_version > VERSION_MIN, "something happened");
     for engine in engines {
         engine.close().await;
     }
@@ -196,7 +207,7 @@ async fn audit(options: &Options, truth: &Truth) -> i64 {
     session.use_keyspace(&options.keyspace, true).await.unwrap();
     let expected: BTreeSet<Vec<u8>> = truth.rows.lock().unwrap().keys().map(|key| stored(key)).collect();
     let engine = open(options).await;
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + PATIENCE;
     loop {
         let table: Uuid = session
             .query_unpaged("SELECT id FROM tables", ())
@@ -251,6 +262,13 @@ async fn audit(options: &Options, truth: &Truth) -> i64 {
         scan_through(&engine, &store_suite::table("Fire")).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// The version of the map of the only table, 0 if it has none yet.
+async fn map_version(session: &Session) -> i64 {
+    let versions = session.query_unpaged("SELECT version FROM segments", ()).await.unwrap();
+    let versions = versions.into_rows_result().unwrap();
+    versions.rows::<(Option<i64>,)>().unwrap().filter_map(|row| row.unwrap().0).max().unwrap_or(0)
 }
 
 /// The segments of a table: where each begins, its name, and the version of the map.

@@ -17,12 +17,20 @@ async fn held_slots(session: &Session) -> Vec<Slot> {
     rows.rows::<Slot>().unwrap().map(Result::unwrap).filter(|slot| slot.1.is_some()).collect()
 }
 
-/// Frees the slot, as another server does after it has seen a lease unchanged for too long.
-async fn free(session: &Session, (id, owner, high): Slot) {
+/// Frees the only slot that is held, as another server does after it has seen a lease unchanged for too long. Returns it.
+async fn free(session: &Session) -> Slot {
     let text = "UPDATE slots SET owner = null, high = ? WHERE id = ? IF owner = ? AND high = ?";
-    let answer = session.query_unpaged(text, (high, id, owner, high)).await.unwrap();
-    let (applied,) = answer.into_rows_result().unwrap().first_row::<(bool,)>().unwrap();
-    assert!(applied);
+    let patience = Patience::new("a slot is freed");
+    loop {
+        let [(id, owner, high)] = held_slots(session).await.try_into().unwrap();
+        let answer = session.query_unpaged(text, (high, id, owner, high)).await.unwrap();
+        let (applied,) = answer.into_rows_result().unwrap().first_row::<(bool,)>().unwrap();
+        if applied {
+            return (id, owner, high);
+        }
+        // The server has renewed its lease just then.
+        tokio::time::sleep(patience.pause()).await;
+    }
 }
 
 /// Makes the server read a row from the future, so that it renews its lease at once.
@@ -30,7 +38,11 @@ async fn hurry(engine: &CassandraEngine, table: &TableRef, row: &str) {
     let ahead = DateTime::from_ticks(DateTime::now().ticks() + 45 * 10_000_000).unwrap();
     let stored = draft(&[("N", Value::Int32(1))]).stamp(ahead);
     let rows = vec![(Key::parse(row).unwrap(), Some(StoredRow::new(stored.as_bytes().to_vec())))];
-    engine.load(table, &Key::parse("ahead").unwrap(), rows).await.unwrap();
+    match engine.load(table, &Key::parse("ahead").unwrap(), rows).await {
+        // It has renewed its lease meanwhile, and knows that it has lost its slot.
+        Err(Error::Busy) => return,
+        loaded => loaded.unwrap(),
+    }
     let refused = engine.apply(table, insert("ahead", row, 2)).await;
     assert!(matches!(refused, Err(Error::Rejected { .. } | Error::Busy)), "{refused:?}");
 }
@@ -46,8 +58,7 @@ async fn a_server_that_lost_its_slot_takes_another_and_continues_to_write() {
     engine.create_table(&table, None).await.unwrap();
     let mut last = engine.apply(&table, insert("p", "before", 1)).await.unwrap()[0];
     for loss in 0..2 {
-        let [lost] = held_slots(&session).await.try_into().unwrap();
-        free(&session, lost).await;
+        let lost = free(&session).await;
         hurry(&engine, &table, &format!("r{loss}")).await;
         let patience = Patience::new("the server has taken another slot");
         let taken = loop {

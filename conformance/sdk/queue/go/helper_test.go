@@ -140,7 +140,7 @@ func count(t *testing.T, queue *azqueue.QueueClient) int {
 // soon asks until there is an answer. The server decides when; a slow machine may ask late.
 func soon[T any](t *testing.T, act func() []T) []T {
 	t.Helper()
-	for range 200 {
+	for range 1200 {
 		if found := act(); len(found) > 0 {
 			return found
 		}

@@ -14,6 +14,9 @@ const CHILD: &str = "PARTITA_KILLS_CHILD";
 const KILLS: u64 = 24;
 const CHILDREN: u64 = 3;
 const ROWS: u32 = 5;
+/// How many milliseconds a child usually lives at most.
+const LIFE: u64 = 150;
+const LIFE_MAX: u64 = 60_000;
 
 /// The possible states of each row: one, or two if a change had no answer.
 type Possible = BTreeMap<String, BTreeSet<Option<u32>>>;
@@ -115,10 +118,16 @@ pub async fn kill(pattern: Pattern) {
     let world = World::new(&services, &base, pattern, Time::Later);
     world.create_tables().await;
     let (mut possible, mut done) = (Possible::new(), 0);
-    for _ in 0..kills.div_ceil(CHILDREN) {
+    // On a busy machine, children need longer until one of them has done something.
+    let (mut rounds, mut life) = (kills.div_ceil(CHILDREN), LIFE);
+    while rounds > 0 || (done == 0 && life < LIFE_MAX) {
+        if rounds == 0 {
+            life *= 2;
+        }
+        rounds = rounds.saturating_sub(1);
         let children: Vec<_> = (0..CHILDREN).map(|number| start(pattern, &base, number)).collect();
         for mut child in children {
-            tokio::time::sleep(Duration::from_millis(rand::random_range(10..150))).await;
+            tokio::time::sleep(Duration::from_millis(rand::random_range(10..life))).await;
             child.process.kill().unwrap();
             child.process.wait().unwrap();
             done += learn(&mut possible, &child.listening.join().unwrap());

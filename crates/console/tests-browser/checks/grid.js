@@ -18,7 +18,7 @@ export default async function (check, browser) {
   /** Scrolls down until the row is there: the track grows with what is read. */
   const reach = async (page, row) => {
     const found = page.locator(`[data-row='${row}'] .value`).first();
-    for (let tries = 0; tries < 100 && !(await found.isVisible()); tries += 1) {
+    for (let tries = 0; tries < 1000 && !(await found.isVisible()); tries += 1) {
       await grid(page).evaluate((element, top) => void (element.scrollTop = top), (row - 5) * 28);
       await page.waitForTimeout(50);
     }

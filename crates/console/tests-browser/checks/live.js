@@ -75,7 +75,7 @@ export default async function (check, browser) {
     };
     // At most fifty requests a second are told, and what came before may have used them up.
     const refused = page.locator(".tail tbody tr").filter({ hasText: "404" }).first();
-    for (let tries = 0; tries < 40 && !(await refused.isVisible()); tries += 1) {
+    for (let tries = 0; tries < 200 && !(await refused.isVisible()); tries += 1) {
       await ask();
       await page.waitForTimeout(300);
     }
@@ -101,7 +101,7 @@ export default async function (check, browser) {
     const page = await signedIn(browser, "#/live");
     await page.getByText("connected", { exact: true }).waitFor();
     const left = page.getByText(/[\d,]+ requests? (was|were) left out: at most 50 a second are shown\./);
-    for (let tries = 0; tries < 40 && !(await left.isVisible()); tries += 1) {
+    for (let tries = 0; tries < 200 && !(await left.isVisible()); tries += 1) {
       await Promise.all(Array.from({ length: 200 }, () => entity(table, "hot one", "1")));
       await page.waitForTimeout(200);
     }

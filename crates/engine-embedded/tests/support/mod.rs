@@ -7,27 +7,59 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine_embedded::{EmbeddedEngine, OpenError, Options};
+use engine_embedded::{EmbeddedEngine, OpenError, Options, Report, SalvageError, SalvageReport};
 use model::{Key, Value};
 use rocksdb::DB;
-use store::{Change, Condition, Engine, RowOperation, TableRef, Transaction};
+use store::{Change, Condition, Engine, ObjectNaming, RowOperation, TableRef, Transaction};
 use store_suite::draft;
 
 pub const ROWS_PER_TRANSACTION: usize = 100;
 
+pub fn open(directory: &Path) -> Arc<EmbeddedEngine> {
+    open_with(Options::new(directory))
+}
+
+pub fn open_with(options: Options) -> Arc<EmbeddedEngine> {
+    Arc::new(try_open(options).unwrap())
+}
+
 /// A test that starts a program keeps, until that runs, a copy of every lock of this process. So the lock of an engine that is
 /// gone may be held for a moment.
-pub fn open(directory: &Path) -> Arc<EmbeddedEngine> {
+pub fn try_open(options: Options) -> Result<EmbeddedEngine, OpenError> {
     testing::wait_until("the store is in use by nobody else", || {
-        match EmbeddedEngine::open(Options::new(directory)) {
+        match EmbeddedEngine::open(options.clone()) {
             Err(OpenError::InUse { .. }) => None,
-            opened => Some(Arc::new(opened.unwrap())),
+            opened => Some(opened),
+        }
+    })
+}
+
+/// Waits for the lock, as `try_open` does.
+pub fn check(directory: &Path, naming: &dyn ObjectNaming) -> Result<Report, OpenError> {
+    testing::wait_until("the store is in use by nobody else", || {
+        match engine_embedded::check(directory, naming, &mut |_| {}) {
+            Err(OpenError::InUse { .. }) => None,
+            checked => Some(checked),
+        }
+    })
+}
+
+/// The same.
+pub fn salvage(
+    directory: &Path,
+    target: &Path,
+    naming: &dyn ObjectNaming,
+) -> Result<SalvageReport, SalvageError> {
+    testing::wait_until("the store is in use by nobody else", || {
+        match engine_embedded::salvage(directory, target, naming, &mut |_| {}) {
+            Err(SalvageError::Source(OpenError::InUse { .. })) => None,
+            salvaged => Some(salvaged),
         }
     })
 }
 
 pub fn refusal(directory: &Path) -> OpenError {
-    EmbeddedEngine::open(Options::new(directory)).expect_err("must not open")
+    try_open(Options::new(directory)).expect_err("must not open")
 }
 
 /// A hundred rows of about 250 bytes that do not compress well, in a partition of their own.

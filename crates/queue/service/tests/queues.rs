@@ -148,8 +148,11 @@ async fn a_queue_over_its_target_is_busy() {
     let other = queue("other");
     ground.service.create(&other, &Metadata::default()).await.unwrap();
     let throttle = Arc::new(Throttle::new(Targets { account: 1000, resource: 10 }));
+    // Reading it makes a debt that takes five seconds to pay off, far longer than these calls take.
+    let large = text(&"x".repeat(60 * 1024));
+    ground.service.put(&ground.queue, large, Duration::ZERO, None).await.unwrap();
     let service = ground.service.clone().throttled(throttle);
-    service.put(&ground.queue, text(&"x".repeat(8 * 1024)), Duration::ZERO, None).await.unwrap();
+    service.put(&ground.queue, text("x"), Duration::ZERO, None).await.unwrap();
     service.peek(&ground.queue, 32).await.unwrap();
     let busy = Refusal::Shared(common::Refusal::Busy);
     assert_eq!(refused(service.put(&ground.queue, text(""), Duration::ZERO, None).await), busy);

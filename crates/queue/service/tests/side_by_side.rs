@@ -1,8 +1,8 @@
 //! Many consumers at the same time: no message goes to two of them, and none is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine_embedded::{EmbeddedEngine, Options};
@@ -10,6 +10,7 @@ use queue_model::{MessageId, Metadata, Refusal};
 use queue_service::{Error, QueueService};
 use store::{Engine, MemoryEngine};
 use tempfile::TempDir;
+use testing::Patience;
 use tokio::task::JoinSet;
 
 use crate::kit::{Random, VirtualTime, queue, seconds, text};
@@ -96,19 +97,25 @@ async fn no_message_is_given_out_while_it_is_hidden() {
             service.put(&queue, text("work"), Duration::ZERO, None).await.unwrap();
         }
         let is_over = Arc::new(AtomicBool::new(false));
-        // A second passes every other millisecond, so that messages become visible again and again.
+        let delivered = Arc::new(Mutex::new(BTreeSet::new()));
+        // A second passes every other millisecond, so that messages become visible again and again. On a slow disk it goes on
+        // until each has been delivered.
         let ticking = {
-            let (time, is_over) = (time.clone(), is_over.clone());
+            let (time, is_over, delivered) = (time.clone(), is_over.clone(), delivered.clone());
             tokio::spawn(async move {
-                for _ in 0..1000 {
-                    tokio::time::sleep(Duration::from_millis(2)).await;
+                let patience = Patience::lasting(seconds(300), "every message is delivered");
+                let mut ticks = 0;
+                while ticks < 1000 || delivered.lock().unwrap().len() < MESSAGES {
+                    tokio::time::sleep(patience.pause().min(Duration::from_millis(2))).await;
                     time.pass(Duration::from_millis(997));
+                    ticks += 1;
                 }
                 is_over.store(true, Ordering::SeqCst);
             })
         };
         let consumers = (0..CONSUMERS).map(|consumer| {
-            let (service, queue, is_over) = (service.clone(), queue.clone(), is_over.clone());
+            let (service, queue) = (service.clone(), queue.clone());
+            let (is_over, delivered) = (is_over.clone(), delivered.clone());
             tokio::spawn(async move {
                 let mut random = Random::new(consumer as u64);
                 let mut deliveries: Vec<(MessageId, u32, Delivery)> = Vec::new();
@@ -116,6 +123,7 @@ async fn no_message_is_given_out_while_it_is_hidden() {
                     let visibility = seconds(random.of(&[1, 2, 5, 20]));
                     let got = service.get(&queue, random.of(&[1, 2, 8]), visibility).await.unwrap();
                     for taken in got {
+                        delivered.lock().unwrap().insert(taken.message.id);
                         let until = taken.receipt.next_visible();
                         let hidden = until.ticks() - seconds(0).max(visibility).as_nanos() as i64 / 100;
                         deliveries.push((
@@ -199,8 +207,12 @@ async fn a_request_that_is_given_up_loses_nothing() {
         service.create(&queue, &Metadata::default()).await.unwrap();
         let mut random = Random::new(1);
         let mut acknowledged = BTreeSet::new();
-        for _ in 0..MESSAGES {
-            let wait = Duration::from_micros(random.below(400) as u64);
+        for round in 0..MESSAGES {
+            // Some are not given up, however slow the disk is.
+            let wait = match round % 50 {
+                0 => seconds(600),
+                _ => Duration::from_micros(random.below(400) as u64),
+            };
             let put = service.put(&queue, text("work"), Duration::ZERO, None);
             if let Ok(put) = tokio::time::timeout(wait, put).await {
                 acknowledged.insert(put.unwrap().id);

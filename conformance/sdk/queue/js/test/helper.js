@@ -49,7 +49,7 @@ export const remove = (queue, { messageId, popReceipt }) => queue.deleteMessage(
 export const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
 // The first answer that is not empty. The server decides when; a slow machine may ask late.
-export async function soon(act, within = 10) {
+export async function soon(act, within = 60) {
   for (let waited = 0; waited < within; waited += 0.05) {
     const found = await act();
     if (found.length > 0) return found;

@@ -167,7 +167,7 @@ impl StorageService for Toy {
                 Body::sized(format!("{toy} of {account}"))
             }
             &ToyRequest::Stream { length, sent } => {
-                Body::stream(length, Zeros { left: sent, memory: front.memory.clone() })
+                Body::stream(length, Zeros::new(sent, front.memory.clone()))
             }
             ToyRequest::Sink => {
                 let (mut bytes, memory) = (0, front.memory.of(account));
@@ -212,27 +212,36 @@ impl StorageService for Toy {
 }
 
 const PIECE_BYTES: usize = 128 * 1024;
-/// Pieces that were made and not yet sent, of all streams.
-static PIECES: AtomicUsize = AtomicUsize::new(0);
 const PIECES_MAX: usize = 3;
 
 /// Zeros in pieces, each of which is counted as memory for requests.
 struct Zeros {
     left: u64,
     memory: Arc<Memory>,
+    /// Those that were made and not yet sent. Other tests have streams beside this one.
+    pieces: Arc<AtomicUsize>,
 }
 
-struct Piece(Bytes);
+impl Zeros {
+    fn new(left: u64, memory: Arc<Memory>) -> Self {
+        Self { left, memory, pieces: Arc::default() }
+    }
+}
+
+struct Piece {
+    zeros: Bytes,
+    pieces: Arc<AtomicUsize>,
+}
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.zeros
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        PIECES.fetch_sub(1, Ordering::SeqCst);
+        self.pieces.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -247,8 +256,8 @@ impl Stream for Zeros {
         self.left -= bytes as u64;
         let mut held = self.memory.nothing();
         assert!(held.resize(bytes), "a slow client holds more than its bound");
-        assert!(PIECES.fetch_add(1, Ordering::SeqCst) < PIECES_MAX, "more pieces than the client takes");
-        let piece = Bytes::from_owner(Piece(vec![b'0'; bytes].into()));
+        assert!(self.pieces.fetch_add(1, Ordering::SeqCst) < PIECES_MAX, "more pieces than the client takes");
+        let piece = Bytes::from_owner(Piece { zeros: vec![b'0'; bytes].into(), pieces: self.pieces.clone() });
         Poll::Ready(Some(Ok(held_bytes(piece, held))))
     }
 }

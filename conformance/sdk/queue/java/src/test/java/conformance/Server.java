@@ -94,7 +94,7 @@ final class Server {
 
     /** The first answer that is not empty. The server decides when; a slow machine may ask late. */
     static <T> List<T> soon(Supplier<List<T>> act) throws InterruptedException {
-        for (int tries = 0; tries < 200; tries++) {
+        for (int tries = 0; tries < 1200; tries++) {
             List<T> found = act.get();
             if (!found.isEmpty()) {
                 return found;
