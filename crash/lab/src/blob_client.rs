@@ -58,7 +58,8 @@ impl BlobClient {
         format!("http://{}{}/{blob}?{TOKEN}", self.wire.authority(), self.container)
     }
 
-    /// The blob, or its snapshot of this time: `None` if there was no answer, `Ok(None)` if there is no such blob.
+    /// The blob, or its snapshot of this time: `None` if there was no answer in time, which a server whose clocks are moved says
+    /// itself; `Ok(None)` if there is no such blob.
     pub async fn try_get(
         &mut self,
         blob: &str,
@@ -71,6 +72,7 @@ impl BlobClient {
             (200, Some(number)) => Ok(Some(ObservedVersion { number, content: answer.body })),
             (200, None) => Err("it has no number in its metadata".to_owned()),
             (404, _) => Ok(None),
+            (500, _) if answer.text().contains("<Code>OperationTimedOut</Code>") => return None,
             (status, _) => Err(format!("a Get was answered with {status}: {}", answer.text())),
         })
     }
