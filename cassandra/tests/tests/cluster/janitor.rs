@@ -28,6 +28,13 @@ async fn rows(session: &Session, of: &str) -> usize {
     rows.into_rows_result().unwrap().rows_num()
 }
 
+/// All rows, for the message of a test that fails.
+async fn shown(session: &Session, of: &str) -> String {
+    let rows = session.query_unpaged(format!("SELECT JSON * FROM {of}"), ()).await.unwrap();
+    let rows = rows.into_rows_result().unwrap();
+    rows.rows::<(String,)>().unwrap().map(|row| row.unwrap().0 + "\n").collect()
+}
+
 /// Partitions in the directory that are not struck off.
 async fn listed(session: &Session) -> usize {
     let rows = session.query_unpaged("SELECT epoch FROM directory", ()).await.unwrap();
@@ -57,7 +64,7 @@ async fn nothing_of_a_dropped_table_stays() {
     engine.drop_table(&dropped).await.unwrap();
     wait_until_empty(&session, "purges").await;
     for of in ["entities", "directory"] {
-        assert_eq!(rows(&session, of).await, 3, "{of} of the other table");
+        assert_eq!(rows(&session, of).await, 3, "{of} of the other table: {}", shown(&session, of).await);
     }
     assert_eq!(rows(&session, "segments").await, 1);
     engine.close().await;
