@@ -177,10 +177,7 @@ async fn run(config: Config, flags: Flags, seats: Seats) -> Result<(), ServeErro
             marks::check(path, *accept_migration)?;
             warn_if_open_to_others(path);
             tell_of_log_files(path);
-            let mut options = engine_embedded::Options::new(path);
-            options.block_cache_bytes = *cache_bytes;
-            // A larger buffer would make the log longer, and with it the time to open after a crash.
-            options.write_buffer_bytes = options.write_buffer_bytes.min(cache_bytes / 2);
+            let mut options = engine_embedded::Options::new(path).with_cache(*cache_bytes);
             options.accept_loss = *accept_loss;
             let engine = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
             let engine = Arc::new(engine.map_err(ServeError::CutShort)??);

@@ -22,8 +22,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// For blocks of table files, their indexes and filters, and the write buffers: nearly all memory of the engine.
     pub block_cache_bytes: usize,
-    /// The part of it for new rows, before they are flushed to table files. It also limits the log, and so the time
-    /// to open after a crash.
+    /// The part of it for new rows, before they are flushed to table files. The more, the less often compaction writes the same
+    /// row. It also limits the log, and so the time to open after a crash.
     pub write_buffer_bytes: usize,
     pub max_open_files: i32,
     /// Transactions that may wait for the committer; the next one is answered `Busy`.
@@ -53,7 +53,7 @@ impl Options {
         Self {
             directory: directory.into(),
             block_cache_bytes: 256 * MIB,
-            write_buffer_bytes: 128 * MIB,
+            write_buffer_bytes: WRITE_BUFFER_BYTES_MIN,
             max_open_files: 512,
             queue_transactions: 8192,
             queue_bytes: 64 * MIB,
@@ -67,7 +67,23 @@ impl Options {
             statistics: false,
         }
     }
+
+    /// With a block cache of this size, and the buffer for new rows that goes with it.
+    pub fn with_cache(self, bytes: usize) -> Self {
+        let buffer = (bytes / 8).clamp(WRITE_BUFFER_BYTES_MIN, WRITE_BUFFER_BYTES_MAX);
+        Self { block_cache_bytes: bytes, write_buffer_bytes: buffer.min(bytes / 2), ..self }
+    }
 }
+
+/// If the cache is large enough.
+const WRITE_BUFFER_BYTES_MIN: usize = 128 * MIB;
+/// A log of this size is replayed in one or two seconds.
+const WRITE_BUFFER_BYTES_MAX: usize = 512 * MIB;
+/// The smallest size of the first level below the flushed files.
+const FIRST_LEVEL_BYTES_MIN: usize = 256 * MIB;
+
+/// The space that the log takes on the disk in advance.
+const LOG_STEP_BYTES: usize = 64 * MIB;
 
 /// One buffer of new chunks, before they are flushed. Each flush makes a blob file of at most this size.
 pub const OBJECTS_BUFFER_BYTES: usize = 16 * MIB;
@@ -117,6 +133,9 @@ fn database_options(options: &Options, cache: Cache) -> Result<RocksOptions, roc
     // Every group writes a little to `meta`. Its buffer hardly fills, and without this limit it would keep old logs
     // for ever.
     database.set_max_total_wal_size(options.write_buffer_bytes as u64);
+    // With a manager of write buffers, this is only the space that the log takes on the disk in advance, again and again.
+    // Otherwise an empty store would take as much as the largest log.
+    database.set_db_write_buffer_size(LOG_STEP_BYTES);
     database.set_max_open_files(options.max_open_files);
     database.set_max_background_jobs(2);
 
@@ -184,7 +203,9 @@ fn data_options(options: &Options, table: &BlockBasedOptions) -> Result<RocksOpt
     data.set_memtable_whole_key_filtering(true);
     data.set_disable_auto_compactions(options.at_rest);
     data.set_target_file_size_base(64 * MIB as u64);
-    data.set_max_bytes_for_level_base(256 * MIB as u64);
+    // As much as the four files that are flushed before they are compacted into it.
+    let first_level = (2 * options.write_buffer_bytes).max(FIRST_LEVEL_BYTES_MIN);
+    data.set_max_bytes_for_level_base(first_level as u64);
     // A scan has to step over every deleted row. Files in which half of the rows are deleted are compacted.
     data.add_compact_on_deletion_collector_factory(4096, 2048, 0.5);
     Ok(data)
@@ -220,7 +241,7 @@ fn objects_options(options: &Options, table: &BlockBasedOptions) -> Result<Rocks
 
 #[cfg(test)]
 mod tests {
-    use super::ROCKSDB_VERSION;
+    use super::*;
 
     /// The version of the crate has that of RocksDB after a plus sign.
     #[test]
@@ -229,5 +250,15 @@ mod tests {
         let (_, after) = lock.split_once("name = \"librocksdb-sys\"\nversion = \"").unwrap();
         let (version, _) = after.split_once('"').unwrap();
         assert_eq!(version.split_once('+').unwrap().1, ROCKSDB_VERSION);
+    }
+
+    #[test]
+    fn a_larger_cache_has_larger_buffers_within_bounds() {
+        for (cache, buffer) in
+            [(64, 32), (200, 100), (256, 128), (1024, 128), (2048, 256), (4096, 512), (65536, 512)]
+        {
+            let options = Options::new("").with_cache(cache * MIB);
+            assert_eq!((options.block_cache_bytes, options.write_buffer_bytes), (cache * MIB, buffer * MIB));
+        }
     }
 }

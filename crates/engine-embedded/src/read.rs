@@ -142,7 +142,9 @@ impl Reader {
         let operations = transaction.operations();
         let key = |operation: &RowOperation| table.record.id.row(transaction.partition(), &operation.row);
         let keys: Vec<_> = operations.iter().map(key).collect();
-        let absent = Absent::find(&db, operations, &keys);
+        let waiting = self.patience.wait();
+        let absent = Absent::find(&db, operations, &keys, waiting.is_some());
+        drop(waiting);
         let mut rows = Vec::with_capacity(operations.len());
         let (mut left, mut cold) = (VecDeque::new(), 0);
         let mut here = MERGED_HERE_MAX;

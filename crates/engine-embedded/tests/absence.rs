@@ -48,6 +48,26 @@ async fn a_batch_in_a_free_place_costs_one_search() {
     assert_eq!(spent(before), (0, 4));
 }
 
+/// In files, around which nothing is in memory, as after a start.
+#[tokio::test]
+async fn a_batch_between_rows_on_the_disk_costs_one_search() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path());
+    engine.create_table(&table("Books"), None).await.unwrap();
+    for partition in [1, 3] {
+        engine.apply(&table("Books"), hundred_rows(partition)).await.unwrap();
+    }
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory.path());
+    let before = engine.counters();
+    engine.apply(&table("Books"), hundred_rows(2)).await.unwrap();
+    let now = engine.counters();
+    assert_eq!((now.seeks - before.seeks, now.point_gets - before.point_gets), (1, 0));
+    // The rows beside it are found there all the same.
+    engine.apply(&table("Books"), hundred_rows(3)).await.unwrap_err();
+}
+
 /// Whatever lies between the rows of a batch: rows, deleted ones, other partitions, in memory and in files.
 #[tokio::test]
 async fn what_is_there_is_found_wherever_it_lies_among_the_rows_of_a_batch() {

@@ -2,12 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: what is unwrapped is what is asserted")]
 
-use crate::support::{bytes_of, crash, files, open, raw};
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::support::{bytes_of, crash, files, open, open_with, raw};
 use bytes::Bytes;
+use engine_embedded::Options;
 use model::{DateTime, KeyRange, ServiceKind};
 use store::{Condition, Engine, Error, Transaction};
 use store_suite::{account, insert, key, scan, table};
 use tempfile::TempDir;
+
+/// Where the file system can reserve space, the log has some of it in advance.
+#[tokio::test]
+async fn a_new_store_takes_little_disk_however_much_memory_there_is() {
+    const LITTLE: u64 = 100 << 20;
+    let directory = TempDir::new().unwrap();
+    let engine = open_with(Options::new(directory.path()).with_cache(8 << 30));
+    fill(&*engine).await;
+    let taken: u64 =
+        files(directory.path(), "log").iter().map(|file| file.metadata().unwrap().blocks() * 512).sum();
+    assert!(taken > 0 && taken < LITTLE, "the log takes {taken} bytes");
+}
 
 async fn fill(engine: &dyn Engine) {
     let books = table("Books");
