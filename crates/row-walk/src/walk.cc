@@ -3,8 +3,8 @@
 // The public iterator is made for everything that a database can hold. The rows of this one are plain values and deletions:
 // no merges, no blobs, no wide columns, no timestamps of users. Ranges of keys are deleted only when a table is dropped, and
 // then no scan of that table gives an answer. So a walk reads the internal iterator, which has every version of every key,
-// newest first, and picks the newest version that the snapshot shows. Where one file, or one level of files, has all rows of
-// the range, that iterator is the iterator of this file or level, with no merging in between.
+// newest first, and picks the newest version that the snapshot shows. Where one memtable, one file, or one level of files has all
+// rows of the range, that iterator is the iterator of this memtable, file or level, with no merging in between.
 //
 // Everything here may be called by one thread at a time. A walk must end before its database is closed. What C++ throws, for
 // lack of memory, ends the process: nothing may be thrown through Rust.
@@ -12,14 +12,18 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/dbformat.h"
+#include "db/memtable_list.h"
+#include "db/version_set.h"
 #include "memory/arena.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/options.h"
 #include "table/internal_iterator.h"
+#include "table/merging_iterator.h"
 
 using namespace ROCKSDB_NAMESPACE;
 
@@ -57,6 +61,9 @@ struct partita_walk {
   Slice upper_bound;
   ReadOptions options;
   Arena arena;
+  DBImpl* db = nullptr;
+  // The memtables and files that the walk reads. They are kept until it ends.
+  SuperVersion* sources = nullptr;
   InternalIterator* rows = nullptr;
   SequenceNumber newest = 0;
   // The row whose older versions have to be skipped; nothing if there can be none.
@@ -77,9 +84,51 @@ struct partita_walk {
       // Its memory is the arena's.
       rows->~InternalIteratorBase<Slice>();
     }
+    if (sources != nullptr) {
+      db->CleanupIteratorSuperVersion(sources, /*background_purge=*/true);
+    }
     RecordTick(statistics, NUMBER_ITER_SKIP, skipped);
   }
 };
+
+}  // extern "C"
+
+namespace {
+
+// The rows of the memtables, levels and files that have some from `first` up to the end of the walk.
+//
+// RocksDB's own choice takes in every memtable that has rows on both sides of the range or deleted ranges. That is mostly each of
+// them, although few ranges have new rows. So a memtable is asked for its first row of the range.
+InternalIterator* rows_of(partita_walk* walk, ColumnFamilyData* data, const Slice& first) {
+  MergeIteratorBuilder merged(&data->internal_comparator(), &walk->arena, /*prefix_seek_mode=*/false, &walk->upper_bound);
+  SuperVersion* sources = walk->sources;
+  std::vector<InternalIterator*> memtables;
+  memtables.push_back(sources->mem->NewIterator(walk->options, sources->GetSeqnoToTimeMapping(), &walk->arena,
+                                                /*prefix_extractor=*/nullptr, /*for_flush=*/false));
+  sources->imm->AddIterators(walk->options, sources->GetSeqnoToTimeMapping(), /*prefix_extractor=*/nullptr, &memtables,
+                             &walk->arena);
+  for (InternalIterator* memtable : memtables) {
+    memtable->Seek(first);
+    const bool has_rows = memtable->Valid() && ExtractUserKey(memtable->key()).compare(walk->upper_bound) < 0;
+    // One that can't be read tells why when the walk comes to it.
+    if (has_rows || !memtable->status().ok()) {
+      merged.AddIterator(memtable);
+    } else {
+      // Its memory is the arena's.
+      memtable->~InternalIteratorBase<Slice>();
+    }
+  }
+  // Only tells which levels and files have rows of the range. Nothing is read ahead by it.
+  MultiScanArgs range(data->user_comparator());
+  range.insert(walk->start, walk->end);
+  sources->current->AddIterators(walk->options, *data->soptions(), &merged, /*allow_unprepared_value=*/false, walk->newest, &range);
+  InternalIterator* rows = merged.Finish();
+  return rows != nullptr ? rows : NewEmptyInternalIterator<Slice>(&walk->arena);
+}
+
+}  // namespace
+
+extern "C" {
 
 // `newest` is the sequence number of a snapshot that lives as long as the walk.
 partita_walk* partita_walk_open(rocksdb_column_family_handle_t* family, uint64_t newest, const char* start,
@@ -98,14 +147,15 @@ partita_walk* partita_walk_open(rocksdb_column_family_handle_t* family, uint64_t
   walk->options.iterate_upper_bound = &walk->upper_bound;
   walk->options.ignore_range_deletions = true;
   walk->options.total_order_seek = true;
-  // Only tells which memtables, levels and files have rows of the range. Nothing is read ahead by it.
-  MultiScanArgs range(data->user_comparator());
-  range.insert(walk->start, walk->end);
-  const bool is_empty = Slice(walk->start).compare(walk->end) >= 0;
-  walk->rows = db->NewInternalIterator(walk->options, data, data->GetReferencedSuperVersion(db), &walk->arena, newest,
-                                       /*allow_unprepared_value=*/false, /*db_iter=*/nullptr, is_empty ? nullptr : &range);
+  if (Slice(walk->start).compare(walk->end) >= 0) {
+    walk->rows = NewEmptyInternalIterator<Slice>(&walk->arena);
+    return walk;
+  }
   InternalKey first;
   first.Set(walk->start, newest, kValueTypeForSeek);
+  walk->db = db;
+  walk->sources = data->GetReferencedSuperVersion(db);
+  walk->rows = rows_of(walk, data, first.Encode());
   walk->rows->Seek(first.Encode());
   return walk;
 }

@@ -16,6 +16,8 @@ enum Step {
     /// The same row again and again, more often than a walk steps from version to version.
     PutOften(u8),
     Delete(u8),
+    /// A range beside all rows: of a table that was dropped.
+    DeleteElsewhere,
     Flush,
     Compact,
 }
@@ -25,6 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (any::<u8>(), 0..200_usize).prop_map(|(key, length)| Step::Put(key, length)),
         1 => any::<u8>().prop_map(Step::PutOften),
         4 => any::<u8>().prop_map(Step::Delete),
+        1 => Just(Step::DeleteElsewhere),
         1 => Just(Step::Flush),
         1 => Just(Step::Compact),
     ]
@@ -45,6 +48,10 @@ fn open(directory: &TempDir) -> DB {
     options.set_block_based_table_factory(&table);
     options.set_target_file_size_base(2048);
     options.set_level_zero_file_num_compaction_trigger(4);
+    // Small memtables too, of which several are kept until they are flushed together.
+    options.set_write_buffer_size(64 * 1024);
+    options.set_max_write_buffer_number(6);
+    options.set_min_write_buffer_number_to_merge(3);
     DB::open_cf_with_opts(&options, directory.path(), [(FAMILY, options.clone())]).unwrap()
 }
 
@@ -55,6 +62,7 @@ fn run(db: &DB, steps: &[Step]) {
             Step::Put(row, length) => db.put_cf(family, key(*row), vec![number as u8; *length]).unwrap(),
             Step::PutOften(row) => (0..30_u8).for_each(|n| db.put_cf(family, key(*row), [n]).unwrap()),
             Step::Delete(row) => db.delete_cf(family, key(*row)).unwrap(),
+            Step::DeleteElsewhere => db.delete_range_cf(family, "other-0", "other-1").unwrap(),
             Step::Flush => db.flush_cf(family).unwrap(),
             Step::Compact => db.compact_range_cf(family, None::<&[u8]>, None::<&[u8]>),
         }
@@ -147,6 +155,45 @@ fn a_walk_goes_on_while_its_files_are_replaced() {
     }
     walk.status().unwrap();
     assert_eq!(rows, 256);
+}
+
+#[test]
+fn rows_that_wait_for_their_flush_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&directory);
+    // More than one memtable, and fewer than are flushed together.
+    run(&db, &(0..110).map(|row| Step::Put(row, 1000)).collect::<Vec<_>>());
+    let family = db.cf_handle(FAMILY).unwrap();
+    let waiting = db.property_int_value_cf(family, "rocksdb.num-immutable-mem-table").unwrap();
+    assert!(waiting.is_some_and(|memtables| memtables > 0), "{waiting:?}");
+    let snapshot = db.snapshot();
+    for (start, end) in [(0, 110), (0, 10), (5, 6), (60, 109), (105, 200), (150, 200)] {
+        let (start, end) = (key(start), key(end));
+        assert_eq!(walked(&db, &snapshot, &start, &end), iterated(&db, &snapshot, &start, &end));
+    }
+}
+
+#[test]
+fn a_walk_that_has_ended_keeps_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(&directory);
+    run(&db, &(0..=255).map(|row| Step::Put(row, 100)).chain([Step::Flush]).collect::<Vec<_>>());
+    for range in [(0, 255), (255, 0)] {
+        let snapshot = db.snapshot();
+        let (start, end) = (key(range.0), key(range.1));
+        let mut walk = Walk::new(db.cf_handle(FAMILY).unwrap(), &snapshot, &start, &end, Reads::Whole);
+        walk.next_row();
+    }
+    run(&db, &[Step::Put(1, 100), Step::Flush, Step::Compact]);
+    let (mut kept, mut patience) = (usize::MAX, 500);
+    // Files that nobody reads any more are deleted in the background.
+    while kept > db.live_files().unwrap().len() && patience > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        kept = names.filter(|path| path.extension().is_some_and(|name| name == "sst")).count();
+        patience -= 1;
+    }
+    assert_eq!(kept, db.live_files().unwrap().len());
 }
 
 #[test]
